@@ -1,0 +1,113 @@
+"""What a training run is allowed to take (Limits), what it reports (Progress) and what it claims (Certificate).
+
+The objective is always `correct / n - leaf_penalty * leaves`, maximised (Keegan et al., equation 1). A bound is a number that
+no tree of the stated search space can exceed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+OPTIMAL_GAP = 1e-6
+
+
+class Status(StrEnum):
+    """Why a run ended, as in the JSON of `train`."""
+
+    OPTIMAL = "optimal"
+    TIME_LIMIT = "time_limit"
+    MEMORY_LIMIT = "memory_limit"
+    CANCELLED = "cancelled"
+    HEURISTIC = "heuristic"
+
+
+class Guarantee(StrEnum):
+    """What a method can claim when it runs to its end."""
+
+    TREE = "tree"  # the whole tree is optimal in the search space
+    SPLITS = "splits"  # every split is optimal for the rows that reach it; nothing is claimed about the tree
+    HEURISTIC = "heuristic"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Seconds of wall time, megabytes of resident memory, and threads; None means no limit."""
+
+    time: float | None = None
+    memory: int | None = None
+    threads: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """One line of the progress file; `t` in seconds since the start, objective values in [0, 1] less penalties."""
+
+    t: float
+    phase: str
+    incumbent: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    nodes: int = 0
+    leaves: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a dictionary for `json.dumps`; unknown values are None, never NaN or infinity."""
+        return {key: _finite(value) for key, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What is claimed about a tree and on what evidence.
+
+    `objective` and `bound` are in the unit of the contract (mean accuracy less penalties); `bound` and `gap` are None when
+    nothing is proved about the whole tree. `scope` says in one sentence which trees the claim speaks of.
+    """
+
+    method: str
+    guarantee: Guarantee
+    status: Status
+    objective: float
+    bound: float | None = None
+    gap: float | None = None
+    mip_gap: float = 0.0
+    scope: str = ""
+    splits_proved: int | None = None
+    splits: int | None = None
+    correct: int = 0
+    n: int = 0
+    leaves: int = 0
+    depth: int = 0
+    leaf_penalty: str = "0"
+    nodes: int = 0
+    cuts: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    solver: str = ""
+    solver_version: str = ""
+    warm_start_objective: float | None = None
+    evidence: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def proved_optimal(self) -> bool:
+        """True when the gap of the whole tree is closed (≤ 1e-6)."""
+        return self.status is Status.OPTIMAL and self.gap is not None and self.gap <= OPTIMAL_GAP
+
+    def to_json(self) -> dict[str, Any]:
+        """The certificate as a dictionary for the model file."""
+        record = asdict(self)
+        record["guarantee"], record["status"] = str(self.guarantee), str(self.status)
+        record["evidence"] = list(self.evidence)
+        return {key: _finite(value) for key, value in record.items()}
+
+
+def relative_gap(objective: float | None, bound: float | None) -> float | None:
+    """`|bound - objective| / max(|objective|, 1e-10)`, or None where one of the two is unknown."""
+    if objective is None or bound is None or not (math.isfinite(objective) and math.isfinite(bound)):
+        return None
+    return abs(bound - objective) / max(abs(objective), 1e-10)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

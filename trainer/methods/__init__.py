@@ -1,0 +1,18 @@
+"""The list of methods. A new one is a file in this package and a line here."""
+
+from __future__ import annotations
+
+from trainer.errors import ParameterError
+from trainer.methods import cart
+from trainer.methods.base import Method
+
+METHODS: tuple[Method, ...] = (cart.METHOD,)
+
+
+def get(method_id: str) -> Method:
+    """The method called `method_id`; raises ParameterError that lists the known ones."""
+    for method in METHODS:
+        if method.id == method_id:
+            return method
+    known = ", ".join(method.id for method in METHODS)
+    raise ParameterError({"method": f"'{method_id}' is not a method. Known: {known}."})

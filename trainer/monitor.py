@@ -1,0 +1,123 @@
+"""Monitor: the contract between a training loop and whoever watches it (progress, cancel, limits).
+
+A method calls `report` as it learns something and looks at `stopped()` (or lets its kernels look at `flag[0]`) at least every
+50 ms; when it is stopped it returns its incumbent and the best bound that it has proved. Everything is safe to call from several
+threads.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import psutil
+
+from trainer.certificate import Limits, Progress, Status, relative_gap
+from trainer.tree.nodes import Draft
+
+Sink = Callable[[Progress, "Draft | None"], None]
+INTERVAL = 0.2
+
+
+class Monitor:
+    """Collects progress, keeps the best incumbent and bound, and says when to stop."""
+
+    def __init__(self, limits: Limits | None = None, sink: Sink | None = None) -> None:
+        self.limits = limits or Limits()
+        self.flag = np.zeros(1, np.int64)
+        self.reason: Status | None = None
+        self.incumbent: float | None = None
+        self.bound: float | None = None
+        self.draft: Draft | None = None
+        self.nodes = 0
+        self.leaves: int | None = None
+        self.phase = "start"
+        self.started = time.perf_counter()
+        self._sink = sink
+        self._lock = threading.RLock()
+        self._emitted = -1.0
+        self._pending = False
+        self._pending_draft: Draft | None = None
+
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.started
+
+    def remaining(self) -> float:
+        """Seconds until the time limit; infinity without one."""
+        return float("inf") if self.limits.time is None else max(0.0, self.limits.time - self.elapsed())
+
+    def stop(self, reason: Status) -> None:
+        """Ask the method to return; the first reason given is the one reported."""
+        with self._lock:
+            if self.reason is None:
+                self.reason = reason
+            self.flag[0] = 1
+
+    def stopped(self) -> bool:
+        """True once a limit was reached or the run was cancelled."""
+        if self.reason is None and self.limits.time is not None and self.elapsed() >= self.limits.time:
+            self.stop(Status.TIME_LIMIT)
+        return self.reason is not None
+
+    def check_memory(self) -> None:
+        """Stop the run when the process holds more than the memory limit (resident megabytes)."""
+        if self.limits.memory is not None and psutil.Process().memory_info().rss > self.limits.memory * 1_000_000:
+            self.stop(Status.MEMORY_LIMIT)
+
+    def report(
+        self,
+        *,
+        phase: str | None = None,
+        incumbent: float | None = None,
+        bound: float | None = None,
+        nodes: int | None = None,
+        leaves: int | None = None,
+        draft: Draft | None = None,
+    ) -> None:
+        """Take news of the search; a worse incumbent or bound than one already known is ignored."""
+        with self._lock:
+            changed = phase is not None and phase != self.phase
+            if phase is not None:
+                self.phase = phase
+            if nodes is not None and nodes != self.nodes:
+                self.nodes, self._pending = nodes, True
+            better = incumbent is not None and (self.incumbent is None or incumbent > self.incumbent)
+            if better:
+                self.incumbent, self.leaves = incumbent, leaves
+                if draft is not None:
+                    self.draft = self._pending_draft = draft
+            elif incumbent is None:
+                # a greedy method has no incumbent value; its growing tree is news all the same
+                self.leaves = leaves if leaves is not None else self.leaves
+                if draft is not None:
+                    self.draft = self._pending_draft = draft
+                    self._pending = True
+            if bound is not None and (self.bound is None or bound < self.bound):
+                self.bound, self._pending = bound, True
+            self._pending = self._pending or changed or better
+            if better or changed or self.elapsed() - self._emitted >= INTERVAL:
+                self.emit()
+
+    def emit(self) -> None:
+        """Write what is known now, if it changed since the last line."""
+        with self._lock:
+            if self._sink is None or not self._pending:
+                return
+            self._emitted, self._pending = self.elapsed(), False
+            draft, self._pending_draft = self._pending_draft, None
+            self._sink(self.snapshot(), draft)
+
+    def snapshot(self) -> Progress:
+        """What is known now."""
+        return Progress(
+            t=self.elapsed(),
+            phase=self.phase,
+            incumbent=self.incumbent,
+            bound=self.bound,
+            gap=relative_gap(self.incumbent, self.bound),
+            nodes=self.nodes,
+            leaves=self.leaves,
+        )

@@ -1,0 +1,359 @@
+"""A training run on one page: problem, method, tree, check, held-out accuracy, model file.
+
+The method runs in a worker thread. The calling thread keeps time, watches memory and stays free for signals, which Python
+delivers to the main thread only.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Progress, Status, relative_gap
+from trainer.data.encoding import Scheme
+from trainer.data.problem import Problem
+from trainer.errors import ParameterError, SolverError
+from trainer.methods import get
+from trainer.methods.base import Method, Settings, Solution, exact_fraction
+from trainer.monitor import Monitor, Sink
+from trainer.table import Labels, Table, fingerprint
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, grow, simplify, training_counts
+
+TOLERANCE = 1e-9
+TICK = 0.05
+MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not repeated in every progress line
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRequest:
+    """What to train on which rows; `test_share` in [0, 0.9] or `folds` ≥ 2 ask for accuracy on unseen rows."""
+
+    table: Table
+    labels: Labels
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    test_share: float = 0.0
+    folds: int = 0
+    weights: np.ndarray | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainResult:
+    """The model file, its tree, certificate, and the record that `train --json` prints."""
+
+    model: ModelFile
+    tree: Tree
+    certificate: Certificate
+    summary: dict[str, Any]
+
+
+def train(
+    request: TrainRequest, *, sink: Sink | None = None, on_start: Callable[[Monitor], None] | None = None
+) -> TrainResult:
+    """Train, check and evaluate; raises TrainerError with a sentence fit for the person who asked.
+
+    `on_start` receives the monitor, so that the caller can cancel from a signal handler or another thread.
+    """
+    method = get(request.method)
+    settings = method.settings(request.parameters)
+    _check_evaluation(request)
+    train_rows, test_rows = _holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
+    problem = _problem(request, settings, train_rows)
+    monitor = Monitor(_limits(settings), sink)
+    if on_start is not None:
+        on_start(monitor)
+    tree, certificate, solution = fit(method, problem, settings, monitor)
+    metrics: dict[str, Any] = {"train": _metrics(tree, problem.matrix, problem.y)}
+    if len(test_rows):
+        test = request.table.take(test_rows).matrix()
+        metrics["test"] = _metrics(tree, test, request.labels.codes[test_rows])
+    if request.folds and certificate.status is not Status.CANCELLED:
+        metrics["cross_validation"] = _cross_validate(method, request, settings, monitor)
+    model = ModelFile(
+        tree=tree,
+        target=request.labels.name,
+        method=method.id,
+        name=request.name,
+        parameters=settings.to_json() | {"test_share": request.test_share, "folds": request.folds},
+        metrics=metrics,
+        certificate=certificate.to_json(),
+        fingerprint=fingerprint(problem.table, problem.labels),
+    )
+    return TrainResult(
+        model=model, tree=tree, certificate=certificate, summary=_summary(model, certificate, problem, solution)
+    )
+
+
+def fit(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> tuple[Tree, Certificate, Solution]:
+    """Solve, build the tree, and certify it from the rows: no number of a solver is believed without a recount."""
+    if method.two_classes and problem.n_classes != 2:
+        raise ParameterError({"method": f"'{method.id}' needs two classes; this target has {problem.n_classes}."})
+    solution = _solve(method, problem, settings, monitor)
+    tree = build(solution.draft, problem)
+    if method.guarantee is Guarantee.TREE:
+        simpler = build(simplify(tree), problem)
+        if problem.correct(simpler) < problem.correct(tree):
+            raise SolverError(
+                "Simplifying the tree lost correct rows; this is a defect of the program, not of the data."
+            )
+        tree = simpler
+    return tree, certify(method, problem, settings, solution, tree, monitor), solution
+
+
+def build(draft: Draft, problem: Problem) -> Tree:
+    """The tree of a draft over the rows of a problem."""
+    return grow(draft, problem.matrix, problem.y, schema=problem.table.schema, classes=problem.labels.classes)
+
+
+def certify(
+    method: Method, problem: Problem, settings: Settings, solution: Solution, tree: Tree, monitor: Monitor
+) -> Certificate:
+    """The claim about `tree`; raises SolverError where the solver's bound contradicts the tree it returned."""
+    objective, bound = problem.objective(tree), solution.bound
+    if bound is not None:
+        if bound < objective - TOLERANCE:
+            raise SolverError(
+                f"The solver's bound {bound:.9g} lies below the objective {objective:.9g} of its own tree. Nothing is stored."
+            )
+        bound = max(bound, objective)
+    status = solution.status(method.guarantee, monitor)
+    gap = relative_gap(objective, bound)
+    wanted = float(settings.get("mip_gap") or 0.0)
+    if gap is not None and gap <= max(OPTIMAL_GAP, wanted) and method.guarantee is Guarantee.TREE:
+        status = Status.OPTIMAL
+    elif status is Status.OPTIMAL:
+        raise SolverError("The solver ended without a limit, yet its bound does not prove the tree it returned.")
+    splits = [v for v in tree.branches if v.impurity is not None]
+    proved = [v for v in splits if _split_proved(v)]
+    # type: ignore[operator]
+    return Certificate(
+        method=method.id,
+        guarantee=method.guarantee,
+        status=status,
+        objective=objective,
+        bound=bound,
+        gap=gap,
+        mip_gap=wanted,
+        scope=solution.scope,
+        splits=len(tree.branches) if method.guarantee is Guarantee.SPLITS else None,
+        splits_proved=len(proved) if method.guarantee is Guarantee.SPLITS else None,
+        correct=problem.correct(tree),
+        n=problem.n,
+        leaves=tree.n_leaves,
+        depth=tree.depth,
+        leaf_penalty=str(problem.leaf_penalty),
+        nodes=solution.nodes,
+        cuts=solution.cuts,
+        seconds=monitor.elapsed(),
+        solver=solution.solver,
+        solver_version=solution.solver_version,
+        warm_start_objective=solution.warm_start_objective,
+        evidence=solution.evidence,
+    )
+
+
+def _split_proved(node: Node) -> bool:
+    """True where the split's impurity equals its lower bound (in rows, up to rounding)."""
+    if node.impurity is None or node.impurity_bound is None:
+        return False
+    return node.impurity - node.impurity_bound <= TOLERANCE * max(1, node.rows)
+
+
+def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = lambda: None) -> Sink:
+    """A sink that appends one JSON object a line and flushes; a new incumbent brings its nodes as `tree`."""
+
+    def write(progress: Progress, draft: Draft | None) -> None:
+        record = progress.to_json()
+        problem = problem_of()
+        if draft is not None and problem is not None:
+            tree = build(draft, problem)
+            record["correct"], record["leaves"] = problem.correct(tree), tree.n_leaves
+            if len(tree.nodes) <= MAX_TREE_IN_PROGRESS:
+                record["tree"] = tree.to_json()
+        stream.write(json.dumps(record, allow_nan=False) + "\n")
+        stream.flush()
+
+    return write
+
+
+def training_problem(request: TrainRequest) -> Problem:
+    """The problem that `train` will solve, for a progress sink that shows trees."""
+    settings = get(request.method).settings(request.parameters)
+    rows, _ = _holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
+    return _problem(request, settings, rows)
+
+
+def _solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Run the method in a thread; this thread ticks."""
+    outcome: list[Solution | BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(method.solve(problem, settings, monitor))
+        except BaseException as error:
+            outcome.append(error)
+
+    if np.unique(problem.y).size < 2:
+        # one class: a single leaf is right everywhere, whatever the method
+        correct = 1.0 - float(problem.leaf_penalty)
+        proved = method.guarantee is Guarantee.TREE
+        return Solution(draft=DraftLeaf(), bound=correct if proved else None, scope="one class only")
+    thread = threading.Thread(target=work, name="solve", daemon=True)
+    thread.start()
+    ticks = 0
+    while thread.is_alive():
+        thread.join(TICK)
+        ticks += 1
+        monitor.stopped()
+        if ticks % 10 == 0:
+            monitor.check_memory()
+        if ticks % 20 == 0:
+            monitor.emit()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
+def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray) -> Problem:
+    return Problem(
+        table=request.table.take(rows),
+        labels=request.labels.take(rows),
+        leaf_penalty=exact_fraction(settings.get("leaf_penalty") or 0),
+        weights=None if request.weights is None else request.weights[rows],
+        scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
+        bins=int(settings.get("bins", 5)),
+    )
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        time=settings.get("time_limit"), memory=settings.get("memory_limit"), threads=settings.get("threads") or 1
+    )
+
+
+def _check_evaluation(request: TrainRequest) -> None:
+    if not 0 <= request.test_share <= 0.9:
+        raise ParameterError({"test_share": f"The test share must lie between 0 and 0.9; it is {request.test_share}."})
+    if request.folds and not 2 <= request.folds <= min(50, len(request.table)):
+        raise ParameterError(
+            {"folds": f"Folds must be 0 or from 2 to {min(50, len(request.table))}; got {request.folds}."}
+        )
+
+
+def stratified_folds(codes: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """The fold of each row, int64 (n,): every class is dealt out evenly after a seeded shuffle."""
+    order = np.random.default_rng(seed).permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    fold = np.empty(len(codes), np.int64)
+    fold[order] = np.arange(len(codes)) % folds
+    return fold
+
+
+def _holdout(codes: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row indices for training and for testing, stratified; every class keeps at least one training row."""
+    test = np.zeros(len(codes), bool)
+    rng = np.random.default_rng(seed)
+    for k in np.unique(codes):
+        members = rng.permutation(np.flatnonzero(codes == k))
+        test[members[: min(len(members) - 1, round(share * len(members)))]] = True
+    return np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def _metrics(tree: Tree, matrix: np.ndarray, codes: np.ndarray) -> dict[str, Any]:
+    correct, confusion = training_counts(tree, matrix, codes)
+    return {"n": len(codes), "correct": correct, "accuracy": correct / len(codes), "confusion": confusion.tolist()}
+
+
+def _cross_validate(method: Method, request: TrainRequest, settings: Settings, monitor: Monitor) -> dict[str, Any]:
+    """Accuracy of the same method and settings on rows it has not seen; each fold has the time limit for itself."""
+    codes = request.labels.codes
+    fold = stratified_folds(codes, request.folds, settings.get("seed", 0))
+    k = len(request.labels.classes)
+    confusion = np.zeros((k, k), np.int64)
+    accuracies, leaves = [], []
+    for f in range(request.folds):
+        if monitor.reason is Status.CANCELLED:
+            break
+        monitor.report(phase=f"fold {f + 1} of {request.folds}")
+        problem = _problem(request, settings, np.flatnonzero(fold != f))
+        inner = Monitor(_limits(settings))
+        cancel = _forward_cancel(monitor, inner)
+        tree, _, _ = fit(method, problem, settings, inner)
+        cancel.set()
+        test = fold == f
+        result = _metrics(tree, request.table.take(test).matrix(), codes[test])
+        accuracies.append(result["accuracy"])
+        leaves.append(tree.n_leaves)
+        confusion += np.asarray(result["confusion"])
+    if len(accuracies) < request.folds:
+        return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies}
+    return {
+        "folds": request.folds,
+        "accuracies": accuracies,
+        "accuracy": float(np.mean(accuracies)),
+        "deviation": float(np.std(accuracies, ddof=1)),
+        "leaves": leaves,
+        "n": len(codes),
+        "correct": int(np.trace(confusion)),
+        "confusion": confusion.tolist(),
+    }
+
+
+def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
+    """Pass a cancel of the whole run on to the fold that is running."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(TICK):
+            if outer.reason is Status.CANCELLED:
+                inner.stop(Status.CANCELLED)
+                return
+
+    threading.Thread(target=watch, name="cancel", daemon=True).start()
+    return done
+
+
+def _summary(model: ModelFile, certificate: Certificate, problem: Problem, solution: Solution) -> dict[str, Any]:
+    """The JSON of `train`."""
+    return {
+        "method": certificate.method,
+        "status": str(certificate.status),
+        "objective": certificate.objective,
+        "bound": certificate.bound,
+        "gap": certificate.gap,
+        "mip_gap": certificate.mip_gap,
+        "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
+        "correct": certificate.correct,
+        "n": certificate.n,
+        "features": len(problem.table.columns),
+        "encoded_features": solution.encoded_features,
+        "classes": list(problem.labels.classes),
+        "depth": certificate.depth,
+        "leaves": certificate.leaves,
+        "seconds": certificate.seconds,
+        "nodes": certificate.nodes,
+        "solver": certificate.solver,
+        "solver_version": certificate.solver_version,
+        "warm_start_objective": certificate.warm_start_objective,
+        "cuts": certificate.cuts,
+        "splits": certificate.splits,
+        "splits_proved": certificate.splits_proved,
+        "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
+        "version": model.version,
+    }
+
+
+def save(model: ModelFile, path: str | Path) -> None:
+    """Write the model file (checked against its schema, renamed into place)."""
+    from trainer.tree.file import write
+
+    write(model, path)

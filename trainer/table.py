@@ -1,0 +1,173 @@
+"""Column and Table: what was uploaded, in its own units, with the schema that a model file keeps.
+
+A column is stored as one float64 array. Numeric and binary columns hold their values (NaN: missing); categorical columns hold
+the code of the category as a float (an index into `categories`, NaN: missing), so that a whole table is one matrix that the
+prediction kernel reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CodeArray, FloatArray
+from trainer.errors import DataError
+
+MISSING_CATEGORY = "(missing)"
+
+
+class Kind(StrEnum):
+    """What a column holds."""
+
+    NUMERIC = "numeric"
+    CATEGORICAL = "categorical"
+    BINARY = "binary"  # numbers 0 and 1 only; never binarised again
+
+
+class MissingPolicy(StrEnum):
+    """What happens to a row with an empty cell in this column."""
+
+    DROP = "drop"  # leave the row out of training; such a row cannot be predicted
+    CATEGORY = "category"  # missing is a category of its own (categorical columns only)
+    REFUSE = "refuse"  # neither train nor predict
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSchema:
+    """Name, kind, categories (categorical columns) and missing policy of a column; part of every model file."""
+
+    name: str
+    kind: Kind
+    categories: tuple[str, ...] = ()
+    missing: MissingPolicy = MissingPolicy.DROP
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if self.missing is MissingPolicy.CATEGORY and self.kind is not Kind.CATEGORICAL:
+            raise DataError(
+                f"Column '{self.name}' is {self.kind}: 'missing' can be a category of categorical columns only. "
+                "Choose 'drop' or 'refuse', or make the column categorical."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """The schema as a dictionary, with `categories` for categorical columns only."""
+        record: dict[str, Any] = {"name": self.name, "kind": str(self.kind), "missing": str(self.missing)}
+        if self.kind is Kind.CATEGORICAL:
+            record["categories"] = list(self.categories)
+        if self.unit:
+            record["unit"] = self.unit
+        return record
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> ColumnSchema:
+        """The schema from its dictionary; raises DataError for an unknown kind or policy."""
+        try:
+            return cls(
+                name=str(record["name"]),
+                kind=Kind(record["kind"]),
+                categories=tuple(str(c) for c in record.get("categories", ())),
+                missing=MissingPolicy(record.get("missing", "drop")),
+                unit=str(record.get("unit", "")),
+            )
+        except (KeyError, ValueError) as error:
+            raise DataError(f"The schema of a column is damaged: {error}.") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column: its schema and `values`, float64 of shape (n,), NaN where missing."""
+
+    schema: ColumnSchema
+    values: FloatArray
+
+    @property
+    def name(self) -> str:
+        return self.schema.name
+
+    @property
+    def kind(self) -> Kind:
+        return self.schema.kind
+
+    @property
+    def missing(self) -> BoolArray:
+        """Boolean array of shape (n,): True where the cell is empty."""
+        return np.isnan(self.values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Columns of equal length without the target; `row_numbers` are positions in the file that was read, from 1."""
+
+    columns: tuple[Column, ...]
+    row_numbers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values) if self.columns else len(self.row_numbers)
+
+    @property
+    def schema(self) -> tuple[ColumnSchema, ...]:
+        return tuple(column.schema for column in self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def matrix(self) -> FloatArray:
+        """All columns as one C-ordered float64 matrix of shape (n, number of columns); categories as codes."""
+        out = np.empty((len(self), len(self.columns)))
+        for j, column in enumerate(self.columns):
+            out[:, j] = column.values
+        return out
+
+    def take(self, rows: np.ndarray) -> Table:
+        """The table restricted to `rows` (indices or a boolean mask), in that order."""
+        return Table(
+            columns=tuple(replace(c, values=c.values[rows]) for c in self.columns),
+            row_numbers=self.row_numbers[rows],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """The target: `codes` int32 of shape (n,), indices into `classes`, which are sorted as in training."""
+
+    name: str
+    classes: tuple[str, ...]
+    codes: CodeArray
+
+    def take(self, rows: np.ndarray) -> Labels:
+        """The labels of `rows`; the list of classes stays."""
+        return replace(self, codes=self.codes[rows])
+
+    def counts(self) -> np.ndarray:
+        """Rows of each class, int64 of shape (number of classes,)."""
+        return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
+
+
+def fingerprint(table: Table, labels: Labels | None = None) -> str:
+    """SHA-256 over the canonical rows: schema, then values as little-endian float64, then label codes and classes."""
+    digest = hashlib.sha256()
+    for column in table.columns:
+        digest.update(repr(sorted(column.schema.to_json().items())).encode())
+        # -0.0 and 0.0 compare equal, so they must hash equal
+        digest.update(np.ascontiguousarray(column.values + 0.0, dtype="<f8").tobytes())
+    if labels is not None:
+        digest.update(repr((labels.name, labels.classes)).encode())
+        digest.update(np.ascontiguousarray(labels.codes, dtype="<i4").tobytes())
+    return digest.hexdigest()
+
+
+def numeric_table(X: FloatArray, names: Sequence[str] | None = None) -> Table:
+    """A table from a float64 matrix of shape (n, p): columns of only 0 and 1 are binary, the others numeric."""
+    names = names or [f"x{j}" for j in range(X.shape[1])]
+    columns = []
+    for j, name in enumerate(names):
+        values = np.ascontiguousarray(X[:, j], dtype=np.float64)
+        kind = Kind.BINARY if bool(np.isin(values, (0.0, 1.0)).all()) else Kind.NUMERIC
+        columns.append(Column(schema=ColumnSchema(name=str(name), kind=kind), values=values))
+    return Table(columns=tuple(columns), row_numbers=np.arange(1, len(X) + 1))

@@ -1,0 +1,329 @@
+"""The one tree structure of all methods, and the drafts from which methods build it.
+
+A method returns a draft (nested `DraftBranch` / `DraftLeaf`); `grow` routes the training rows through it, counts classes and
+numbers the nodes breadth first, the root being 0. Nothing that a solver believes about counts is kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trainer.dtypes import CodeArray, CountArray, FloatArray
+from trainer.errors import ModelFileError
+from trainer.table import ColumnSchema
+from trainer.tree.route import FlatTree, apply, flatten
+from trainer.tree.splits import Split, goes_left, split_from_json, split_to_json
+
+MAX_NODES = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftLeaf:
+    """A leaf that predicts class `label`, or the majority of its training rows where `label` is None."""
+
+    label: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftBranch:
+    """A branch; `impurity` and `impurity_bound` (in rows) are set by methods that prove each split by itself."""
+
+    split: Split
+    left: Draft
+    right: Draft
+    impurity: float | None = None
+    impurity_bound: float | None = None
+    measure: str = ""
+
+
+Draft = DraftBranch | DraftLeaf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A node of a tree; `split` is None at a leaf. `counts` are the training rows of each class that reach it."""
+
+    id: int
+    counts: tuple[int, ...]
+    label: int
+    split: Split | None = None
+    left: int = -1
+    right: int = -1
+    impurity: float | None = None
+    impurity_bound: float | None = None
+    measure: str = ""
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.split is None
+
+    @property
+    def rows(self) -> int:
+        return sum(self.counts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """A binary classification tree over the columns of `schema` that predicts one of `classes`."""
+
+    schema: tuple[ColumnSchema, ...]
+    classes: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+    @cached_property
+    def flat(self) -> FlatTree:
+        """The arrays of the prediction kernel."""
+        return flatten([(v.split, v.left, v.right) for v in self.nodes], self.schema)
+
+    @cached_property
+    def labels(self) -> CodeArray:
+        """int32 of shape (nodes,): the class that each node predicts (at a branch: its majority)."""
+        return np.array([v.label for v in self.nodes], np.int32)
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """float64 of shape (nodes, classes): class shares of the training rows; an empty leaf is sure of its label."""
+        counts = np.array([v.counts for v in self.nodes], np.float64).reshape(len(self.nodes), len(self.classes))
+        empty = counts.sum(axis=1) == 0
+        counts[empty, self.labels[empty]] = 1.0
+        return counts / counts.sum(axis=1, keepdims=True)
+
+    @property
+    def leaves(self) -> tuple[Node, ...]:
+        return tuple(v for v in self.nodes if v.is_leaf)
+
+    @property
+    def branches(self) -> tuple[Node, ...]:
+        return tuple(v for v in self.nodes if not v.is_leaf)
+
+    @property
+    def n_leaves(self) -> int:
+        return sum(v.is_leaf for v in self.nodes)
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """The parent of each node; -1 at the root."""
+        parent = [-1] * len(self.nodes)
+        for v in self.nodes:
+            if not v.is_leaf:
+                parent[v.left] = parent[v.right] = v.id
+        return tuple(parent)
+
+    @property
+    def depth(self) -> int:
+        """The largest number of branchings on a path from the root to a leaf."""
+        level = [0] * len(self.nodes)
+        for v in self.nodes:  # children come after their parents in breadth-first order
+            if not v.is_leaf:
+                level[v.left] = level[v.right] = level[v.id] + 1
+        return max(level)
+
+    @property
+    def used_columns(self) -> tuple[int, ...]:
+        """Indices of the columns that some split reads, sorted."""
+        return tuple(sorted({f for v in self.nodes if v.split is not None for f in v.split.used}))
+
+    def apply(self, X: FloatArray) -> CodeArray:
+        """The leaf of each row, int32 (n,); X float64 (n, columns), categories as codes."""
+        return apply(self.flat, X)
+
+    def predict(self, X: FloatArray) -> CodeArray:
+        """The class code of each row, int32 (n,)."""
+        return self.labels[self.apply(X)]
+
+    def predict_proba(self, X: FloatArray) -> FloatArray:
+        """Class shares of each row's leaf, float64 (n, classes)."""
+        return self.probabilities[self.apply(X)]
+
+    def decision_path(self, X: FloatArray) -> CodeArray:
+        """Node ids from the root to the leaf of each row, int32 (n, depth + 1), padded with -1."""
+        paths = np.full((len(self.nodes), self.depth + 1), -1, np.int32)
+        for leaf in self.leaves:
+            path = self.path_to(leaf.id)
+            paths[leaf.id, : len(path)] = path
+        return paths[self.apply(X)]
+
+    def path_to(self, node: int) -> list[int]:
+        """Node ids from the root to `node`, both included."""
+        path = [node]
+        while self.parents[path[-1]] >= 0:
+            path.append(self.parents[path[-1]])
+        return path[::-1]
+
+    def reach(self, X: FloatArray) -> list[np.ndarray]:
+        """For every node the indices of the rows of X that reach it."""
+        rows: list[np.ndarray] = [np.zeros(0, np.int64)] * len(self.nodes)
+        rows[0] = np.arange(len(X))
+        for v in self.nodes:
+            if v.split is not None:
+                left = goes_left(v.split, X[rows[v.id]])
+                rows[v.left], rows[v.right] = rows[v.id][left], rows[v.id][~left]
+        return rows
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The nodes as in the model file."""
+        records = []
+        for v in self.nodes:
+            record: dict[str, Any] = {"id": v.id, "counts": list(v.counts)}
+            if v.split is None:
+                record["class"] = self.classes[v.label]
+            else:
+                record |= {"split": split_to_json(v.split, self.schema), "left": v.left, "right": v.right}
+                if v.impurity is not None:
+                    record |= {"impurity": v.impurity, "impurity_bound": v.impurity_bound, "measure": v.measure}
+            records.append(record)
+        return records
+
+    def save(self, path: str) -> None:
+        """Write the tree as a model file without training record; see `trainer.tree.file`."""
+        from trainer.tree.file import ModelFile, write  # the file format is built on this class
+
+        write(ModelFile.of_tree(self), path)
+
+    @staticmethod
+    def load(path: str) -> Tree:
+        """Read the tree of a model file; raises ModelFileError where it is damaged."""
+        from trainer.tree.file import read
+
+        return read(path).tree
+
+
+def grow(
+    draft: Draft, matrix: FloatArray, codes: CodeArray, *, schema: Sequence[ColumnSchema], classes: Sequence[str]
+) -> Tree:
+    """The tree of a draft with the counts of the rows `matrix` (n, columns), `codes` (n,), nodes numbered breadth first."""
+    nodes: list[Node] = []
+    queue: deque[tuple[Draft, np.ndarray, int]] = deque([(draft, np.arange(len(matrix)), 0)])
+    while queue:
+        item, rows, fallback = queue.popleft()
+        counts = np.bincount(codes[rows], minlength=len(classes))
+        majority = int(counts.argmax()) if len(rows) else fallback
+        number, tally = len(nodes), tuple(int(c) for c in counts)
+        if isinstance(item, DraftLeaf):
+            nodes.append(Node(id=number, counts=tally, label=majority if item.label is None else item.label))
+            continue
+        left = goes_left(item.split, matrix[rows])
+        child = len(nodes) + len(queue) + 1
+        nodes.append(
+            Node(
+                id=number,
+                counts=tally,
+                label=majority,
+                split=item.split,
+                left=child,
+                right=child + 1,
+                impurity=item.impurity,
+                impurity_bound=item.impurity_bound,
+                measure=item.measure,
+            )
+        )
+        queue.append((item.left, rows[left], majority))
+        queue.append((item.right, rows[~left], majority))
+    return Tree(schema=tuple(schema), classes=tuple(classes), nodes=tuple(nodes))
+
+
+def to_draft(tree: Tree, node: int = 0) -> Draft:
+    """The draft of the subtree at `node`: the inverse of `grow`, without counts."""
+    v = tree.nodes[node]
+    if v.split is None:
+        return DraftLeaf(label=v.label)
+    return DraftBranch(
+        split=v.split,
+        left=to_draft(tree, v.left),
+        right=to_draft(tree, v.right),
+        impurity=v.impurity,
+        impurity_bound=v.impurity_bound,
+        measure=v.measure,
+    )
+
+
+def simplify(tree: Tree) -> Draft:
+    """The draft without branches that send every training row one way or whose two leaves predict the same class.
+
+    Neither changes the prediction of a training row, both save a leaf.
+    """
+
+    def visit(node: int) -> Draft:
+        v = tree.nodes[node]
+        if v.split is None:
+            return DraftLeaf(label=v.label)
+        if tree.nodes[v.left].rows == 0:
+            return visit(v.right)
+        if tree.nodes[v.right].rows == 0:
+            return visit(v.left)
+        left, right = visit(v.left), visit(v.right)
+        if isinstance(left, DraftLeaf) and isinstance(right, DraftLeaf) and left.label == right.label:
+            return left
+        draft = to_draft_branch(v)
+        return replace(draft, left=left, right=right)
+
+    return visit(0)
+
+
+def to_draft_branch(node: Node) -> DraftBranch:
+    """The branch of `node` with two placeholder leaves, to be replaced."""
+    if node.split is None:
+        raise ModelFileError(f"Node {node.id} is a leaf, not a branch.")
+    return DraftBranch(
+        split=node.split,
+        left=DraftLeaf(),
+        right=DraftLeaf(),
+        impurity=node.impurity,
+        impurity_bound=node.impurity_bound,
+        measure=node.measure,
+    )
+
+
+def tree_from_json(
+    records: Sequence[dict[str, Any]], *, schema: Sequence[ColumnSchema], classes: Sequence[str]
+) -> Tree:
+    """The tree from the nodes of a model file; raises ModelFileError unless they form one binary tree rooted at node 0."""
+    if not records or len(records) > MAX_NODES:
+        raise ModelFileError(f"A tree needs 1 to {MAX_NODES} nodes; the file has {len(records)}.")
+    code = {label: k for k, label in enumerate(classes)}
+    nodes: list[Node] = []
+    for i, record in enumerate(records):
+        if record.get("id", i) != i:
+            raise ModelFileError(f"Node {i} has the id {record.get('id')}; ids must be the positions in the list.")
+        counts = tuple(int(c) for c in record["counts"])
+        if len(counts) != len(classes):
+            raise ModelFileError(f"Node {i} has {len(counts)} counts for {len(classes)} classes.")
+        if "split" in record:
+            left, right = int(record["left"]), int(record["right"])
+            if not (i < left < len(records) and i < right < len(records) and left != right):
+                raise ModelFileError(f"The children of node {i} must be two later nodes of the list.")
+            nodes.append(
+                Node(
+                    id=i,
+                    counts=counts,
+                    label=int(np.argmax(counts)),
+                    split=split_from_json(record["split"], schema),
+                    left=left,
+                    right=right,
+                    impurity=record.get("impurity"),
+                    impurity_bound=record.get("impurity_bound"),
+                    measure=str(record.get("measure", "")),
+                )
+            )
+        else:
+            if record.get("class") not in code:
+                raise ModelFileError(f"Leaf {i} predicts '{record.get('class')}', which is none of the classes.")
+            nodes.append(Node(id=i, counts=counts, label=code[record["class"]]))
+    used = [c for v in nodes if not v.is_leaf for c in (v.left, v.right)]
+    if sorted(used) != list(range(1, len(nodes))):
+        raise ModelFileError("The nodes do not form one tree: a node has no parent or more than one.")
+    return Tree(schema=tuple(schema), classes=tuple(classes), nodes=tuple(nodes))
+
+
+def training_counts(tree: Tree, matrix: FloatArray, codes: CodeArray) -> tuple[int, CountArray]:
+    """Rows that the tree classifies correctly, and its confusion matrix int64 (actual, predicted)."""
+    k = len(tree.classes)
+    predicted = tree.predict(matrix)
+    confusion = np.bincount(codes.astype(np.int64) * k + predicted, minlength=k * k).reshape(k, k)
+    return int(np.trace(confusion)), confusion.astype(np.int64)

@@ -1,0 +1,105 @@
+"""The prediction kernel: rows to leaves over flat arrays, and the flattening of a tree into them.
+
+Legend: `nodes[v] = (kind, feature, left, right, start, stop)`; `cuts[v] = (low, high)`, high being the threshold;
+terms `start:stop` of `terms`/`coefficients` belong to a linear split (column, level), bytes `start:stop` of `member` to a
+subset split (1: that category goes left).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.table import ColumnSchema
+from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold
+
+LEAF, THRESHOLD, INTERVAL, SUBSET, LINEAR = 0, 1, 2, 3, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatTree:
+    """A tree as arrays: nodes int32 (m, 6), cuts float64 (m, 2), terms int32 (t, 2), coefficients float64 (t,), member uint8."""
+
+    nodes: np.ndarray
+    cuts: np.ndarray
+    terms: np.ndarray
+    coefficients: np.ndarray
+    member: np.ndarray
+
+
+def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[ColumnSchema]) -> FlatTree:
+    """Arrays from a list of (split or None for a leaf, left, right) in node order."""
+    nodes = np.zeros((len(rows), 6), np.int32)
+    cuts = np.zeros((len(rows), 2))
+    terms: list[tuple[int, int]] = []
+    coefficients: list[float] = []
+    member: list[np.ndarray] = []
+    used = 0
+    for v, (split, left, right) in enumerate(rows):
+        if split is None:
+            nodes[v] = (LEAF, -1, v, v, 0, 0)
+        elif isinstance(split, Threshold):
+            nodes[v] = (THRESHOLD, split.feature, left, right, 0, 0)
+            cuts[v] = (-np.inf, split.threshold)
+        elif isinstance(split, Interval):
+            nodes[v] = (INTERVAL, split.feature, left, right, 0, 0)
+            cuts[v] = (split.low, split.high)
+        elif isinstance(split, Subset):
+            mask = np.zeros(max(1, len(schema[split.feature].categories)), np.uint8)
+            mask[list(split.codes)] = 1
+            nodes[v] = (SUBSET, split.feature, left, right, used, used + len(mask))
+            member.append(mask)
+            used += len(mask)
+        elif isinstance(split, Linear):
+            nodes[v] = (LINEAR, -1, left, right, len(terms), len(terms) + len(split.features))
+            cuts[v] = (-np.inf, split.threshold)
+            terms += list(zip(split.features, split.levels, strict=True))
+            coefficients += list(split.coefficients)
+    return FlatTree(
+        nodes=nodes,
+        cuts=cuts,
+        terms=np.asarray(terms, np.int32).reshape(-1, 2),
+        coefficients=np.asarray(coefficients, np.float64),
+        member=np.concatenate(member) if member else np.zeros(1, np.uint8),
+    )
+
+
+@njit(cache=True, nogil=True)
+def leaves_of(X, nodes, cuts, terms, coefficients, member, out):
+    """Write the leaf of every row of X (n, columns) into out, int32 (n,)."""
+    for i in range(X.shape[0]):
+        v = 0
+        while nodes[v, 0] != 0:
+            kind = nodes[v, 0]
+            if kind == 1:
+                left = X[i, nodes[v, 1]] <= cuts[v, 1]
+            elif kind == 2:
+                x = X[i, nodes[v, 1]]
+                left = x > cuts[v, 0] and x <= cuts[v, 1]
+            elif kind == 3:
+                x = X[i, nodes[v, 1]]
+                size = nodes[v, 5] - nodes[v, 4]
+                # NaN (missing) and codes outside the schema (unknown) fail this test and go right
+                left = x >= 0.0 and x < size and member[nodes[v, 4] + int(x)] == 1
+            else:
+                total = 0.0
+                for h in range(nodes[v, 4], nodes[v, 5]):
+                    x = X[i, terms[h, 0]]
+                    if terms[h, 1] >= 0:
+                        x = 1.0 if x == terms[h, 1] else 0.0
+                    total += coefficients[h] * x
+                left = total <= cuts[v, 1]
+            v = nodes[v, 2] if left else nodes[v, 3]
+        out[i] = v
+
+
+def apply(flat: FlatTree, X: FloatArray) -> CodeArray:
+    """The index of the leaf that each row reaches, int32 of shape (n,); X float64 of shape (n, columns)."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    out = np.empty(len(X), np.int32)
+    leaves_of(X, flat.nodes, flat.cuts, flat.terms, flat.coefficients, flat.member, out)
+    return out

@@ -1,0 +1,3 @@
+"""The version of trainer and octweb, in one place."""
+
+VERSION = "0.1.0"
