@@ -1,0 +1,43 @@
+"""One door for ownership: a user sees own objects, staff see all, everyone else gets 404."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.db import models
+from django.http import Http404
+
+M = TypeVar("M", bound=models.Model)
+
+
+class OwnedQuerySet(models.QuerySet):
+    """Querysets of objects with an `owner`."""
+
+    def visible_to(self, user: Any) -> OwnedQuerySet:
+        """The objects that `user` may see."""
+        if not user.is_authenticated:
+            return self.none()
+        return self.all() if user.is_staff else self.filter(owner=user)
+
+    def get_visible(self, user: Any, pk: Any) -> Any:
+        """The object, or Http404 for one that does not exist or belongs to somebody else: the two look the same."""
+        try:
+            return self.visible_to(user).get(pk=pk)
+        except (self.model.DoesNotExist, ValueError, TypeError) as error:
+            raise Http404(f"There is no {self.model._meta.verbose_name} with this id, or it is not yours.") from error
+
+
+class Owned(models.Model):
+    """Base of everything that belongs to a user; the id is random, so that it says nothing and cannot be counted up."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+        ordering = ["-created", "-id"]

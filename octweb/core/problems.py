@@ -1,0 +1,108 @@
+"""Errors of the API as problem details (RFC 9457), made in one place from exceptions.
+
+Every answer has `type`, `title`, `status`, `detail` and `errors`, and also `error`: the member that clients of the Open Inference
+Protocol read.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, JsonResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from trainer.errors import DataError, InfeasibleError, ModelFileError, ParameterError, RowError, TrainerError
+
+CONTENT_TYPE = "application/problem+json"
+
+
+class Conflict(exceptions.APIException):
+    """The object is in a state in which this cannot be done."""
+
+    status_code = 409
+    default_code = "conflict"
+
+
+class Unprocessable(exceptions.APIException):
+    """The request is well formed and cannot be carried out."""
+
+    status_code = 422
+    default_code = "unprocessable"
+
+
+def document(status: int, detail: str, errors: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """The members of a problem."""
+    return {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "errors": errors or [],
+        "error": detail,
+    }
+
+
+def problem(status: int, detail: str, errors: list[dict[str, Any]] | None = None) -> JsonResponse:
+    """A response of plain Django views."""
+    return JsonResponse(document(status, detail, errors), status=status, content_type=CONTENT_TYPE)
+
+
+def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's hook: a response for every exception that has a meaning for the caller; None lets it be a 500."""
+    headers: dict[str, str] = {}
+    errors: list[dict[str, Any]] = []
+    if isinstance(error, Http404):
+        status, detail = 404, str(error) or "There is nothing at this address, or it is not yours."
+    elif isinstance(error, PermissionDenied):
+        status, detail = 403, str(error) or "You may not do this."
+    elif isinstance(error, TrainerError):
+        status, detail, errors = _of_trainer(error)
+    elif isinstance(error, exceptions.APIException):
+        status, errors = error.status_code, flatten(error.detail)
+        detail = "; ".join(f"{e['attr']}: {e['detail']}" if e["attr"] else e["detail"] for e in errors)
+        if getattr(error, "auth_header", None):
+            headers["WWW-Authenticate"] = error.auth_header
+        if getattr(error, "wait", None):
+            headers["Retry-After"] = str(max(1, round(error.wait)))
+    else:
+        return None
+    set_rollback()
+    return Response(document(status, detail, errors), status=status, headers=headers, content_type=CONTENT_TYPE)
+
+
+def _of_trainer(error: TrainerError) -> tuple[int, str, list[dict[str, Any]]]:
+    if isinstance(error, ParameterError):
+        return (
+            422,
+            str(error),
+            [{"attr": name, "detail": text, "code": "invalid"} for name, text in error.errors.items()],
+        )
+    if isinstance(error, RowError):
+        return 422, str(error), [{"attr": f"rows[{error.row}]", "detail": str(error), "code": "row"}]
+    if isinstance(error, DataError | ModelFileError | InfeasibleError):
+        problems = getattr(error, "problems", ())
+        return 422, str(error), [{"attr": None, "detail": text, "code": "data"} for text in problems]
+    return 422, str(error), []
+
+
+def flatten(detail: Any, attr: str | None = None) -> list[dict[str, Any]]:
+    """DRF's nested error details as a list of {attr, detail, code}."""
+    if isinstance(detail, dict):
+        return [e for key, value in detail.items() for e in flatten(value, _join(attr, str(key)))]
+    if isinstance(detail, list):
+        return [
+            e
+            for i, value in enumerate(detail)
+            for e in flatten(value, f"{attr}[{i}]" if isinstance(value, dict) else attr)
+        ]
+    return [{"attr": attr, "detail": str(detail), "code": getattr(detail, "code", "invalid")}]
+
+
+def _join(attr: str | None, key: str) -> str | None:
+    if key == "non_field_errors":
+        return attr
+    return f"{attr}.{key}" if attr else key

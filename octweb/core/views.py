@@ -1,0 +1,80 @@
+"""Health calls and error pages; below /api/ and /v2/ errors are problem details."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from octweb.core.problems import problem
+
+log = logging.getLogger(__name__)
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers."""
+    return JsonResponse({"status": "ok"})
+
+
+def readyz(request: HttpRequest) -> HttpResponse:
+    """The process can do its work: the database answers."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return JsonResponse({"status": "unavailable", "database": "no answer"}, status=503)
+    return JsonResponse({"status": "ok", "database": "ok"})
+
+
+def is_api(request: HttpRequest) -> bool:
+    return request.path.startswith(("/api/v1/", "/v2"))
+
+
+def _error(request: HttpRequest, status: int, heading: str, detail: str, todo: str) -> HttpResponse:
+    if is_api(request):
+        return problem(status, detail)
+    context = {
+        "status": status,
+        "heading": heading,
+        "detail": detail,
+        "todo": todo,
+        "request_id": uuid.uuid4().hex[:12],
+    }
+    if status == 500:
+        log.error("server error %s at %s", context["request_id"], request.path)
+    return render(request, "error.html", context, status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _error(
+        request, 400, "This request cannot be read", "The request is damaged or too large.", "Go back and try again."
+    )
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None, reason: str = "") -> HttpResponse:
+    return _error(
+        request, 403, "Not allowed", reason or "You may not do this.", "Sign in with an account that may, or go back."
+    )
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _error(
+        request,
+        404,
+        "Nothing here",
+        "There is nothing at this address, or it is not yours.",
+        "Check the address, or go back.",
+    )
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return _error(
+        request,
+        500,
+        "Something broke",
+        "The server made a mistake; it has been logged.",
+        "Try again, and say what you did.",
+    )

@@ -1,0 +1,3 @@
+"""API of datasets, below /api/v1/."""
+
+urlpatterns: list = []

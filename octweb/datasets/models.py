@@ -1,0 +1,44 @@
+"""Dataset: an accepted table with its schema; Upload: a file that waits for its second step."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from octweb.core.ownership import Owned
+
+
+class Dataset(Owned):
+    """A table that was accepted; the rows lie in a Parquet file, the schema here. Its content never changes."""
+
+    name = models.CharField(max_length=200)
+    target = models.CharField(max_length=200)
+    rows = models.PositiveIntegerField()
+    # one record a column: {name, kind, missing, unit, reason, empty, distinct, role: "feature" | "target" | "ignored"}
+    columns = models.JSONField(default=list)
+    profile = models.JSONField(default=dict)
+    file = models.FileField(upload_to="datasets/%Y/%m/")
+    sha256 = models.CharField(max_length=64)
+    source_name = models.CharField(max_length=255)
+    source_bytes = models.BigIntegerField(default=0)
+    sample = models.CharField(max_length=50, blank=True)
+
+    class Meta(Owned.Meta):
+        verbose_name = "data set"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Upload(Owned):
+    """A file whose kinds and target have not been confirmed; removed when confirmed or after a day."""
+
+    file = models.FileField(upload_to="uploads/%Y/%m/")
+    source_name = models.CharField(max_length=255)
+    source_bytes = models.BigIntegerField(default=0)
+    options = models.JSONField(default=dict)  # delimiter, encoding, header as chosen by the user
+
+    class Meta(Owned.Meta):
+        verbose_name = "upload"
+
+    def __str__(self) -> str:
+        return self.source_name

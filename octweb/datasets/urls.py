@@ -1,0 +1,4 @@
+"""Pages of datasets."""
+
+app_name = "datasets"
+urlpatterns: list = []

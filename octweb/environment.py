@@ -1,0 +1,52 @@
+"""Reading settings from the environment: typed, and failing loudly."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def text(name: str, default: str) -> str:
+    return os.environ.get(name, default)
+
+
+def boolean(name: str, default: bool) -> bool:
+    raw = os.environ.get(name, "").strip().lower()
+    if raw in {"", "1", "true", "yes", "on", "0", "false", "no", "off"}:
+        return raw in {"1", "true", "yes", "on"} if raw else default
+    raise ImproperlyConfigured(f"{name} is '{raw}'; it must be 1 or 0.")
+
+
+def integer(name: str, default: int) -> int:
+    raw = os.environ.get(name, "").strip()
+    try:
+        return int(raw) if raw else default
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is '{raw}'; it must be a whole number.") from None
+
+
+def words(name: str, default: str) -> list[str]:
+    return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
+
+
+def secret_key(folder: Path) -> str:
+    """OCTWEB_SECRET_KEY, or a random key kept in the data folder in a file that only its owner can read."""
+    if key := os.environ.get("OCTWEB_SECRET_KEY", ""):
+        return key
+    path = folder / "secret_key"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f".secret_key.{os.getpid()}"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(secrets.token_urlsafe(64))
+        try:
+            os.link(temporary, path)  # fails if another process was first, whose key then counts
+        except FileExistsError:
+            pass
+        finally:
+            temporary.unlink()
+    return path.read_text().strip()

@@ -1,0 +1,3 @@
+"""API of registry, below /api/v1/."""
+
+urlpatterns: list = []

@@ -1,0 +1,98 @@
+"""TreeModel: a trained tree with its certificate, as a version of a family; ReviewEvent: its history, never changed."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from octweb.core.ownership import Owned, OwnedQuerySet
+
+
+class State(models.TextChoices):
+    """Where a model stands in its review."""
+
+    DRAFT = "draft", "Draft"
+    IN_REVIEW = "in_review", "In review"
+    APPROVED = "approved", "Approved"
+    REJECTED = "rejected", "Rejected"
+    RETIRED = "retired", "Retired"
+
+
+class Family(models.Model):
+    """The name under which versions of a model are served; it belongs to whoever used it first."""
+
+    name = models.SlugField(max_length=100, unique=True)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        verbose_name_plural = "families"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TreeModelQuerySet(OwnedQuerySet):
+    """Models by who may see or call them."""
+
+    def approved(self) -> TreeModelQuerySet:
+        """Models that everyone with a token may call."""
+        return self.filter(state=State.APPROVED)
+
+    def callable_by(self, user) -> TreeModelQuerySet:
+        """Own models, all approved ones, and for staff every model."""
+        if not user.is_authenticated:
+            return self.none()
+        if user.is_staff:
+            return self.all()
+        return self.filter(models.Q(owner=user) | models.Q(state=State.APPROVED))
+
+
+class TreeModel(Owned):
+    """One trained tree; `document` is the model file, word for word."""
+
+    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="versions")
+    version = models.PositiveIntegerField()
+    title = models.CharField(max_length=200)
+    dataset = models.ForeignKey(
+        "datasets.Dataset", null=True, blank=True, on_delete=models.SET_NULL, related_name="models"
+    )
+    method = models.CharField(max_length=50)
+    state = models.CharField(max_length=20, choices=State, default=State.DRAFT)
+    document = models.TextField()
+    sha256 = models.CharField(max_length=64)
+    # copies from the document for lists and filters
+    status = models.CharField(max_length=20)
+    guarantee = models.CharField(max_length=20)
+    objective = models.FloatField()
+    bound = models.FloatField(null=True, blank=True)
+    gap = models.FloatField(null=True, blank=True)
+    train_accuracy = models.FloatField()
+    unseen_accuracy = models.FloatField(null=True, blank=True)
+    leaves = models.PositiveIntegerField()
+    depth = models.PositiveIntegerField()
+
+    objects = TreeModelQuerySet.as_manager()
+
+    class Meta(Owned.Meta):
+        verbose_name = "model"
+        constraints = [models.UniqueConstraint(fields=["family", "version"], name="one_model_a_version")]
+
+    def __str__(self) -> str:
+        return f"{self.family.name} version {self.version}"
+
+
+class ReviewEvent(models.Model):
+    """A change of state: who, when, why. The list of them answers what was live on any day."""
+
+    model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="events")
+    at = models.DateTimeField(auto_now_add=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    before = models.CharField(max_length=20, choices=State, blank=True)
+    after = models.CharField(max_length=20, choices=State)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["at", "id"]
+
+    def __str__(self) -> str:
+        return f"{self.model_id}: {self.before} → {self.after}"

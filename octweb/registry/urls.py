@@ -1,0 +1,4 @@
+"""Pages of registry."""
+
+app_name = "registry"
+urlpatterns: list = []

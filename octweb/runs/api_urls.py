@@ -1,0 +1,3 @@
+"""API of runs, below /api/v1/."""
+
+urlpatterns: list = []

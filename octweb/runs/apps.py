@@ -1,0 +1,7 @@
+"""Training runs: queue, worker, live progress."""
+
+from django.apps import AppConfig
+
+
+class RunsConfig(AppConfig):
+    name = "octweb.runs"

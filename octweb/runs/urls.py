@@ -1,0 +1,4 @@
+"""Pages of runs."""
+
+app_name = "runs"
+urlpatterns: list = []

@@ -1,0 +1,3 @@
+"""API of serving, below /api/v1/."""
+
+urlpatterns: list = []

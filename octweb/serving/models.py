@@ -1,0 +1,26 @@
+"""ApiToken: a hashed token with a name, a scope and an expiry; shown once, revocable."""
+
+from __future__ import annotations
+
+from django.db import models
+from knox.models import AbstractAuthToken
+
+
+class Scope(models.TextChoices):
+    """What a token may do."""
+
+    FULL = "full", "Everything that you may do"
+    PREDICT = "predict", "Predictions only"
+
+
+class ApiToken(AbstractAuthToken):
+    """A token; only its digest is stored."""
+
+    name = models.CharField(max_length=100, blank=True)
+    scope = models.CharField(max_length=10, choices=Scope, default=Scope.FULL)
+
+    class Meta:
+        ordering = ["-created"]
+
+    def __str__(self) -> str:
+        return f"{self.name or 'token'} {self.token_key}…"

@@ -1,0 +1,16 @@
+"""How the token authentication appears in the OpenAPI document."""
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+
+
+class ApiTokenScheme(OpenApiAuthenticationExtension):
+    target_class = "octweb.serving.authentication.ApiTokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema):
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "Authorization: Token … (make one on the API page or with `manage.py token USERNAME`)",
+        }

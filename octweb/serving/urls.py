@@ -1,0 +1,4 @@
+"""Pages of serving."""
+
+app_name = "serving"
+urlpatterns: list = []

@@ -1,0 +1,35 @@
+"""All addresses; each app lists its own pages in `urls` and its part of /api/v1/ in `api_urls`."""
+
+from django.contrib import admin
+from django.contrib.auth import views as auth
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from octweb.core import views as core
+from octweb.home.views import home
+
+urlpatterns = [
+    path("", home, name="home"),
+    path("datasets/", include("octweb.datasets.urls")),
+    path("runs/", include("octweb.runs.urls")),
+    path("models/", include("octweb.registry.urls")),
+    path("api/", include("octweb.serving.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="api-docs"),
+    path("api/v1/", include("octweb.datasets.api_urls")),
+    path("api/v1/", include("octweb.runs.api_urls")),
+    path("api/v1/", include("octweb.registry.api_urls")),
+    path("api/v1/", include("octweb.serving.api_urls")),
+    path("accounts/login/", auth.LoginView.as_view(), name="login"),
+    path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
+    path("accounts/password/", auth.PasswordChangeView.as_view(), name="password_change"),
+    path("accounts/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
+    path("admin/", admin.site.urls),
+    path("healthz", core.healthz, name="healthz"),
+    path("readyz", core.readyz, name="readyz"),
+]
+
+handler400 = "octweb.core.views.bad_request"
+handler403 = "octweb.core.views.forbidden"
+handler404 = "octweb.core.views.not_found"
+handler500 = "octweb.core.views.server_error"

@@ -1,0 +1,58 @@
+"""What all tests share: the shared benchmark data, users, and a data folder of their own."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+# before Django reads its settings: tests never touch the data of a real installation
+os.environ["OCTWEB_DATA_DIR"] = tempfile.mkdtemp(prefix="octweb-test-")
+os.environ.pop("OCTWEB_SECRET_KEY", None)
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def bench_data() -> Path:
+    """The folder of the shared benchmark data, existing or not."""
+    return Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The shared benchmark data; the test is skipped where they are absent."""
+    folder = bench_data()
+    if not (folder / "manifest.json").exists():
+        pytest.skip("the shared benchmark data are not here; set OCTWEB_BENCH_DATA")
+    return folder
+
+
+@pytest.fixture
+def media(settings, tmp_path):
+    """Uploaded files go to a folder of this test alone, and static files need no manifest."""
+    settings.MEDIA_ROOT = tmp_path / "files"
+    settings.STORAGES = {
+        "default": {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": str(tmp_path / "files")},
+        },
+        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    }
+    return tmp_path / "files"
+
+
+@pytest.fixture
+def owner(django_user_model):
+    return django_user_model.objects.create_user("olga", password="a long password")
+
+
+@pytest.fixture
+def stranger(django_user_model):
+    return django_user_model.objects.create_user("sam", password="a long password")
+
+
+@pytest.fixture
+def staff(django_user_model):
+    return django_user_model.objects.create_superuser("ada", password="a long password")
