@@ -1,0 +1,65 @@
+"""Small random instances, enumeration of all trees, and the plain recurrence as an oracle for the formulations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.cuts import instance as instances
+from trainer.cuts.instance import CUT, LEAF, ArrayTree, Instance
+
+KAPPAS = (Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 10), Fraction(5, 2))
+
+
+def random_instance(seed: int, *, max_depth: int = 3, max_rows: int = 13) -> Instance:
+    """Ties, equal rows with different labels, constant columns, one class, more classes than leaves, weights, one row."""
+    r = np.random.default_rng(seed)
+    depth = int(r.integers(1, max_depth + 1))
+    n, F = int(r.integers(1, max_rows + 1)), int(r.integers(1, 5 if depth < 3 else 4))
+    X = (r.random((n, F)) < r.choice([0.0, 0.3, 0.5, 0.8], F)).astype(np.uint8)
+    if seed % 5 == 0:
+        X[:] = X[0]
+    y = r.integers(0, int(r.integers(1, 6)), n).astype(np.int32)
+    weight = r.integers(1, 4, n) if seed % 3 == 0 else None
+    return instances.build(X, y, depth=depth, kappa=KAPPAS[int(r.integers(len(KAPPAS)))], weight=weight)
+
+
+def best_value(inst: Instance) -> Fraction:
+    """The best value of a tree, from the recurrence over all features and both sides, in exact integers."""
+
+    def best(rows: np.ndarray, height: int) -> int:
+        counts = np.bincount(inst.y[rows], weights=inst.weight[rows], minlength=inst.classes)
+        value = inst.scaled_value(int(counts.max()), 1)
+        if height:
+            for f in inst.F:
+                ones = inst.ones[rows, f]
+                value = max(value, best(rows[~ones], height - 1) + best(rows[ones], height - 1))
+        return value
+
+    return Fraction(best(np.arange(inst.n), inst.depth), inst.kappa.denominator)
+
+
+def all_trees(inst: Instance, *, labels: bool = False) -> Iterator[ArrayTree]:
+    """Every tree of the depth, with majority labels or, if `labels`, every labelling."""
+
+    def shapes(v: int) -> Iterator[dict[int, int]]:
+        yield {v: LEAF}
+        if v < 1 << inst.depth:
+            for f in inst.F:
+                for left, right in itertools.product(list(shapes(2 * v)), list(shapes(2 * v + 1))):
+                    yield {v: f, **left, **right}
+
+    for shape in shapes(1):
+        feature = np.full(2 << inst.depth, CUT, np.int32)
+        feature[list(shape)] = list(shape.values())
+        if not labels:
+            yield inst.relabelled(feature)
+            continue
+        leaves = np.flatnonzero(feature == LEAF)
+        for choice in itertools.product(inst.K, repeat=len(leaves)):
+            label = np.zeros(len(feature), np.int32)
+            label[leaves] = choice
+            yield ArrayTree(feature, label)

@@ -1,0 +1,115 @@
+"""Benders cuts of BendOCT: a row's score is at most what a minimum cut of its path network allows.
+
+Legend     theta[i] score of row i; b[v,f] v branches on f; w[v,k] v is a leaf of class k
+           exit(v,i) = sum of b[v,f] over the features that send row i to the right (of v's left child) or left (of its right one)
+Sources    Aghaei, Gomez & Vayanos, cut-set inequality; Keegan et al. (9), (10) integral points, (12) strengthened
+
+Integral points: row i reaches leaf v. Then theta[i] ≤ exits from the path + branchings at v + w[u, y_i] over the path.
+Fractional points: gamma(v) = w[v, y_i] + min(left arc, gamma(left)) + min(right arc, gamma(right)), an exact minimum cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.cuts.instance import Instance
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.milo import VIOLATION, Row, Variables
+
+USER_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BendersCuts:
+    """The separator over one master problem; `strengthened` adds (12) in place of (10) where the sibling is wrong too."""
+
+    instance: Instance
+    b: Variables
+    w: Variables
+    theta: Variables
+    strengthened: bool = False
+
+    def integral(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
+        """Violated cuts at an integral point: b (|B|, F), w (|V|, K), theta (n,)."""
+        inst = self.instance
+        feature = np.full(2 << inst.depth, -1, np.int32)
+        if b.size:
+            feature[1 : 1 + len(b)] = np.where(b.max(axis=1) > 0.5, b.argmax(axis=1), -1)
+        at = inst.route(feature)
+        earned = np.zeros(inst.n)
+        node = at.copy()
+        while True:  # a score is earned at any node of the path that predicts the label
+            earned += np.where(node >= 1, w[np.maximum(node, 1) - 1, inst.y], 0.0)
+            node >>= 1
+            if not node.any():
+                break
+        wrong = np.flatnonzero(theta > earned + VIOLATION)
+        return [self._row(int(i), int(at[i]), w, theta) for i in wrong]
+
+    def _row(self, i: int, v: int, w: FloatArray, theta: FloatArray) -> Row:
+        inst = self.instance
+        y = int(inst.y[i])
+        if self.strengthened and v >= 1 << inst.depth and w[(v ^ 1) - 1, y] < theta[i] - USER_TOLERANCE and inst.depth:
+            return self.strengthened_row(i, v)
+        return self.row(i, v)
+
+    def row(self, i: int, v: int) -> Row:
+        """(9) for v in B, (10) for v in T."""
+        inst = self.instance
+        on_one = inst.ones[i]
+        exits = [self.b.columns[u - 1, ~on_one if side else on_one] for u, side in inst.tree.turns(v)]
+        if v < 1 << inst.depth:
+            exits.append(self.b.columns[v - 1])
+        earned = self.w.columns[np.array(inst.tree.path(v)) - 1, inst.y[i]]
+        return self._make(i, np.concatenate([*exits, earned]))
+
+    def strengthened_row(self, i: int, v: int) -> Row:
+        """(12): half of the way to the sibling and half of the sibling's vote."""
+        inst = self.instance
+        on_one = inst.ones[i]
+        turns = inst.tree.turns(v)
+        parts = [self.b.columns[u - 1, ~on_one if side else on_one] for u, side in turns]
+        halves = np.append(parts.pop(), self.w.columns[(v ^ 1) - 1, inst.y[i]])
+        earned = self.w.columns[np.array(inst.tree.path(v)) - 1, inst.y[i]]
+        whole = np.concatenate([*parts, earned])
+        columns = np.concatenate([[self.theta.columns[i]], whole, halves])
+        values = np.concatenate([[1.0], np.full(len(whole), -1.0), np.full(len(halves), -0.5)])
+        return Row(columns, values, upper=0.0, name="strengthened")
+
+    def _make(self, i: int, columns: CountArray) -> Row:
+        values = np.full(len(columns) + 1, -1.0)
+        values[0] = 1.0
+        return Row(np.concatenate([[self.theta.columns[i]], columns]), values, upper=0.0, name="benders")
+
+    def fractional(self, b: FloatArray, w: FloatArray, theta: FloatArray, *, limit: int) -> list[Row]:
+        """The `limit` most violated minimum cuts at a fractional point, as rows that only tighten the relaxation."""
+        inst = self.instance
+        right, left = inst.X @ b.T, (1 - inst.X) @ b.T  # arc capacities (n, |B|)
+        gamma = np.zeros((2 << inst.depth, inst.n))
+        through: dict[int, tuple[BoolArray, BoolArray]] = {}
+        for v in reversed(inst.tree.nodes):
+            gamma[v] = w[v - 1, inst.y]
+            if v < 1 << inst.depth:
+                cut_left, cut_right = left[:, v - 1] <= gamma[2 * v], right[:, v - 1] <= gamma[2 * v + 1]
+                through[v] = (~cut_left, ~cut_right)
+                gamma[v] += np.minimum(left[:, v - 1], gamma[2 * v]) + np.minimum(right[:, v - 1], gamma[2 * v + 1])
+        excess = theta - gamma[1]
+        chosen = np.argsort(-excess)[:limit]
+        return [self._minimum_cut(int(i), through) for i in chosen if excess[i] > USER_TOLERANCE]
+
+    def _minimum_cut(self, i: int, through: dict[int, tuple[BoolArray, BoolArray]]) -> Row:
+        inst = self.instance
+        columns: list[CountArray] = []
+        stack = [1]
+        while stack:
+            v = stack.pop()
+            columns.append(self.w.columns[v - 1, inst.y[i : i + 1]])
+            if v < 1 << inst.depth:
+                for side, on in ((0, ~inst.ones[i]), (1, inst.ones[i])):
+                    if through[v][side][i]:
+                        stack.append(2 * v + side)
+                    else:
+                        columns.append(self.b.columns[v - 1, on])
+        return self._make(i, np.concatenate(columns)).named("benders-root", user=True)

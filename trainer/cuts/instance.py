@@ -1,0 +1,208 @@
+"""Instance: binary rows with weights, the index tree of a formulation, and trees written as arrays over it.
+
+Symbols    i row, f feature, k class, d depth; nodes in breadth-first order: 1 root, children 2v (x_f = 0) and 2v+1 (x_f = 1),
+           B branch nodes 1..2^d-1, T terminal nodes 2^d..2^(d+1)-1, P(v) the path from 1 to v, A(v) = P(v) without v
+           kappa = leaf penalty in rows; the value of a tree is (weight of correct rows) - kappa * leaves
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from trainer.dtypes import BIT, COUNT, BitArray, BoolArray, CodeArray, CountArray
+
+LEAF = -1
+CUT = -2  # below a leaf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """The complete index tree of depth `depth`."""
+
+    depth: int
+
+    @property
+    def branch_nodes(self) -> range:
+        """B."""
+        return range(1, 1 << self.depth)
+
+    @property
+    def terminal_nodes(self) -> range:
+        """T."""
+        return range(1 << self.depth, 2 << self.depth)
+
+    @property
+    def nodes(self) -> range:
+        """V = B and T."""
+        return range(1, 2 << self.depth)
+
+    def ancestors(self, v: int) -> list[int]:
+        """A(v), from the root down."""
+        return [v >> s for s in range(v.bit_length() - 1, 0, -1)]
+
+    def path(self, v: int) -> list[int]:
+        """P(v), from the root down."""
+        return [*self.ancestors(v), v]
+
+    def turns(self, v: int) -> list[tuple[int, int]]:
+        """The pairs (u, side) on the way to v: side 0 left, 1 right."""
+        return [(v >> (s + 1), (v >> s) & 1) for s in range(v.bit_length() - 2, -1, -1)]
+
+    def height(self, v: int) -> int:
+        """Levels below v."""
+        return self.depth + 1 - v.bit_length()
+
+    def below(self, v: int) -> list[int]:
+        """v and all its descendants."""
+        return [u for s in range(self.height(v) + 1) for u in range(v << s, (v + 1) << s)]
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayTree:
+    """A tree over a topology: `feature[v]` ≥ 0 branches, LEAF predicts `label[v]`, CUT is below a leaf; index 0 is unused."""
+
+    feature: CodeArray
+    label: CodeArray
+
+    @property
+    def leaves(self) -> CountArray:
+        """Leaf nodes in breadth-first order."""
+        return np.flatnonzero(self.feature == LEAF)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Instance:
+    """Rows of different features or label, merged with their weights.
+
+    X uint8 (n, F), y int32 (n,) in 0..classes-1, weight int64 (n,), `group` int32 (n,) (0 where no constraint compares groups).
+    `kappa` in rows. `features` and `labels` map back to the numbers of the caller.
+    """
+
+    X: BitArray
+    y: CodeArray
+    weight: CountArray
+    depth: int
+    kappa: Fraction
+    classes: int
+    features: CountArray
+    labels: CountArray
+    group: CodeArray
+
+    @property
+    def n(self) -> int:
+        """Rows after merging."""
+        return len(self.y)
+
+    @property
+    def F(self) -> range:
+        """Features."""
+        return range(self.X.shape[1])
+
+    @property
+    def K(self) -> range:
+        """Classes."""
+        return range(self.classes)
+
+    @cached_property
+    def total(self) -> int:
+        """Weight of all rows."""
+        return int(self.weight.sum())
+
+    @cached_property
+    def tree(self) -> Topology:
+        """The index tree."""
+        return Topology(depth=self.depth)
+
+    @cached_property
+    def ones(self) -> BoolArray:
+        """X as booleans."""
+        return self.X.astype(bool)
+
+    def route(self, feature: CodeArray) -> CountArray:
+        """The leaf node that each row reaches, int64 (n,)."""
+        at = np.ones(self.n, COUNT)
+        rows = np.arange(self.n)
+        for _ in range(self.depth):
+            f = feature[at]
+            moving = f >= 0
+            at = np.where(moving, 2 * at + self.X[rows, np.where(moving, f, 0)], at) if self.X.shape[1] else at
+        return at
+
+    def counts(self, at: CountArray) -> CountArray:
+        """Weight of each class at each node, int64 (2^(d+1), classes), from the node of each row."""
+        size = 2 << self.depth
+        flat = np.bincount(at * self.classes + self.y, weights=self.weight, minlength=size * self.classes)
+        return flat.astype(COUNT).reshape(size, self.classes)
+
+    def correct(self, tree: ArrayTree) -> int:
+        """Weight of the rows that a tree classifies correctly."""
+        return int(self.weight[tree.label[self.route(tree.feature)] == self.y].sum())
+
+    def scaled_value(self, correct: int, leaves: int) -> int:
+        """The value of a tree times the denominator of kappa: an exact integer."""
+        return self.kappa.denominator * correct - self.kappa.numerator * leaves
+
+    def value(self, tree: ArrayTree) -> Fraction:
+        """The value of a tree in rows."""
+        return Fraction(self.scaled_value(self.correct(tree), len(tree.leaves)), self.kappa.denominator)
+
+    def relabelled(self, feature: CodeArray) -> ArrayTree:
+        """The tree with these branchings and the majority class at each leaf (smallest class on ties).
+
+        A leaf without rows takes the majority of its parent.
+        """
+        counts = self.counts(self.route(feature))
+        for v in range(len(counts) - 1, 1, -1):
+            counts[v >> 1] += counts[v]
+        label = np.where(feature == LEAF, counts.argmax(axis=1), 0)
+        for v in np.flatnonzero((feature == LEAF) & (counts.sum(axis=1) == 0)).tolist():
+            u = v
+            while u > 1 and counts[u].sum() == 0:
+                u >>= 1
+            label[v] = counts[u].argmax()
+        return ArrayTree(feature, label.astype(np.int32))
+
+    def stump(self) -> ArrayTree:
+        """The single leaf with the majority class."""
+        feature = np.full(2 << self.depth, CUT, np.int32)
+        feature[1] = LEAF
+        return self.relabelled(feature)
+
+
+def build(
+    X: BitArray,
+    y: CodeArray,
+    *,
+    depth: int,
+    kappa: Fraction,
+    weight: CountArray | None = None,
+    group: CodeArray | None = None,
+) -> Instance:
+    """The instance of binary rows X (n, F) with class codes y (n,): constant features left out, equal rows merged.
+
+    `kappa` is the leaf penalty in rows. Classes are those that occur, in increasing order.
+    """
+    weight = np.ones(len(y), COUNT) if weight is None else weight.astype(COUNT)
+    group = np.zeros(len(y), np.int32) if group is None else group.astype(np.int32)
+    kept = np.flatnonzero(weight > 0)
+    X, y, weight, group = X[kept], y[kept], weight[kept], group[kept]
+    features = np.flatnonzero(X.min(axis=0, initial=1) < X.max(axis=0, initial=0)) if len(y) else np.zeros(0, np.int64)
+    labels, codes = np.unique(y, return_inverse=True)
+    keyed = np.column_stack([X[:, features].astype(np.int32), codes.astype(np.int32), group])
+    rows, member = np.unique(keyed, axis=0, return_inverse=True)
+    merged = np.bincount(member.ravel(), weights=weight, minlength=len(rows)).astype(COUNT)
+    return Instance(
+        X=np.ascontiguousarray(rows[:, :-2].astype(BIT)),
+        y=rows[:, -2].astype(np.int32),
+        weight=merged,
+        depth=depth,
+        kappa=kappa,
+        classes=len(labels),
+        features=features.astype(COUNT),
+        labels=labels.astype(COUNT),
+        group=rows[:, -1].astype(np.int32),
+    )

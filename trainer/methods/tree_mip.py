@@ -1,0 +1,255 @@
+"""What every tree formulation does around its model: rows from the problem, a first tree, the solve, and the claim.
+
+A formulation builds a model over an Instance, writes trees into it, reads trees out of it, and gives the hooks of its hidden
+rows. `optimise` runs one over an instance; `solve_problem` is the `solve` of a method.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.certificate import Status
+from trainer.cuts import instance as instances
+from trainer.cuts.instance import LEAF, ArrayTree, Instance
+from trainer.cuts.lattice import Lattice
+from trainer.data.problem import Problem
+from trainer.dtypes import FloatArray
+from trainer.errors import InfeasibleError, SolverError
+from trainer.methods.base import Settings, Solution
+from trainer.milo import Backend, Ended, Hooks, Model, Options, Outcome, Point, Report, Row, backend
+from trainer.milo.hooks import NodeInfo
+from trainer.monitor import Monitor
+from trainer.search import greedy
+from trainer.tree.nodes import Draft, DraftLeaf
+
+SCOPE = "all trees of the given depth over the binary features of the encoding"
+
+
+class Formulation:
+    """A tree model over an instance; subclasses build it in `__init__`."""
+
+    instance: Instance
+    model: Model
+
+    def assignment(self, tree: ArrayTree) -> FloatArray:
+        """The values of all variables for a tree, float64 (model.size,)."""
+        raise NotImplementedError
+
+    def read(self, values: FloatArray) -> ArrayTree:
+        """The tree of an integral point."""
+        raise NotImplementedError
+
+    def hooks(self) -> Hooks:
+        """The hidden rows; none by default."""
+        return Hooks()
+
+    def admits(self, tree: ArrayTree) -> bool:
+        """True if the tree satisfies the side constraints of the formulation."""
+        return True
+
+    @property
+    def max_leaves(self) -> int:
+        """The largest number of leaves that a tree of the formulation has."""
+        return 1 << self.instance.depth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A tree with its exact value and a proved upper bound, in rows; `tree` is None where none was found in time."""
+
+    tree: ArrayTree | None
+    value: Fraction | None
+    bound: Fraction
+    outcome: Outcome
+    start: Fraction | None = None
+
+    @property
+    def optimal(self) -> bool:
+        """True if the bound proves the tree."""
+        return self.value is not None and self.bound <= self.value
+
+
+class Watched(Hooks):
+    """The hooks of a formulation, with progress sent on in exact values of trees."""
+
+    def __init__(
+        self, formulation: Formulation, news: Callable[[Fraction | None, float, int, ArrayTree | None], bool]
+    ) -> None:
+        self.inner = formulation.hooks()
+        self.formulation, self.news = formulation, news
+        self.lazy, self.fractional, self.locked = self.inner.lazy, self.inner.fractional, self.inner.locked
+        self.best: Fraction | None = None
+        self.tree: ArrayTree | None = None
+
+    def consider(self, tree: ArrayTree) -> None:
+        """Keep a tree if it is the best one so far that the constraints admit."""
+        value = self.formulation.instance.value(tree)
+        if (self.best is None or value > self.best) and self.formulation.admits(tree):
+            self.best, self.tree = value, tree
+
+    def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
+        """The formulation's rows; an integral point is a tree, whatever its scores claim."""
+        rows = self.inner.on_integral(point, origin)
+        self.consider(self.formulation.read(point.values))
+        return rows
+
+    def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
+        """The formulation's rows."""
+        return self.inner.on_fractional(point, info)
+
+    def propose(self) -> Sequence[FloatArray]:
+        """The formulation's proposals."""
+        return self.inner.propose()
+
+    def on_progress(self, report: Report) -> bool:
+        """Best tree and bound to the monitor."""
+        return self.news(self.best, math.inf if report.bound is None else report.bound, report.nodes, self.tree)
+
+
+def optimise(
+    formulation: Formulation,
+    solver: Backend,
+    *,
+    options: Options | None = None,
+    starts: Sequence[ArrayTree] = (),
+    news: Callable[[Fraction | None, float, int, ArrayTree | None], bool] = lambda *_: False,
+) -> Found:
+    """Solve a formulation; raises InfeasibleError where no tree satisfies it and SolverError where the claim is contradictory."""
+    instance = formulation.instance
+    lattice = Lattice(kappa=instance.kappa, leaves=min(formulation.max_leaves, 1 << min(instance.depth, 12)))
+    watched = Watched(formulation, news)
+    usable = [tree for tree in starts if formulation.admits(tree)]
+    for tree in usable:
+        watched.consider(tree)
+    first = watched.best
+    options = options or Options()
+    options = _replace(options, absolute_gap=lattice.gap, starts=tuple(formulation.assignment(tree) for tree in usable))
+    outcome = solver.solve(formulation.model, watched, options)
+    if outcome.ended is Ended.INFEASIBLE:
+        if watched.tree is not None:
+            raise SolverError(f"{solver.name} calls a problem infeasible that has a solution; nothing it said is used.")
+        raise InfeasibleError("No tree satisfies the constraints. Relax one of them or allow a deeper tree.")
+    if outcome.values is not None:
+        watched.consider(formulation.read(outcome.values))
+    top = Fraction(instance.total) - instance.kappa
+    bound = top if math.isinf(outcome.bound) else min(top, lattice.floor(outcome.bound))
+    value = watched.best
+    if value is not None and bound < value:
+        raise SolverError(
+            f"{solver.name} claims the bound {float(bound)} below the value {float(value)} of its own tree."
+        )
+    return Found(tree=watched.tree, value=value, bound=bound, outcome=outcome, start=first)
+
+
+def _replace(options: Options, **changes: Any) -> Options:
+    from dataclasses import replace
+
+    return replace(options, **changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Figures of a solve for the certificate."""
+
+    share_in_hooks: float
+    proposed: int
+    accepted: int
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def to_instance(problem: Problem, depth: int, group: np.ndarray | None = None) -> Instance:
+    """The instance of a problem's binary encoding."""
+    bits = problem.binary.bits(problem.table)
+    return instances.build(
+        bits, problem.y, depth=depth, kappa=problem.leaf_penalty * problem.n, weight=problem.row_weights, group=group
+    )
+
+
+def to_draft(problem: Problem, instance: Instance, tree: ArrayTree, v: int = 1) -> Draft:
+    """The tree in the columns' own units."""
+    f = int(tree.feature[v])
+    if f == LEAF or f < 0:
+        return DraftLeaf(label=int(instance.labels[tree.label[v]]))
+    zero, one = to_draft(problem, instance, tree, 2 * v), to_draft(problem, instance, tree, 2 * v + 1)
+    return problem.binary.branch(int(instance.features[f]), zero, one)
+
+
+def solve_problem(
+    problem: Problem,
+    settings: Settings,
+    monitor: Monitor,
+    make: Callable[[Instance], Formulation],
+    *,
+    instance: Instance,
+    scope: str = SCOPE,
+) -> Solution:
+    """Run a formulation over a problem and say what it proved."""
+    solver = backend(settings["solver"])
+    monitor.report(phase="model")
+    formulation = make(instance)
+    starts = first_trees(instance, settings["warm_start"], monitor)
+
+    def news(value: Fraction | None, bound: float, nodes: int, tree: ArrayTree | None) -> bool:
+        monitor.report(
+            incumbent=None if value is None else float(value / instance.total),
+            bound=None if math.isinf(bound) else bound / instance.total,
+            nodes=nodes,
+            leaves=None if tree is None else len(tree.leaves),
+            draft=None if tree is None else to_draft(problem, instance, tree),
+        )
+        return monitor.stopped()
+
+    monitor.report(phase="search")
+    options = Options(
+        time=None if math.isinf(monitor.remaining()) else monitor.remaining(),
+        memory=monitor.limits.memory,
+        threads=monitor.limits.threads,
+        seed=settings["seed"],
+        gap=settings["mip_gap"],
+        stopped=monitor.stopped,
+    )
+    found = optimise(formulation, solver, options=options, starts=starts, news=news)
+    outcome = found.outcome
+    if outcome.ended is Ended.TIME:
+        monitor.stop(Status.TIME_LIMIT)
+    elif outcome.ended is Ended.MEMORY:
+        monitor.stop(Status.MEMORY_LIMIT)
+    tree = found.tree if found.tree is not None else instance.stump()
+    return Solution(
+        draft=to_draft(problem, instance, tree),
+        bound=float(found.bound / instance.total),
+        finished=outcome.ended is Ended.OPTIMAL or found.optimal,
+        scope=scope,
+        nodes=outcome.nodes,
+        cuts=outcome.rows,
+        encoded_features=problem.binary.matrix(problem.table).shape[1],
+        solver=outcome.solver,
+        solver_version=outcome.version,
+        warm_start_objective=None if found.start is None else float(found.start / instance.total),
+        evidence=(
+            {
+                "kind": "mip",
+                "solver": outcome.solver,
+                "version": outcome.version,
+                "variables": formulation.model.size,
+                "rows": len(formulation.model.rows),
+                "seconds_in_hooks": round(outcome.hook_seconds, 3),
+                "share_in_hooks": round(outcome.hook_seconds / max(outcome.seconds, 1e-9), 3),
+                "proposed": outcome.proposed,
+                "accepted": outcome.accepted,
+            },
+        ),
+    )
+
+
+def first_trees(instance: Instance, kind: str, monitor: Monitor) -> list[ArrayTree]:
+    """Starting trees: `none`, `cart` (pruned, polished by the methods that polish)."""
+    if kind == "none":
+        return []
+    return [greedy.cart(instance), instance.stump()]

@@ -1,0 +1,52 @@
+"""The solver interface: a Model of variables and rows, Hooks for rows that are found on the way, and three back ends.
+
+    model = Model()
+    b = model.binary("b", nodes, features)           # b[n, f] is an expression, b.columns their numbers as an array
+    theta = model.continuous("theta", range(n))      # in [0, 1] unless lower and upper are given
+    model.add(total(b[1, f] for f in features) == 1, "root")
+    model.maximize(total(theta.values()))
+
+    class Cuts(Hooks):
+        lazy = True                                  # rows may cut off points that satisfy the base rows
+        fractional = 1                               # ask at every node (0 never, -1 at the root)
+        def on_integral(self, point, origin):        # point[b] is an array shaped like b.columns
+            return [(theta[i] <= b[1, f]).named("benders") for ...]   # an empty answer accepts the point
+        def on_fractional(self, point, info): ...    # rows; `.named(name, user=True)` only tightens the relaxation
+        def propose(self): ...                       # complete assignments, float64 (model.size,), each handed out once
+        def on_progress(self, report): ...           # True stops the solve
+
+    outcome = backend("auto").solve(model, Cuts(), Options(time=60, absolute_gap=0.5, starts=(values,)))
+
+Large rows are cheaper as `Row(columns, coefficients, upper=..., name=...)`. `outcome.values` is the best point that every hook
+accepted, `outcome.bound` an upper bound that no accepted point exceeds. An exception in a hook ends the solve and is raised by
+`solve`; a cancel is `Options(stopped=...)`, asked about ten times a second, or True from `on_progress`.
+"""
+
+from trainer.milo.backend import Backend, Capabilities
+from trainer.milo.choose import BACKENDS, backend
+from trainer.milo.expression import Expression, Row, row, total, weighted
+from trainer.milo.hooks import INTEGRALITY, VIOLATION, Ended, Hooks, NodeInfo, Options, Outcome, Report
+from trainer.milo.model import Model, Point, Variables
+
+__all__ = [
+    "BACKENDS",
+    "INTEGRALITY",
+    "VIOLATION",
+    "Backend",
+    "Capabilities",
+    "Ended",
+    "Expression",
+    "Hooks",
+    "Model",
+    "NodeInfo",
+    "Options",
+    "Outcome",
+    "Point",
+    "Report",
+    "Row",
+    "Variables",
+    "backend",
+    "row",
+    "total",
+    "weighted",
+]

@@ -1,0 +1,89 @@
+"""Backend: what every solver behind the interface can do and must do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from trainer.errors import SolverError
+from trainer.milo.exchange import Exchange
+from trainer.milo.hooks import Ended, Hooks, Options, Outcome
+from trainer.milo.model import Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a back end does by itself; what it cannot do is a documented loop or an error, never silence.
+
+    `lazy`: rows at integral points inside the search; without it the back end solves, separates and solves again.
+    `fractional`: `on_fractional` at the nodes of the search; without it at the root relaxation only.
+    `propose`, `start`: incumbents from the method during and before the search. `interrupt`: stops within about a second.
+    `max_size`: the largest number of variables and of base rows, None for no limit.
+    """
+
+    lazy: bool
+    fractional: bool
+    propose: bool = True
+    start: bool = True
+    interrupt: bool = True
+    max_size: int | None = None
+
+
+class Backend(ABC):
+    """A solver that maximises a Model under Hooks and Options."""
+
+    name: str
+    capabilities: Capabilities
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """The solver's own version."""
+
+    def solve(self, model: Model, hooks: Hooks | None = None, options: Options | None = None) -> Outcome:
+        """Solve; raises SolverError where the model is too large for the licence or the solver contradicts itself.
+
+        An exception of a hook ends the solve and is raised here.
+        """
+        limit = self.capabilities.max_size
+        if limit is not None and max(model.size, len(model.rows)) > limit:
+            raise SolverError(
+                f"The problem has {model.size} variables and {len(model.rows)} rows; this licence of {self.name} takes at "
+                f"most {limit} of each. Choose solver=scip, or install a full licence."
+            )
+        exchange = Exchange(model, hooks or Hooks(), options or Options())
+        if exchange.options.time is not None and exchange.options.time <= 0:
+            return self._outcome(exchange, Ended.TIME)
+        ended = self._solve(exchange)
+        if exchange.error is not None:
+            raise exchange.error
+        return self._outcome(exchange, ended)
+
+    @abstractmethod
+    def _solve(self, exchange: Exchange) -> Ended:
+        """Run the solver; the exchange collects incumbent, bound and counts."""
+
+    def _outcome(self, exchange: Exchange, ended: Ended) -> Outcome:
+        best = exchange.best
+        objective = None if best is None else exchange.model.value(best)
+        bound = exchange.bound
+        if objective is not None and bound < objective:
+            if bound < objective - 1e-4 * max(1.0, abs(objective)):
+                raise SolverError(
+                    f"{self.name} reports the bound {bound} below its own solution {objective}; nothing it said is used."
+                )
+            bound = objective
+        return Outcome(
+            ended=ended,
+            values=best,
+            objective=objective,
+            bound=bound,
+            nodes=exchange.nodes,
+            seconds=exchange.elapsed(),
+            hook_seconds=exchange.hook_seconds,
+            rows=dict(exchange.counts),
+            proposed=exchange.proposed,
+            accepted=exchange.accepted,
+            solver=self.name,
+            version=self.version,
+        )

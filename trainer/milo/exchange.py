@@ -1,0 +1,155 @@
+"""Exchange: the part of a solve that is the same for every back end: rounding, filtering, counting, errors, progress."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from trainer.dtypes import FloatArray
+from trainer.errors import SolverError
+from trainer.milo.expression import Row
+from trainer.milo.hooks import INTEGRALITY, USER_VIOLATION, VIOLATION, Hooks, NodeInfo, Options, Report
+from trainer.milo.model import Model, Point
+
+T = TypeVar("T")
+INTERVAL = 0.2
+
+
+class Exchange:
+    """Stands between a solver's callbacks and the hooks of a method."""
+
+    def __init__(self, model: Model, hooks: Hooks, options: Options) -> None:
+        self.model, self.hooks, self.options = model, hooks, options
+        self.started = time.perf_counter()
+        self.hook_seconds = 0.0
+        self.error: BaseException | None = None
+        self.cancelled = False
+        self.counts: Counter[str] = Counter()
+        self.pool: Counter[object] = Counter()
+        self.proposed = self.accepted = 0
+        self.bound = math.inf
+        self.incumbent: float | None = None
+        self.best: FloatArray | None = None
+        self._best_value = -math.inf
+        self.nodes = 0
+        self._integers = model.integers
+        self._reported = -math.inf
+        self._verdicts: dict[bytes, list[Row]] = {}
+        self._lock = threading.RLock()
+
+    def elapsed(self) -> float:
+        """Seconds since the start of the solve."""
+        return time.perf_counter() - self.started
+
+    def remaining(self) -> float | None:
+        """Seconds to the time limit; None without one."""
+        return None if self.options.time is None else max(0.0, self.options.time - self.elapsed())
+
+    def guard(self, call: Callable[[], T], otherwise: T) -> T:
+        """`call()`; an exception is kept for `finish` and `otherwise` returned, since solvers swallow exceptions."""
+        try:
+            return call()
+        except BaseException as error:
+            self.error = self.error or error
+            return otherwise
+
+    def halted(self) -> bool:
+        """True when the solver must return: an error, a cancel, or a method that has seen enough."""
+        if self.error is None and not self.cancelled and self.options.stopped():
+            self.cancelled = True
+        return self.error is not None or self.cancelled
+
+    def rounded(self, values: FloatArray) -> FloatArray:
+        """The point with integer variables that are whole but for noise made whole."""
+        nearest = np.round(values)
+        return np.where(self._integers & (np.abs(values - nearest) <= INTEGRALITY), nearest, values)
+
+    def integral(self, values: FloatArray, origin: str, *, adding: bool, again: int = 0) -> list[Row]:
+        """The rows that an integral point violates; `adding` says that they will be added now.
+
+        Raises SolverError if a row comes back more than `again` times after it was added: then the tolerances of method and
+        solver disagree. Gurobi may offer points that it found before it heard of a row.
+        """
+        key = values.tobytes()
+        rows = self._verdicts.get(key)
+        if rows is None:
+            begin = time.perf_counter()
+            point = Point(self.rounded(values))
+            rows = [row.scaled() for row in self.hooks.on_integral(point, origin)]
+            rows = list({row.key(): row for row in rows if row.violation(values) > VIOLATION}.values())
+            self.hook_seconds += time.perf_counter() - begin
+            if len(self._verdicts) > 64:  # a solver asks about the same point a few times in a row
+                self._verdicts.clear()
+            self._verdicts[key] = rows
+        if adding:
+            self.remember(rows, again=again)
+        if not rows:
+            self.accept(values)
+        return rows
+
+    def accept(self, values: FloatArray) -> None:
+        """Keep an accepted point if it is the best so far."""
+        objective = self.model.value(values)
+        if self.best is None or objective > self._best_value:
+            self._best_value, self.best = objective, self.rounded(values)
+            self.incumbent = objective if self.incumbent is None else max(objective, self.incumbent)
+
+    def fractional(self, values: FloatArray, info: NodeInfo) -> list[Row]:
+        """Rows violated by a relaxation's solution that were not added before (lazy ones), or again (user ones)."""
+        begin = time.perf_counter()
+        rows = [row.scaled() for row in self.hooks.on_fractional(Point(values), info)]
+        rows = [row for row in rows if row.violation(values) > (USER_VIOLATION if row.user else VIOLATION)]
+        fresh = [row for row in rows if row.user or row.key() not in self.pool]
+        self.remember([row for row in fresh if not row.user], again=0)
+        self.counts.update(row.name for row in fresh if row.user)
+        self.hook_seconds += time.perf_counter() - begin
+        return fresh
+
+    def remember(self, rows: list[Row], *, again: int) -> None:
+        """Count rows that are being added, and refuse one that was added more than `again` times before."""
+        for row in rows:
+            key = row.key()
+            times = self.pool[key]
+            if times > again:
+                raise SolverError(
+                    f"The row family '{row.name}' cut off a point that satisfies the same row, added before: the solver's "
+                    "tolerance and that of the method disagree. Report this with the data set and the parameters."
+                )
+            self.pool[key] += 1
+            if not times:
+                self.counts[row.name] += 1
+
+    def proposals(self) -> list[FloatArray]:
+        """New points to try; points that violate a base row are a mistake of the method and raise SolverError."""
+        begin = time.perf_counter()
+        points = [np.asarray(p, np.float64) for p in self.hooks.propose()]
+        self.hook_seconds += time.perf_counter() - begin
+        self.proposed += len(points)
+        return points
+
+    def progress(self, incumbent: float | None, bound: float, nodes: int, *, always: bool = False) -> None:
+        """Take the solver's numbers, keep the best bound, and pass them on every 0.2 s."""
+        with self._lock:
+            self.bound = min(self.bound, bound)
+            self.nodes = max(self.nodes, nodes)
+            better = incumbent is not None and (self.incumbent is None or incumbent > self.incumbent)
+            if better:
+                self.incumbent = incumbent
+            if not (always or better) and self.elapsed() - self._reported < INTERVAL:
+                return
+            self._reported = self.elapsed()
+            report = Report(
+                t=self._reported,
+                incumbent=self.incumbent,
+                bound=None if math.isinf(self.bound) else self.bound,
+                nodes=self.nodes,
+                rows=dict(self.counts),
+            )
+            if self.hooks.on_progress(report):
+                self.cancelled = True

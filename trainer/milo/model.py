@@ -1,0 +1,128 @@
+"""Model: variables, rows and objective of a mixed-integer linear program, independent of any solver."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, FloatArray
+from trainer.errors import SolverError
+from trainer.milo.expression import Expression, Row
+
+
+class Variables(Mapping[Any, Expression]):
+    """A family of variables over the product of index sets: `b[n, f]` is an expression, `b.columns` their column numbers.
+
+    `columns` is int64 of one axis per index set, in the order in which the sets were given.
+    """
+
+    def __init__(self, name: str, axes: tuple[tuple[Hashable, ...], ...], first: int) -> None:
+        self.name = name
+        self.axes = axes
+        shape = tuple(len(axis) for axis in axes)
+        self.columns = first + np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
+        self._places = tuple({key: i for i, key in enumerate(axis)} for axis in axes)
+
+    def column(self, key: Any) -> int:
+        """The column number of one variable."""
+        keys = key if len(self.axes) > 1 else (key,)
+        return int(self.columns[tuple(place[k] for place, k in zip(self._places, keys, strict=True))])
+
+    def __getitem__(self, key: Any) -> Expression:
+        return Expression({self.column(key): 1.0})
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.axes[0]) if len(self.axes) == 1 else itertools.product(*self.axes)
+
+    def __len__(self) -> int:
+        return int(self.columns.size)
+
+
+class Point:
+    """Values of all variables; `point[b]` is the array of a family, shaped like `b.columns`."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self.values = values
+
+    def __getitem__(self, family: Variables) -> FloatArray:
+        return self.values[family.columns]
+
+
+class Model:
+    """A maximisation over continuous and integer variables with finite bounds where possible."""
+
+    def __init__(self) -> None:
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+        self.integer: list[bool] = []
+        self.priority: list[int] = []
+        self.names: list[str] = []
+        self.rows: list[Row] = []
+        self.objective = Expression()
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return len(self.lower)
+
+    @property
+    def integers(self) -> BoolArray:
+        """Boolean array over the variables: which must be whole."""
+        return np.array(self.integer, bool)
+
+    def binary(self, name: str, *axes: Iterable[Hashable], priority: int = 0) -> Variables:
+        """Variables in {0, 1} over the product of `axes`; higher `priority` is branched on first."""
+        return self._variables(name, axes, 0.0, 1.0, True, priority)
+
+    def continuous(self, name: str, *axes: Iterable[Hashable], lower: float = 0.0, upper: float = 1.0) -> Variables:
+        """Continuous variables in [lower, upper] over the product of `axes`."""
+        return self._variables(name, axes, lower, upper, False, 0)
+
+    def whole(self, name: str, *axes: Iterable[Hashable], lower: float, upper: float, priority: int = 0) -> Variables:
+        """Integer variables in [lower, upper] over the product of `axes`."""
+        return self._variables(name, axes, lower, upper, True, priority)
+
+    def _variables(
+        self, name: str, axes: tuple[Iterable[Hashable], ...], lower: float, upper: float, integer: bool, priority: int
+    ) -> Variables:
+        family = Variables(name, tuple(tuple(axis) for axis in axes) or (("",),), self.size)
+        count = len(family)
+        self.lower += [lower] * count
+        self.upper += [upper] * count
+        self.integer += [integer] * count
+        self.priority += [priority] * count
+        self.names += [f"{name}[{key}]" for key in family]
+        return family
+
+    def fix(self, columns: Iterable[int], value: float) -> None:
+        """Fix variables to a value by their bounds."""
+        for column in columns:
+            self.lower[int(column)] = self.upper[int(column)] = value
+
+    def add(self, row: Row, name: str = "") -> None:
+        """Add a base row; raises SolverError for a row without variables that can never hold."""
+        if len(row.columns) == 0:
+            if not row.lower - 1e-9 <= 0.0 <= row.upper + 1e-9:
+                raise SolverError(f"The row '{name or row.name}' has no variable and cannot hold: check its indices.")
+            return
+        self.rows.append(row.named(name) if name else row)
+
+    def maximize(self, objective: Expression) -> None:
+        """Set the objective, which is maximised."""
+        self.objective = objective
+
+    def value(self, values: FloatArray) -> float:
+        """The objective at a point."""
+        return self.objective.constant + sum(c * float(values[j]) for j, c in self.objective.terms.items())
+
+    def violated(self, values: FloatArray, tolerance: float = 1e-6) -> Row | None:
+        """A base row or bound that a point violates by more than `tolerance`, or None if the point is feasible."""
+        low, high = np.array(self.lower), np.array(self.upper)
+        outside = np.flatnonzero((values < low - tolerance) | (values > high + tolerance))
+        if len(outside):
+            j = int(outside[0])
+            return Row(np.array([j]), np.ones(1), low[j], high[j], f"bounds of {self.names[j]}")
+        return next((row for row in self.rows if row.violation(values) > tolerance), None)

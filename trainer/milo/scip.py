@@ -1,0 +1,356 @@
+"""SCIP through PySCIPOpt: the open solver, with lazy rows, user rows and proposals inside the search.
+
+A constraint handler without constraints carries the hidden rows. Three things keep SCIP honest about rows it cannot see: its
+symmetry handling is off (it would exchange columns that only hidden rows distinguish), every variable is locked in both
+directions (or dual fixing sets scores to one), and the handler's priorities lie below those of linear constraints, so that hooks
+see only points that satisfy the base rows.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import pyscipopt
+from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_LOCKTYPE, SCIP_PARAMSETTING, SCIP_RESULT
+
+from trainer.dtypes import FloatArray
+from trainer.milo.backend import Backend, Capabilities
+from trainer.milo.exchange import Exchange
+from trainer.milo.expression import Row
+from trainer.milo.hooks import Ended, NodeInfo
+from trainer.milo.model import Model
+
+PRIORITY = -5_000_000  # linear constraints have -1_000_000
+POLL = 0.1
+
+
+class Session:
+    """One SCIP problem with the variables of a Model."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.scip = pyscipopt.Model()
+        self.scip.hideOutput()
+        self.variables = self._build(exchange.model)
+
+    def _build(self, model: Model) -> list[Any]:
+        scip = self.scip
+        variables = [
+            scip.addVar(
+                lb=None if math.isinf(model.lower[j]) else model.lower[j],
+                ub=None if math.isinf(model.upper[j]) else model.upper[j],
+                vtype="C" if not model.integer[j] else ("B" if (model.lower[j], model.upper[j]) == (0, 1) else "I"),
+                obj=model.objective.terms.get(j, 0.0),
+            )
+            for j in range(model.size)
+        ]
+        scip.setMaximize()
+        scip.addObjoffset(model.objective.constant)
+        for j, priority in enumerate(model.priority):
+            if priority:
+                scip.chgVarBranchPriority(variables[j], priority)
+        self.variables = variables
+        for row in model.rows:
+            self.add(row)
+        return variables
+
+    def expression(self, row: Row) -> Any:
+        """The left-hand side of a row as a PySCIPOpt expression."""
+        return pyscipopt.quicksum(
+            c * self.variables[j] for j, c in zip(row.columns.tolist(), row.coefficients.tolist(), strict=True)
+        )
+
+    def add(self, row: Row) -> None:
+        """Add a row for good: it stays in the relaxation and is never aged out."""
+        left = self.expression(row)
+        if row.lower == row.upper:
+            self.scip.addCons(left == row.upper)
+        elif math.isinf(row.lower):
+            self.scip.addCons(left <= row.upper)
+        elif math.isinf(row.upper):
+            self.scip.addCons(left >= row.lower)
+        else:
+            self.scip.addCons((left <= row.upper) >= row.lower)
+
+    def add_cut(self, row: Row) -> bool:
+        """Add a row to the relaxation only; True when it made the node infeasible."""
+        scip = self.scip
+        cut = scip.createEmptyRowUnspec(
+            row.name or "user",
+            lhs=None if math.isinf(row.lower) else row.lower,
+            rhs=None if math.isinf(row.upper) else row.upper,
+            local=False,
+        )
+        scip.cacheRowExtensions(cut)
+        for j, c in zip(row.columns.tolist(), row.coefficients.tolist(), strict=True):
+            scip.addVarToRow(cut, scip.getTransformedVar(self.variables[j]), c)
+        scip.flushRowExtensions(cut)
+        infeasible = bool(scip.addCut(cut, forcecut=True))
+        scip.releaseRow(cut)
+        return infeasible
+
+    def values(self, solution: Any = None) -> FloatArray:
+        """The values of all variables in a solution, or in the current relaxation."""
+        value = self.scip.getSolVal
+        return np.array([value(solution, v) for v in self.variables])
+
+    def tick(self) -> None:
+        """Pass on progress, and interrupt the solve when it must end."""
+        scip, exchange = self.scip, self.exchange
+        bound, primal = scip.getDualbound(), scip.getPrimalbound()
+        exchange.progress(
+            None if abs(primal) >= 1e20 else primal,
+            math.inf if abs(bound) >= 1e20 else bound,
+            int(scip.getNTotalNodes()),
+        )
+        if exchange.halted():
+            scip.interruptSolve()
+
+
+class HiddenRows(pyscipopt.Conshdlr):
+    """The constraint handler of the lazy rows."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.exchange = session.exchange
+
+    def _verdict(self, call: Any, otherwise: Any) -> dict[str, Any]:
+        result = self.exchange.guard(call, otherwise)
+        if self.exchange.halted():
+            self.session.scip.interruptSolve()
+        return {"result": result}
+
+    def conscheck(
+        self,
+        constraints: Any,
+        solution: Any,
+        checkintegrality: bool,
+        checklprows: bool,
+        printreason: bool,
+        completely: bool,
+    ) -> dict[str, Any]:
+        """Judge a candidate of a heuristic, a start or a relaxation; adds nothing."""
+        if self.exchange.error is not None:
+            return {"result": SCIP_RESULT.INFEASIBLE}
+
+        def judge() -> Any:
+            rows = self.exchange.integral(self.session.values(solution), "heuristic", adding=False)
+            return SCIP_RESULT.INFEASIBLE if rows else SCIP_RESULT.FEASIBLE
+
+        return self._verdict(judge, SCIP_RESULT.INFEASIBLE)
+
+    def _enforce(self) -> Any:
+        rows = self.exchange.integral(self.session.values(), "lp", adding=True)
+        for row in rows:
+            self.session.add(row)
+        return SCIP_RESULT.CONSADDED if rows else SCIP_RESULT.FEASIBLE
+
+    def consenfolp(self, constraints: Any, nusefulconss: int, solinfeasible: bool) -> dict[str, Any]:
+        """Cut off an integral solution of the relaxation that the hidden rows forbid."""
+        return self._verdict(self._enforce, SCIP_RESULT.INFEASIBLE)
+
+    def consenfops(
+        self, constraints: Any, nusefulconss: int, solinfeasible: bool, objinfeasible: bool
+    ) -> dict[str, Any]:
+        """Judge a pseudo solution: hidden rows need the relaxation."""
+        return {"result": SCIP_RESULT.SOLVELP}
+
+    def conssepalp(self, constraints: Any, nusefulconss: int) -> dict[str, Any]:
+        """Rows at the solution of a node's relaxation."""
+
+        def separate() -> Any:
+            scip, every = self.session.scip, self.exchange.hooks.fractional
+            info = NodeInfo(
+                nodes=int(scip.getNTotalNodes()) - 1,
+                depth=int(scip.getDepth()),
+                bound=float(scip.getDualbound()),
+                incumbent=-math.inf if self.exchange.incumbent is None else self.exchange.incumbent,
+            )
+            if every == 0 or (every < 0 and not info.is_root) or (every > 0 and info.depth % every):
+                return SCIP_RESULT.DIDNOTRUN
+            rows = self.exchange.fractional(self.session.values(), info)
+            for row in (r for r in rows if not r.user):
+                self.session.add(row)
+            cut_off = [self.session.add_cut(row) for row in rows if row.user]
+            if any(cut_off):
+                return SCIP_RESULT.CUTOFF
+            if not rows:
+                return SCIP_RESULT.DIDNOTFIND
+            return SCIP_RESULT.SEPARATED if rows[-1].user and all(r.user for r in rows) else SCIP_RESULT.CONSADDED
+
+        return self._verdict(separate, SCIP_RESULT.DIDNOTRUN)
+
+    def conslock(self, constraint: Any, locktype: int, nlockspos: int, nlocksneg: int) -> None:
+        """Say that moving any variable in either direction may violate a hidden row."""
+        if self.exchange.hooks.locked:
+            both = nlockspos + nlocksneg
+            for variable in self.session.variables:
+                self.session.scip.addVarLocksType(variable, SCIP_LOCKTYPE.MODEL, both, both)
+
+
+class Proposals(pyscipopt.Heur):
+    """A primal heuristic that tries what the method proposes."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def heurexec(self, heurtiming: int, nodeinfeasible: bool) -> dict[str, Any]:
+        """Try every new proposal; SCIP checks it against all rows, hidden ones too."""
+        exchange = self.session.exchange
+
+        def offer() -> Any:
+            accepted = [self.try_point(values) for values in exchange.proposals()]
+            exchange.accepted += sum(accepted)
+            self.session.tick()
+            if not accepted:
+                return SCIP_RESULT.DIDNOTRUN
+            return SCIP_RESULT.FOUNDSOL if any(accepted) else SCIP_RESULT.DIDNOTFIND
+
+        return {"result": exchange.guard(offer, SCIP_RESULT.DIDNOTRUN)}
+
+    def try_point(self, values: FloatArray) -> bool:
+        """True when SCIP takes the point as a solution."""
+        scip = self.session.scip
+        solution = scip.createOrigSol(self)
+        for variable, value in zip(self.session.variables, values.tolist(), strict=True):
+            scip.setSolVal(solution, variable, value)
+        return bool(scip.trySol(solution))
+
+
+EVENTS = (
+    SCIP_EVENTTYPE.BESTSOLFOUND,
+    SCIP_EVENTTYPE.NODEFEASIBLE,
+    SCIP_EVENTTYPE.NODEINFEASIBLE,
+    SCIP_EVENTTYPE.NODEBRANCHED,
+    SCIP_EVENTTYPE.LPSOLVED,
+)
+
+
+class Clock(pyscipopt.Eventhdlr):
+    """Reports progress and sees to it that a cancelled solve ends."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def eventinit(self) -> None:
+        """Listen to solutions, nodes and relaxations."""
+        for event in EVENTS:
+            self.model.catchEvent(event, self)
+
+    def eventexit(self) -> None:
+        """Stop listening."""
+        for event in EVENTS:
+            self.model.dropEvent(event, self)
+
+    def eventexec(self, event: Any) -> None:
+        """Pass on what is known."""
+        self.session.exchange.guard(self.session.tick, None)
+
+
+class Scip(Backend):
+    """The default solver; needs no licence, runs on one thread."""
+
+    name = "scip"
+    capabilities = Capabilities(lazy=True, fractional=True)
+
+    @property
+    def version(self) -> str:
+        """Version of SCIP itself."""
+        scip = pyscipopt.Model()
+        return f"{scip.getMajorVersion()}.{scip.getMinorVersion()}.{scip.getTechVersion()}"
+
+    def _solve(self, exchange: Exchange) -> Ended:
+        session = Session(exchange)
+        scip = session.scip
+        _configure(scip, exchange)
+        if exchange.hooks.lazy or exchange.hooks.fractional:
+            scip.includeConshdlr(
+                HiddenRows(session), "hidden", "rows that the method adds", sepapriority=0, enfopriority=PRIORITY,
+                chckpriority=PRIORITY, sepafreq=0 if exchange.hooks.fractional < 0 else 1, propfreq=-1, eagerfreq=1,
+                maxprerounds=0, delaysepa=False, delayprop=False, needscons=False,
+            )  # fmt: skip
+        scip.includeHeur(
+            Proposals(session), "proposals", "solutions of the method", "Y", priority=1_000_000, freq=1, freqofs=0, maxdepth=-1,
+            timingmask=SCIP_HEURTIMING.BEFORENODE | SCIP_HEURTIMING.AFTERLPLOOP, usessubscip=False,
+        )  # fmt: skip
+        scip.includeEventhdlr(Clock(session), "clock", "progress and cancel")
+        for values in exchange.options.starts:
+            solution = scip.createSol()
+            for variable, value in zip(session.variables, values.tolist(), strict=True):
+                scip.setSolVal(solution, variable, value)
+            scip.addSol(solution)
+        _run(session)
+        return _ended(session)
+
+
+def _configure(scip: Any, exchange: Exchange) -> None:
+    options = exchange.options
+    settings: dict[str, Any] = {
+        "limits/gap": options.gap,
+        "limits/absgap": options.absolute_gap,
+        "numerics/feastol": 1e-6,
+        "randomization/randomseedshift": options.seed,
+        "display/verblevel": 0,
+        # an interrupt comes from the session alone: Python's main thread owns the signals
+        "misc/catchctrlc": False,
+    }
+    if exchange.hooks.lazy:
+        settings |= {"misc/usesymmetry": 0, "presolving/maxrestarts": 0, "misc/allowstrongdualreds": False}
+        settings |= {"misc/allowweakdualreds": False}
+    if options.time is not None:
+        settings["limits/time"] = max(0.0, float(exchange.remaining() or 0.0))
+    if options.memory is not None:
+        settings["limits/memory"] = float(options.memory)
+    if options.nodes is not None:
+        settings["limits/totalnodes"] = options.nodes
+    for key, value in (settings | options.parameters).items():
+        if key == "emphasis/heuristics":
+            scip.setHeuristics(getattr(SCIP_PARAMSETTING, str(value)))
+        elif key == "emphasis/separating":
+            scip.setSeparating(getattr(SCIP_PARAMSETTING, str(value)))
+        else:
+            scip.setParam(key, value)
+
+
+def _run(session: Session) -> None:
+    """Solve without holding the interpreter, beside a thread that turns a cancel into an interrupt."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(POLL):
+            if session.exchange.halted():
+                session.scip.interruptSolve()
+                # the flag is cleared when the solve begins: keep setting it until it ends
+
+    watcher = threading.Thread(target=watch, name="scip-watch", daemon=True)
+    watcher.start()
+    try:
+        session.scip.optimizeNogil()
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _ended(session: Session) -> Ended:
+    scip, exchange = session.scip, session.exchange
+    status = scip.getStatus()
+    bound = scip.getDualbound()
+    if status == "infeasible":
+        exchange.bound = -math.inf
+        return Ended.INFEASIBLE
+    if scip.getNSols() > 0:
+        best = session.values(scip.getBestSol())
+        exchange.guard(lambda: bool(exchange.integral(best, "lp", adding=False)), True)
+    exchange.progress(None, math.inf if abs(bound) >= 1e20 else bound, int(scip.getNTotalNodes()), always=True)
+    if status in ("optimal", "gaplimit"):
+        return Ended.OPTIMAL
+    if status == "timelimit":
+        return Ended.TIME
+    if status == "memlimit":
+        return Ended.MEMORY
+    if status in ("totalnodelimit", "nodelimit"):
+        return Ended.NODES
+    return Ended.CANCELLED
