@@ -1,0 +1,46 @@
+"""Provably optimal classification trees: estimators, the tree they return, and what is proved about it.
+
+Names are loaded when they are first asked for, so that `import trainer` does not wait for scikit-learn or numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainer.version import VERSION as __version__
+
+# the class of each method; pickles and documentation refer to these names
+ESTIMATOR_NAMES = {
+    "cart": "CartClassifier",
+    "oc1": "OC1Classifier",
+    "bivariate": "BivariateTreeClassifier",
+    "exact": "ExactTreeClassifier",
+    "flowoct": "FlowOCTClassifier",
+    "bendoct": "BendOCTClassifier",
+    "oct": "OCTClassifier",
+    "binoct": "BinOCTClassifier",
+    "bendoct-accelerated": "AcceleratedBendOCTClassifier",
+    "cut-h": "CutHClassifier",
+    "cutw-h": "CutwHClassifier",
+    "s-oct": "SOCTClassifier",
+    "oct-h": "OCTHClassifier",
+    "odt": "ODTClassifier",
+}
+
+__all__ = ["ESTIMATOR_NAMES", "Tree", "__version__", "make_classifier"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Tree":
+        from trainer.tree.nodes import Tree
+
+        return Tree
+    if name == "make_classifier" or name in ESTIMATOR_NAMES.values():
+        from trainer import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'trainer' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *ESTIMATOR_NAMES.values()])

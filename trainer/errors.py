@@ -7,7 +7,7 @@ class TrainerError(Exception):
     """Base of all errors of this library; the message is fit to be shown to a person."""
 
 
-class DataError(TrainerError):
+class DataError(TrainerError, ValueError):
     """The data cannot be read or used; `problems` lists every place that was found (line numbers count from 1)."""
 
     def __init__(self, message: str, *, problems: tuple[str, ...] = ()) -> None:
@@ -24,7 +24,7 @@ class RowError(DataError):
         self.column = column
 
 
-class ParameterError(TrainerError):
+class ParameterError(TrainerError, ValueError):
     """A parameter is unknown, has the wrong type or lies outside its range; `errors` maps names to sentences."""
 
     def __init__(self, errors: dict[str, str]) -> None:

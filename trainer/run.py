@@ -111,7 +111,14 @@ def fit(method: Method, problem: Problem, settings: Settings, monitor: Monitor) 
 
 def build(draft: Draft, problem: Problem) -> Tree:
     """The tree of a draft over the rows of a problem."""
-    return grow(draft, problem.matrix, problem.y, schema=problem.table.schema, classes=problem.labels.classes)
+    return grow(
+        draft,
+        problem.matrix,
+        problem.y,
+        schema=problem.table.schema,
+        classes=problem.labels.classes,
+        weights=problem.weights,
+    )
 
 
 def certify(
@@ -134,7 +141,6 @@ def certify(
         raise SolverError("The solver ended without a limit, yet its bound does not prove the tree it returned.")
     splits = [v for v in tree.branches if v.impurity is not None]
     proved = [v for v in splits if _split_proved(v)]
-    # type: ignore[operator]
     return Certificate(
         method=method.id,
         guarantee=method.guarantee,

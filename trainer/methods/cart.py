@@ -30,11 +30,12 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         return Solution(draft=DraftLeaf(), solver="scikit-learn", solver_version=sklearn.__version__)
     options = {
         "max_depth": settings["depth"] or None,
-        "min_samples_leaf": settings["min_leaf"],
+        # scikit-learn's `min_samples_leaf` counts rows and not their weights
+        "min_weight_fraction_leaf": max(0.0, (settings["min_leaf"] - 0.5) / problem.n),
         "criterion": settings["impurity"],
         "random_state": settings["seed"],
     }
-    if settings["depth"] == 0:
+    if settings["depth"] == 0 or 2 * settings["min_leaf"] > problem.n:
         return Solution(draft=DraftLeaf(), solver="scikit-learn", solver_version=sklearn.__version__)
     alpha = _alpha(settings["pruning"])
     if alpha is None:

@@ -195,15 +195,24 @@ class Tree:
 
 
 def grow(
-    draft: Draft, matrix: FloatArray, codes: CodeArray, *, schema: Sequence[ColumnSchema], classes: Sequence[str]
+    draft: Draft,
+    matrix: FloatArray,
+    codes: CodeArray,
+    *,
+    schema: Sequence[ColumnSchema],
+    classes: Sequence[str],
+    weights: CountArray | None = None,
 ) -> Tree:
-    """The tree of a draft with the counts of the rows `matrix` (n, columns), `codes` (n,), nodes numbered breadth first."""
+    """The tree of a draft with the counts of the rows `matrix` (n, columns), `codes` (n,), nodes numbered breadth first.
+
+    A row of integer weight w (`weights`, int64 (n,)) counts as w rows, also where a leaf takes the majority of its rows.
+    """
     nodes: list[Node] = []
     queue: deque[tuple[Draft, np.ndarray, int]] = deque([(draft, np.arange(len(matrix)), 0)])
     while queue:
         item, rows, fallback = queue.popleft()
-        counts = np.bincount(codes[rows], minlength=len(classes))
-        majority = int(counts.argmax()) if len(rows) else fallback
+        counts = _class_counts(codes[rows], None if weights is None else weights[rows], len(classes))
+        majority = int(counts.argmax()) if counts.any() else fallback
         number, tally = len(nodes), tuple(int(c) for c in counts)
         if isinstance(item, DraftLeaf):
             nodes.append(Node(id=number, counts=tally, label=majority if item.label is None else item.label))
@@ -226,6 +235,14 @@ def grow(
         queue.append((item.left, rows[left], majority))
         queue.append((item.right, rows[~left], majority))
     return Tree(schema=tuple(schema), classes=tuple(classes), nodes=tuple(nodes))
+
+
+def _class_counts(codes: CodeArray, weights: CountArray | None, classes: int) -> CountArray:
+    if weights is None:
+        return np.bincount(codes, minlength=classes).astype(np.int64)
+    counts = np.zeros(classes, np.int64)
+    np.add.at(counts, codes, weights)  # bincount would sum in floating point
+    return counts
 
 
 def to_draft(tree: Tree, node: int = 0) -> Draft:

@@ -96,7 +96,8 @@ def goes_left(split: Split, matrix: FloatArray) -> BoolArray:
     total = np.zeros(len(matrix))
     for feature, coefficient, level in zip(split.features, split.coefficients, split.levels, strict=True):
         values = matrix[:, feature]
-        total = total + coefficient * (values if level < 0 else (values == level).astype(np.float64))
+        with np.errstate(invalid="ignore"):  # infinities of both signs cancel to NaN, which goes right
+            total = total + coefficient * (values if level < 0 else (values == level).astype(np.float64))
     return total <= split.threshold
 
 

@@ -1,0 +1,179 @@
+"""scikit-learn classifiers of all methods: the checks of scikit-learn, weights, data frames and fitted attributes."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.utils.estimator_checks import check_estimator
+
+import trainer
+from trainer.errors import ParameterError
+from trainer.estimators import ESTIMATORS, make_classifier
+from trainer.methods import METHODS
+
+# small searches: scikit-learn's checks call `fit` about 200 times
+QUICK = {"depth": 2, "time_limit": 10.0}
+FAST = {"cart"}
+
+
+def quick(method_id: str) -> object:
+    known = {p.name for p in trainer.methods.get(method_id).parameters}
+    return make_classifier(method_id, **{name: value for name, value in QUICK.items() if name in known})
+
+
+@pytest.mark.parametrize(
+    "method_id", [m.id if m.id in FAST else pytest.param(m.id, marks=pytest.mark.slow) for m in METHODS]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_every_check_of_scikit_learn_passes(method_id):
+    results = check_estimator(quick(method_id), on_fail=None, on_skip=None)
+    failed = [f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] == "failed"]
+    assert failed == []
+    assert sum(r["status"] == "passed" for r in results) > 40
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
+def test_parameters_are_those_of_the_declaration(method):
+    estimator = make_classifier(method.id)
+    assert estimator.get_params() == {p.name: p.default for p in method.parameters}
+    assert clone(estimator.set_params(time_limit=3.0)).get_params()["time_limit"] == 3.0
+    assert getattr(trainer, type(estimator).__name__) is type(estimator)
+    assert type(estimator).__name__ == trainer.ESTIMATOR_NAMES[method.id]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
+def test_fitted_attributes_and_predictions_agree_with_the_tree(method, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    kept = slice(None) if not method.two_classes else slice(50, None)
+    X, y = X[kept][::3], np.array(["setosa", "versicolor", "virginica"])[y[kept][::3]]
+    model = quick(method.id).fit(X, y)
+    leaves = model.apply(X)
+    assert model.predict(X).tolist() == [str(model.tree_.classes[model.tree_.nodes[v].label]) for v in leaves]
+    shares = np.array([np.array(model.tree_.nodes[v].counts) / model.tree_.nodes[v].rows for v in leaves])
+    assert np.allclose(model.predict_proba(X), shares)
+    path = model.decision_path(X)
+    assert path.shape == (len(X), len(model.tree_.nodes))
+    assert all(path[i].indices.tolist() == model.tree_.path_to(int(leaves[i])) for i in range(len(X)))
+    claim = model.certificate_
+    correct = int((model.predict(X) == y).sum())
+    penalty = Fraction(str(model.get_params().get("leaf_penalty") or 0))
+    assert claim.objective == pytest.approx(float(Fraction(correct, len(X)) - penalty * model.tree_.n_leaves))
+    assert {"bound", "gap", "status", "seconds", "nodes", "cuts"} <= set(claim.to_json())
+    assert model.get_depth() == model.tree_.depth <= 2
+    model.tree_.save(tmp_path / "tree.json")
+    assert trainer.Tree.load(tmp_path / "tree.json") == model.tree_
+    assert model.tree_.to_json()[0]["id"] == 0
+
+
+def test_pickle_keeps_a_fitted_classifier():
+    X, y = load_iris(return_X_y=True)
+    model = make_classifier("cart", depth=2).fit(X, y)
+    assert pickle.loads(pickle.dumps(model)).predict(X).tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_integer_weights_equal_repeated_rows(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 5, (30, 3)).astype(float), rng.integers(0, 3, 30)
+    weights = rng.integers(0, 4, 30)
+    weighted = make_classifier("cart", min_leaf=5).fit(X, y, sample_weight=weights)
+    repeated = make_classifier("cart", min_leaf=5).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert weighted.tree_.to_json() == repeated.tree_.to_json()
+    assert weighted.certificate_.objective == repeated.certificate_.objective
+
+
+def test_fractional_weights_are_scaled_to_whole_rows():
+    X, y = [[0.0], [1.0], [2.0], [3.0], [3.0]], [0, 1, 0, 1, 0]
+    thirds = make_classifier("cart", depth=2).fit(X, y, sample_weight=[0.5, 0.1, 1.2, 0.25, 0.2])
+    whole = make_classifier("cart", depth=2).fit(X, y, sample_weight=[10, 2, 24, 5, 4])
+    assert thirds.tree_ == whole.tree_
+    assert thirds.tree_.nodes[0].counts == (38, 7)
+
+
+@pytest.mark.parametrize(
+    "weights", [[1, -1, 1, 1], [np.pi, np.e, 1, 1], [0, 0, 0, 0], [1e12, 0.001, 1, 1], [np.nan, 1, 1, 1]]
+)
+def test_weights_that_cannot_be_counted_are_refused(weights):
+    with pytest.raises(ValueError, match="weight"):
+        make_classifier("cart").fit([[0.0], [1], [2], [3]], [0, 0, 1, 1], sample_weight=weights)
+
+
+def frames():
+    cells = {
+        "odor": ["almond", "foul", "almond", "none", None, "foul"],
+        "age": [1, 2, 3, 4, 5, 6],
+        "wet": [True, False] * 3,
+    }
+    yield pytest.param(pd.DataFrame(cells), id="pandas")
+    yield pytest.param(pd.DataFrame(cells).astype({"odor": "category"}), id="pandas category")
+    yield pytest.param(pa.table(cells), id="pyarrow")
+
+
+@pytest.mark.parametrize("frame", list(frames()))
+def test_text_columns_of_a_data_frame_are_categorical(frame):
+    y = ["good", "bad", "good", "bad", "bad", "bad"]
+    model = make_classifier("cart").fit(frame, y)
+    assert model.predict(frame).tolist() == y
+    assert model.feature_names_in_.tolist() == ["odor", "age", "wet"]
+    kinds = {c.name: (str(c.kind), c.categories) for c in model.tree_.schema}
+    assert kinds["odor"] == ("categorical", ("almond", "foul", "none", "(missing)"))
+    assert kinds["age"][0] == "numeric"
+    assert kinds["wet"][0] == "binary"
+
+
+def test_an_unseen_category_goes_right():
+    frame = pd.DataFrame({"odor": ["almond", "almond", "foul", "none"]})
+    model = make_classifier("cart").fit(frame, [1, 1, 0, 0])
+    root = model.tree_.nodes[0]
+    assert root.split.kind == "subset"
+    assert model.apply(pd.DataFrame({"odor": ["smoke", None]})).tolist() == [root.right, root.right]
+
+
+def test_columns_in_another_order_are_refused():
+    for table in (pd.DataFrame, pa.table):
+        model = make_classifier("cart").fit(table({"a": [1, 2, 3], "b": ["x", "y", "x"]}), [0, 1, 0])
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(table({"b": ["x"], "a": [1]}))
+    with pytest.raises(ValueError, match="data frame"):
+        model.predict(np.zeros((1, 2)))
+
+
+def test_missing_numbers_in_a_frame_are_refused_with_their_place():
+    with pytest.raises(ValueError, match=r"NaN: column 'a', row 1"):
+        make_classifier("cart").fit(pd.DataFrame({"a": [1.0, None, 2.0], "b": ["x", "y", "z"]}), [0, 1, 0])
+
+
+def test_bad_parameters_are_value_errors_at_fit_and_unknown_names_at_once():
+    with pytest.raises(ValueError, match="depth"):
+        make_classifier("cart", depth=-1).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ParameterError, match="no such parameter"):
+        make_classifier("cart", colour=1)
+    with pytest.raises(ParameterError, match="not a method"):
+        make_classifier("magic")
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        ESTIMATORS["cart"](colour=1)
+
+
+def test_fit_outside_the_main_thread():
+    X, y = load_iris(return_X_y=True)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(make_classifier("cart").fit(X, y).score(X, y)))
+    thread.start()
+    thread.join(60)
+    assert found[0] > 0.9
+
+
+def test_import_trainer_does_not_load_scikit_learn_or_numba():
+    code = "import sys, trainer; print(sorted({'sklearn', 'numba', 'scipy', 'numpy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

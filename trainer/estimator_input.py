@@ -1,0 +1,123 @@
+"""What estimators accept as X: arrays of numbers, and data frames (pandas, polars, pyarrow) with mixed columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
+from sklearn.utils.validation import validate_data as sklearn_validate
+
+from trainer.dtypes import FloatArray
+from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, MissingPolicy, Table, numeric_table
+
+
+def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
+    """The training table and labels (n,); sets `n_features_in_` and `feature_names_in_` of the estimator.
+
+    Text columns are read from data frames only: text is categorical, boolean and 0/1 columns are binary, other numbers
+    numeric. Raises ValueError for missing or infinite numbers; empty text cells become a category of their own.
+    """
+    frame = _frame(X)
+    if frame is None:
+        X, y = sklearn_validate(estimator, X, y, dtype=np.float64)
+        return numeric_table(X), y
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    y = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=None)
+    check_consistent_length(frame, y)
+    _check_names(estimator, X, frame, reset=True)
+    if not frame.columns:
+        raise ValueError(f"0 feature(s) (shape=({len(frame)}, 0)) while a minimum of 1 is required.")
+    columns = tuple(_fit_column(str(series.name), series) for series in frame.iter_columns())
+    return Table(columns=columns, row_numbers=np.arange(1, len(frame) + 1)), y
+
+
+def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> FloatArray:
+    """X as the matrix of the prediction kernel, float64 (n, p); an unknown category becomes NaN and goes right."""
+    frame = _frame(X)
+    if frame is None:
+        if any(column.kind is Kind.CATEGORICAL for column in schema):
+            raise ValueError("The model was trained on a data frame with text columns; give a data frame again.")
+        return sklearn_validate(estimator, X, dtype=np.float64, reset=False)
+    _check_names(estimator, X, frame, reset=False)
+    if len(frame) == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(schema)})) while a minimum of 1 is required.")
+    out = np.empty((len(frame), len(schema)))
+    for j, (series, column) in enumerate(zip(frame.iter_columns(), schema, strict=True)):
+        if column.kind is not Kind.CATEGORICAL:
+            out[:, j] = _numbers(column.name, series)
+            continue
+        code = {category: float(c) for c, category in enumerate(column.categories)}
+        missing = code.get(MISSING_CATEGORY, np.nan) if column.missing is MissingPolicy.CATEGORY else np.nan
+        out[:, j] = [missing if text is None else code.get(text, np.nan) for text in _texts(series)]
+    return out
+
+
+def _frame(X: Any) -> nw.DataFrame | None:
+    """X as a narwhals frame, or None where it is no data frame."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _check_names(estimator: Any, X: Any, frame: nw.DataFrame, *, reset: bool) -> None:
+    # scikit-learn knows the names of pandas and polars frames; those of pyarrow tables are compared here
+    _check_feature_names(estimator, X, reset=reset)
+    if reset:
+        if not hasattr(estimator, "feature_names_in_") and all(isinstance(name, str) for name in frame.columns):
+            estimator.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+        estimator.n_features_in_ = len(frame.columns)
+        return
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and list(known) != list(frame.columns):
+        raise ValueError(
+            "The feature names should match those that were passed during fit, in the same order: "
+            + ", ".join(str(name) for name in known)
+        )
+    _check_n_features(estimator, np.empty((1, len(frame.columns))), reset=False)
+
+
+def _fit_column(name: str, series: nw.Series) -> Column:
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        values = _numbers(name, series)
+        binary = bool(np.isin(values, (0.0, 1.0)).all())
+        return Column(schema=ColumnSchema(name=name, kind=Kind.BINARY if binary else Kind.NUMERIC), values=values)
+    texts = _texts(series)
+    categories = sorted({text for text in texts if text is not None})
+    policy = MissingPolicy.REFUSE
+    if any(text is None for text in texts):
+        policy = MissingPolicy.CATEGORY
+        categories = [*(c for c in categories if c != MISSING_CATEGORY), MISSING_CATEGORY]
+    code = {category: float(c) for c, category in enumerate(categories)}
+    values = np.array([code[MISSING_CATEGORY if text is None else text] for text in texts], np.float64)
+    schema = ColumnSchema(name=name, kind=Kind.CATEGORICAL, categories=tuple(categories), missing=policy)
+    return Column(schema=schema, values=values)
+
+
+def _numbers(name: str, series: nw.Series) -> FloatArray:
+    """The column as float64; refuses what is no finite number."""
+    try:
+        values = series.cast(nw.Float64).to_numpy().astype(np.float64)
+    except Exception as error:  # each frame library has its own
+        raise ValueError(f"Column '{name}' was numeric in training and holds something else now: {error}.") from error
+    if np.isnan(values).any():
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        raise ValueError(f"Input X contains NaN: column '{name}', row {row}. Fill or drop such rows first.")
+    if np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise ValueError(f"Input X contains infinity: column '{name}', row {row}.")
+    return values
+
+
+def _texts(series: nw.Series) -> list[str | None]:
+    """The cells as text, None where empty."""
+    missing = series.is_null().to_list()
+    cells = series.to_list()
+    return [None if gone or cell != cell else str(cell) for gone, cell in zip(missing, cells, strict=True)]

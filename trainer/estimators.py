@@ -1,0 +1,211 @@
+"""One scikit-learn classifier a method, made from the method's declaration.
+
+`make_classifier("bivariate", depth=3)` and `BivariateTreeClassifier(depth=3)` are the same. Constructor arguments are the
+declared parameters; they are checked in `fit`, as scikit-learn wants it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from trainer import ESTIMATOR_NAMES
+from trainer.certificate import Certificate, Limits
+from trainer.data.encoding import Scheme
+from trainer.data.problem import Problem
+from trainer.dtypes import CodeArray, CountArray, FloatArray
+from trainer.errors import ParameterError
+from trainer.estimator_input import read_matrix, read_table
+from trainer.methods import METHODS, get
+from trainer.methods.base import Method, Settings, exact_fraction
+from trainer.monitor import Monitor
+from trainer.run import fit as run_fit
+from trainer.table import Labels
+from trainer.tree.nodes import Tree
+
+MAX_SCALED_WEIGHT = 10**9
+MAX_DENOMINATOR = 10**6
+
+
+class TreeClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers: everything but the constructor, which each method's parameters give.
+
+    After `fit`: `tree_` (Tree), `certificate_` (Certificate: objective, bound, gap, status, seconds, nodes, cuts), `classes_`,
+    `n_features_in_`, and `feature_names_in_` for data frames with text as column names.
+    """
+
+    _method: Method
+
+    classes_: np.ndarray
+    n_features_in_: int
+    tree_: Tree
+    certificate_: Certificate
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
+        """Train on X (n, p), an array of numbers or a data frame, and labels y (n,).
+
+        Integer weights count rows exactly; other weights are used as the fractions that their decimal text says, and refused
+        with ValueError where they have no common denominator of reasonable size. Rows of weight 0 are left out.
+        """
+        settings = self._method.settings(self.get_params(deep=False))
+        table, y = read_table(self, X, y)
+        check_classification_targets(y)
+        weights = _integer_weights(sample_weight, X, len(table))
+        if weights is not None and (weights == 0).any():
+            kept = weights > 0
+            table, y, weights = table.take(kept), y[kept], weights[kept]
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self._method.two_classes and len(self.classes_) > 2:
+            raise ValueError(
+                f"Only binary classification is supported by '{self._method.id}'. The type of the target is multiclass: "
+                f"it has {len(self.classes_)} classes."
+            )
+        labels = Labels(name="class", classes=_class_names(self.classes_), codes=codes.astype(np.int32))
+        problem = Problem(
+            table=table,
+            labels=labels,
+            weights=weights,
+            leaf_penalty=exact_fraction(settings.get("leaf_penalty") or 0),
+            scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
+            bins=int(settings.get("bins", 5)),
+        )
+        monitor = Monitor(_limits(settings))
+        self.tree_, self.certificate_, _ = run_fit(self._method, problem, settings, monitor)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row, shape (n,), of the type of the training labels."""
+        matrix = self._matrix(X)
+        return self.classes_[self.tree_.predict(matrix)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """The class shares of the training rows in each row's leaf, shape (n, classes), in the order of `classes_`."""
+        matrix = self._matrix(X)
+        return self.tree_.predict_proba(matrix)
+
+    def apply(self, X: Any) -> CodeArray:
+        """The leaf that each row reaches, int32 of shape (n,): a node id of `tree_`."""
+        matrix = self._matrix(X)
+        return self.tree_.apply(matrix)
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """The nodes on each row's way from the root to its leaf, a CSR indicator matrix of shape (n, nodes)."""
+        matrix = self._matrix(X)
+        paths = self.tree_.decision_path(matrix)
+        visited = paths >= 0
+        starts = np.concatenate(([0], np.cumsum(visited.sum(axis=1))))
+        indices = paths[visited]
+        shape = (len(paths), len(self.tree_.nodes))
+        return csr_matrix((np.ones(len(indices), np.int64), indices, starts), shape=shape)
+
+    def get_depth(self) -> int:
+        """The largest number of branchings on a path of the tree."""
+        check_is_fitted(self)
+        return self.tree_.depth
+
+    def get_n_leaves(self) -> int:
+        """The number of leaves of the tree."""
+        check_is_fitted(self)
+        return self.tree_.n_leaves
+
+    def _matrix(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return read_matrix(self, X, self.tree_.schema)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not self._method.two_classes
+        tags.input_tags.string = False  # text is read from the columns of a data frame, not from an array
+        return tags
+
+
+def make_classifier(method: str, **parameters: Any) -> TreeClassifier:
+    """The classifier of the method with this id; raises ParameterError for an unknown method or parameter name."""
+    get(method)
+    cls = ESTIMATORS[method]
+    known = cls._method.parameters
+    unknown = [name for name in parameters if cls._method.parameter(name) is None]
+    if unknown:
+        names = ", ".join(p.name for p in known)
+        raise ParameterError(dict.fromkeys(unknown, f"the method '{method}' has no such parameter. It takes: {names}."))
+    return cls(**parameters)
+
+
+def _estimator_class(method: Method) -> type[TreeClassifier]:
+    """The class of a method, with a constructor whose signature scikit-learn reads (`get_params`, `clone`, `repr`)."""
+    defaults = {p.name: p.default for p in method.parameters}
+    name = ESTIMATOR_NAMES.get(method.id) or "".join(part.title() for part in method.id.split("-")) + "Classifier"
+
+    def __init__(self: TreeClassifier, **parameters: Any) -> None:
+        for unknown in parameters.keys() - defaults.keys():
+            raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{unknown}'")
+        for key, default in defaults.items():
+            setattr(self, key, parameters.get(key, default))
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    options = [inspect.Parameter(key, keyword, default=default) for key, default in defaults.items()]
+    __init__.__signature__ = inspect.Signature([own, *options])  # type: ignore[attr-defined]
+    __init__.__doc__ = "Keep the parameters as they are; `fit` checks them."
+    members = {"_method": method, "__init__": __init__, "__module__": __name__, "__doc__": _docstring(method)}
+    return type(name, (TreeClassifier,), members)
+
+
+def _docstring(method: Method) -> str:
+    lines = [f"{method.summary}", "", f"{method.claim or method.title} {method.size_hint}".strip(), "", "Parameters"]
+    lines += ["----------"]
+    for p in method.parameters:
+        lines += [f"{p.name} : {p.allowed()}, default {p.default!r}", f"    {p.help}"]
+    return "\n".join([*lines, "", f"Source: {method.paper}."])
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        time=settings.get("time_limit"), memory=settings.get("memory_limit"), threads=settings.get("threads") or 1
+    )
+
+
+def _class_names(classes: np.ndarray) -> tuple[str, ...]:
+    names = tuple(str(c) for c in classes)
+    if len(set(names)) < len(names):
+        raise ValueError(f"Two classes have the same text: {', '.join(sorted(names))}. Rename one of them.")
+    return names
+
+
+def _integer_weights(sample_weight: Any, X: Any, n: int) -> CountArray | None:
+    """Weights as integers in the given proportions, or None for equal weights of 1."""
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("Every sample weight is 0: there is no row to train on.")
+    if (weights == np.round(weights)).all() and weights.max() <= MAX_SCALED_WEIGHT:
+        return weights.astype(np.int64)
+    values, places = np.unique(weights, return_inverse=True)
+    scale, fractions = 1, [exact_fraction(repr(float(v))) for v in values]
+    for fraction in fractions:
+        scale = int(np.lcm(scale, fraction.denominator)) if fraction.denominator <= MAX_DENOMINATOR else 0
+        if not 0 < scale <= MAX_DENOMINATOR:
+            break
+    if not 0 < scale <= MAX_DENOMINATOR or float(values.max()) * scale > MAX_SCALED_WEIGHT:
+        raise ValueError(
+            "The sample weights are not integers and have no small common denominator. Counting must stay exact: "
+            f"round them, for example to multiples of 0.001 (at most {MAX_DENOMINATOR} parts, largest {MAX_SCALED_WEIGHT})."
+        )
+    return np.array([int(f * scale) for f in fractions], np.int64)[places]
+
+
+ESTIMATORS: dict[str, type[TreeClassifier]] = {method.id: _estimator_class(method) for method in METHODS}
+_BY_NAME = {cls.__name__: cls for cls in ESTIMATORS.values()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
