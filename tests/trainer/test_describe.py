@@ -1,0 +1,195 @@
+"""Trees in words, and as Python and SQL code that is run against the tree."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+
+import numpy as np
+import pytest
+
+from tests.trainer.random_trees import cells, naive_left, random_tree
+from trainer.errors import DataError
+from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.tree.code import to_python, to_sql
+from trainer.tree.describe import number_text, path_in_words, rules_text, split_text
+from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
+from trainer.tree.splits import Interval, Linear, Subset, Threshold
+
+SCHEMA = (
+    ColumnSchema(name="worst area", kind=Kind.NUMERIC, unit="mm²"),
+    ColumnSchema(name="worst smoothness", kind=Kind.NUMERIC),
+    ColumnSchema(name="odor", kind=Kind.CATEGORICAL, categories=("almond", "anise", "foul", "")),
+    ColumnSchema(name="smoker", kind=Kind.BINARY),
+)
+PLAIN = (ColumnSchema(name="worst area", kind=Kind.NUMERIC), *SCHEMA[1:])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (7314.2, "7,314"), (1831.4, "1,831"), (0.012345, "0.0123"), (12.345, "12.3"), (-0.5, "−0.5"), (0.0, "0"),
+        (-0.0, "0"), (1e6, "1,000,000"), (999.9, "1,000"), (1 / 3, "0.333"), (0.30000000000000004, "0.3"), (2.0, "2"),
+        (1.5e20, "1.5\u202f×\u202f10^20"), (1.234e-9, "1.23\u202f×\u202f10^−9"), (math.inf, "∞"), (-math.inf, "−∞"),
+        (math.nan, "missing"), (100.0, "100"), (0.1, "0.1"),
+    ],
+)  # fmt: skip
+def test_numbers_have_three_digits_and_are_never_coarser_than_one(value, text):
+    assert number_text(value) == text
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_full_numbers_read_back_to_the_same_double(seed):
+    rng = np.random.default_rng(seed)
+    value = float(rng.normal() * 10.0 ** rng.integers(-30, 30))
+    assert float(number_text(value, full=True).replace("−", "-").replace(",", "")) == value
+
+
+@pytest.mark.parametrize(
+    ("split", "text"),
+    [
+        (Threshold(feature=0, threshold=880.81), "worst area ≤ 881"),
+        (Threshold(feature=3, threshold=0.5), "smoker is 0"),
+        (Interval(feature=1, low=0.1, high=0.25), "0.1 < worst smoothness ≤ 0.25"),
+        (Interval(feature=1, low=-math.inf, high=0.25), "worst smoothness ≤ 0.25"),
+        (Interval(feature=1, low=0.1, high=math.inf), "worst smoothness > 0.1"),
+        (Subset(feature=2, codes=(0, 1)), "odor is one of almond, anise"),
+        (Subset(feature=2, codes=(3,)), 'odor is ""'),
+        (Subset(feature=2, codes=()), "odor is none of its categories"),
+        (
+            Linear(features=(0, 1), coefficients=(2.0, 14628.4), threshold=3662.8, levels=(-1, -1)),
+            "worst area + 7,314 × worst smoothness ≤ 1,831",
+        ),
+        (
+            Linear(features=(0, 1), coefficients=(-2.0, 3.0), threshold=5.0, levels=(-1, -1)),
+            "worst area − 1.5 × worst smoothness ≥ −2.5",
+        ),
+        (
+            Linear(features=(1, 2), coefficients=(0.5, -1.0), threshold=2.0, levels=(-1, 2)),
+            "worst smoothness − 2 × [odor is foul] ≤ 4",
+        ),
+    ],
+)
+def test_rules_read_as_the_design_asks(split, text):
+    assert split_text(split, PLAIN) == text
+
+
+def test_units_follow_the_number_and_the_first_column_of_a_linear_rule():
+    assert split_text(Threshold(feature=0, threshold=880.81), SCHEMA) == "worst area ≤ 881\u202fmm²"
+    rule = Linear(features=(0, 1), coefficients=(2.0, 4.0), threshold=10.0, levels=(-1, -1))
+    assert split_text(rule, SCHEMA) == "worst area + 2 × worst smoothness ≤ 5\u202fmm²"
+    assert split_text(rule, SCHEMA, full=True) == "2 × worst area + 4 × worst smoothness ≤ 10"
+
+
+def test_the_whole_tree_as_nested_lines():
+    draft = DraftBranch(
+        split=Threshold(feature=0, threshold=2.5),
+        left=DraftLeaf(),
+        right=DraftBranch(split=Subset(feature=2, codes=(0,)), left=DraftLeaf(), right=DraftLeaf()),
+    )
+    matrix = np.array([[1.0, 0, 0, 0], [2, 0, 1, 0], [3, 0, 0, 0], [4, 0, 1, 1]])
+    tree = grow(draft, matrix, np.array([0, 0, 1, 0], np.int32), schema=PLAIN, classes=("benign", "malignant"))
+    assert rules_text(tree) == (
+        "worst area ≤ 2.5?\n"
+        "  yes: benign (2 of 2 rows)\n"
+        "  no: odor is almond?\n"
+        "    yes: malignant (1 of 1 row)\n"
+        "    no: benign (1 of 1 row)\n"
+    )
+
+
+def test_a_path_says_what_the_row_has():
+    rule = Linear(features=(0, 1), coefficients=(1.0, 7314.0), threshold=1831.0, levels=(-1, -1))
+    tree = grow(
+        DraftBranch(split=rule, left=DraftLeaf(), right=DraftLeaf()),
+        np.array([[844.0, 0.1, 0, 0], [1112.6, 0.1, 0, 0]]), np.array([0, 1], np.int32), schema=PLAIN, classes="bm",
+    )  # fmt: skip
+    row = np.array([1112.6, 0.1, 0, 0])
+    assert path_in_words(tree, 2, row) == [
+        "worst area + 7,314 × worst smoothness ≤ 1,831? Here 1,844: no",
+        "So it is m (1 of 1 row)",
+    ]
+    with pytest.raises(DataError, match="reaches leaf 2"):
+        path_in_words(tree, 1, row)
+    with pytest.raises(DataError, match="no leaf"):
+        path_in_words(tree, 0, row)
+
+
+def test_a_value_just_beyond_the_threshold_is_written_so_that_one_sees_it():
+    tree = grow(
+        DraftBranch(split=Threshold(feature=1, threshold=0.1234567), left=DraftLeaf(), right=DraftLeaf()),
+        np.array([[0, 0.1234566, 0, 0]]), np.array([0], np.int32), schema=PLAIN, classes="bm",
+    )  # fmt: skip
+    words = path_in_words(tree, 1, np.array([0, 0.1234566, 0, 0]))
+    assert words[0] == "worst smoothness ≤ 0.1234567? Here 0.1234566: yes"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_row_of_random_trees_has_a_path_in_words(seed):
+    tree, matrix = random_tree(seed, rows=15)
+    text = rules_text(tree)
+    assert text.count("\n") == len(tree.nodes)
+    for row, leaf in zip(matrix, tree.apply(matrix), strict=True):
+        words = path_in_words(tree, int(leaf), row)
+        path = tree.path_to(int(leaf))
+        assert len(words) == len(path)
+        for sentence, node in zip(words, path[:-1], strict=False):
+            assert sentence.endswith("yes" if naive_left(tree.nodes[node].split, row) else "no")
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_python_code_reaches_the_same_leaf(block):
+    for seed in range(30 * block, 30 * (block + 1)):
+        tree, matrix = random_tree(seed, rows=30)
+        scope: dict = {}
+        exec(compile(to_python(tree), "tree", "exec"), scope)
+        leaves = tree.apply(matrix)
+        for row, leaf in zip(matrix, leaves, strict=True):
+            record = cells(tree, row)
+            assert scope["leaf"](record) == leaf
+            assert scope["predict"](record) == tree.classes[tree.nodes[leaf].label]
+            shares = tree.probabilities[leaf].tolist()
+            assert scope["probabilities"](record) == dict(zip(tree.classes, shares, strict=True))
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_sql_reaches_the_same_leaf(block):
+    for seed in range(30 * block, 30 * (block + 1)):
+        tree, matrix = random_tree(seed, rows=30)
+        names = ['"' + c.name.replace('"', '""') + '"' for c in tree.schema]
+        kinds = ["TEXT" if c.kind is Kind.CATEGORICAL else "REAL" for c in tree.schema]
+        columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+        base = sqlite3.connect(":memory:")
+        base.execute(f"CREATE TABLE rows_ ({columns})")
+        marks = ", ".join("?" for _ in names)
+        base.executemany(f"INSERT INTO rows_ VALUES ({marks})", [list(cells(tree, row).values()) for row in matrix])
+        query = f"SELECT {to_sql(tree, 'leaf')}, {to_sql(tree)} FROM rows_ ORDER BY rowid"
+        leaves = tree.apply(matrix)
+        expected = [(int(v), tree.classes[tree.nodes[v].label]) for v in leaves]
+        assert base.execute(query).fetchall() == expected
+
+
+def test_an_empty_cell_is_its_own_category_in_code():
+    column = ColumnSchema(
+        name="odor", kind=Kind.CATEGORICAL, categories=("almond", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY
+    )
+    draft = DraftBranch(split=Subset(feature=0, codes=(1,)), left=DraftLeaf(label=1), right=DraftLeaf(label=0))
+    tree = grow(draft, np.zeros((1, 1)), np.zeros(1, np.int32), schema=[column], classes=("no", "yes"))
+    scope: dict = {}
+    exec(to_python(tree), scope)
+    assert [scope["predict"](row) for row in ({}, {"odor": None}, {"odor": "almond"})] == ["yes", "yes", "no"]
+    base = sqlite3.connect(":memory:")
+    assert base.execute(f"SELECT {to_sql(tree)} FROM (SELECT NULL AS odor)").fetchone() == ("yes",)
+
+
+def test_code_for_names_that_cannot_be_written_or_trees_too_deep_is_refused():
+    null = [ColumnSchema(name="a\x00b", kind=Kind.NUMERIC)]
+    draft = DraftBranch(split=Threshold(feature=0, threshold=0.0), left=DraftLeaf(), right=DraftLeaf())
+    with pytest.raises(DataError, match="null character"):
+        to_sql(grow(draft, np.zeros((1, 1)), np.zeros(1, np.int32), schema=null, classes="a"))
+    for _ in range(120):
+        draft = DraftBranch(split=Threshold(feature=0, threshold=0.0), left=draft, right=DraftLeaf())
+    deep = grow(draft, np.zeros((1, 1)), np.zeros(1, np.int32), schema=null, classes="a")
+    for write in (to_python, to_sql):
+        with pytest.raises(DataError, match="depth"):
+            write(deep)
