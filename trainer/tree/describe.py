@@ -5,6 +5,7 @@ Numbers are rounded to three significant digits but never coarser than one; `ful
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from decimal import Decimal
@@ -116,7 +117,7 @@ def path_in_words(tree: Tree, leaf: int, row: FloatArray) -> list[str]:
         raise DataError(f"The row reaches leaf {reached}, not leaf {leaf}.")
     path = tree.path_to(leaf)
     sentences = []
-    for node, following in zip(path, path[1:], strict=False):
+    for node, following in itertools.pairwise(path):
         v = tree.nodes[node]
         if v.split is None:
             continue

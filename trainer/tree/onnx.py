@@ -1,0 +1,280 @@
+"""A tree as an ONNX model that sends every row to the same leaf as the prediction kernel.
+
+The graph computes one feature for each numeric column and for each linear, interval or subset split, and lets a
+TreeEnsembleRegressor return the number of the leaf; label and class shares are looked up by it. Sums are taken term by term with
+Mul and Add in the order of the split: a matrix product may add in another order, or fuse, and then a row that lies on a
+threshold could change its side. Features of interval and subset splits are 0 for left and 1 for right, so that all nodes
+test x <= t, which is false for NaN.
+
+Outputs: `label` string (n,), `probabilities` double (n, classes), `leaf` int64 (n,).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from trainer.errors import DataError
+from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.tree.nodes import Tree
+from trainer.tree.splits import Interval, Linear, Subset, Threshold
+from trainer.version import VERSION
+
+Inputs = Literal["auto", "tensor", "columns"]
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
+LABEL, SHARES, LEAF, TENSOR = "label", "probabilities", "leaf", "X"
+OUTPUTS = (LABEL, SHARES, LEAF)
+
+
+def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
+    """The serialised ONNX model of `tree`; raises DataError where it cannot be written.
+
+    With `inputs="tensor"` the input is `X`, double (n, columns), categories as codes (their positions in the schema). With
+    "columns" there is an input (n, 1) for each column that the tree reads, called like the column (see `input_names`):
+    double for numeric and binary columns, string for categorical ones. "auto" takes columns where the tree reads text.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise DataError("The ONNX export needs the package 'onnx': pip install onnx.") from error
+    builder = _Builder(tree=tree, by_column=_by_column(tree, inputs))
+    builder.build()
+    model = onnx.helper.make_model(
+        builder.graph(),
+        producer_name="octweb",
+        producer_version=VERSION,
+        opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid("ai.onnx.ml", ML_OPSET)],
+        ir_version=IR_VERSION,
+    )
+    columns = [c.to_json() | {"input": builder.names.get(j)} for j, c in enumerate(tree.schema)]
+    onnx.helper.set_model_props(
+        model, {"columns": json.dumps(columns), "classes": json.dumps(list(tree.classes)), "format": "octweb-tree"}
+    )
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+def input_names(tree: Tree) -> dict[int, str]:
+    """The input of each column that the tree reads, when inputs are columns: its name, unless that is empty or taken."""
+    names: dict[int, str] = {}
+    for j in tree.used_columns or (0,):
+        name = tree.schema[j].name
+        names[j] = name if name and name not in OUTPUTS and not name.startswith("octweb:") else f"column:{j}:{name}"
+    return names
+
+
+def _by_column(tree: Tree, inputs: Inputs) -> bool:
+    if not tree.schema or inputs == "tensor":
+        return False
+    text = any(tree.schema[j].kind is Kind.CATEGORICAL for j in tree.used_columns)
+    return inputs == "columns" or text
+
+
+@dataclass(kw_only=True)
+class _Builder:
+    """Nodes and constants of the graph; `features` are the double (n, 1) or (n, k) values that the tree tests."""
+
+    tree: Tree
+    by_column: bool
+    operators: list[Any] = field(default_factory=list)
+    constants: list[Any] = field(default_factory=list)
+    features: list[str] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    position: dict[int, int] = field(default_factory=dict)  # of the feature that a node of the tree tests
+    threshold: dict[int, float] = field(default_factory=dict)
+    _numbers: dict[int, str] = field(default_factory=dict)
+    _codes: dict[int, str] = field(default_factory=dict)
+    _columns: dict[int, int] = field(default_factory=dict)
+    _used: int = 0
+
+    def build(self) -> None:
+        """Fill everything from the tree."""
+        self.names = input_names(self.tree) if self.by_column else {}
+        subsets: dict[int, list[int]] = {}
+        for v in self.tree.branches:
+            if isinstance(v.split, Threshold):
+                feature = v.split.feature
+                if feature not in self._columns:
+                    self._columns[feature] = self._feature(self._number(feature))
+                self._tests(v.id, self._columns[feature], v.split.threshold)
+            elif isinstance(v.split, Interval):
+                self._tests(v.id, self._feature(self._interval(v.split)), 0.5)
+            elif isinstance(v.split, Linear):
+                self._tests(v.id, self._feature(self._sum(v.split)), v.split.threshold)
+            elif isinstance(v.split, Subset):
+                subsets.setdefault(v.split.feature, []).append(v.id)
+        for feature, nodes in subsets.items():
+            self._members(feature, nodes)
+        self._leaf()
+
+    def graph(self) -> Any:
+        """The graph with inputs and outputs."""
+        from onnx import TensorProto, helper
+
+        if self.by_column:
+            kinds = {
+                j: TensorProto.STRING if self.tree.schema[j].kind is Kind.CATEGORICAL else TensorProto.DOUBLE
+                for j in self.names
+            }
+            inputs = [helper.make_tensor_value_info(name, kinds[j], ["n", 1]) for j, name in self.names.items()]
+        else:
+            inputs = [helper.make_tensor_value_info(TENSOR, TensorProto.DOUBLE, ["n", len(self.tree.schema)])]
+        outputs = [
+            helper.make_tensor_value_info(LABEL, TensorProto.STRING, ["n"]),
+            helper.make_tensor_value_info(SHARES, TensorProto.DOUBLE, ["n", len(self.tree.classes)]),
+            helper.make_tensor_value_info(LEAF, TensorProto.INT64, ["n"]),
+        ]
+        return helper.make_graph(self.operators, "tree", inputs, outputs, initializer=self.constants)
+
+    def _tests(self, node: int, position: int, threshold: float) -> None:
+        self.position[node], self.threshold[node] = position, threshold
+
+    def _feature(self, name: str) -> int:
+        self.features.append(name)
+        return len(self.features) - 1
+
+    def _add(self, operator: str, inputs: list[str], *, out: str = "", domain: str = "", **attributes: Any) -> str:
+        from onnx import helper
+
+        self._used += 1
+        out = out or f"octweb:{self._used}"
+        self.operators.append(helper.make_node(operator, inputs, [out], domain=domain, **attributes))
+        return out
+
+    def _constant(self, array: np.ndarray) -> str:
+        from onnx import helper, numpy_helper
+        from onnx.onnx_pb import TensorProto
+
+        self._used += 1
+        name = f"octweb:{self._used}"
+        if array.dtype == object:
+            texts = [str(text).encode() for text in array]
+            self.constants.append(helper.make_tensor(name, TensorProto.STRING, array.shape, texts))
+        else:
+            self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def _number(self, column: int) -> str:
+        """The column as double (n, 1)."""
+        if column not in self._numbers:
+            index = self._constant(np.array([column], np.int64)) if not self.by_column else ""
+            self._numbers[column] = (
+                self.names[column] if self.by_column else self._add("Gather", [TENSOR, index], axis=1)
+            )
+        return self._numbers[column]
+
+    def _code(self, column: int) -> str:
+        """The category code as int64 (n, 1); the number of categories stands for missing and unknown."""
+        if column in self._codes:
+            return self._codes[column]
+        schema = self.tree.schema[column]
+        size = len(schema.categories)
+        if self.by_column:
+            keys, codes = _dictionary(schema)
+            encoder = {"keys_strings": keys, "values_int64s": codes, "default_int64": size}
+            out = self._add("LabelEncoder", [self.names[column]], domain="ai.onnx.ml", **encoder)
+        else:
+            value = self._number(column)
+            low = self._add("GreaterOrEqual", [value, self._constant(np.zeros(1))])
+            high = self._add("Less", [value, self._constant(np.full(1, float(size)))])
+            known = self._add("And", [low, high])
+            whole = self._add("Where", [known, value, self._constant(np.full(1, float(size)))])
+            out = self._add("Cast", [whole], to=7)  # int64
+        self._codes[column] = out
+        return out
+
+    def _interval(self, split: Interval) -> str:
+        value = self._number(split.feature)
+        low = self._add("Greater", [value, self._constant(np.full(1, split.low))])
+        high = self._add("LessOrEqual", [value, self._constant(np.full(1, split.high))])
+        outside = self._add("Not", [self._add("And", [low, high])])
+        return self._add("Cast", [outside], to=11)  # double
+
+    def _sum(self, split: Linear) -> str:
+        total = ""
+        for feature, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
+            value = self._number(feature) if level < 0 else self._indicator(feature, level)
+            term = self._add("Mul", [value, self._constant(np.full(1, a))])
+            total = self._add("Add", [total, term]) if total else term
+        return total
+
+    def _indicator(self, column: int, level: int) -> str:
+        same = self._add("Equal", [self._code(column), self._constant(np.full(1, level, np.int64))])
+        return self._add("Cast", [same], to=11)
+
+    def _members(self, column: int, nodes: list[int]) -> None:
+        """One lookup for all subset splits of a column: table (categories + 1, splits), 0 goes left."""
+        table = np.ones((len(self.tree.schema[column].categories) + 1, len(nodes)))
+        for h, node in enumerate(nodes):
+            split = self.tree.nodes[node].split
+            assert isinstance(split, Subset)
+            table[list(split.codes), h] = 0.0
+        flat = self._add("Reshape", [self._code(column), self._constant(np.array([-1], np.int64))])
+        rows = self._add("Gather", [self._constant(table), flat], axis=0)
+        for h, node in enumerate(nodes):
+            one = rows
+            if len(nodes) > 1:
+                one = self._add("Gather", [rows, self._constant(np.array([h], np.int64))], axis=1)
+            self._tests(node, self._feature(one), 0.5)
+
+    def _leaf(self) -> None:
+        """The leaf of each row, and what is looked up by it."""
+        flat = self._constant(np.array([-1], np.int64))
+        if self.features:
+            matrix = self.features[0] if len(self.features) == 1 else self._add("Concat", self.features, axis=1)
+            number = self._add("TreeEnsembleRegressor", [matrix], domain="ai.onnx.ml", **self._ensemble())
+            whole = self._add("Cast", [number], to=7)
+            self._add("Reshape", [whole, flat], out=LEAF)
+        else:
+            source = next(iter(self.names.values()), TENSOR)
+            rows = self._add("Gather", [self._add("Shape", [source]), self._constant(np.zeros(1, np.int64))], axis=0)
+            self._add("ConstantOfShape", [rows], out=LEAF)  # zeros: the root is the only leaf
+            matrix_type = self.operators[-1].attribute.add()
+            matrix_type.CopyFrom(_zero_value())
+        labels = np.array([self.tree.classes[v.label] for v in self.tree.nodes], dtype=object)
+        self._add("Gather", [self._constant(labels), LEAF], axis=0, out=LABEL)
+        self._add("Gather", [self._constant(self.tree.probabilities), LEAF], axis=0, out=SHARES)
+
+    def _ensemble(self) -> dict[str, Any]:
+        from onnx import helper
+        from onnx.onnx_pb import TensorProto
+
+        nodes = self.tree.nodes
+        values = [self.threshold.get(v.id, 0.0) for v in nodes]
+        leaves = [v.id for v in nodes if v.is_leaf]
+        numbers = [float(v) for v in leaves]
+        return {
+            "n_targets": 1,
+            "nodes_treeids": [0] * len(nodes),
+            "nodes_nodeids": [v.id for v in nodes],
+            "nodes_featureids": [self.position.get(v.id, 0) for v in nodes],
+            "nodes_modes": ["LEAF" if v.is_leaf else "BRANCH_LEQ" for v in nodes],
+            "nodes_values_as_tensor": helper.make_tensor("values", TensorProto.DOUBLE, [len(nodes)], values),
+            "nodes_truenodeids": [max(0, v.left) for v in nodes],
+            "nodes_falsenodeids": [max(0, v.right) for v in nodes],
+            "nodes_missing_value_tracks_true": [0] * len(nodes),
+            "target_treeids": [0] * len(leaves),
+            "target_nodeids": leaves,
+            "target_ids": [0] * len(leaves),
+            "target_weights_as_tensor": helper.make_tensor("weights", TensorProto.DOUBLE, [len(leaves)], numbers),
+        }
+
+
+def _zero_value() -> Any:
+    from onnx import helper
+    from onnx.onnx_pb import TensorProto
+
+    return helper.make_attribute("value", helper.make_tensor("zero", TensorProto.INT64, [1], [0]))
+
+
+def _dictionary(column: ColumnSchema) -> tuple[list[str], list[int]]:
+    """Texts and their codes; an empty text is the category of missing cells where the column has one."""
+    keys, codes = list(column.categories), list(range(len(column.categories)))
+    own = column.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in keys
+    if own and "" not in keys:
+        keys.append("")
+        codes.append(keys.index(MISSING_CATEGORY))
+    return keys, codes
