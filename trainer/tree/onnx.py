@@ -152,7 +152,7 @@ class _Builder:
         name = f"octweb:{self._used}"
         if array.dtype == object:
             texts = [str(text).encode() for text in array]
-            self.constants.append(helper.make_tensor(name, TensorProto.STRING, array.shape, texts))
+            self.constants.append(helper.make_tensor(name, TensorProto.STRING, array.shape, texts))  # type: ignore[arg-type]
         else:
             self.constants.append(numpy_helper.from_array(array, name))
         return name
@@ -174,7 +174,7 @@ class _Builder:
         size = len(schema.categories)
         if self.by_column:
             keys, codes = _dictionary(schema)
-            encoder = {"keys_strings": keys, "values_int64s": codes, "default_int64": size}
+            encoder: dict[str, Any] = {"keys_strings": keys, "values_int64s": codes, "default_int64": size}
             out = self._add("LabelEncoder", [self.names[column]], domain="ai.onnx.ml", **encoder)
         else:
             value = self._number(column)

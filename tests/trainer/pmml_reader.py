@@ -1,0 +1,28 @@
+"""Run by test_pmml in a process of its own: evaluates the PMML files of a folder with jpmml-evaluator.
+
+For NAME.pmml reads NAME.rows.json (a list of rows) and writes NAME.out.json: one dictionary of outputs a row.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from jpmml_evaluator import make_evaluator
+from jpmml_evaluator.jpype import JPypeBackend
+
+
+def main(folder: Path) -> None:
+    backend = JPypeBackend()
+    for path in sorted(folder.glob("*.pmml")):
+        evaluator = make_evaluator(str(path), backend=backend)
+        evaluator.verify()
+        inputs = {field.name for field in evaluator.getInputFields()}
+        rows = json.loads(path.with_suffix(".rows.json").read_text())
+        out = [evaluator.evaluate({k: v for k, v in row.items() if k in inputs}) for row in rows]
+        path.with_suffix(".out.json").write_text(json.dumps(out, default=str))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

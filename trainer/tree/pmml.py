@@ -1,0 +1,229 @@
+"""A tree as PMML 4.4 (Data Mining Group): TreeModel with the node ids of the tree, so that readers can compare leaves.
+
+Every left child has the test of the split and every right child `True`: a test that is unknown because a value is missing
+counts as false, and the row goes right as in the prediction kernel. Sums of linear splits are derived fields whose terms are
+added in the order of the split. Values must be finite: PMML knows no infinity.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from xml.etree import ElementTree as ET
+
+from trainer.errors import DataError
+from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.tree.nodes import Node, Tree
+from trainer.tree.splits import Interval, Linear, Split, Threshold
+from trainer.version import VERSION
+
+NAMESPACE = "http://www.dmg.org/PMML-4_4"
+# XML 1.0 has no way to write these
+FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+# texts that readers of PMML arrays split or unescape in different ways are compared one by one
+AWKWARD = re.compile(r'^$|^\s|\s$|["\\\t\r\n]')
+
+
+def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> str:
+    """The PMML document of `tree`.
+
+    Inputs are the columns that the tree reads; outputs the predicted class, one probability a class, and the node id. Raises
+    DataError for names that XML cannot hold.
+    """
+    for text in [
+        target,
+        name,
+        *tree.classes,
+        *(c.name for c in tree.schema),
+        *(x for c in tree.schema for x in c.categories),
+    ]:
+        if FORBIDDEN.search(text):
+            raise DataError(f"XML cannot hold the name {text!r}: it has a control character. Rename it.")
+    names = _FieldNames([tree.schema[j].name for j in tree.used_columns])
+    target = names.new(target)
+    root = ET.Element("PMML", {"xmlns": NAMESPACE, "version": "4.4"})
+    header = ET.SubElement(root, "Header", {"description": name})
+    ET.SubElement(header, "Application", {"name": "octweb", "version": VERSION})
+    _data_dictionary(root, tree, target)
+    model = ET.Element(
+        "TreeModel",
+        {
+            "modelName": name, "functionName": "classification", "algorithmName": "octweb",
+            "missingValueStrategy": "none", "noTrueChildStrategy": "returnLastPrediction", "splitCharacteristic": "binarySplit",
+        },
+    )  # fmt: skip
+    _mining_schema(model, tree, target)
+    _output(model, tree, target, names)
+    local = ET.SubElement(model, "LocalTransformations")
+    sums: dict[int, str] = {}
+    indicators: dict[tuple[int, int], str] = {}
+    for v in tree.branches:
+        if isinstance(v.split, Linear):
+            sums[v.id] = _linear_field(local, v.id, v.split, tree.schema, names, indicators)
+    if not len(local):
+        model.remove(local)
+    _nodes(model, tree, sums)
+    root.append(model)
+    ET.indent(root, " ")
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+class _FieldNames:
+    """Field names of one document, which must differ."""
+
+    def __init__(self, taken: list[str]) -> None:
+        self._taken = set(taken)
+
+    def new(self, wish: str) -> str:
+        """`wish`, or `wish` with underscores until no other field has the name."""
+        while wish in self._taken or not wish:
+            wish += "_"
+        self._taken.add(wish)
+        return wish
+
+
+def _data_dictionary(root: ET.Element, tree: Tree, target: str) -> None:
+    dictionary = ET.SubElement(root, "DataDictionary")
+    for j in tree.used_columns:
+        column = tree.schema[j]
+        if column.kind is Kind.CATEGORICAL:
+            field = ET.SubElement(
+                dictionary, "DataField", {"name": column.name, "optype": "categorical", "dataType": "string"}
+            )
+            for category in column.categories:
+                ET.SubElement(field, "Value", {"value": category})
+        else:
+            ET.SubElement(dictionary, "DataField", {"name": column.name, "optype": "continuous", "dataType": "double"})
+    field = ET.SubElement(dictionary, "DataField", {"name": target, "optype": "categorical", "dataType": "string"})
+    for label in tree.classes:
+        ET.SubElement(field, "Value", {"value": label})
+
+
+def _mining_schema(model: ET.Element, tree: Tree, target: str) -> None:
+    schema = ET.SubElement(model, "MiningSchema")
+    ET.SubElement(schema, "MiningField", {"name": target, "usageType": "target"})
+    for j in tree.used_columns:
+        column = tree.schema[j]
+        # an unknown category is compared as it is, equals none, and goes right
+        attributes = {"name": column.name, "invalidValueTreatment": "asIs"}
+        if column.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in column.categories:
+            attributes |= {"missingValueReplacement": MISSING_CATEGORY, "missingValueTreatment": "asValue"}
+        ET.SubElement(schema, "MiningField", attributes)
+
+
+def _output(model: ET.Element, tree: Tree, target: str, names: _FieldNames) -> None:
+    output = ET.SubElement(model, "Output")
+    categorical = {"optype": "categorical", "dataType": "string"}
+    label = {"name": names.new(f"predicted {target}"), "feature": "predictedValue"}
+    ET.SubElement(output, "OutputField", label | categorical)
+    for k in tree.classes:
+        attributes = {"name": names.new(f"probability({k})"), "feature": "probability", "value": k}
+        ET.SubElement(output, "OutputField", attributes | {"optype": "continuous", "dataType": "double"})
+    ET.SubElement(output, "OutputField", {"name": names.new("leaf"), "feature": "entityId"} | categorical)
+
+
+def _linear_field(
+    local: ET.Element,
+    node: int,
+    split: Linear,
+    schema: tuple[ColumnSchema, ...],
+    names: _FieldNames,
+    indicators: dict[tuple[int, int], str],
+) -> str:
+    """The derived field with the sum of a linear split; its name."""
+    for feature, level in zip(split.features, split.levels, strict=True):
+        if level >= 0 and (feature, level) not in indicators:
+            column = schema[feature]
+            indicator = names.new(f"{column.name} is {column.categories[level]}")
+            indicators[feature, level] = indicator
+            field = ET.SubElement(
+                local, "DerivedField", {"name": indicator, "optype": "continuous", "dataType": "double"}
+            )
+            discrete = {"field": column.name, "value": column.categories[level], "mapMissingTo": "0"}
+            ET.SubElement(field, "NormDiscrete", discrete)
+    expression: ET.Element | None = None
+    for feature, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
+        product = ET.Element("Apply", {"function": "*"})
+        ET.SubElement(product, "Constant", {"dataType": "double"}).text = repr(a)
+        value = indicators[feature, level] if level >= 0 else schema[feature].name
+        ET.SubElement(product, "FieldRef", {"field": value})
+        if expression is None:
+            expression = product
+        else:
+            total = ET.Element("Apply", {"function": "+"})
+            total.extend([expression, product])
+            expression = total
+    name = names.new(f"sum at node {node}")
+    field = ET.SubElement(local, "DerivedField", {"name": name, "optype": "continuous", "dataType": "double"})
+    if expression is None:
+        raise DataError(f"The linear split of node {node} has no terms.")
+    field.append(expression)
+    return name
+
+
+def _nodes(model: ET.Element, tree: Tree, sums: dict[int, str]) -> None:
+    elements: dict[int, ET.Element] = {}
+    for v in tree.nodes:  # parents come first
+        parent = model if v.id == 0 else elements[tree.parents[v.id]]
+        element = ET.SubElement(parent, "Node", {"id": str(v.id), "score": tree.classes[v.label]})
+        element.set("recordCount", str(v.rows))
+        elements[v.id] = element
+        above = None if v.id == 0 else tree.nodes[tree.parents[v.id]]
+        if above is not None and above.split is not None and above.left == v.id:
+            element.append(_predicate(above.split, above.id, tree.schema, sums))
+        else:
+            ET.SubElement(element, "True")
+        if v.is_leaf:
+            _distribution(element, tree, v)
+
+
+def _distribution(element: ET.Element, tree: Tree, leaf: Node) -> None:
+    for label, count, share in zip(tree.classes, leaf.counts, tree.probabilities[leaf.id].tolist(), strict=True):
+        attributes = {"value": label, "recordCount": str(count), "probability": repr(share)}
+        ET.SubElement(element, "ScoreDistribution", attributes)
+
+
+def _predicate(split: Split, node: int, schema: tuple[ColumnSchema, ...], sums: dict[int, str]) -> ET.Element:
+    if isinstance(split, Threshold):
+        return _simple(schema[split.feature].name, "lessOrEqual", repr(split.threshold))
+    if isinstance(split, Linear):
+        return _simple(sums[node], "lessOrEqual", repr(split.threshold))
+    name = schema[split.feature].name
+    if isinstance(split, Interval):
+        return _interval(split, name)
+    categories = [schema[split.feature].categories[code] for code in split.codes]
+    return _subset(name, categories)
+
+
+def _interval(split: Interval, name: str) -> ET.Element:
+    tests = []
+    if math.isfinite(split.low):
+        tests.append(_simple(name, "greaterThan", repr(split.low)))
+    if math.isfinite(split.high):
+        tests.append(_simple(name, "lessOrEqual", repr(split.high)))
+    if not tests:
+        return ET.Element("SimplePredicate", {"field": name, "operator": "isNotMissing"})
+    if len(tests) == 1:
+        return tests[0]
+    both = ET.Element("CompoundPredicate", {"booleanOperator": "and"})
+    both.extend(tests)
+    return both
+
+
+def _subset(name: str, categories: list[str]) -> ET.Element:
+    if not categories:
+        return ET.Element("False")
+    if len(categories) == 1:
+        return _simple(name, "equal", categories[0])
+    if any(AWKWARD.search(category) for category in categories):
+        either = ET.Element("CompoundPredicate", {"booleanOperator": "or"})
+        either.extend(_simple(name, "equal", category) for category in categories)
+        return either
+    element = ET.Element("SimpleSetPredicate", {"field": name, "booleanOperator": "isIn"})
+    array = ET.SubElement(element, "Array", {"type": "string", "n": str(len(categories))})
+    array.text = " ".join(f'"{category}"' for category in categories)
+    return element
+
+
+def _simple(field: str, operator: str, value: str) -> ET.Element:
+    return ET.Element("SimplePredicate", {"field": field, "operator": operator, "value": value})
