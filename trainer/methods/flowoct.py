@@ -1,0 +1,96 @@
+"""FlowOCT: one mixed-integer program in which every correctly classified row carries a unit of flow to its leaf.
+
+Aghaei, Gomez & Vayanos (Strong optimal classification trees), with the leaf variables of the later papers; no big-M. Labels
+(S1)-(S4) are those of structure.py, (F11) those of cuts/flow.py.
+
+Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k
+           z[i,v] flow of row i into node v;  zeta[i,v] flow of row i that ends at v, on the arc to the sink
+           maximise  sum weight[i] zeta[i,v] - kappa sum p[v]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainer.cuts.flow import FlowCuts
+from trainer.cuts.instance import ArrayTree, Instance
+from trainer.dtypes import FloatArray
+from trainer.methods.structure import Structure
+from trainer.methods.tree_mip import Formulation
+from trainer.milo import Expression, Hooks, Model, NodeInfo, Point, Row, total, weighted
+
+
+class FlowOCT(Formulation):
+    """The flow formulation; `strengthen` separates the cuts (4) of the paper at fractional points."""
+
+    def __init__(self, instance: Instance, *, strengthen: bool = False) -> None:
+        self.instance, self.strengthen = instance, strengthen
+        self.keep_labels = False
+        self.model = model = Model()
+        V, rows = instance.tree.nodes, range(instance.n)
+        self.structure = Structure(instance, model, whole_labels=True)
+        self.z = model.continuous("z", rows, V)
+        self.zeta = model.continuous("zeta", rows, V)
+        score = weighted(self.zeta.columns.ravel(), np.repeat(instance.weight, len(V)))
+        model.maximize(score - float(instance.kappa) * self.structure.leaves)
+        for i in rows:
+            self._flow(i)
+
+    def _flow(self, i: int) -> None:
+        model, tree, z, zeta = self.model, self.instance.tree, self.z, self.zeta
+        y = int(self.instance.y[i])
+        for v in tree.branch_nodes:
+            model.add(z[i, v] == z[i, 2 * v] + z[i, 2 * v + 1] + zeta[i, v], "F4")  # what enters goes on or ends
+            model.add(z[i, 2 * v] <= self.arc(i, v, 0), "F7")  # left only through a feature that is 0
+            model.add(z[i, 2 * v + 1] <= self.arc(i, v, 1), "F8")  # right only through a feature that is 1
+        for t in tree.terminal_nodes:
+            model.add(z[i, t] == zeta[i, t], "F5")
+        for v in tree.nodes:
+            model.add(zeta[i, v] <= self.structure.w[v, y], "F9")  # it ends where its label is predicted
+
+    def arc(self, i: int, v: int, side: int) -> Expression:
+        """Capacity of the arc from v to its left (0) or right (1) child for row i."""
+        on = self.instance.ones[i]
+        return weighted(self.structure.b.columns[v - 1, on if side else ~on], np.ones(int((on if side else ~on).sum())))
+
+    def score(self, i: int) -> Expression:
+        """1 if row i is classified correctly."""
+        return total(self.zeta[i, v] for v in self.instance.tree.nodes)
+
+    def assignment(self, tree: ArrayTree) -> FloatArray:
+        """The tree, and a unit of flow for every row that it classifies correctly."""
+        values = np.zeros(self.model.size)
+        self.structure.assign(values, tree)
+        at = self.instance.route(tree.feature)
+        for i in np.flatnonzero(tree.label[at] == self.instance.y).tolist():
+            values[self.zeta.columns[i, at[i] - 1]] = 1.0
+            for v in self.instance.tree.path(int(at[i])):
+                values[self.z.columns[i, v - 1]] = 1.0
+        return values
+
+    def read(self, values: FloatArray) -> ArrayTree:
+        """The tree of the branchings, labels by majority unless constraints speak of them."""
+        point = Point(values)
+        return self.structure.read(point[self.structure.b], point[self.structure.w], keep_labels=self.keep_labels)
+
+    def hooks(self) -> Hooks:
+        """The separation of (F11), where it is wanted."""
+        return StrengtheningHooks(self) if self.strengthen else Hooks()
+
+
+class StrengtheningHooks(Hooks):
+    """Adds the most violated cut (F11) of each node to the relaxation."""
+
+    fractional = 4
+
+    def __init__(self, formulation: FlowOCT) -> None:
+        s = formulation.structure
+        self.formulation = formulation
+        self.cuts = FlowCuts(instance=formulation.instance, b=s.b, z=formulation.z)
+
+    def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
+        """(F11) and its mirror image."""
+        form = self.formulation
+        return self.cuts.fractional(point[form.structure.b], point[form.z])
