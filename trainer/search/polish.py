@@ -40,22 +40,24 @@ class Subtree:
 class DepthTwo:
     """D2S with a cache by set of rows; `calls` and `hits` count its use."""
 
-    def __init__(self, instance: Instance, kappa: Fraction | None = None) -> None:
+    def __init__(self, instance: Instance, kappa: Fraction | None = None, *, cache: bool = True) -> None:
         self.instance = instance
         self.kappa = instance.kappa if kappa is None else kappa
         self.calls = self.hits = 0
+        self._keep = cache
         self._cache: dict[bytes, Subtree] = {}
-        self._indicators = [instance.X * (instance.y == k)[:, None] for k in instance.K]
 
     def best(self, rows: CountArray) -> Subtree:
         """The best tree of depth ≤ 2 for `rows` (sorted indices)."""
         key = rows.tobytes()
         self.calls += 1
         found = self._cache.get(key)
-        if found is None:
-            found = self._cache[key] = self._solve(rows)
-        else:
+        if found is not None:
             self.hits += 1
+            return found
+        found = self._solve(rows)
+        if self._keep:
+            self._cache[key] = found
         return found
 
     def _solve(self, rows: CountArray) -> Subtree:

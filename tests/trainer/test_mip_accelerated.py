@@ -1,0 +1,159 @@
+"""Accelerated BendOCT: every technique on or off gives the value of the plain recurrence; its rows keep a best tree."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.mip_cases import all_trees, best_value, random_instance
+from trainer.cuts.equivalent import EquivalentPoints, equivalent_sets
+from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques, first_trees
+from trainer.methods.tree_mip import optimise
+from trainer.milo import BACKENDS, backend
+from trainer.search import greedy
+from trainer.search.polish import DepthTwo, polish
+
+ALL = Techniques()
+VARIANTS = {
+    "default": ALL,
+    "paper": PAPER,
+    "vanilla": VANILLA,
+    "polishing": replace(VANILLA, polishing=True),
+    "strengthened": replace(VANILLA, strengthened=True),
+    "strengthened and all": replace(ALL, strengthened=True, root_cuts=True),
+    "plain path bounds": replace(VANILLA, path_bounds=True, negative_samples=False, structure=False),
+    "negative samples": replace(VANILLA, path_bounds=True, structure=False),
+    "structure": replace(VANILLA, path_bounds=True, negative_samples=False, at_integral=False),
+    "end points": replace(ALL, endpoints_only=True, split_bounds=False, equivalent_points=None),
+    "objective form": replace(ALL, objective_form=True, equivalent_points=None),
+    "split bounds": replace(VANILLA, split_bounds=True),
+    "no cache": replace(ALL, cache=False),
+    "basic": replace(VANILLA, equivalent_points="basic", group_selection=False),
+    "basic, groups": replace(VANILLA, equivalent_points="basic"),
+    "chain": replace(VANILLA, equivalent_points="chain", disaggregated=False, group_selection=False),
+    "chain, disaggregated": replace(VANILLA, equivalent_points="chain"),
+    "recursive": replace(VANILLA, equivalent_points="recursive", disaggregated=False, group_selection=False),
+    "recursive, disaggregated": replace(VANILLA, equivalent_points="recursive", group_selection=False),
+    "split sets of one": replace(VANILLA, equivalent_points="recursive", split_set=1),
+    "no split set": replace(VANILLA, equivalent_points="recursive", split_set=0),
+}
+
+
+def check(name: str, seed: int, techniques: Techniques) -> None:
+    inst = random_instance(seed)
+    form = AcceleratedBendOCT(inst, techniques)
+    starts = first_trees(form, [greedy.cart(inst)]) if seed % 2 else []
+    found = optimise(form, backend(name), starts=starts)
+    assert found.value == found.bound == best_value(inst), (seed, techniques)
+    assert inst.value(found.tree) == found.value
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_technique_finds_and_proves_the_best_tree(variant):
+    for seed in range(10):
+        check("scip", 100 * list(VARIANTS).index(variant) + seed, VARIANTS[variant])
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("seed", range(12))
+def test_the_default_finds_and_proves_the_best_tree(name, seed):
+    check(name, seed, ALL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("variant", ["default", "paper", "objective form", "split bounds"])
+def test_the_main_variants_on_200_instances(name, variant):
+    for seed in range(3000, 3200 if name != "highs" else 3050):
+        check(name, seed, VARIANTS[variant])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_technique_on_200_instances(variant):
+    for seed in range(5000, 5200):
+        check("scip" if seed % 2 else "gurobi", seed, VARIANTS[variant])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_equivalent_point_rows_hold_for_every_tree(seed):
+    inst = random_instance(seed, max_depth=2, max_rows=8)
+    shapes = itertools.product(("basic", "chain", "recursive"), (False, True), (False, True))
+    trees = list(itertools.islice(all_trees(inst, labels=True), 600))
+    for form, disaggregated, groups in shapes:
+        t = replace(
+            VANILLA, equivalent_points=form, disaggregated=disaggregated, group_selection=groups, strengthened=True
+        )
+        model = AcceleratedBendOCT(inst, t)
+        for tree in trees:
+            assert model.model.violated(model.assignment(tree)) is None
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
+    """(24') and (27') at the paths of random trees, against all other trees."""
+    inst = random_instance(seed, max_depth=3 if seed % 2 else 2, max_rows=9)
+    form = AcceleratedBendOCT(inst, replace(ALL, objective_form=True, equivalent_points=None))
+    trees = list(itertools.islice(all_trees(inst), 400))
+    s, rows = form.structure, []
+    for tree in trees[:: max(1, len(trees) // 25)]:
+        values = form.assignment(tree)
+        values[form.theta.columns] = 1.0  # scores that nothing earned: every path is separated
+        rows += form.paths.separate(values[s.b.columns], values[s.p.columns], values[form.theta.columns])
+    assert rows or inst.depth < 2 or inst.n == 1 or inst.classes == 1
+    for tree in trees:
+        values = form.assignment(tree)
+        assert all(row.violation(values) <= 1e-9 for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_path_bound_and_structure_cuts_of_all_paths_keep_a_best_tree(seed):
+    inst = random_instance(seed, max_depth=3, max_rows=9)
+    form = AcceleratedBendOCT(inst, replace(PAPER, equivalent_points=None))
+    trees = list(itertools.islice(all_trees(inst), 3000))
+    best = max(inst.value(tree) for tree in trees)
+    s, rows = form.structure, []
+    for tree in trees[:: max(1, len(trees) // 150)]:
+        values = form.assignment(tree)
+        values[form.theta.columns] = 1.0
+        rows += form.paths.separate(values[s.b.columns], values[s.p.columns], values[form.theta.columns])
+    kept = [
+        tree
+        for tree in trees
+        if inst.value(tree) == best and all(r.violation(form.assignment(tree)) <= 1e-9 for r in rows)
+    ]
+    assert kept
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_depth_two_equals_the_recurrence(seed):
+    inst = random_instance(seed, max_depth=2)
+    inst = replace(inst, depth=2)
+    block = DepthTwo(inst).best(np.arange(inst.n))
+    assert block.value == best_value(inst)
+    assert block.value == Fraction(inst.total - int(inst.weight[block.wrong].sum())) - inst.kappa * block.leaves
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_polishing_never_loses(seed):
+    inst = random_instance(seed, max_depth=3)
+    solver = DepthTwo(inst)
+    for tree in itertools.islice(all_trees(inst), 60):
+        polished = polish(inst, tree, solver)
+        assert inst.value(polished) >= inst.value(tree)
+        if inst.depth == 2:
+            assert inst.value(polished) == best_value(inst) or tree.feature[1] < 0
+
+
+def test_equivalent_sets_agree_outside_their_split_set():
+    inst = random_instance(11, max_rows=13)
+    for J in equivalent_sets(inst, split_size=2, limit=1000):
+        outside = np.setdiff1d(np.arange(len(inst.F)), J.split)
+        assert (inst.X[J.rows][:, outside] == inst.X[J.rows[0], outside]).all()
+        assert len(np.unique(inst.y[J.rows])) > 1
+        assert J.loss >= 1
+    assert isinstance(EquivalentPoints, type)
