@@ -29,6 +29,7 @@ MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 50)  # for each user
 MAX_TRAINING_SECONDS = integer("OCTWEB_MAX_TRAINING_SECONDS", 24 * 3600)
 MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 4096)
 MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", os.cpu_count() or 1)
+FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False)  # the approver of a model must not be its owner
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_PREDICT_BYTES
@@ -97,6 +98,7 @@ if "DATABASE_URL" in os.environ:
 else:
     DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": str(DATA_DIR / "octweb.sqlite3")}}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}  # a file: tests start real workers on it
     # with Django's defaults six writers saw "database is locked"; with these none did
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",

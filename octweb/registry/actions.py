@@ -1,0 +1,202 @@
+"""What can be done with a model; pages, API, admin and the run queue call these and nothing else writes a model.
+
+draft → in review → approved | rejected → retired,  in review → draft (withdrawn)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import date, datetime, time
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Max, OuterRef, Subquery
+from django.utils import timezone
+from django.utils.text import slugify
+from rest_framework.exceptions import ValidationError
+
+from octweb.core.problems import Conflict
+from octweb.registry.models import Family, ReviewEvent, State, TreeModel, TreeModelQuerySet
+from trainer.certificate import Guarantee, Status
+from trainer.errors import ModelFileError
+from trainer.tree.file import ModelFile, from_json
+
+MAX_SLUG = 90  # leaves room for a suffix
+
+# verb: states from which it is possible, state after it, what it is called in a refusal
+TRANSITIONS: dict[str, tuple[tuple[State, ...], State, str]] = {
+    "ask": ((State.DRAFT,), State.IN_REVIEW, "sent to review"),
+    "withdraw": ((State.IN_REVIEW,), State.DRAFT, "withdrawn from review"),
+    "approve": ((State.IN_REVIEW,), State.APPROVED, "approved"),
+    "reject": ((State.IN_REVIEW,), State.REJECTED, "rejected"),
+    "retire": ((State.APPROVED, State.REJECTED), State.RETIRED, "retired"),
+}
+FOR_STAFF = {"approve", "reject"}
+NEEDS_REASON = {"reject"}
+
+
+def register(*, owner, document: dict[str, Any], dataset, title: str, name: str | None = None) -> TreeModel:
+    """A trained tree as the next version of its family; raises ModelFileError where the document is damaged."""
+    model = from_json(document)
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    with transaction.atomic():
+        family = _family(owner, name or title or model.name or model.method or "model")
+        latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
+        stored = TreeModel.objects.create(
+            owner=owner,
+            family=family,
+            version=latest + 1,
+            title=(title or model.name or family.name)[:200],
+            dataset=dataset,
+            method=model.method[:50],
+            document=text,
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+            **_copied(model),
+        )
+        ReviewEvent.objects.create(model=stored, by=owner, before="", after=State.DRAFT)
+    return stored
+
+
+def ask_for_approval(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+    """Send a draft to review; `reason` is a note to the reviewer."""
+    return _move(model, "ask", by, reason)
+
+
+def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+    """Take a model back out of review."""
+    return _move(model, "withdraw", by, reason)
+
+
+def approve(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+    """Let everyone with a token call it; with OCTWEB_FOUR_EYES the approver must not be the owner."""
+    return _move(model, "approve", by, reason)
+
+
+def reject(model: TreeModel, *, by, reason: str) -> TreeModel:
+    """Refuse it with a reason that the owner reads."""
+    return _move(model, "reject", by, reason)
+
+
+def retire(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+    """End its life: it stays in the history and is served no more."""
+    return _move(model, "retire", by, reason)
+
+
+VERBS = {"ask": ask_for_approval, "withdraw": withdraw, "approve": approve, "reject": reject, "retire": retire}
+
+
+def possible(model: TreeModel, user) -> list[str]:
+    """The verbs that `user` can use on the model now, in the order of TRANSITIONS."""
+    return [
+        verb
+        for verb, (states, _, _) in TRANSITIONS.items()
+        if model.state in states and _forbidden(model, verb, user) is None
+    ]
+
+
+def served(family: Family) -> TreeModel | None:
+    """The version that is served under the family's name: the highest approved one."""
+    return family.versions.approved().order_by("-version").first()
+
+
+def live_on(moment: date | datetime) -> TreeModelQuerySet:
+    """The models that were approved at `moment`; for a date, at the end of that day."""
+    if not isinstance(moment, datetime):
+        moment = timezone.make_aware(datetime.combine(moment, time.max))
+    last = ReviewEvent.objects.filter(model=OuterRef("pk"), at__lte=moment).order_by("-at", "-id")
+    return (
+        TreeModel.objects.annotate(then=Subquery(last.values("after")[:1]))
+        .filter(then=State.APPROVED)
+        .select_related("family", "owner")
+        .order_by("family__name", "version")
+    )
+
+
+def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
+    reason = reason.strip()
+    if (refusal := _forbidden(model, verb, by)) is not None:
+        raise PermissionDenied(refusal)
+    if verb in NEEDS_REASON and not reason:
+        raise ValidationError({"reason": "Say why: the owner reads it."})
+    states, after, words = TRANSITIONS[verb]
+    with transaction.atomic():
+        before = TreeModel.objects.select_for_update().values_list("state", flat=True).get(pk=model.pk)
+        # the update names the states it expects: of two reviewers at the same moment one gets the conflict
+        if not TreeModel.objects.filter(pk=model.pk, state__in=states).update(state=after):
+            raise Conflict(
+                f"{model} is {State(before).label.lower()} and cannot be {words}; "
+                f"only a model that is {' or '.join(s.label.lower() for s in states)} can."
+            )
+        ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
+    model.state = after
+    return model
+
+
+def _forbidden(model: TreeModel, verb: str, user) -> str | None:
+    """Why `user` may not do this to the model, whatever its state; None if allowed."""
+    if verb not in FOR_STAFF:
+        return None if user.is_staff or user.pk == model.owner_id else "Only the owner or an administrator may do this."
+    if not user.is_staff:
+        return "Only an administrator may review a model."
+    if verb == "approve" and settings.FOUR_EYES and user.pk == model.owner_id:
+        return "Four eyes: somebody else than the owner must approve this model."
+    return None
+
+
+def _family(owner, name: str) -> Family:
+    """The owner's family of this name, locked; a name that belongs to somebody else gets a suffix."""
+    slug = slugify(name)[:MAX_SLUG].strip("-") or "model"
+    suffix = 1
+    while True:
+        family, _ = Family.objects.get_or_create(
+            name=slug if suffix == 1 else f"{slug}-{suffix}", defaults={"owner": owner}
+        )
+        if family.owner_id == owner.pk:
+            return Family.objects.select_for_update().get(pk=family.pk)
+        suffix += 1
+
+
+def _copied(model: ModelFile) -> dict[str, Any]:
+    """The fields that lists and filters need, from the document."""
+    certificate, metrics, tree = model.certificate, model.metrics, model.tree
+    rows = tree.nodes[0].rows
+    correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
+    train = _number(_inside(metrics, "train", "accuracy"), "metrics.train.accuracy")
+    train = train if train is not None else correct / max(1, rows)
+    unseen = _inside(metrics, "cross_validation", "accuracy")
+    if unseen is None:
+        unseen = _inside(metrics, "test", "accuracy")
+    objective = _number(certificate.get("objective"), "certificate.objective")
+    try:
+        status = Status(certificate.get("status", Status.HEURISTIC))
+        guarantee = Guarantee(certificate.get("guarantee", Guarantee.HEURISTIC))
+    except ValueError as error:
+        raise ModelFileError(f"The certificate is damaged: {error}.") from error
+    return {
+        "status": str(status),
+        "guarantee": str(guarantee),
+        "objective": train if objective is None else objective,
+        "bound": _number(certificate.get("bound"), "certificate.bound"),
+        "gap": _number(certificate.get("gap"), "certificate.gap"),
+        "train_accuracy": train,
+        "unseen_accuracy": _number(unseen, "metrics: accuracy on unseen rows"),
+        "leaves": tree.n_leaves,
+        "depth": tree.depth,
+    }
+
+
+def _inside(record: Any, *keys: str) -> Any:
+    for key in keys:
+        record = record.get(key) if isinstance(record, dict) else None
+    return record
+
+
+def _number(value: Any, place: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ModelFileError(f"The model file is damaged at {place}: {value!r} is no number.")
+    return float(value)

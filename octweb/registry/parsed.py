@@ -1,0 +1,56 @@
+"""Parsed model files, kept in the process by content hash: a document never changes, so neither does its entry."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+
+from octweb.registry.models import TreeModel
+from trainer.tree.file import ModelFile, from_json
+
+MAX_ENTRIES = 64
+MAX_CHARACTERS = 50_000_000  # of all documents together; a parsed tree takes a small multiple of its text
+
+
+class ParsedModels:
+    """A bounded least-recently-used store; safe for the threads of a web server."""
+
+    def __init__(self, entries: int = MAX_ENTRIES, characters: int = MAX_CHARACTERS) -> None:
+        self.entries, self.characters = entries, characters
+        self._held: OrderedDict[str, tuple[ModelFile, int]] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def get(self, sha256: str) -> ModelFile | None:
+        with self._lock:
+            found = self._held.get(sha256)
+            if found is None:
+                return None
+            self._held.move_to_end(sha256)
+            return found[0]
+
+    def put(self, sha256: str, model: ModelFile, size: int) -> None:
+        with self._lock:
+            if sha256 in self._held:
+                return
+            self._held[sha256] = (model, size)
+            self._size += size
+            while self._held and (len(self._held) > self.entries or self._size > self.characters):
+                _, (_, gone) = self._held.popitem(last=False)
+                self._size -= gone
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+_parsed = ParsedModels()
+
+
+def model_file(model: TreeModel) -> ModelFile:
+    """The parsed document of a model; `document` may be deferred and is then read only when it is not held."""
+    found = _parsed.get(model.sha256)
+    if found is None:
+        found = from_json(json.loads(model.document))
+        _parsed.put(model.sha256, found, len(model.document))
+    return found

@@ -1,0 +1,49 @@
+"""Model documents for tests of the application, trained in the test itself."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from trainer.run import TrainRequest, train
+from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
+
+
+def small_table(rows: int = 120, seed: int = 3) -> tuple[Table, Labels]:
+    """Two numeric columns, a binary one and a categorical one with a category for missing; three classes."""
+    rng = np.random.default_rng(seed)
+    width, height = rng.integers(0, 20, rows) / 2, rng.normal(size=rows).round(2)
+    flag, colour = rng.integers(0, 2, rows).astype(float), rng.integers(0, 3, rows).astype(float)
+    codes = np.where(width > 5, np.where(colour == 1, 2, 1), (height > 0).astype(int)).astype(np.int32)
+    columns = (
+        Column(schema=ColumnSchema(name="width", kind=Kind.NUMERIC, unit="mm"), values=width),
+        Column(schema=ColumnSchema(name="height", kind=Kind.NUMERIC), values=height),
+        Column(schema=ColumnSchema(name="flag", kind=Kind.BINARY), values=flag),
+        Column(
+            schema=ColumnSchema(
+                name="colour",
+                kind=Kind.CATEGORICAL,
+                categories=("blue", "green", "red"),
+                missing=MissingPolicy.DROP,
+            ),
+            values=colour,
+        ),
+    )
+    labels = Labels(name="kind", classes=("a", "b", "c"), codes=codes)
+    return Table(columns=columns, row_numbers=np.arange(1, rows + 1)), labels
+
+
+@cache
+def _trained(method: str, folds: int, parameters: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    table, labels = small_table()
+    result = train(
+        TrainRequest(table=table, labels=labels, method=method, parameters=dict(parameters), folds=folds, name="Small")
+    )
+    return result.model.to_json()
+
+
+def trained(method: str, folds: int = 0, **parameters: Any) -> dict[str, Any]:
+    """The document of a tree of `method` on the small table."""
+    return _trained(method, folds, tuple(sorted(parameters.items())))
