@@ -1,0 +1,258 @@
+"""From a raw table to the Table and Labels that are trained on, with a report of everything that was left out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.data.cells import Cells
+from trainer.data.infer import GuessedColumn, guess, places, sorted_words
+from trainer.data.raw import RawTable
+from trainer.dtypes import CODE, BoolArray, FloatArray
+from trainer.errors import DataError
+from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
+
+MOST_CLASSES = 1000
+TOO_MANY_FOR_ROWS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadReport:
+    """What became of a file: rows read, rows dropped by column (a row with two gaps counts at both), columns left out and why.
+
+    `duplicate_columns` are pairs (column, the earlier column with the same values).
+    """
+
+    rows_read: int
+    rows_dropped: int
+    dropped_by_column: Mapping[str, int]
+    left_out: Mapping[str, str]
+    constant_columns: tuple[str, ...]
+    duplicate_columns: tuple[tuple[str, str], ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The report in sentences; empty where nothing was left out."""
+        out = []
+        if self.rows_dropped:
+            where = ", ".join(f"{name} ({count})" for name, count in self.dropped_by_column.items())
+            out.append(f"{self.rows_dropped} of {self.rows_read} rows were dropped for empty cells in: {where}.")
+        out += [f"Column '{name}' was left out: {why}." for name, why in self.left_out.items()]
+        if self.constant_columns:
+            out.append(f"Constant columns (no split can use them): {', '.join(self.constant_columns)}.")
+        out += [f"Column '{one}' has the same values as '{other}'." for one, other in self.duplicate_columns]
+        return tuple(out)
+
+
+def build(
+    raw: RawTable,
+    *,
+    target: str,
+    kinds: Mapping[str, Kind] | None = None,
+    missing: Mapping[str, MissingPolicy] | None = None,
+    default_missing: MissingPolicy = MissingPolicy.DROP,
+    units: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
+) -> tuple[Table, Labels, LoadReport]:
+    """The table, labels and report of `raw`; columns without a word in `kinds` are guessed.
+
+    Categories and classes are sorted (numbers by value, else text by code point). Columns without a value, and texts that
+    are all different, are left out unless `kinds` names them. `default_missing` 'category' drops the rows of numeric
+    columns, which cannot have such a category. Raises DataError with line numbers.
+    """
+    kinds, missing, units = kinds or {}, missing or {}, units or {}
+    for name in (target, *kinds, *missing, *units, *ignore):
+        check_name(name, raw.names, "target" if name == target else "column")
+    if target in ignore:
+        raise DataError(f"Column '{target}' is the target and cannot be ignored. Choose another target.")
+    policies = {target: missing.get(target, default_missing)}
+    all_cells = {target: Cells.of(raw.column(target))}
+    schemas: dict[str, ColumnSchema] = {}
+    left_out: dict[str, str] = {}
+    problems: list[str] = []
+    for name in raw.names:
+        if name == target or name in ignore:
+            continue
+        cells = Cells.of(raw.column(name))
+        guessed = guess(name, cells, raw)
+        if reason := _useless(guessed, name in kinds):
+            left_out[name] = reason
+            continue
+        kind = Kind(kinds.get(name, guessed.schema.kind))
+        policy = MissingPolicy(missing.get(name, default_missing))
+        if name not in missing and policy is MissingPolicy.CATEGORY and kind is not Kind.CATEGORICAL:
+            policy = MissingPolicy.DROP
+        schemas[name] = ColumnSchema(name=name, kind=kind, missing=policy, unit=units.get(name, ""))
+        problems += wrong_words(name, kind, cells, raw)
+        all_cells[name], policies[name] = cells, policy
+    if problems:
+        raise DataError(_several(problems), problems=tuple(problems))
+    if not schemas:
+        raise DataError(f"There is no usable column beside the target '{target}'." + _why(left_out))
+    keep, dropped = _rows(raw, all_cells, schemas, policies)
+    labels = _labels(target, all_cells[target], keep)
+    columns = tuple(_column(schema, all_cells[name], keep) for name, schema in schemas.items())
+    constant = tuple(c.name for c in columns if _constant(c.values))
+    if len(constant) == len(columns):
+        raise DataError(
+            f"There is no usable column beside the target '{target}': every column has one value only." + _why(left_out)
+        )
+    report = LoadReport(
+        rows_read=len(raw),
+        rows_dropped=int(len(raw) - keep.sum()),
+        dropped_by_column=dropped,
+        left_out=left_out,
+        constant_columns=constant,
+        duplicate_columns=duplicate_columns(columns),
+    )
+    return Table(columns=columns, row_numbers=raw.line_numbers[keep]), labels, report
+
+
+def check_name(name: str, names: Sequence[str], what: str = "column") -> None:
+    """Raise DataError with a suggestion unless `name` is one of `names`."""
+    if name not in names:
+        raise DataError(f"There is no {what} '{name}' in the file.{suggestion(name, names)}")
+
+
+def suggestion(name: str, names: Sequence[str]) -> str:
+    """' Did you mean ...?' for a name that is not there, followed by the names that are."""
+    lower = {n.lower(): n for n in reversed(names)}
+    close = difflib.get_close_matches(name.lower()[:200], list(lower)[:2000], n=1)
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    shown = ", ".join(names[:12]) + more
+    return (f" Did you mean '{lower[close[0]]}'?" if close else "") + f" Its columns are: {shown}."
+
+
+def _useless(guessed: GuessedColumn, wanted: bool) -> str:
+    if guessed.distinct == 0:
+        return "it has no value"
+    if guessed.identifier and guessed.schema.kind is Kind.CATEGORICAL and not wanted:
+        return "all its texts are different; name its kind to use it all the same"
+    return ""
+
+
+def wrong_words(name: str, kind: Kind, cells: Cells, raw: RawTable) -> tuple[str, ...]:
+    """The places where a column of this kind cannot hold what is written there."""
+    if kind is Kind.CATEGORICAL:
+        return ()
+    values = ~cells.marks
+    if kind is Kind.BINARY:
+        wrong = values & ~np.isin(cells.floats(), (0.0, 1.0))
+        return places(raw, cells, wrong, f"column '{name}' is binary, but has %s; only 0, 1, true and false can be")
+    wrong = values & ~cells.numbers & ~cells.truths
+    found = places(raw, cells, wrong, f"column '{name}' is numeric, but has %s, which is no finite number")
+    return found + places(
+        raw, cells, values & cells.inexact, f"column '{name}' has %s, which is rounded beyond 2^53; make it categorical"
+    )
+
+
+def _rows(
+    raw: RawTable,
+    all_cells: Mapping[str, Cells],
+    schemas: Mapping[str, ColumnSchema],
+    policies: Mapping[str, MissingPolicy],
+) -> tuple[BoolArray, dict[str, int]]:
+    """Which rows stay, and how many gaps of each column dropped one."""
+    keep = np.ones(len(raw), bool)
+    dropped: dict[str, int] = {}
+    problems: list[str] = []
+    for name, cells in all_cells.items():
+        words = gaps(cells, schemas[name].kind if name in schemas else Kind.CATEGORICAL)
+        policy = policies[name]
+        if not words.any() or (policy is MissingPolicy.CATEGORY and name in schemas):
+            continue
+        if policy is MissingPolicy.REFUSE:
+            problems += places(raw, cells, words, f"column '{name}' is empty and refuses missing values")
+            continue
+        gone = words[cells.index]
+        dropped[name] = int(gone.sum())
+        keep &= ~gone
+    if problems:
+        raise DataError(_several(problems) + " Fill the cells, or choose to drop these rows.", problems=tuple(problems))
+    if not keep.any():
+        raise DataError(
+            f"Every one of the {len(raw)} rows has an empty cell ({', '.join(dropped)}), so none is left to train on. "
+            "Ignore the columns with many empty cells, or make 'missing' a category of theirs."
+        )
+    return keep, dropped
+
+
+def gaps(cells: Cells, kind: Kind) -> BoolArray:
+    """For each word, whether it is missing in a column of this kind: in a column of numbers every mark is."""
+    return cells.missing if kind is Kind.CATEGORICAL else cells.marks
+
+
+def _labels(target: str, cells: Cells, keep: BoolArray) -> Labels:
+    present = np.zeros(len(cells.words), bool)
+    present[cells.index[keep]] = True
+    classes = sorted_words(cells, present)
+    n = int(keep.sum())
+    if len(classes) < 2:
+        raise DataError(
+            f"The target '{target}' has one class only ('{classes[0]}') in the {n} rows that are left; a tree needs two. "
+            "Choose another target, or look at the rows that were dropped."
+        )
+    if len(classes) > MOST_CLASSES or (len(classes) > TOO_MANY_FOR_ROWS and 2 * len(classes) > n):
+        raise DataError(
+            f"The target '{target}' has {len(classes)} different values in {n} rows: it does not name classes. "
+            "Choose another target, or group its values first."
+        )
+    codes = _codes(cells, classes)[cells.index[keep]].astype(CODE)
+    return Labels(name=target, classes=classes, codes=codes)
+
+
+def _codes(cells: Cells, words: Sequence[str]) -> np.ndarray:
+    place = {word: code for code, word in enumerate(words)}
+    return np.fromiter((place.get(w, -1) for w in cells.words), np.int64, len(cells.words))
+
+
+def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray) -> Column:
+    index = cells.index[keep]
+    if schema.kind is not Kind.CATEGORICAL:
+        return Column(schema=schema, values=cells.floats()[index])
+    present = np.zeros(len(cells.words), bool)
+    present[index] = True
+    empty = cells.missing
+    categories = sorted_words(cells, present & ~empty)
+    codes = _codes(cells, categories).astype(np.float64)
+    if (present & empty).any() or schema.missing is MissingPolicy.CATEGORY:
+        # a column without a gap here may have one in the rows to be predicted
+        if MISSING_CATEGORY not in categories:
+            categories = (*categories, MISSING_CATEGORY)
+        codes[empty] = categories.index(MISSING_CATEGORY)
+    schema = ColumnSchema(
+        name=schema.name, kind=schema.kind, categories=categories, missing=schema.missing, unit=schema.unit
+    )
+    return Column(schema=schema, values=codes[index])
+
+
+def _constant(values: FloatArray) -> bool:
+    return bool((values == values[0]).all())
+
+
+def duplicate_columns(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
+    """Pairs (column, the earlier one of the same kind with the same values and categories); constant columns are left out."""
+    seen: dict[tuple[str, tuple[str, ...], bytes], str] = {}
+    pairs = []
+    for column in columns:
+        if _constant(column.values):
+            continue
+        key = (str(column.kind), column.schema.categories, column.values.tobytes())
+        if key in seen:
+            pairs.append((column.name, seen[key]))
+        else:
+            seen[key] = column.name
+    return tuple(pairs)
+
+
+def _several(problems: Sequence[str]) -> str:
+    return problems[0] + (f" ({len(problems)} places are listed.)" if len(problems) > 1 else "")
+
+
+def _why(left_out: Mapping[str, str]) -> str:
+    if not left_out:
+        return " Choose a file with more columns, or another delimiter."
+    return " Left out: " + "; ".join(f"'{name}', {why}" for name, why in list(left_out.items())[:5]) + "."

@@ -1,0 +1,124 @@
+"""The cells of one column: distinct words, which of them mean 'missing', which are numbers, and their float64 values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trainer.data.raw import as_text
+from trainer.dtypes import BoolArray, FloatArray
+
+MARKS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?")
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?$"
+WHOLE = r"^[+-]?[0-9]+$"
+LONG = r"^[+-]?[0-9]{16,}(\.0*)?$"
+LEADING_ZERO = r"^[+-]?0[0-9]+$"
+TRUTH = {"true": 1.0, "false": 0.0}
+INFINITE = frozenset(("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"))
+TWO_LETTERS = re.compile(r"^[A-Z]{2}$")
+LARGEST_EXACT = 2**53  # from here on float64 has no longer every whole number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """A column as distinct `words` (in order of appearance) and the int64 `index` (n,) of each row's word."""
+
+    words: tuple[str, ...]
+    array: pa.Array
+    index: np.ndarray
+
+    @classmethod
+    def of(cls, column: pa.Array) -> Cells:
+        """The cells of a raw column, trimmed; a null is the empty word."""
+        encoded = as_text(column).fill_null("").dictionary_encode()
+        return cls(
+            words=tuple(encoded.dictionary.to_pylist()),
+            array=encoded.dictionary,
+            index=encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64),
+        )
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Rows of each word, int64."""
+        return np.bincount(self.index, minlength=len(self.words))
+
+    @cached_property
+    def numbers(self) -> BoolArray:
+        """For each word, whether it is a finite number in decimal notation."""
+        return self._matches(NUMBER) & np.isfinite(self._floats)
+
+    @cached_property
+    def infinite(self) -> BoolArray:
+        """For each word, whether it means infinity or is a number too large for float64."""
+        named = np.fromiter((w.lower() in INFINITE for w in self.words), bool, len(self.words))
+        return named | (self._matches(NUMBER) & ~np.isfinite(self._floats))
+
+    @cached_property
+    def truths(self) -> BoolArray:
+        """For each word, whether it is true or false in any spelling of case."""
+        return np.fromiter((w.lower() in TRUTH for w in self.words), bool, len(self.words))
+
+    @cached_property
+    def leading_zeros(self) -> BoolArray:
+        """For each word, whether it is a whole number that begins with a needless zero."""
+        return self._matches(LEADING_ZERO)
+
+    @cached_property
+    def whole(self) -> BoolArray:
+        """For each word, whether it is written as a whole number."""
+        return self._matches(WHOLE)
+
+    @cached_property
+    def inexact(self) -> BoolArray:
+        """For each word, whether it is a whole number that float64 may round."""
+        out = self._matches(LONG)
+        for i in np.flatnonzero(out):
+            out[i] = abs(int(self.words[i].partition(".")[0])) > LARGEST_EXACT
+        return out
+
+    @cached_property
+    def marks(self) -> BoolArray:
+        """For each word, whether it could mean 'missing'."""
+        return np.fromiter((not w or w in MARKS for w in self.words), bool, len(self.words))
+
+    @cached_property
+    def missing(self) -> BoolArray:
+        """For each word, whether it means 'missing' here: 'NA' is a value among other two-letter codes."""
+        marks, others = self.marks, [w for w, mark in zip(self.words, self.marks, strict=True) if not mark]
+        codes = sum(bool(TWO_LETTERS.match(w)) for w in others)
+        if "NA" in self.words and others and 2 * codes >= len(others):
+            return marks & np.fromiter((w != "NA" for w in self.words), bool, len(self.words))
+        return marks
+
+    def floats(self) -> FloatArray:
+        """The value of each word (NaN unless it is a number, true or false), float64."""
+        out = np.where(self.numbers, self._floats, np.nan)
+        for i in np.flatnonzero(self.truths):
+            out[i] = TRUTH[self.words[i].lower()]
+        return out + 0.0  # no negative zero: it would print differently and compare equal
+
+    def rows_of(self, chosen: BoolArray, most: int) -> np.ndarray:
+        """The first `most` rows whose word is chosen (boolean, one entry a word)."""
+        return np.flatnonzero(chosen[self.index])[:most]
+
+    @cached_property
+    def _floats(self) -> FloatArray:
+        # the parser of pyarrow rounds correctly, but knows no plus sign
+        plain = pc.utf8_ltrim(self.array, characters="+")
+        plain = pc.if_else(pa.array(self._matches(NUMBER)), plain, pa.scalar("nan"))
+        return np.array([float(w) for w in plain.to_pylist()]) if len(plain) < 64 else _cast(plain)
+
+    def _matches(self, pattern: str) -> BoolArray:
+        return pc.match_substring_regex(self.array, pattern).to_numpy(zero_copy_only=False).astype(bool)
+
+
+def _cast(plain: pa.Array) -> FloatArray:
+    try:
+        return pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:  # notations that it does not know, such as '5.' or numbers out of range
+        return np.array([float(w) for w in plain.to_pylist()])

@@ -1,0 +1,373 @@
+"""Reading a table from a file: CSV (also .gz) and Parquet become a RawTable of untouched cells, or a DataError.
+
+The structure of a CSV file (quotes, records, ragged rows, line numbers) is checked here, since the fast parser is silent
+about unclosed quotes and repeated names; the parser then cuts the cells, every column as text.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from trainer.data.csv_scan import Scan, Sniffed, scan, sniff
+from trainer.data.file_bytes import PARQUET_MAGIC, ReadLimits, decode, read_bytes, refuse_other_formats
+from trainer.errors import DataError
+
+DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+LISTED = 20
+TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detected:
+    """How a file was read, and why: `*_reason` is a sentence, `delimiter_sure` and `header_sure` lie in [0, 1]."""
+
+    format: str  # "csv" or "parquet"
+    encoding: str
+    encoding_reason: str
+    delimiter: str
+    delimiter_sure: float
+    delimiter_reason: str
+    header: bool
+    header_sure: float
+    header_reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawTable:
+    """Column names and cells as they stand in the file.
+
+    `columns` are pyarrow arrays of equal length: strings for CSV; strings, integers, floating-point numbers or booleans for
+    Parquet. `line_numbers`, int64 (n,), are the line where a CSV row starts, or the row number of a Parquet file, from 1.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[pa.Array, ...]
+    line_numbers: np.ndarray
+    detected: Detected
+
+    def __len__(self) -> int:
+        return len(self.line_numbers)
+
+    @property
+    def place(self) -> str:
+        """The word before a line number in messages."""
+        return "Row" if self.detected.format == "parquet" else "Line"
+
+    def column(self, name: str) -> pa.Array:
+        """The cells of the column called `name`; raises KeyError."""
+        try:
+            return self.columns[self.names.index(name)]
+        except ValueError:
+            raise KeyError(name) from None
+
+
+def read(
+    path: str | Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    header: bool = True,
+    limits: ReadLimits | None = None,
+) -> RawTable:
+    """Read a CSV file (also gzipped) or a Parquet file; what is not given is detected.
+
+    Raises DataError, whose `problems` list every place that was found (at most 20 of a kind), for anything that is no table.
+    """
+    limits = limits or ReadLimits()
+    content = read_bytes(Path(path), limits)
+    if content[:4] == PARQUET_MAGIC:
+        return _read_parquet(content, limits)
+    return read_csv(content, delimiter=delimiter, encoding=encoding, header=header, limits=limits)
+
+
+def read_csv(
+    content: bytes,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    header: bool = True,
+    limits: ReadLimits | None = None,
+) -> RawTable:
+    """The same for the bytes of an uncompressed CSV file."""
+    limits = limits or ReadLimits()
+    refuse_other_formats(content)
+    text = decode(content, encoding)
+    # a line break is one byte from here on; the parser takes a lone carriage return for a line break, too
+    body = text.utf8.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text.utf8 else text.utf8
+    if not body.strip():
+        raise DataError("The file is empty. Choose a file with a header line and rows.")
+    guess = _delimiter(body, delimiter)
+    found = scan(body, guess.delimiter.encode())
+    names = _check(body, found, guess, header, limits)
+    columns = _cells(body, found, guess.delimiter, len(names), header)
+    lines = found.lines[1:] if header else found.lines
+    sure, reason = _header_guess(body, found, guess.delimiter, header, columns)
+    detected = Detected(
+        format="csv",
+        encoding=text.encoding,
+        encoding_reason=text.reason,
+        delimiter=guess.delimiter,
+        delimiter_sure=guess.sure,
+        delimiter_reason=guess.reason,
+        header=header,
+        header_sure=sure,
+        header_reason=reason,
+    )
+    return RawTable(names=names, columns=columns, line_numbers=lines, detected=detected)
+
+
+def _delimiter(body: bytes, delimiter: str | None) -> Sniffed:
+    if delimiter is None:
+        return sniff(body)
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
+        raise DataError(
+            f"The delimiter {delimiter!r} cannot be used: give one ASCII character, such as ',', ';' or a tab."
+        )
+    return Sniffed(delimiter=delimiter, sure=1.0, reason="The delimiter was given.")
+
+
+def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadLimits) -> tuple[str, ...]:
+    """Refuse what is no table, with every place; the column names otherwise."""
+    name = DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
+    if found.unclosed is not None:
+        raise DataError(
+            f"Line {found.unclosed}: the quote that opens here is never closed. Close it, or double it if it belongs to the value.",
+            problems=(f"Line {found.unclosed}: a quote is opened and never closed.",),
+        )
+    if found.after_quote:
+        places = [f"Line {line}: text follows a closing quote." for line in found.after_quote]
+        raise DataError(
+            _first(places) + " Write a quote inside a quoted value twice, or take the quotes away.",
+            problems=_some(places),
+        )
+    if not len(found.starts):
+        raise DataError("The file is empty. Choose a file with a header line and rows.")
+    width = int(found.fields[0])
+    rows = len(found.starts) - int(header)
+    if width > limits.columns:
+        raise DataError(f"The file has {width} columns; at most {limits.columns} are read. Leave columns out.")
+    if rows > limits.rows:
+        raise DataError(f"The file has {rows} rows; at most {limits.rows} are read. Take a sample of the rows.")
+    if rows * width > limits.cells:
+        raise DataError(
+            f"The file has {rows * width} cells; at most {limits.cells} are read. Leave rows or columns out."
+        )
+    problems: list[str] = []
+    names = _header_names(body, found, guess.delimiter, problems) if header else _numbered(width)
+    if header and rows == 0:
+        problems.append(f"Line {found.lines[0]} is the only line: there is a header but no row.")
+    first = f"the header has {width}" if header else f"line {found.lines[0]} has {width}"
+    ragged = np.flatnonzero(found.fields != width)
+    places = [
+        f"Line {found.lines[i]} has {found.fields[i]} {_values(found.fields[i])}; {first}." for i in ragged[:LISTED]
+    ]
+    if len(ragged) > LISTED:
+        places.append(f"... and {len(ragged) - LISTED} more rows of another length.")
+    problems += places
+    if problems:
+        advice = (
+            f" Read with the delimiter '{name}'; quote values that contain it, or choose another delimiter."
+            if places
+            else ""
+        )
+        more = f" ({len(ragged) or len(problems)} places in all.)" if len(problems) > 1 else ""
+        raise DataError(problems[0] + more + advice, problems=tuple(problems))
+    return names
+
+
+def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str]) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in _record(body, found, 0, delimiter))
+    line = found.lines[0]
+    for place, name in enumerate(names, 1):
+        if not name:
+            problems.append(f"Line {line}: the header of column {place} is empty. Give the column a name.")
+    for name, times in Counter(names).items():
+        if name and times > 1:
+            places = ", ".join(str(j) for j, other in enumerate(names, 1) if other == name)
+            problems.append(
+                f"Line {line}: the header '{name}' stands {times} times (columns {places}). Rename all but one."
+            )
+    return names
+
+
+def _numbered(width: int) -> tuple[str, ...]:
+    return tuple(f"column {j}" for j in range(1, width + 1))
+
+
+def _record(body: bytes, found: Scan, record: int, delimiter: str) -> list[str]:
+    """The cells of one record, for the header line."""
+    line = body[found.starts[record] : found.ends[record]]
+    columns = _parse(line + b"\n", delimiter, int(found.fields[record]), newlines=True)
+    return [column[0].as_py() for column in columns]
+
+
+def _cells(body: bytes, found: Scan, delimiter: str, width: int, header: bool) -> tuple[pa.Array, ...]:
+    first = int(header)
+    rows = len(found.starts) - first
+    if found.blank:
+        # a line of spaces is blank to a person, but a row to the parser
+        view = memoryview(body)
+        pieces = [view[found.starts[i] : found.ends[i]] for i in range(first, len(found.starts))]
+        part = b"\n".join(pieces) + b"\n"
+    else:
+        part = body[found.starts[first] :]
+    columns = _parse(part, delimiter, width, newlines=found.quoted_breaks)
+    if len(columns[0]) != rows:
+        raise DataError(
+            f"The parser found {len(columns[0])} rows where {rows} were counted; check the quotes of the file."
+        )
+    return columns
+
+
+def _parse(part: bytes, delimiter: str, width: int, *, newlines: bool) -> tuple[pa.Array, ...]:
+    names = [str(j) for j in range(width)]
+    try:
+        table = pacsv.read_csv(
+            pa.BufferReader(part),
+            # one record must fit into a block
+            read_options=pacsv.ReadOptions(column_names=names, block_size=min(len(part) + 1, 2**30)),
+            parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines),
+            convert_options=pacsv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, null_values=[]
+            ),
+        )
+    except pa.ArrowException as error:
+        raise DataError(f"The file cannot be cut into cells: {error}. Check its quotes and its delimiter.") from error
+    return tuple(_flat(column) for column in table.columns)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _header_guess(
+    body: bytes, found: Scan, delimiter: str, header: bool, columns: tuple[pa.Array, ...]
+) -> tuple[float, str]:
+    """How sure it is that the first line is (or is not) a header, and why."""
+    first = _record(body, found, 0, delimiter)
+    numbers = [_is_number(cell) for cell in first]
+    below = [_is_number(column[0].as_py()) for column in columns]
+    like_header = not any(numbers)
+    if header:
+        if like_header and any(below):
+            return 1.0, "The first line has no number, the lines below have."
+        if like_header:
+            return 0.7, "The first line has no number, but neither has the second one."
+        share = sum(numbers) / len(numbers)
+        return round(
+            0.5 * (1 - share), 2
+        ), f"{sum(numbers)} of {len(numbers)} names look like numbers: is there a header at all?"
+    if like_header and any(_is_number(c[1].as_py()) for c in columns if len(c) > 1):
+        return 0.1, "The first line has no number, the lines below have: it looks like a header."
+    return (0.9, "The first line has numbers.") if any(numbers) else (0.5, "No line tells a header from a row.")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_parquet(content: bytes, limits: ReadLimits) -> RawTable:
+    try:
+        file = pq.ParquetFile(io.BytesIO(content))
+        rows, width = file.metadata.num_rows, len(file.schema_arrow.names)
+        if rows > limits.rows or width > limits.columns or rows * width > limits.cells:
+            raise DataError(
+                f"The file has {rows} rows and {width} columns; at most {limits.rows} rows, {limits.columns} columns and "
+                f"{limits.cells} cells are read. Leave rows or columns out."
+            )
+        size = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
+        if size > limits.unpacked_bytes:
+            raise DataError(f"The file unpacks to {size} bytes; at most {limits.unpacked_bytes} are read.")
+        table = file.read()
+        problems = _parquet_problems(table)
+        columns = () if problems else tuple(_parquet_column(column) for column in table.columns)
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"The Parquet file is damaged: {error}. Write it again.") from error
+    if problems:
+        raise DataError(_first(problems), problems=tuple(problems))
+    detected = Detected(
+        format="parquet",
+        encoding="utf-8",
+        encoding_reason="Parquet text is always UTF-8.",
+        delimiter="",
+        delimiter_sure=1.0,
+        delimiter_reason="Parquet has no delimiter.",
+        header=True,
+        header_sure=1.0,
+        header_reason="Parquet keeps the names of the columns.",
+    )
+    names = tuple(str(name) for name in table.column_names)
+    return RawTable(names=names, columns=columns, line_numbers=np.arange(1, table.num_rows + 1), detected=detected)
+
+
+def _parquet_problems(table: pa.Table) -> list[str]:
+    problems = []
+    if table.num_columns == 0 or table.num_rows == 0:
+        problems.append(
+            f"The file has {table.num_columns} columns and {table.num_rows} rows: there is nothing to learn from."
+        )
+    for place, name in enumerate(table.column_names, 1):
+        if not name.strip():
+            problems.append(f"The name of column {place} is empty. Give the column a name.")
+    for name, times in Counter(table.column_names).items():
+        if times > 1:
+            problems.append(f"The name '{name}' stands {times} times. Rename all but one.")
+    for field in table.schema:
+        inner = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_nested(inner) or pa.types.is_binary(inner) or pa.types.is_large_binary(inner):
+            problems.append(
+                f"Column '{field.name}' has the type {field.type}, which is neither number nor text. Leave it out."
+            )
+    return problems
+
+
+def _parquet_column(column: pa.ChunkedArray) -> pa.Array:
+    """Numbers and booleans as they are; dictionaries, dates and decimals as text."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_float16(column.type) or pa.types.is_float32(column.type):
+        column = column.cast(pa.float64())
+    if not any(test(column.type) for test in TYPED):
+        column = column.cast(pa.string())
+    return _flat(column)
+
+
+def as_text(column: pa.Array) -> pa.Array:
+    """A column as text without surrounding spaces: whole floating-point numbers without '.0', the others in shortest form."""
+    if pa.types.is_string(column.type):
+        return pc.utf8_trim_whitespace(column)
+    if pa.types.is_floating(column.type):
+        encoded = column.dictionary_encode()
+        words = pa.array([repr(v).removesuffix(".0") for v in encoded.dictionary.to_pylist()], pa.string())
+        return words.take(encoded.indices)
+    return column.cast(pa.string())
+
+
+def _values(count: int) -> str:
+    return "value" if count == 1 else "values"
+
+
+def _first(problems: list[str]) -> str:
+    more = f" ({len(problems)} places in all.)" if len(problems) > 1 else ""
+    return problems[0] + more
+
+
+def _some(problems: list[str]) -> tuple[str, ...]:
+    if len(problems) <= LISTED:
+        return tuple(problems)
+    return (*problems[:LISTED], f"... and {len(problems) - LISTED} more.")
