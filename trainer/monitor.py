@@ -28,6 +28,7 @@ class Monitor:
         self.limits = limits or Limits()
         self.flag = np.zeros(1, np.int64)
         self.reason: Status | None = None
+        self.cancelled = False  # also where a limit was reached first
         self.incumbent: float | None = None
         self.bound: float | None = None
         self.draft: Draft | None = None
@@ -52,6 +53,7 @@ class Monitor:
     def stop(self, reason: Status) -> None:
         """Ask the method to return; the first reason given is the one reported."""
         with self._lock:
+            self.cancelled = self.cancelled or reason is Status.CANCELLED
             if self.reason is None:
                 self.reason = reason
             self.flag[0] = 1

@@ -72,11 +72,11 @@ def train(
     if on_start is not None:
         on_start(monitor)
     tree, certificate, solution = fit(method, problem, settings, monitor)
-    metrics: dict[str, Any] = {"train": _metrics(tree, problem.matrix, problem.y)}
+    metrics: dict[str, Any] = {"train": _metrics(tree, problem.matrix, problem.y, problem.weights)}
     if len(test_rows):
         test = request.table.take(test_rows).matrix()
-        metrics["test"] = _metrics(tree, test, request.labels.codes[test_rows])
-    if request.folds and certificate.status is not Status.CANCELLED:
+        metrics["test"] = _metrics(tree, test, request.labels.codes[test_rows], _weights(request, test_rows))
+    if request.folds and not monitor.cancelled:
         metrics["cross_validation"] = _cross_validate(method, request, settings, monitor)
     model = ModelFile(
         tree=tree,
@@ -274,9 +274,14 @@ def _holdout(codes: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np
     return np.flatnonzero(~test), np.flatnonzero(test)
 
 
-def _metrics(tree: Tree, matrix: np.ndarray, codes: np.ndarray) -> dict[str, Any]:
-    correct, confusion = training_counts(tree, matrix, codes)
-    return {"n": len(codes), "correct": correct, "accuracy": correct / len(codes), "confusion": confusion.tolist()}
+def _weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
+    return None if request.weights is None else request.weights[rows].astype(np.int64)
+
+
+def _metrics(tree: Tree, matrix: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+    correct, confusion = training_counts(tree, matrix, codes, weights)
+    n = int(confusion.sum())
+    return {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
 
 
 def _cross_validate(method: Method, request: TrainRequest, settings: Settings, monitor: Monitor) -> dict[str, Any]:
@@ -287,7 +292,7 @@ def _cross_validate(method: Method, request: TrainRequest, settings: Settings, m
     confusion = np.zeros((k, k), np.int64)
     accuracies, leaves = [], []
     for f in range(request.folds):
-        if monitor.reason is Status.CANCELLED:
+        if monitor.cancelled:
             break
         monitor.report(phase=f"fold {f + 1} of {request.folds}")
         problem = _problem(request, settings, np.flatnonzero(fold != f))
@@ -295,8 +300,10 @@ def _cross_validate(method: Method, request: TrainRequest, settings: Settings, m
         cancel = _forward_cancel(monitor, inner)
         tree, _, _ = fit(method, problem, settings, inner)
         cancel.set()
+        if monitor.cancelled:
+            break  # the tree of this fold is not the one that the settings ask for
         test = fold == f
-        result = _metrics(tree, request.table.take(test).matrix(), codes[test])
+        result = _metrics(tree, request.table.take(test).matrix(), codes[test], _weights(request, test))
         accuracies.append(result["accuracy"])
         leaves.append(tree.n_leaves)
         confusion += np.asarray(result["confusion"])
@@ -308,7 +315,7 @@ def _cross_validate(method: Method, request: TrainRequest, settings: Settings, m
         "accuracy": float(np.mean(accuracies)),
         "deviation": float(np.std(accuracies, ddof=1)),
         "leaves": leaves,
-        "n": len(codes),
+        "n": int(confusion.sum()),
         "correct": int(np.trace(confusion)),
         "confusion": confusion.tolist(),
     }
@@ -320,7 +327,7 @@ def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
 
     def watch() -> None:
         while not done.wait(TICK):
-            if outer.reason is Status.CANCELLED:
+            if outer.cancelled:
                 inner.stop(Status.CANCELLED)
                 return
 

@@ -30,8 +30,8 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         return Solution(draft=DraftLeaf(), solver="scikit-learn", solver_version=sklearn.__version__)
     options = {
         "max_depth": settings["depth"] or None,
-        # scikit-learn's `min_samples_leaf` counts rows and not their weights
-        "min_weight_fraction_leaf": max(0.0, (settings["min_leaf"] - 0.5) / problem.n),
+        # scikit-learn's `min_samples_leaf` counts rows and not their weights; just less, for its rounding
+        "min_weight_fraction_leaf": (settings["min_leaf"] - 1e-3) / problem.n,
         "criterion": settings["impurity"],
         "random_state": settings["seed"],
     }

@@ -111,10 +111,14 @@ def read(path: str | Path) -> ModelFile:
     if path.stat().st_size > MAX_BYTES:
         raise ModelFileError(f"The model file is larger than {MAX_BYTES // 10**6} MB and is not read.")
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"The model file is no JSON: {error}.") from error
     return from_json(document)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 def write(model: ModelFile, path: str | Path) -> None:

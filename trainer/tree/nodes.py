@@ -237,7 +237,7 @@ def grow(
     return Tree(schema=tuple(schema), classes=tuple(classes), nodes=tuple(nodes))
 
 
-def _class_counts(codes: CodeArray, weights: CountArray | None, classes: int) -> CountArray:
+def _class_counts(codes: np.ndarray, weights: CountArray | None, classes: int) -> CountArray:
     if weights is None:
         return np.bincount(codes, minlength=classes).astype(np.int64)
     counts = np.zeros(classes, np.int64)
@@ -305,6 +305,8 @@ def tree_from_json(
         raise ModelFileError(f"A tree needs 1 to {MAX_NODES} nodes; the file has {len(records)}.")
     code = {label: k for k, label in enumerate(classes)}
     nodes: list[Node] = []
+    # a branch without rows predicts what its parent does, as in `grow`
+    fallback = [0] * len(records)
     for i, record in enumerate(records):
         if record.get("id", i) != i:
             raise ModelFileError(f"Node {i} has the id {record.get('id')}; ids must be the positions in the list.")
@@ -315,11 +317,13 @@ def tree_from_json(
             left, right = int(record["left"]), int(record["right"])
             if not (i < left < len(records) and i < right < len(records) and left != right):
                 raise ModelFileError(f"The children of node {i} must be two later nodes of the list.")
+            label = counts.index(max(counts)) if any(counts) else fallback[i]
+            fallback[left] = fallback[right] = label
             nodes.append(
                 Node(
                     id=i,
                     counts=counts,
-                    label=int(np.argmax(counts)),
+                    label=label,
                     split=split_from_json(record["split"], schema),
                     left=left,
                     right=right,
@@ -338,9 +342,11 @@ def tree_from_json(
     return Tree(schema=tuple(schema), classes=tuple(classes), nodes=tuple(nodes))
 
 
-def training_counts(tree: Tree, matrix: FloatArray, codes: CodeArray) -> tuple[int, CountArray]:
-    """Rows that the tree classifies correctly, and its confusion matrix int64 (actual, predicted)."""
+def training_counts(
+    tree: Tree, matrix: FloatArray, codes: CodeArray, weights: CountArray | None = None
+) -> tuple[int, CountArray]:
+    """Rows (or their weight) that the tree classifies correctly, and its confusion matrix int64 (actual, predicted)."""
     k = len(tree.classes)
-    predicted = tree.predict(matrix)
-    confusion = np.bincount(codes.astype(np.int64) * k + predicted, minlength=k * k).reshape(k, k)
-    return int(np.trace(confusion)), confusion.astype(np.int64)
+    cells = codes.astype(np.int64) * k + tree.predict(matrix)
+    confusion = _class_counts(cells, weights, k * k).reshape(k, k)
+    return int(np.trace(confusion)), confusion

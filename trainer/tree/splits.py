@@ -205,7 +205,10 @@ def split_from_json(record: dict[str, Any], schema: Sequence[ColumnSchema]) -> S
 
 
 def _number(value: Any) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        number = math.inf
     if not math.isfinite(number):
         raise ModelFileError("A split has a threshold or coefficient that is not a finite number.")
     return number
