@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,15 +20,14 @@ LONG = r"^[+-]?[0-9]{16,}(\.0*)?$"
 LEADING_ZERO = r"^[+-]?0[0-9]+$"
 TRUTH = {"true": 1.0, "false": 0.0}
 INFINITE = frozenset(("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"))
-TWO_LETTERS = re.compile(r"^[A-Z]{2}$")
+TWO_LETTERS = "^[A-Z]{2}$"
 LARGEST_EXACT = 2**53  # from here on float64 has no longer every whole number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """A column as distinct `words` (in order of appearance) and the int64 `index` (n,) of each row's word."""
+    """A column as distinct words (`array`, in order of appearance) and the int64 `index` (n,) of each row's word."""
 
-    words: tuple[str, ...]
     array: pa.Array
     index: np.ndarray
 
@@ -37,10 +36,18 @@ class Cells:
         """The cells of a raw column, trimmed; a null is the empty word."""
         encoded = as_text(column).fill_null("").dictionary_encode()
         return cls(
-            words=tuple(encoded.dictionary.to_pylist()),
             array=encoded.dictionary,
             index=encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64),
         )
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The distinct words as Python strings; columns of numbers never need them all."""
+        return tuple(self.array.to_pylist())
+
+    def word(self, i: int | np.integer) -> str:
+        """Distinct word number `i`."""
+        return str(self.array[int(i)].as_py())
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -55,13 +62,13 @@ class Cells:
     @cached_property
     def infinite(self) -> BoolArray:
         """For each word, whether it means infinity or is a number too large for float64."""
-        named = np.fromiter((w.lower() in INFINITE for w in self.words), bool, len(self.words))
+        named = self._is_in(INFINITE, lower=True)
         return named | (self._matches(NUMBER) & ~np.isfinite(self._floats))
 
     @cached_property
     def truths(self) -> BoolArray:
         """For each word, whether it is true or false in any spelling of case."""
-        return np.fromiter((w.lower() in TRUTH for w in self.words), bool, len(self.words))
+        return self._is_in(TRUTH, lower=True)
 
     @cached_property
     def leading_zeros(self) -> BoolArray:
@@ -78,28 +85,30 @@ class Cells:
         """For each word, whether it is a whole number that float64 may round."""
         out = self._matches(LONG)
         for i in np.flatnonzero(out):
-            out[i] = abs(int(self.words[i].partition(".")[0])) > LARGEST_EXACT
+            out[i] = abs(int(self.word(i).partition(".")[0])) > LARGEST_EXACT
         return out
 
     @cached_property
     def marks(self) -> BoolArray:
         """For each word, whether it could mean 'missing'."""
-        return np.fromiter((not w or w in MARKS for w in self.words), bool, len(self.words))
+        return self._is_in(("", *MARKS))
 
     @cached_property
     def missing(self) -> BoolArray:
         """For each word, whether it means 'missing' here: 'NA' is a value among other two-letter codes."""
-        marks, others = self.marks, [w for w, mark in zip(self.words, self.marks, strict=True) if not mark]
-        codes = sum(bool(TWO_LETTERS.match(w)) for w in others)
-        if "NA" in self.words and others and 2 * codes >= len(others):
-            return marks & np.fromiter((w != "NA" for w in self.words), bool, len(self.words))
-        return marks
+        if not self._is_in(("NA",)).any():
+            return self.marks
+        others = self.array.filter(pa.array(~self.marks))
+        codes = pc.sum(pc.match_substring_regex(others, TWO_LETTERS)).as_py() or 0
+        if len(others) and 2 * codes >= len(others):
+            return self.marks & ~self._is_in(("NA",))
+        return self.marks
 
     def floats(self) -> FloatArray:
         """The value of each word (NaN unless it is a number, true or false), float64."""
         out = np.where(self.numbers, self._floats, np.nan)
         for i in np.flatnonzero(self.truths):
-            out[i] = TRUTH[self.words[i].lower()]
+            out[i] = TRUTH[self.word(i).lower()]
         return out + 0.0  # no negative zero: it would print differently and compare equal
 
     def rows_of(self, chosen: BoolArray, most: int) -> np.ndarray:
@@ -110,8 +119,14 @@ class Cells:
     def _floats(self) -> FloatArray:
         # the parser of pyarrow rounds correctly, but knows no plus sign
         plain = pc.utf8_ltrim(self.array, characters="+")
-        plain = pc.if_else(pa.array(self._matches(NUMBER)), plain, pa.scalar("nan"))
-        return np.array([float(w) for w in plain.to_pylist()]) if len(plain) < 64 else _cast(plain)
+        numeric = self._matches(NUMBER)
+        out = np.full(len(plain), np.nan)
+        out[numeric] = _cast(plain.filter(pa.array(numeric)))
+        return out
+
+    def _is_in(self, words: Iterable[str], *, lower: bool = False) -> BoolArray:
+        array = pc.utf8_lower(self.array) if lower else self.array
+        return pc.is_in(array, value_set=pa.array(list(words), pa.string())).to_numpy(zero_copy_only=False).astype(bool)
 
     def _matches(self, pattern: str) -> BoolArray:
         return pc.match_substring_regex(self.array, pattern).to_numpy(zero_copy_only=False).astype(bool)

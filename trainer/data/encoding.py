@@ -111,18 +111,52 @@ def encode_binary(table: Table, scheme: Scheme = Scheme.QUANTILE_THRESHOLDS, bin
     for j, column in enumerate(table.columns):
         if column.kind is Kind.CATEGORICAL:
             features += _levels(j, column)
-        elif np.all((column.values == 0) | (column.values == 1)):
-            if column.values.min(initial=1) < column.values.max(initial=0):
-                features.append(EncodedFeature(name=column.name, column=j, test=Test.ABOVE, low=0.5))
+        elif not len(column.values) or column.values.min() == column.values.max():
+            continue
+        elif np.isin(column.values, (0.0, 1.0)).all():
+            features.append(EncodedFeature(name=column.name, column=j, test=Test.ABOVE, low=0.5))
         elif scheme is Scheme.NONE:
             raise DataError(
                 f"Column '{column.name}' is numeric and 'binarise' is 'none'. Choose quantile-thresholds or "
                 "quantile-buckets, or make the column categorical."
             )
-        elif len(column.values) and column.values.min() < column.values.max():
+        else:
             rule = _thresholds if scheme is Scheme.QUANTILE_THRESHOLDS else _buckets
             features += rule(j, column, bins)
     return Encoding(features=tuple(features), schema=table.schema)
+
+
+def published_names(encoding: Encoding) -> tuple[str, ...]:
+    """The names of the features as in the published tables of Keegan et al.: `Feat<i>_Num<c>.th<j>`, `.buck<j>`, `Feat<i>_Cat<c>.<level>`.
+
+    i is the position of the column, j counts the features of a column, c the categorical columns encoded so far.
+    """
+    names: list[str] = []
+    categorical = 0
+    for i, group in itertools.groupby(encoding.features, key=lambda feature: feature.column):
+        schema = encoding.schema[i]
+        features = list(group)
+        if schema.kind is Kind.NUMERIC:
+            for j, feature in enumerate(features):
+                word = "th" if feature.test is Test.ABOVE else "buck"
+                names.append(f"Feat{i}_Num{categorical}.{word}{j}")
+            continue
+        levels = _published_levels(schema.categories)
+        for feature in features:
+            level = levels[feature.level] if feature.test is Test.LEVEL else "1"
+            names.append(f"Feat{i}_Cat{categorical}.{level}")
+        categorical += 1
+    return tuple(names)
+
+
+def _published_levels(categories: Sequence[str]) -> list[str]:
+    """Categories as the published names write them: as numbers if all are numbers, with '.0' if one of them is not whole."""
+    try:
+        values = [float(word) for word in categories]
+    except ValueError:
+        return list(categories)
+    whole = all(value.is_integer() for value in values)
+    return [str(int(value)) if whole else repr(value) for value in values]
 
 
 def encode_numeric(table: Table) -> Encoding:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from trainer.data.cells import Cells
 from trainer.data.raw import RawTable
@@ -56,11 +57,11 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     kind, reason, identifier = _kind(cells, n, distinct)
     if kind is Kind.NUMERIC and distinct == n > FEW_VALUES and _counts_rows(cells):
         identifier, reason = True, reason + "; it counts the rows, which tells nothing about a new row: ignore it?"
-    marks = tuple(w for w, m in zip(cells.words, cells.missing, strict=True) if m and w)
+    marks = tuple(w for w in (cells.word(i) for i in np.flatnonzero(cells.missing)) if w)
     if missing:
         how = f" or {' or '.join(repr(m) for m in marks)}" if marks else ""
         reason += f"; {missing} {'cell is' if missing == 1 else 'cells are'} empty{how}"
-    if "NA" in cells.words and "NA" not in marks:
+    if (cells.marks & values).any():
         reason += "; 'NA' stands among other two-letter codes and is kept as a value"
     infinite = cells.infinite if kind is Kind.NUMERIC else np.zeros(len(cells.words), bool)
     return GuessedColumn(
@@ -70,7 +71,7 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
         reason=reason,
         missing=missing,
         distinct=distinct,
-        examples=tuple(_short(cells.words[i]) for i in np.flatnonzero(values)[:EXAMPLES]),
+        examples=tuple(_short(cells.word(i)) for i in np.flatnonzero(values)[:EXAMPLES]),
         constant=distinct < 2,
         identifier=identifier,
         marks=marks,
@@ -93,7 +94,7 @@ def _kind(cells: Cells, n: int, distinct: int) -> tuple[Kind, str, bool]:
             (cells.inexact, "whole numbers beyond 2^53 such as {} would be rounded: kept as text"),
         ):
             if odd[values].any():
-                word = cells.words[int(np.flatnonzero(odd & values)[0])]
+                word = cells.word(int(np.flatnonzero(odd & values)[0]))
                 return Kind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
     identifier = distinct == n > 1
@@ -101,7 +102,7 @@ def _kind(cells: Cells, n: int, distinct: int) -> tuple[Kind, str, bool]:
     if identifier:
         reason = f"all {n} texts are different: a name or number of the row, of no use for new rows"
     elif (share := int(cells.counts[numeric & values].sum())) > n / 2:
-        word = cells.words[int(np.flatnonzero(~numeric & values)[0])]
+        word = cells.word(int(np.flatnonzero(~numeric & values)[0]))
         reason = f"{share} of {n} values are numbers, but others such as {_short(word)!r} are not: kept as text"
     return Kind.CATEGORICAL, reason, identifier
 
@@ -128,7 +129,7 @@ def _counts_rows(cells: Cells) -> bool:
 
 def sorted_words(cells: Cells, chosen: np.ndarray) -> tuple[str, ...]:
     """The chosen words, sorted: by value if all are numbers, by code point otherwise."""
-    words = [cells.words[i] for i in np.flatnonzero(chosen)]
+    words = cells.array.filter(pa.array(chosen)).to_pylist()
     if cells.numbers[chosen].all():
         values = cells.floats()[chosen]
         return tuple(w for _, w in sorted(zip(values.tolist(), words, strict=True)))
@@ -141,7 +142,7 @@ def places(raw: RawTable, cells: Cells, wrong: np.ndarray, sentence: str) -> tup
         return ()
     rows = cells.rows_of(wrong, LISTED)
     out = [
-        f"{raw.place} {raw.line_numbers[i]}: " + sentence.replace("%s", repr(_short(cells.words[cells.index[i]]))) + "."
+        f"{raw.place} {raw.line_numbers[i]}: " + sentence.replace("%s", repr(_short(cells.word(cells.index[i])))) + "."
         for i in rows
     ]
     total = int(cells.counts[wrong].sum())

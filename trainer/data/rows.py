@@ -1,0 +1,178 @@
+"""Rows of a prediction request (JSON objects) to the matrix that the kernel reads, or a RowError that names row and column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trainer.data.build import suggestion
+from trainer.data.cells import LARGEST_EXACT
+from trainer.dtypes import FloatArray
+from trainer.errors import RowError
+from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+
+UNKNOWN_CODE = -1.0  # as in trainer.data.reader: every test of a category is false for it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """An unknown category: the row (from 0), the column and the value, which goes right at every split on it."""
+
+    row: int
+    column: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"rows[{self.row}]: '{self.value}' is no known category of '{self.column}'; the row goes right there."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedRows:
+    """`matrix`, float64 of shape (n, columns of the schema), NaN where a value is missing, and notes on unknown categories."""
+
+    matrix: FloatArray
+    notes: tuple[Note, ...]
+
+
+def parse_rows(
+    schema: Sequence[ColumnSchema], used_columns: Collection[int], rows: Sequence[Mapping[str, Any]]
+) -> ParsedRows:
+    """The matrix of `rows`, dictionaries from column name to value; `used_columns` are those that the tree tests.
+
+    Raises RowError for an unknown column, a value of the wrong type, and a missing value in a used column whose policy is
+    not 'category'.
+    """
+    used = frozenset(used_columns)
+    known = frozenset(own.name for own in schema)
+    _check_rows(schema, used, known, rows)
+    matrix = np.empty((len(rows), len(schema)))
+    notes: list[Note] = []
+    for j, own in enumerate(schema):
+        name = own.name
+        cells = [row.get(name) for row in rows]
+        if own.kind is Kind.CATEGORICAL:
+            matrix[:, j] = _categories(own, cells, j in used, notes)
+        else:
+            matrix[:, j] = _numbers(own, cells, j in used)
+    return ParsedRows(matrix=matrix, notes=tuple(sorted(notes, key=lambda note: note.row)))
+
+
+def _check_rows(
+    schema: Sequence[ColumnSchema], used: frozenset[int], known: frozenset[str], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    if not isinstance(rows, list | tuple):
+        raise RowError("'rows' must be a list of objects, one a row.", row=0)
+    for i, row in enumerate(rows):
+        if type(row) is not dict:
+            raise RowError(f"rows[{i}] must be an object of column names and values; it is {_what(row)}.", row=i)
+        if not row.keys() <= known:
+            strange = next(name for name in row if name not in known)
+            names = [schema[j].name for j in sorted(used)]
+            lower = suggestion(str(strange), [own.name for own in schema]).partition(" Its columns are:")[0]
+            raise RowError(
+                f"rows[{i}]: column '{_short(strange)}' is not known.{lower} This model needs {len(names)} "
+                f"{'column' if len(names) == 1 else 'columns'}: {', '.join(names)}.",
+                row=i,
+                column=str(strange),
+            )
+
+
+def _numbers(own: ColumnSchema, cells: list[Any], used: bool) -> FloatArray:
+    """A numeric or binary column: at once if all cells are floats or small whole numbers, else one by one."""
+    types = set(map(type, cells))
+    if types <= {float, int}:
+        try:
+            values = np.array(cells, np.float64)
+        except OverflowError:
+            values = np.full(len(cells), np.nan)
+        fine = np.isfinite(values).all() and (int not in types or bool((np.abs(values) < LARGEST_EXACT).all()))
+        if fine and (own.kind is not Kind.BINARY or np.isin(values, (0.0, 1.0)).all()):
+            return values + 0.0
+    return np.array([_number(own, i, cell, used) for i, cell in enumerate(cells)], np.float64)
+
+
+def _number(own: ColumnSchema, i: int, cell: Any, used: bool) -> float:
+    if cell is None or cell == "":
+        return _missing(own, i, used)
+    if isinstance(cell, bool) and own.kind is Kind.BINARY:
+        return float(cell)
+    if isinstance(cell, bool) or not isinstance(cell, int | float):
+        raise _wrong(own, i, f"needs a number, but has {_what(cell)}")
+    if isinstance(cell, float) and not math.isfinite(cell):
+        raise _wrong(own, i, "needs a finite number, but has one that is not")
+    if isinstance(cell, int) and abs(cell) > LARGEST_EXACT:
+        raise _wrong(own, i, "has a whole number beyond 2^53, which would be rounded")
+    if own.kind is Kind.BINARY and cell not in (0, 1):
+        raise _wrong(own, i, f"is binary and needs 0 or 1, but has {cell!r}")
+    return float(cell) + 0.0
+
+
+def _categories(own: ColumnSchema, cells: list[Any], used: bool, notes: list[Note]) -> FloatArray:
+    """A categorical column: a dictionary look-up a cell, and the slow way for what it does not find."""
+    codes = {word: float(code) for code, word in enumerate(own.categories)}
+    try:
+        return np.array([codes[cell] for cell in cells], np.float64) if set(map(type, cells)) <= {str} else _raise()
+    except KeyError:
+        return np.array([_category(own, codes, i, cell, used, notes) for i, cell in enumerate(cells)], np.float64)
+
+
+def _raise() -> FloatArray:
+    raise KeyError
+
+
+def _category(own: ColumnSchema, codes: Mapping[str, float], i: int, cell: Any, used: bool, notes: list[Note]) -> float:
+    if cell is None or (cell == "" and "" not in codes):
+        if own.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in codes:
+            return codes[MISSING_CATEGORY]
+        return _missing(own, i, used)
+    if isinstance(cell, bool):
+        words = [str(cell).lower(), str(cell), str(cell).upper()]
+    elif isinstance(cell, int):
+        if abs(cell) > 10**30:  # Python refuses to print very long numbers
+            raise _wrong(own, i, "has a number of more than 30 digits")
+        words = [str(cell), f"{cell}.0"]
+    elif isinstance(cell, float):
+        if not math.isfinite(cell):
+            raise _wrong(own, i, "needs a text or a finite number, but has a number that is not finite")
+        words = [repr(cell), repr(cell).removesuffix(".0")]
+    elif isinstance(cell, str):
+        words = [cell, cell.strip()]
+    else:
+        raise _wrong(own, i, f"needs a text or a number, but has {_what(cell)}")
+    for word in words:
+        if word in codes:
+            return codes[word]
+    if used:
+        notes.append(Note(row=i, column=own.name, value=_short(words[0])))
+    return UNKNOWN_CODE
+
+
+def _missing(own: ColumnSchema, i: int, used: bool) -> float:
+    if used:
+        raise _wrong(own, i, "has no value, and the tree needs one")
+    return math.nan
+
+
+def _wrong(own: ColumnSchema, i: int, what: str) -> RowError:
+    return RowError(f"rows[{i}]: column '{own.name}' {what}.", row=i, column=own.name)
+
+
+def _what(cell: Any) -> str:
+    if cell is None:
+        return "null"
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, str):
+        return f"the text '{_short(cell)}'"
+    if isinstance(cell, list | tuple):
+        return "a list"
+    return "an object" if isinstance(cell, dict) else "a number" if isinstance(cell, int | float) else "something else"
+
+
+def _short(value: Any, most: int = 60) -> str:
+    text = str(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,69 @@
+"""An accepted table as one Parquet file: values as float64, the schema as JSON and the content hash in its metadata."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trainer.dtypes import CODE
+from trainer.errors import DataError
+from trainer.table import Column, ColumnSchema, Labels, Table, fingerprint
+from trainer.tree.file import write_atomically
+
+FORMAT, FORMAT_VERSION = b"octweb-table", 1
+KEY = b"octweb"
+ROWS, LABELS = "row", "label"  # names of fields; columns are called by their place, since a column may have any name
+
+
+def save_parquet(table: Table, labels: Labels | None, path: str | Path) -> str:
+    """Write table and labels (NaN for missing cells stays NaN) and return their content hash, SHA-256 as hexadecimal text."""
+    digest = fingerprint(table, labels)
+    record = {
+        "format_version": FORMAT_VERSION,
+        "columns": [schema.to_json() for schema in table.schema],
+        "fingerprint": digest,
+        "labels": None if labels is None else {"name": labels.name, "classes": list(labels.classes)},
+    }
+    arrays = {str(j): pa.array(np.ascontiguousarray(column.values)) for j, column in enumerate(table.columns)}
+    arrays[ROWS] = pa.array(table.row_numbers.astype(np.int64))
+    if labels is not None:
+        arrays[LABELS] = pa.array(labels.codes.astype(CODE))
+    stored = pa.table(arrays).replace_schema_metadata({KEY: json.dumps(record, ensure_ascii=False).encode()})
+    sink = pa.BufferOutputStream()
+    pq.write_table(stored, sink, compression="zstd")
+    write_atomically(Path(path), sink.getvalue().to_pybytes())
+    return digest
+
+
+def load_parquet(path: str | Path) -> tuple[Table, Labels | None]:
+    """Table and labels that `save_parquet` wrote; raises DataError unless they have the content hash that was stored."""
+    try:
+        stored = pq.read_table(Path(path))
+        record = json.loads((stored.schema.metadata or {})[KEY])
+        if record["format_version"] != FORMAT_VERSION:
+            raise DataError(f"The stored table has format {record['format_version']}, which this program cannot read.")
+        columns = tuple(
+            Column(schema=ColumnSchema.from_json(own), values=_array(stored, str(j), np.float64))
+            for j, own in enumerate(record["columns"])
+        )
+        table = Table(columns=columns, row_numbers=_array(stored, ROWS, np.int64))
+        own = record["labels"]
+        labels = None
+        if own is not None:
+            labels = Labels(name=own["name"], classes=tuple(own["classes"]), codes=_array(stored, LABELS, CODE))
+        expected = record["fingerprint"]
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"The stored table is damaged: {error}. Upload the file again.") from error
+    if fingerprint(table, labels) != expected:
+        raise DataError("The stored table does not have the content that was stored. Upload the file again.")
+    return table, labels
+
+
+def _array(stored: pa.Table, name: str, dtype: type) -> np.ndarray:
+    return np.ascontiguousarray(stored.column(name).to_numpy(), dtype=dtype)
