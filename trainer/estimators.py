@@ -62,9 +62,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
             table, y, weights = table.take(kept), y[kept], weights[kept]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self._method.two_classes and len(self.classes_) > 2:
+            # the first sentence is the one that scikit-learn's checks look for
             raise ValueError(
-                f"Only binary classification is supported by '{self._method.id}'. The type of the target is multiclass: "
-                f"it has {len(self.classes_)} classes."
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"it has {len(self.classes_)} classes, and the method '{self._method.id}' takes two."
             )
         labels = Labels(name="class", classes=_class_names(self.classes_), codes=codes.astype(np.int32))
         problem = Problem(
@@ -137,7 +138,7 @@ def make_classifier(method: str, **parameters: Any) -> TreeClassifier:
     return cls(**parameters)
 
 
-def _estimator_class(method: Method) -> type[TreeClassifier]:
+def estimator_class(method: Method) -> type[TreeClassifier]:
     """The class of a method, with a constructor whose signature scikit-learn reads (`get_params`, `clone`, `repr`)."""
     defaults = {p.name: p.default for p in method.parameters}
     name = ESTIMATOR_NAMES.get(method.id) or "".join(part.title() for part in method.id.split("-")) + "Classifier"
@@ -201,7 +202,7 @@ def _integer_weights(sample_weight: Any, X: Any, n: int) -> CountArray | None:
     return np.array([int(f * scale) for f in fractions], np.int64)[places]
 
 
-ESTIMATORS: dict[str, type[TreeClassifier]] = {method.id: _estimator_class(method) for method in METHODS}
+ESTIMATORS: dict[str, type[TreeClassifier]] = {method.id: estimator_class(method) for method in METHODS}
 _BY_NAME = {cls.__name__: cls for cls in ESTIMATORS.values()}
 
 

@@ -95,8 +95,8 @@ def train(
 
 def fit(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> tuple[Tree, Certificate, Solution]:
     """Solve, build the tree, and certify it from the rows: no number of a solver is believed without a recount."""
-    if method.two_classes and problem.n_classes != 2:
-        raise ParameterError({"method": f"'{method.id}' needs two classes; this target has {problem.n_classes}."})
+    if method.two_classes and problem.n_classes > 2:  # for one class a leaf is right
+        raise ParameterError({"method": f"'{method.id}' takes two classes; this target has {problem.n_classes}."})
     solution = _solve(method, problem, settings, monitor)
     tree = build(solution.draft, problem)
     if method.guarantee is Guarantee.TREE:

@@ -17,9 +17,15 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
 import trainer
+from trainer import estimators
+from trainer.certificate import Guarantee
 from trainer.errors import ParameterError
 from trainer.estimators import ESTIMATORS, make_classifier
 from trainer.methods import METHODS
+from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
+from trainer.run import build
+from trainer.tree.nodes import DraftBranch, DraftLeaf
+from trainer.tree.splits import Threshold
 
 # small searches: scikit-learn's checks call `fit` about 200 times
 QUICK = {"depth": 2, "time_limit": 10.0}
@@ -40,6 +46,35 @@ def test_every_check_of_scikit_learn_passes(method_id):
     failed = [f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] == "failed"]
     assert failed == []
     assert sum(r["status"] == "passed" for r in results) > 40
+
+
+def _best_stump(problem, settings, monitor) -> Solution:
+    """The best tree of at most one split, by trying every value of every column."""
+    trees = [DraftLeaf()]
+    for j in range(problem.matrix.shape[1]):
+        for cut in np.unique(problem.matrix[:, j])[:-1]:
+            split = Threshold(feature=j, threshold=float(cut))
+            trees.append(DraftBranch(split=split, left=DraftLeaf(), right=DraftLeaf()))
+    values = [problem.objective(build(draft, problem)) for draft in trees]
+    best = int(np.argmax(values))
+    return Solution(draft=trees[best], bound=values[best], scope="one split")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("two_classes", [False, True])
+def test_the_checks_pass_for_an_exact_method_and_for_one_of_two_classes(two_classes, monkeypatch):
+    method = Method(
+        id="stump", title="Stump", summary="The best single split.", paper="none", guarantee=Guarantee.TREE,
+        splits=("threshold",), parameters=(LEAF_PENALTY, *COMMON), solve=_best_stump, two_classes=two_classes,
+    )  # fmt: skip
+    cls = estimators.estimator_class(method)
+    monkeypatch.setitem(estimators._BY_NAME, cls.__name__, cls)
+    expected = {} if two_classes else {"check_classifiers_train": "two leaves cannot tell three classes apart"}
+    results = check_estimator(cls(), on_fail=None, on_skip=None, expected_failed_checks=expected)
+    assert [f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] == "failed"] == []
+    model = cls().fit([[0.0], [1.0], [2.0]], ["b", "a", "a"])
+    assert model.certificate_.status == "optimal"
+    assert (model.certificate_.bound, model.certificate_.gap) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
