@@ -97,19 +97,24 @@ def _kind(cells: Cells, n: int, distinct: int) -> tuple[Kind, str, bool]:
                 word = cells.word(int(np.flatnonzero(odd & values)[0]))
                 return Kind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
+    if (share := int(cells.counts[numeric & values].sum())) > n / 2:
+        # such a column is never left out as an identifier: one slip of the pen would cost a whole column of numbers
+        word = cells.word(np.flatnonzero(~numeric & values)[0])
+        return (
+            Kind.CATEGORICAL,
+            f"{share} of {n} values are numbers, but others such as {_short(word)!r} are not: kept as text",
+            False,
+        )
     identifier = distinct == n > 1
     reason = f"text with {distinct} different values" if distinct > 1 else "the same text everywhere"
     if identifier:
         reason = f"all {n} texts are different: a name or number of the row, of no use for new rows"
-    elif (share := int(cells.counts[numeric & values].sum())) > n / 2:
-        word = cells.word(int(np.flatnonzero(~numeric & values)[0]))
-        reason = f"{share} of {n} values are numbers, but others such as {_short(word)!r} are not: kept as text"
     return Kind.CATEGORICAL, reason, identifier
 
 
 def _numeric(cells: Cells, values: np.ndarray, n: int, distinct: int) -> tuple[Kind, str]:
     found = np.unique(cells.floats()[values & cells.numbers])
-    if np.isin(found, (0.0, 1.0)).all():
+    if np.isin(found, (0.0, 1.0)).all() and not cells.infinite[values].any():
         return Kind.BINARY, "only 0 and 1" if len(found) == 2 else f"only the number {found[0]:g}"
     if cells.whole[values].all() and len(found) <= FEW_VALUES:
         shown = ", ".join(f"{v:.0f}" for v in found)

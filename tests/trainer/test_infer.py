@@ -1,0 +1,91 @@
+"""The guess for a column, its reason, and the target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainer.data.build import build
+from trainer.data.infer import guess_target, infer
+from trainer.data.raw import read_csv
+from trainer.table import Kind
+
+
+def raw_of(**columns):
+    names = list(columns)
+    lines = [",".join(names), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+    return read_csv(("\n".join(lines) + "\n").encode(), delimiter=",")
+
+
+def guess(*cells):
+    return infer(raw_of(a=cells, z=["1"] * len(cells)))[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "reason", "missing"),
+    [
+        (("1.5", "2", "-3e2", "+.5"), Kind.NUMERIC, "all 4 values are numbers", 0),
+        (("0", "1", "1", "0"), Kind.BINARY, "only 0 and 1", 0),
+        (("true", "FALSE", "", "True"), Kind.BINARY, "true is 1; 1 cell is empty", 1),
+        (("00123", "123", "5", "6"), Kind.CATEGORICAL, "leading zeros such as 00123", 0),
+        (("9007199254740993", "1", "1", "2"), Kind.CATEGORICAL, "2^53", 0),
+        (("9007199254740992", "1", "1", "2"), Kind.NUMERIC, "numbers", 0),
+        (("1", "2", "3", "1"), Kind.NUMERIC, "only 3 values (1, 2, 3)", 0),
+        (("1.5", "NA", "?", "7.25"), Kind.NUMERIC, "2 cells are empty or 'NA' or '?'", 2),
+        (("DE", "NA", "FR", "DE"), Kind.CATEGORICAL, "kept as a value", 0),
+        (("yes", "NA", "no", "no"), Kind.CATEGORICAL, "1 cell is empty or 'NA'", 1),
+        (("2020-01-02", "2020-01-03", "2020-01-03", ""), Kind.CATEGORICAL, "text with 2", 1),
+        (("1", "2", "x", "4"), Kind.CATEGORICAL, "such as 'x' are not", 0),
+    ],
+)
+def test_guess(cells, kind, reason, missing):
+    column = guess(*cells)
+    assert column.schema.kind is kind
+    assert reason in column.reason
+    assert column.missing == missing
+
+
+def test_flags():
+    assert guess("a", "b", "c").identifier
+    assert guess("a", "a", "a").constant
+    assert guess(*map(str, range(1, 30))).identifier
+    assert guess("", "", "").distinct == 0
+    assert "Line 3" in guess("1.5", "inf", "2").problems[0]
+
+
+def test_target():
+    assert guess_target(infer(raw_of(Diagnosis=["M", "B"], x=["1", "2"]))) == (
+        "Diagnosis",
+        "the column is called 'Diagnosis'",
+    )
+    assert guess_target(infer(raw_of(a=["M", "B"], x=["1", "2"]))) == ("x", "it is the last column")
+
+
+def test_build_sorts_categories_and_classes():
+    raw = raw_of(k=["10", "9", "2.5", "9"], t=["b", "B", "a", "b"], y=["10", "9", "1.0", "1"])
+    table, labels, _ = build(raw, target="y", kinds={"k": Kind.CATEGORICAL})
+    assert table.columns[0].schema.categories == ("2.5", "9", "10")
+    assert table.columns[1].schema.categories == ("B", "a", "b")
+    assert labels.classes == ("1", "1.0", "9", "10")
+    assert [labels.classes[c] for c in labels.codes] == ["10", "9", "1.0", "1"]
+    assert table.columns[0].values.tolist() == [2, 1, 0, 1]
+
+
+def test_build_reports_what_it_leaves_out():
+    raw = raw_of(
+        a=["1", "2", "3"], b=["1", "2", "3"], c=["5", "5", "5"], n=["x", "y", "z"], e=["", "", ""], y=list("pqp")
+    )
+    table, _, report = build(raw, target="y")
+    assert table.names == ("a", "b", "c")
+    assert report.constant_columns == ("c",)
+    assert report.duplicate_columns == (("b", "a"),)
+    assert set(report.left_out) == {"n", "e"}
+    assert build(raw, target="y", kinds={"n": Kind.CATEGORICAL}, ignore=["b"])[0].names == ("a", "c", "n")
+
+
+def test_numbers_are_read_as_python_reads_them():
+    rng = np.random.default_rng(0)
+    cells = [repr(float(v)) for v in rng.normal(size=500) * 10.0 ** rng.integers(-300, 300, 500)]
+    cells += ["5.", ".5", "+7", "-0.0", "1E5", "123456789.123456789"]
+    table, _, _ = build(raw_of(x=cells, y=["p", "q"] * (len(cells) // 2)), target="y")
+    assert table.columns[0].values.tolist() == [float(c) for c in cells]

@@ -1,0 +1,117 @@
+"""Prediction rows: exact values, unknown categories noted, everything wrong named by row and column."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from trainer.data.rows import UNKNOWN_CODE, parse_rows
+from trainer.errors import RowError
+from trainer.table import ColumnSchema, Kind, MissingPolicy
+
+SCHEMA = (
+    ColumnSchema(name="worst area", kind=Kind.NUMERIC),
+    ColumnSchema(name="flag", kind=Kind.BINARY),
+    ColumnSchema(
+        name="k", kind=Kind.CATEGORICAL, categories=("1", "2.0", "x", "(missing)"), missing=MissingPolicy.CATEGORY
+    ),
+    ColumnSchema(name="s", kind=Kind.CATEGORICAL, categories=("a", "b")),
+)
+GOOD = {"worst area": 1.5, "flag": 1, "k": "x", "s": "b"}
+
+
+def test_values_and_notes():
+    rows = [
+        GOOD,
+        GOOD | {"flag": True, "k": 1},
+        GOOD | {"k": 2.0, "s": "new"},
+        GOOD | {"k": None},
+        {"s": "a", "flag": 0, "worst area": 2},
+    ]
+    parsed = parse_rows(SCHEMA, range(4), rows)
+    assert parsed.matrix.tolist() == [
+        [1.5, 1, 2, 1], [1.5, 1, 0, 1], [1.5, 1, 1, UNKNOWN_CODE], [1.5, 1, 3, 1], [2, 0, 3, 0]
+    ]  # fmt: skip
+    assert [(note.row, note.column, note.value) for note in parsed.notes] == [(2, "s", "new")]
+
+
+def test_unused_columns_may_be_absent():
+    matrix = parse_rows(SCHEMA, [1], [{"flag": 1}]).matrix
+    assert matrix[0, 1] == 1
+    assert math.isnan(matrix[0, 0])
+    assert math.isnan(matrix[0, 3])
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (
+            {"worst_area": 1},
+            ["rows[1]: column 'worst_area' is not known", "Did you mean 'worst area'?", "needs 4 columns"],
+        ),
+        (GOOD | {"worst area": "12"}, ["rows[1]", "'worst area'", "the text '12'"]),
+        (GOOD | {"worst area": True}, ["needs a number, but has true"]),
+        (GOOD | {"worst area": None}, ["has no value"]),
+        (GOOD | {"worst area": 10**400}, ["2^53"]),
+        (GOOD | {"worst area": 2**53 + 1}, ["2^53"]),
+        (GOOD | {"worst area": math.nan}, ["finite"]),
+        (GOOD | {"worst area": math.inf}, ["finite"]),
+        (GOOD | {"worst area": [1]}, ["a list"]),
+        (GOOD | {"flag": 2}, ["binary"]),
+        (GOOD | {"flag": 10**400}, ["2^53"]),
+        (GOOD | {"s": {"a": 1}}, ["an object"]),
+        (GOOD | {"s": ["a"]}, ["a list"]),
+        (GOOD | {"s": None}, ["has no value"]),
+        (GOOD | {"s": 10**5000}, ["digits"]),
+        (GOOD | {"s": math.nan}, ["not finite"]),
+        ([1], ["rows[1] must be an object"]),
+        (None, ["null"]),
+        (GOOD | {7: 1}, ["column '7'"]),
+    ],
+)
+def test_what_is_wrong_is_named(row, words):
+    with pytest.raises(RowError) as caught:
+        parse_rows(SCHEMA, range(4), [GOOD, row])
+    assert caught.value.row == 1
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_any_json_gives_a_matrix_or_a_row_error(seed):
+    rng = random.Random(seed)
+    values = [
+        None,
+        True,
+        0,
+        1,
+        -1.5,
+        "",
+        "x",
+        "a",
+        [],
+        [[1]],
+        {},
+        10**400,
+        -(10**5000),
+        math.nan,
+        -math.inf,
+        "\ud800",
+        1e308,
+    ]
+    names = [s.name for s in SCHEMA] + ["other", ""]
+    rows = [
+        {rng.choice(names): rng.choice(values) for _ in range(4)}
+        if rng.random() < 0.3
+        else GOOD | {rng.choice(names[:4]): rng.choice(values)}
+        for _ in range(3)
+    ]
+    try:
+        parsed = parse_rows(SCHEMA, rng.sample(range(4), 2), rows)
+    except RowError:
+        return
+    assert parsed.matrix.shape == (3, 4)
+    assert not np.isinf(parsed.matrix).any()
