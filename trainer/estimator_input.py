@@ -89,6 +89,8 @@ def _fit_column(name: str, series: nw.Series) -> Column:
         values = _numbers(name, series)
         binary = bool(np.isin(values, (0.0, 1.0)).all())
         return Column(schema=ColumnSchema(name=name, kind=Kind.BINARY if binary else Kind.NUMERIC), values=values)
+    if series.dtype.is_temporal() or series.dtype.is_nested():
+        raise ValueError(f"Column '{name}' holds {series.dtype}. Turn it into a number or a text before training.")
     texts = _texts(series)
     categories = sorted({text for text in texts if text is not None})
     policy = MissingPolicy.REFUSE

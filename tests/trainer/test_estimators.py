@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 import subprocess
 import sys
@@ -152,6 +153,8 @@ def frames():
     yield pytest.param(pd.DataFrame(cells), id="pandas")
     yield pytest.param(pd.DataFrame(cells).astype({"odor": "category"}), id="pandas category")
     yield pytest.param(pa.table(cells), id="pyarrow")
+    if importlib.util.find_spec("polars"):
+        yield pytest.param(importlib.import_module("polars").DataFrame(cells), id="polars")
 
 
 @pytest.mark.parametrize("frame", list(frames()))
@@ -186,6 +189,14 @@ def test_columns_in_another_order_are_refused():
 def test_missing_numbers_in_a_frame_are_refused_with_their_place():
     with pytest.raises(ValueError, match=r"NaN: column 'a', row 1"):
         make_classifier("cart").fit(pd.DataFrame({"a": [1.0, None, 2.0], "b": ["x", "y", "z"]}), [0, 1, 0])
+
+
+def test_dates_and_equal_column_names_are_refused():
+    dates = pd.DataFrame({"seen": pd.to_datetime(["2020-01-01", "2021-01-01"])})
+    with pytest.raises(ValueError, match="'seen' holds Datetime"):
+        make_classifier("cart").fit(dates, [0, 1])
+    with pytest.raises(ValueError, match="unique column names"):
+        make_classifier("cart").fit(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [0, 1])
 
 
 def test_bad_parameters_are_value_errors_at_fit_and_unknown_names_at_once():
