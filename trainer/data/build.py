@@ -186,7 +186,7 @@ def gaps(cells: Cells, kind: Kind) -> BoolArray:
 
 
 def _labels(target: str, cells: Cells, keep: BoolArray) -> Labels:
-    present = np.zeros(len(cells.words), bool)
+    present = np.zeros(len(cells.array), bool)
     present[cells.index[keep]] = True
     classes = sorted_words(cells, present)
     n = int(keep.sum())
@@ -213,7 +213,7 @@ def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray) -> Column:
     index = cells.index[keep]
     if schema.kind is not Kind.CATEGORICAL:
         return Column(schema=schema, values=cells.floats()[index])
-    present = np.zeros(len(cells.words), bool)
+    present = np.zeros(len(cells.array), bool)
     present[index] = True
     empty = cells.missing
     categories = sorted_words(cells, present & ~empty)

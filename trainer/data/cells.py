@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,12 +17,19 @@ from trainer.dtypes import BoolArray, FloatArray
 MARKS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?")
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?$"
 WHOLE = r"^[+-]?[0-9]+$"
-LONG = r"^[+-]?[0-9]{16,}(\.0*)?$"
+LONG = re.compile(r"^([+-]?[0-9]{16,1000})(\.0*)?$")
 LEADING_ZERO = r"^[+-]?0[0-9]+$"
 TRUTH = {"true": 1.0, "false": 0.0}
-INFINITE = frozenset(("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"))
 TWO_LETTERS = "^[A-Z]{2}$"
 LARGEST_EXACT = 2**53  # from here on float64 has no longer every whole number
+
+
+def _spellings(words: Iterable[str]) -> list[str]:
+    """Words in lower case, with a capital, and in capitals."""
+    return [spelt for w in words for spelt in (w.lower(), w.capitalize(), w.upper())]
+
+
+INFINITE = [sign + word for word in _spellings(("inf", "infinity")) for sign in ("", "+", "-")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,23 +60,23 @@ class Cells:
     @cached_property
     def counts(self) -> np.ndarray:
         """Rows of each word, int64."""
-        return np.bincount(self.index, minlength=len(self.words))
+        return np.bincount(self.index, minlength=len(self.array))
 
     @cached_property
     def numbers(self) -> BoolArray:
         """For each word, whether it is a finite number in decimal notation."""
-        return self._matches(NUMBER) & np.isfinite(self._floats)
+        return self._decimal & np.isfinite(self._floats)
 
     @cached_property
     def infinite(self) -> BoolArray:
         """For each word, whether it means infinity or is a number too large for float64."""
-        named = self._is_in(INFINITE, lower=True)
-        return named | (self._matches(NUMBER) & ~np.isfinite(self._floats))
+        named = self._is_in(INFINITE)
+        return named | (self._decimal & ~np.isfinite(self._floats))
 
     @cached_property
     def truths(self) -> BoolArray:
-        """For each word, whether it is true or false in any spelling of case."""
-        return self._is_in(TRUTH, lower=True)
+        """For each word, whether it is true or false, also with a capital or in capitals."""
+        return self._is_in(_spellings(TRUTH))
 
     @cached_property
     def leading_zeros(self) -> BoolArray:
@@ -83,9 +91,11 @@ class Cells:
     @cached_property
     def inexact(self) -> BoolArray:
         """For each word, whether it is a whole number that float64 may round."""
-        out = self._matches(LONG)
+        out = np.abs(np.nan_to_num(self._floats)) >= LARGEST_EXACT
         for i in np.flatnonzero(out):
-            out[i] = abs(int(self.word(i).partition(".")[0])) > LARGEST_EXACT
+            # scientific notation is a rounded number in the first place
+            whole = LONG.match(self.word(i))
+            out[i] = whole is not None and abs(int(whole[1])) > LARGEST_EXACT
         return out
 
     @cached_property
@@ -119,14 +129,21 @@ class Cells:
     def _floats(self) -> FloatArray:
         # the parser of pyarrow rounds correctly, but knows no plus sign
         plain = pc.utf8_ltrim(self.array, characters="+")
-        numeric = self._matches(NUMBER)
+        numeric = self._decimal
         out = np.full(len(plain), np.nan)
         out[numeric] = _cast(plain.filter(pa.array(numeric)))
         return out
 
-    def _is_in(self, words: Iterable[str], *, lower: bool = False) -> BoolArray:
-        array = pc.utf8_lower(self.array) if lower else self.array
-        return pc.is_in(array, value_set=pa.array(list(words), pa.string())).to_numpy(zero_copy_only=False).astype(bool)
+    def _is_in(self, words: Iterable[str]) -> BoolArray:
+        return (
+            pc.is_in(self.array, value_set=pa.array(list(words), pa.string()))
+            .to_numpy(zero_copy_only=False)
+            .astype(bool)
+        )
+
+    @cached_property
+    def _decimal(self) -> BoolArray:
+        return self._matches(NUMBER)
 
     def _matches(self, pattern: str) -> BoolArray:
         return pc.match_substring_regex(self.array, pattern).to_numpy(zero_copy_only=False).astype(bool)

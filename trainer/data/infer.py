@@ -63,7 +63,7 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
         reason += f"; {missing} {'cell is' if missing == 1 else 'cells are'} empty{how}"
     if (cells.marks & values).any():
         reason += "; 'NA' stands among other two-letter codes and is kept as a value"
-    infinite = cells.infinite if kind is Kind.NUMERIC else np.zeros(len(cells.words), bool)
+    infinite = cells.infinite if kind is Kind.NUMERIC else np.zeros(len(cells.array), bool)
     return GuessedColumn(
         schema=ColumnSchema(
             name=name, kind=kind, categories=sorted_words(cells, values) if kind is Kind.CATEGORICAL else ()
