@@ -1,3 +1,13 @@
-"""API of registry, below /api/v1/."""
+"""API of models, below /api/v1/."""
 
-urlpatterns: list = []
+from django.urls import path
+
+from octweb.registry import api
+
+urlpatterns = [
+    path("models/", api.ModelList.as_view(), name="api-models"),
+    path("models/<uuid:pk>/", api.ModelDetail.as_view(), name="api-model"),
+    path("models/<uuid:pk>/download/", api.ModelDownload.as_view(), name="api-model-download"),
+    path("models/<uuid:pk>/review/", api.ModelReview.as_view(), name="api-model-review"),
+    path("models/<uuid:pk>/predict/", api.ModelPredict.as_view(), name="api-model-predict"),
+]

@@ -1,3 +1,10 @@
-"""API of serving, below /api/v1/."""
+"""API of tokens, below /api/v1/."""
 
-urlpatterns: list = []
+from django.urls import path
+
+from octweb.serving import api
+
+urlpatterns = [
+    path("tokens/", api.TokenList.as_view(), name="api-tokens"),
+    path("tokens/<slug:key>/", api.TokenDetail.as_view(), name="api-token"),
+]

@@ -1,13 +1,19 @@
-"""Models trained on small tables, with every kind of column."""
+"""Models and clients for tests of pages, API and protocol."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from rest_framework.test import APIClient
 
 from octweb.registry import actions
+from octweb.serving.actions import create_token
+from octweb.serving.authentication import forget
 from tests.octweb.small_models import trained
+
+
+@pytest.fixture(autouse=True)
+def _forget_tokens():
+    forget()
 
 
 @pytest.fixture(scope="session")
@@ -36,5 +42,14 @@ def approved(model, staff):
 
 
 @pytest.fixture
-def parsed():
-    return lambda model: json.loads(model.document)
+def client_of(db):
+    """An API client with a token of this user; no user: no token."""
+
+    def make(user=None, **changes):
+        client = APIClient(raise_request_exception=True)
+        if user is not None:
+            _, secret = create_token(owner=user, **changes)
+            client.credentials(HTTP_AUTHORIZATION=f"Token {secret}")
+        return client
+
+    return make

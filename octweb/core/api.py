@@ -1,0 +1,34 @@
+"""Shared words of the API's documentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse
+from rest_framework import serializers
+
+from octweb.core.problems import CONTENT_TYPE
+
+
+class ProblemErrorSerializer(serializers.Serializer):
+    """One place that is wrong."""
+
+    attr = serializers.CharField(allow_null=True)
+    detail = serializers.CharField()
+    code = serializers.CharField()
+
+
+class ProblemSerializer(serializers.Serializer):
+    """Problem details (RFC 9457)."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    errors = ProblemErrorSerializer(many=True)
+    error = serializers.CharField(help_text="the same as `detail`")
+
+
+def PROBLEMS(*statuses: int) -> dict[Any, OpenApiResponse]:
+    """Problem responses for an OpenAPI annotation."""
+    return {(status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer) for status in statuses}

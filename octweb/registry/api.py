@@ -1,0 +1,205 @@
+"""API of models, below /api/v1/: list, detail, download, review, predict."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.http import Http404, HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import ParseError, ValidationError
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from octweb.core.api import PROBLEMS
+from octweb.core.parsers import TooLarge
+from octweb.registry import actions
+from octweb.registry.claims import certificate_status
+from octweb.registry.downloads import FORMATS, download
+from octweb.registry.models import State, TreeModel
+from octweb.registry.predicting import predict_rows
+from octweb.registry.serializers import (
+    ModelDetailSerializer,
+    ModelSerializer,
+    PredictionsSerializer,
+    ReviewSerializer,
+    RowsSerializer,
+)
+from trainer.certificate import Status
+from trainer.methods import METHODS
+
+YES, NO = {"true", "1", "yes"}, {"", "false", "0", "no"}
+
+
+class AnyFormat(BaseContentNegotiation):
+    """The view itself decides what it answers; `?format=` is then its own parameter, not the framework's."""
+
+    def select_parser(self, request, parsers):
+        return parsers[0] if parsers else None
+
+    def select_renderer(self, request, renderers, format_suffix=None):
+        return renderers[0], renderers[0].media_type
+
+
+def callable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
+    """The model, or 404 for one that does not exist or that this caller may not call: the two look the same."""
+    models = TreeModel.objects.callable_by(request.user).select_related("family")
+    if not document:
+        models = models.defer("document")
+    try:
+        return models.get(pk=pk)
+    except TreeModel.DoesNotExist as error:
+        raise Http404("There is no model with this id, or it is not yours and not approved.") from error
+
+
+def flag(request: Request, name: str) -> bool:
+    """A yes-or-no query parameter."""
+    value = request.query_params.get(name, "").lower()
+    if value not in YES | NO:
+        raise ValidationError({name: f"'{value[:40]}' is neither true nor false."})
+    return value in YES
+
+
+class ModelList(ListAPIView):
+    """Your models and those that were approved; administrators see all."""
+
+    serializer_class = ModelSerializer
+    queryset = TreeModel.objects.none()
+
+    def get_queryset(self):
+        models = TreeModel.objects.callable_by(self.request.user).defer("document").select_related("family", "owner")
+        query = self.request.query_params
+        for name, values in (("state", State.values), ("status", [str(s) for s in Status])):
+            if chosen := query.get(name):
+                if chosen not in values:
+                    raise ValidationError({name: f"'{chosen[:40]}' is not one of {', '.join(values)}."})
+                models = models.filter(**{name: chosen})
+        if method := query.get("method"):
+            models = models.filter(method=_clean(method))
+        if family := query.get("name"):
+            models = models.filter(family__name=_clean(family))
+        if dataset := query.get("dataset"):
+            try:
+                models = models.filter(dataset_id=uuid.UUID(dataset))
+            except ValueError as error:
+                raise ValidationError({"dataset": f"'{dataset[:60]}' is not an id."}) from error
+        return models
+
+    @extend_schema(
+        operation_id="models_list",
+        parameters=[
+            OpenApiParameter("state", str, enum=State.values),
+            OpenApiParameter("status", str, enum=[str(s) for s in Status]),
+            OpenApiParameter("method", str, enum=[m.id for m in METHODS]),
+            OpenApiParameter("name", str, description="the family"),
+            OpenApiParameter("dataset", OpenApiTypes.UUID),
+        ],
+        responses={200: ModelSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429),
+    )
+    def get(self, request: Request) -> Response:
+        return self.list(request)
+
+
+class ModelDetail(APIView):
+    """One model."""
+
+    @extend_schema(
+        operation_id="models_retrieve", responses={200: ModelDetailSerializer} | PROBLEMS(401, 403, 404, 429)
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        model = callable_model(request, pk)
+        return Response(ModelDetailSerializer(model, context={"request": request}).data)
+
+
+class ModelDownload(APIView):
+    """The model as a file."""
+
+    content_negotiation_class = AnyFormat
+
+    @extend_schema(
+        parameters=[OpenApiParameter("format", str, enum=list(FORMATS), default="json")],
+        responses={
+            (200, "application/json"): OpenApiTypes.OBJECT,
+            (200, "text/plain"): OpenApiTypes.STR,
+            (200, "text/x-python"): OpenApiTypes.STR,
+            (200, "application/sql"): OpenApiTypes.STR,
+            (200, "application/xml"): OpenApiTypes.STR,
+            (200, "application/octet-stream"): OpenApiTypes.BINARY,
+        }
+        | PROBLEMS(400, 401, 403, 404, 422, 429),
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> HttpResponse:
+        model = callable_model(request, pk)
+        name = request.query_params.get("format", "json")
+        if name not in FORMATS:
+            raise ValidationError({"format": f"'{name[:40]}' is not one of {', '.join(FORMATS)}."})
+        return download(model, name)
+
+
+class ModelReview(GenericAPIView):
+    """Ask for approval, withdraw, approve, reject (with a reason), retire."""
+
+    serializer_class = ReviewSerializer
+
+    @extend_schema(
+        request=ReviewSerializer,
+        responses={200: ModelDetailSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
+    )
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        model = callable_model(request, pk)
+        form = ReviewSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        step = form.validated_data
+        actions.VERBS[step["action"]](model, by=request.user, reason=step["reason"])
+        return Response(ModelDetailSerializer(model, context={"request": request}).data)
+
+
+class ModelPredict(APIView):
+    """Classify rows. No serializer looks at the rows: they go from the parsed body into one matrix."""
+
+    predict_scope = True
+
+    @extend_schema(
+        operation_id="models_predict",
+        request=RowsSerializer,
+        parameters=[OpenApiParameter("explain", bool, description="adds the path of each row in words")],
+        responses={200: PredictionsSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429),
+    )
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        model = callable_model(request, pk, document=False)
+        explain = flag(request, "explain")
+        found = predict_rows(model, rows_of(request.data))
+        return Response(
+            {
+                "model": str(model.pk),
+                "name": model.family.name,
+                "version": model.version,
+                "certificate": certificate_status(model),
+                "predictions": found.records(explain=explain),
+                "notes": list(found.notes),
+            }
+        )
+
+
+def rows_of(body: object) -> list:
+    """The list of rows of a request's body; raises 400 for another shape and 413 for too many."""
+    if not isinstance(body, dict):
+        raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
+    if unknown := set(body) - {"rows"}:
+        raise ValidationError({sorted(unknown)[0][:60]: 'Not known. The body has one member, "rows".'})
+    rows = body.get("rows")
+    if not isinstance(rows, list):
+        raise ValidationError({"rows": "A list of objects is needed: one object a row, column → value."})
+    if len(rows) > settings.MAX_PREDICT_ROWS:
+        raise TooLarge(f"{len(rows):,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
+    return rows
+
+
+def _clean(text: str) -> str:
+    if "\x00" in text:
+        raise ValidationError("A query parameter contains a zero byte.")
+    return text

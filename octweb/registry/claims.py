@@ -1,0 +1,78 @@
+"""What is claimed about a model, in the words of its badge; a claim is never blurred and always names its scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from octweb.core.templatetags.octweb import percent, significant
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
+
+SPLITS = "Each split is the best possible for the rows that reach it. That does not make the whole tree optimal."
+HEURISTIC = "Built step by step. Nothing is claimed about how close the whole tree is to the best one."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A badge: `kind` is proved, gap, heuristic or splits; `words` are shown, `tip` explains."""
+
+    kind: str
+    words: str
+    tip: str
+
+
+def claims(model: TreeModel) -> list[Claim]:
+    """The badges of a model, the one about the whole tree first."""
+    certificate = model_file(model).certificate
+    found = [_whole_tree(model, certificate)]
+    splits, proved = certificate.get("splits"), certificate.get("splits_proved")
+    if model.guarantee == Guarantee.SPLITS and isinstance(splits, int) and splits:
+        proved = proved if isinstance(proved, int) else 0
+        found.append(
+            Claim(kind="proved" if proved == splits else "gap", words=f"{proved} of {splits} splits proved", tip=SPLITS)
+        )
+    return found
+
+
+def is_proved(model: TreeModel) -> bool:
+    """True where the whole tree is proved optimal."""
+    return (
+        model.guarantee == Guarantee.TREE
+        and model.status == Status.OPTIMAL
+        and model.gap is not None
+        and model.gap <= OPTIMAL_GAP
+    )
+
+
+def certificate_status(model: TreeModel) -> dict[str, Any]:
+    """The short form that goes with every prediction."""
+    return {
+        "guarantee": model.guarantee,
+        "status": model.status,
+        "gap": model.gap,
+        "proved_optimal": is_proved(model),
+    }
+
+
+def _whole_tree(model: TreeModel, certificate: dict[str, Any]) -> Claim:
+    scope = str(certificate.get("scope") or "")
+    scope = f" Scope: {scope.rstrip('.')}." if scope else ""
+    if is_proved(model):
+        return Claim(
+            kind="proved",
+            words="Proved optimal",
+            tip="No tree of the searched space has a better objective. Bound and objective agree. "
+            f"This speaks of the training rows, not of new ones.{scope}",
+        )
+    if model.guarantee == Guarantee.TREE and model.gap is not None:
+        return Claim(
+            kind="gap",
+            words=f"Gap {percent(model.gap)}",
+            tip="The search ended before the proof was complete. A better tree may exist; "
+            f"its objective cannot exceed {significant(model.bound)}.{scope}",
+        )
+    if model.guarantee == Guarantee.TREE:
+        return Claim(kind="heuristic", words="No bound", tip=f"The search ended before anything was proved.{scope}")
+    return Claim(kind="heuristic", words="Heuristic", tip=HEURISTIC)

@@ -1,0 +1,64 @@
+"""Rows to predictions: one way for the API, the Open Inference Protocol, the model page and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from trainer.data.rows import parse_rows
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.tree.describe import path_in_words
+from trainer.tree.nodes import Tree
+
+MAX_NOTES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """What a tree says about rows: the matrix it read, the leaf of each row, and notes on what was done with odd values."""
+
+    tree: Tree
+    matrix: FloatArray
+    leaves: CodeArray
+    notes: tuple[str, ...] = ()
+
+    def records(self, *, explain: bool = False) -> list[dict[str, Any]]:
+        """One record a row; rows of the same leaf share theirs, since they get the same answer."""
+        answers = {int(leaf): leaf_answer(self.tree, int(leaf)) for leaf in set(self.leaves.tolist())}
+        records = [answers[leaf] for leaf in self.leaves.tolist()]
+        if not explain:
+            return records
+        return [record | {"path": path} for record, path in zip(records, self.paths(), strict=True)]
+
+    def paths(self) -> list[list[str]]:
+        """The way of each row in words."""
+        return [path_in_words(self.tree, int(leaf), self.matrix[i]) for i, leaf in enumerate(self.leaves)]
+
+
+def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:
+    """Label, class shares and number of a leaf."""
+    shares = tree.probabilities[leaf].tolist()
+    return {
+        "label": tree.classes[int(tree.labels[leaf])],
+        "probabilities": dict(zip(tree.classes, shares, strict=True)),
+        "leaf": leaf,
+    }
+
+
+def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
+    """Predict records of column → value; raises RowError naming row and column."""
+    tree = model_file(model).tree
+    parsed = parse_rows(tree.schema, tree.used_columns, rows)
+    notes = [str(note) for note in parsed.notes[:MAX_NOTES]]
+    if len(parsed.notes) > MAX_NOTES:
+        notes.append(f"and {len(parsed.notes) - MAX_NOTES:,} more unknown categories.")
+    return Predictions(tree=tree, matrix=parsed.matrix, leaves=tree.apply(parsed.matrix), notes=tuple(notes))
+
+
+def predict_matrix(model: TreeModel, matrix: FloatArray) -> Predictions:
+    """Predict a float64 matrix (n, columns of the model) whose cells were checked by the caller."""
+    tree = model_file(model).tree
+    return Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix))

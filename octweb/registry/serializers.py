@@ -1,0 +1,200 @@
+"""Models as the API shows them; the fields only describe, checks are made by the actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from octweb.registry import actions, claims
+from octweb.registry.models import ReviewEvent, State, TreeModel
+from octweb.registry.parsed import model_file
+
+
+class ClaimSerializer(serializers.Serializer):
+    """What is claimed, in words."""
+
+    kind = serializers.ChoiceField(["proved", "gap", "heuristic"])
+    words = serializers.CharField()
+    tip = serializers.CharField()
+
+
+class ModelSerializer(serializers.ModelSerializer):
+    """A model in a list."""
+
+    name = serializers.CharField(source="family.name", help_text="the name under which approved versions are served")
+    owner = serializers.CharField(source="owner.username")
+    dataset = serializers.SerializerMethodField()
+
+    class Meta:
+        model = TreeModel
+        fields = [
+            "id",
+            "name",
+            "version",
+            "title",
+            "owner",
+            "created",
+            "dataset",
+            "method",
+            "state",
+            "status",
+            "guarantee",
+            "objective",
+            "bound",
+            "gap",
+            "train_accuracy",
+            "unseen_accuracy",
+            "leaves",
+            "depth",
+            "sha256",
+        ]
+        read_only_fields = fields
+
+    def get_dataset(self, model: TreeModel) -> str | None:
+        """The data set's id, for those who may open it."""
+        user = self.context["request"].user
+        if model.dataset_id is None or not (user.is_staff or user.pk == model.owner_id):
+            return None
+        return str(model.dataset_id)
+
+
+class ReviewEventSerializer(serializers.ModelSerializer):
+    """A change of state."""
+
+    by = serializers.CharField(source="by.username", default=None, allow_null=True)
+    before = serializers.CharField()
+
+    class Meta:
+        model = ReviewEvent
+        fields = ["at", "by", "before", "after", "reason"]
+        read_only_fields = fields
+
+
+class ModelDetailSerializer(ModelSerializer):
+    """A model with its tree, what is claimed, and its history."""
+
+    claims = serializers.SerializerMethodField()
+    target = serializers.SerializerMethodField()
+    classes = serializers.SerializerMethodField()
+    columns = serializers.SerializerMethodField()
+    tree = serializers.SerializerMethodField()
+    metrics = serializers.SerializerMethodField()
+    certificate = serializers.SerializerMethodField()
+    parameters = serializers.SerializerMethodField()
+    fingerprint = serializers.SerializerMethodField()
+    review = serializers.SerializerMethodField()
+
+    class Meta(ModelSerializer.Meta):
+        fields = [
+            *ModelSerializer.Meta.fields,
+            "claims",
+            "target",
+            "classes",
+            "columns",
+            "tree",
+            "metrics",
+            "certificate",
+            "parameters",
+            "fingerprint",
+            "review",
+        ]
+        read_only_fields = fields
+
+    @extend_schema_field(ClaimSerializer(many=True))
+    def get_claims(self, model: TreeModel) -> list[dict[str, str]]:
+        return [{"kind": c.kind, "words": c.words, "tip": c.tip} for c in claims.claims(model)]
+
+    def get_target(self, model: TreeModel) -> str:
+        return model_file(model).target
+
+    def get_classes(self, model: TreeModel) -> list[str]:
+        return list(model_file(model).tree.classes)
+
+    def get_columns(self, model: TreeModel) -> list[dict[str, Any]]:
+        tree = model_file(model).tree
+        used = set(tree.used_columns)
+        return [column.to_json() | {"used": j in used} for j, column in enumerate(tree.schema)]
+
+    def get_tree(self, model: TreeModel) -> list[dict[str, Any]]:
+        return model_file(model).tree.to_json()
+
+    def get_metrics(self, model: TreeModel) -> dict[str, Any]:
+        return dict(model_file(model).metrics)
+
+    def get_certificate(self, model: TreeModel) -> dict[str, Any]:
+        return dict(model_file(model).certificate)
+
+    def get_parameters(self, model: TreeModel) -> dict[str, Any]:
+        return dict(model_file(model).parameters)
+
+    def get_fingerprint(self, model: TreeModel) -> str:
+        return model_file(model).fingerprint
+
+    @extend_schema_field(
+        {
+            "type": "object",
+            "properties": {
+                "state": {"type": "string", "enum": State.values},
+                "possible": {"type": "array", "items": {"type": "string", "enum": list(actions.TRANSITIONS)}},
+                "history": {"type": "array", "items": {"$ref": "#/components/schemas/ReviewEvent"}},
+            },
+            "required": ["state", "possible", "history"],
+        }
+    )
+    def get_review(self, model: TreeModel) -> dict[str, Any]:
+        user = self.context["request"].user
+        inside = user.is_staff or user.pk == model.owner_id
+        events = model.events.select_related("by") if inside else []
+        return {
+            "state": model.state,
+            "possible": actions.possible(model, user),
+            "history": ReviewEventSerializer(events, many=True).data,
+        }
+
+
+class ReviewSerializer(serializers.Serializer):
+    """A step of the review."""
+
+    action = serializers.ChoiceField(list(actions.TRANSITIONS))
+    reason = serializers.CharField(
+        required=False, allow_blank=True, default="", max_length=5000, help_text="needed to reject"
+    )
+
+
+class PredictionSerializer(serializers.Serializer):
+    """What the tree says about one row."""
+
+    label = serializers.CharField(allow_blank=True)
+    probabilities = serializers.DictField(child=serializers.FloatField())
+    leaf = serializers.IntegerField()
+    path = serializers.ListField(child=serializers.CharField(), required=False, help_text="with ?explain=true")
+
+
+class CertificateStatusSerializer(serializers.Serializer):
+    """The claim about the tree that answers."""
+
+    guarantee = serializers.CharField()
+    status = serializers.CharField()
+    gap = serializers.FloatField(allow_null=True)
+    proved_optimal = serializers.BooleanField()
+
+
+class PredictionsSerializer(serializers.Serializer):
+    """The answer of predict."""
+
+    model = serializers.UUIDField()
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    certificate = CertificateStatusSerializer()
+    predictions = PredictionSerializer(many=True)
+    notes = serializers.ListField(child=serializers.CharField(), help_text="what was done with odd values")
+
+
+class RowsSerializer(serializers.Serializer):
+    """Rows to predict; a row is an object of column → value."""
+
+    rows = serializers.ListField(
+        child=serializers.DictField(child=serializers.JSONField(allow_null=True)), help_text="columns and values"
+    )

@@ -1,0 +1,36 @@
+"""Making and revoking tokens; pages, API and the command call these."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+from rest_framework.exceptions import ValidationError
+
+from octweb.core.problems import Conflict
+from octweb.serving.authentication import forget
+from octweb.serving.models import ApiToken, Scope
+
+MAX_DAYS = 3650
+
+
+def create_token(*, owner, name: str = "", scope: str = Scope.FULL, days: int | None = None) -> tuple[ApiToken, str]:
+    """A token and its secret, which is stored nowhere; `days` until it expires, None for never."""
+    if scope not in Scope.values:
+        raise ValidationError({"scope": f"'{scope}' is not one of {', '.join(Scope.values)}."})
+    if days is not None and not 1 <= days <= MAX_DAYS:
+        raise ValidationError({"days": f"Must lie between 1 and {MAX_DAYS}; leave it out for a token that stays."})
+    limit = settings.REST_KNOX["TOKEN_LIMIT_PER_USER"]
+    ApiToken.objects.filter(user=owner, expiry__lte=timezone.now()).delete()
+    if ApiToken.objects.filter(user=owner).count() >= limit:
+        raise Conflict(f"You have {limit} tokens, which is the limit. Revoke one that you do not need.")
+    expiry = None if days is None else timedelta(days=days)
+    return ApiToken.objects.create(user=owner, expiry=expiry, name=name.strip()[:100], scope=scope)
+
+
+def revoke_token(token: ApiToken) -> None:
+    """End a token."""
+    digest = token.digest
+    token.delete()
+    forget(digest)

@@ -1,0 +1,83 @@
+"""API of tokens, below /api/v1/."""
+
+from __future__ import annotations
+
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from octweb.core.api import PROBLEMS
+from octweb.serving import actions
+from octweb.serving.models import ApiToken, Scope
+
+
+class TokenSerializer(serializers.ModelSerializer):
+    """A token without its secret."""
+
+    key = serializers.CharField(source="token_key", help_text="the first characters of the token")
+
+    class Meta:
+        model = ApiToken
+        fields = ["key", "name", "scope", "created", "expiry"]
+        read_only_fields = fields
+
+
+class NewTokenSerializer(serializers.Serializer):
+    """What a token is asked to be."""
+
+    name = serializers.CharField(required=False, allow_blank=True, default="", max_length=100)
+    scope = serializers.ChoiceField(Scope.choices, required=False, default=Scope.FULL)
+    days = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=1, max_value=actions.MAX_DAYS, help_text="until expiry"
+    )
+
+
+class CreatedTokenSerializer(TokenSerializer):
+    """A new token; `token` is shown here and never again."""
+
+    token = serializers.CharField()
+
+    class Meta(TokenSerializer.Meta):
+        fields = [*TokenSerializer.Meta.fields, "token"]
+        read_only_fields = fields
+
+
+class TokenList(ListAPIView):
+    """Your tokens."""
+
+    serializer_class = TokenSerializer
+    queryset = ApiToken.objects.none()
+
+    def get_queryset(self):
+        return ApiToken.objects.filter(user=self.request.user)
+
+    @extend_schema(responses={200: TokenSerializer(many=True)} | PROBLEMS(401, 403, 404, 429))
+    def get(self, request: Request) -> Response:
+        return self.list(request)
+
+    @extend_schema(
+        request=NewTokenSerializer,
+        responses={201: CreatedTokenSerializer} | PROBLEMS(400, 401, 403, 409, 413, 415, 429),
+    )
+    def post(self, request: Request) -> Response:
+        form = NewTokenSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        token, secret = actions.create_token(owner=request.user, **form.validated_data)
+        token.token = secret
+        return Response(CreatedTokenSerializer(token).data, status=201)
+
+
+class TokenDetail(APIView):
+    """One of your tokens."""
+
+    @extend_schema(operation_id="tokens_revoke", responses={204: None} | PROBLEMS(401, 403, 404, 429))
+    def delete(self, request: Request, key: str) -> Response:
+        token = ApiToken.objects.filter(user=request.user, token_key=key).first()
+        if token is None:
+            raise Http404("There is no token that begins like this, or it is not yours.")
+        actions.revoke_token(token)
+        return Response(status=204)

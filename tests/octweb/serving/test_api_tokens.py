@@ -1,0 +1,81 @@
+"""POST, GET and DELETE tokens/; what a token opens."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from octweb.core.problems import Conflict
+from octweb.serving.actions import create_token
+from octweb.serving.authentication import forget
+from octweb.serving.models import ApiToken
+
+URL = "/api/v1/tokens/"
+MODELS = "/api/v1/models/"
+
+
+def test_a_token_is_shown_once(client_of, owner):
+    client = client_of(owner)
+    made = client.post(URL, {"name": "notebook", "scope": "predict", "days": 30}, format="json")
+    assert made.status_code == 201
+    body = made.json()
+    listed = client.get(URL).json()["results"]
+    assert [t["name"] for t in listed] == ["notebook", ""]
+    assert body["token"] not in client.get(URL).content.decode()
+    assert not ApiToken.objects.filter(digest=body["token"]).exists()
+    assert body["expiry"]
+
+
+@pytest.mark.parametrize("body", [{"days": 0}, {"days": "soon"}, {"scope": "all"}, {"name": "x" * 101}, []])
+def test_what_is_refused(client_of, owner, body):
+    assert client_of(owner).post(URL, body, format="json").status_code == 400
+
+
+def test_a_revoked_token_ends_at_once(client_of, owner, stranger):
+    client = client_of(owner)
+    key = client.get(URL).json()["results"][0]["key"]
+    assert client_of(stranger).delete(f"{URL}{key}/").status_code == 404
+    assert client.delete(f"{URL}{key}/").status_code == 204
+    assert client.get(URL).status_code == 401
+
+
+def test_an_expired_token_is_refused_though_it_is_remembered(client_of, owner):
+    client = client_of(owner, days=1)
+    assert client.get(MODELS).status_code == 200
+    ApiToken.objects.update(expiry=timezone.now() - timedelta(seconds=1))
+    forget()
+    assert client.get(MODELS).status_code == 401
+    assert "expired" in client.get(MODELS).json()["detail"]
+
+
+def test_a_token_of_a_closed_account_is_refused(client_of, owner):
+    client = client_of(owner)
+    owner.is_active = False
+    owner.save()
+    assert client.get(MODELS).status_code == 401
+
+
+@pytest.mark.parametrize("header", ["Token", "Token a b", "Token \xff\xfe", "Token " + "0" * 64, "Bearer x", "Token é"])
+def test_damaged_headers_are_401(client, db, header):
+    answer = client.get(MODELS, headers={"Authorization": header})
+    assert answer.status_code == 401
+    assert answer["WWW-Authenticate"] == "Token"
+
+
+def test_a_remembered_token_costs_no_query(client_of, owner, django_assert_num_queries):
+    client = client_of(owner)
+    client.get(MODELS)
+    with django_assert_num_queries(1):  # the count of an empty list, nothing for the token
+        client.get(MODELS)
+
+
+def test_there_is_a_limit_of_tokens(owner, settings):
+    settings.REST_KNOX = settings.REST_KNOX | {"TOKEN_LIMIT_PER_USER": 2}
+    create_token(owner=owner)
+    create_token(owner=owner, days=1)
+    with pytest.raises(Conflict):
+        create_token(owner=owner)
+    ApiToken.objects.filter(expiry__isnull=False).update(expiry=timezone.now() - timedelta(days=1))
+    create_token(owner=owner)
