@@ -39,8 +39,8 @@ def equivalent_sets(instance: Instance, *, split_size: int, limit: int) -> list[
     Rows are grouped by a hash of their values outside the split set; kept groups are compared cell by cell.
     """
     found: list[EquivalentSet] = []
-    random = np.random.default_rng(0).integers(1, 2**63, instance.X.shape[1], dtype=np.uint64)
-    whole = (instance.X * random).sum(axis=1, dtype=np.uint64)
+    random: np.ndarray = np.random.default_rng(0).integers(1, 2**63, instance.X.shape[1], dtype=np.uint64)
+    whole: np.ndarray = np.add.reduce(instance.X * random, axis=1)
     for size in range(split_size + 1):
         for split in itertools.combinations(instance.F, size):
             masked = whole - (instance.X[:, list(split)] * random[list(split)]).sum(axis=1, dtype=np.uint64)

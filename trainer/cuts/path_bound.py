@@ -66,10 +66,10 @@ class PathBoundCuts:
     endpoints_only: bool = False
     objective_form: bool = False
     split_bounds: bool = False
-    _split: set[frozenset[Step]] = field(default_factory=set)
+    _split: dict[frozenset[Step], Row] = field(default_factory=dict)
 
     def separate(self, b: FloatArray, p: FloatArray, theta: FloatArray) -> list[Row]:
-        """Violated cuts of all integral paths at a point: b (|B|, F), p (|V|,), theta (n,)."""
+        """Cuts, those that are violated among them, of all integral paths at a point: b (|B|, F), p (|V|,), theta (n,)."""
         inst = self.instance
         earned = inst.weight * theta
         rows: list[Row] = []
@@ -77,10 +77,11 @@ class PathBoundCuts:
         for path, v, members, maximal in self._paths(b):
             height = inst.tree.height(v)
             claimed = float(earned[members].sum()) - kappa * float(p[np.array(inst.tree.below(v)) - 1].sum())
-            if self.split_bounds and height == 3 and frozenset(path) not in self._split:
-                self._split.add(frozenset(path))
-                row = self.split_row(path, v, members)
-                rows.append(row)
+            if self.split_bounds and height == 3:
+                key = frozenset(path)
+                if key not in self._split:
+                    self._split[key] = self.split_row(path, v, members)
+                rows.append(self._split[key])
             if self.endpoints_only and not maximal:
                 continue
             block = self.best(members)
@@ -200,6 +201,6 @@ def _size(instance: Instance, members: CountArray) -> float:
 def _merged(columns: CountArray, values: FloatArray, upper: float, name: str) -> Row:
     """A row with the coefficients of equal columns added up."""
     unique, place = np.unique(columns, return_inverse=True)
-    summed = np.bincount(place, weights=values, minlength=len(unique))
+    summed = np.bincount(place, weights=values, minlength=len(unique)).astype(np.float64)
     used = np.abs(summed) > 1e-12
     return Row(unique[used], summed[used], upper=upper, name=name)

@@ -1,0 +1,93 @@
+"""BinOCT on binary features: a complete tree, no penalty, one big-M row for each node and feature, as a baseline.
+
+Verwer & Zhang (2019), the part of their model that binary features need (one threshold a feature, hence no threshold bits).
+
+Legend     b[v,f]=1 v branches on f (every node does);  t terminal node, Tl(v), Tr(v) those left and right of v
+           zeta[i,t] row i is in t;  w[t,k]=1 t predicts k;  e[t,k] weight of the rows of class k that are wrong in t
+           maximise  n - sum e[t,k]
+Labels     (N1) one feature a node  (N2) one terminal node a row  (N3) one label a terminal node  (N4) wrong rows
+           (N5) if v branches on f, rows with x_f = 1 are not left of v and rows with x_f = 0 not right of it
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.cuts.instance import ArrayTree, Instance
+from trainer.dtypes import FloatArray
+from trainer.methods.oct import branchings
+from trainer.methods.tree_mip import Formulation
+from trainer.milo import Model, Point, total, weighted
+
+
+class BinOCT(Formulation):
+    """The whole model; the instance must have kappa = 0 and at least one feature."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.model = model = Model()
+        B, T, F, K, n = instance.tree.branch_nodes, instance.tree.terminal_nodes, instance.F, instance.K, instance.n
+        # the original branches on features by depth before predictions
+        self.b = model.binary("b", B, F, priority=1)
+        for v in B:
+            for column in self.b.columns[v - 1]:
+                model.priority[column] = instance.depth + 2 - v.bit_length()
+        self.w = model.binary("w", T, K)
+        self.zeta = model.continuous("zeta", range(n), T)
+        self.e = model.continuous("e", T, K, upper=float(instance.total))
+        model.maximize(instance.total - total(self.e.values()))
+        for v in B:
+            model.add(total(self.b[v, f] for f in F) == 1, "N1")
+            for f in F:
+                self._sides(v, f)
+        for i in range(n):
+            model.add(total(self.zeta[i, t] for t in T) == 1, "N2")
+        for t in T:
+            self._errors(t)
+
+    def _errors(self, t: int) -> None:
+        inst, model = self.instance, self.model
+        rows = self.zeta.columns[:, t - (1 << inst.depth)]
+        model.add(total(self.w[t, k] for k in inst.K) == 1, "N3")
+        for k in inst.K:
+            own = inst.y == k
+            size = int(inst.weight[own].sum())
+            model.add(weighted(rows[own], inst.weight[own]) - size * self.w[t, k] <= self.e[t, k], "N4")
+
+    def _sides(self, v: int, f: int) -> None:
+        inst, first = self.instance, 1 << self.instance.depth
+        left = [t - first for t in inst.tree.below(2 * v) if t >= first]
+        right = [t - first for t in inst.tree.below(2 * v + 1) if t >= first]
+        ones = inst.ones[:, f]
+        parts = [
+            (self.zeta.columns[ones][:, left], inst.weight[ones]),
+            (self.zeta.columns[~ones][:, right], inst.weight[~ones]),
+        ]
+        columns = np.concatenate([c.ravel() for c, _ in parts])
+        values = np.concatenate([np.repeat(w, c.shape[1]) for c, w in parts])
+        self.model.add(weighted(columns, values) + inst.total * self.b[v, f] <= inst.total, "N5")
+
+    def assignment(self, tree: ArrayTree) -> FloatArray:
+        """The tree completed: below a leaf every node asks feature 0 and every terminal node predicts the leaf's class."""
+        inst, first = self.instance, 1 << self.instance.depth
+        values = np.zeros(self.model.size)
+        feature, label = tree.feature.copy(), tree.label.copy()
+        for v in inst.tree.branch_nodes:
+            if feature[v] < 0:
+                feature[v] = 0
+                label[2 * v] = label[2 * v + 1] = label[v]
+            values[self.b.columns[v - 1, feature[v]]] = 1.0
+        at = inst.route(feature)
+        values[self.zeta.columns[np.arange(inst.n), at - first]] = 1.0
+        for t in inst.tree.terminal_nodes:
+            values[self.w.columns[t - first, label[t]]] = 1.0
+            for k in inst.K:
+                if k != label[t]:
+                    values[self.e.columns[t - first, k]] = inst.weight[(at == t) & (inst.y == k)].sum()
+        return values
+
+    def read(self, values: FloatArray) -> ArrayTree:
+        """The complete tree of the branchings, labels by majority."""
+        point = Point(values)
+        every = np.ones(len(self.instance.tree.branch_nodes), bool)
+        return self.instance.relabelled(branchings(self.instance, point[self.b], every))
