@@ -23,7 +23,7 @@ from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.estimator_input import read_matrix, read_table
 from trainer.methods import METHODS, get
-from trainer.methods.base import Method, Settings, exact_fraction
+from trainer.methods.base import Method, Settings, exact_fraction, leaf_penalty
 from trainer.monitor import Monitor
 from trainer.run import fit as run_fit
 from trainer.table import Labels
@@ -72,7 +72,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
             table=table,
             labels=labels,
             weights=weights,
-            leaf_penalty=exact_fraction(settings.get("leaf_penalty") or 0),
+            leaf_penalty=leaf_penalty(settings, len(y) if weights is None else int(weights.sum())),
             scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
             bins=int(settings.get("bins", 5)),
         )

@@ -21,7 +21,7 @@ from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError, SolverError
 from trainer.methods import get
-from trainer.methods.base import Method, Settings, Solution, exact_fraction
+from trainer.methods.base import Method, Settings, Solution, leaf_penalty
 from trainer.monitor import Monitor, Sink
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
@@ -230,11 +230,12 @@ def _solve(method: Method, problem: Problem, settings: Settings, monitor: Monito
 
 
 def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray) -> Problem:
+    weights = None if request.weights is None else request.weights[rows]
     return Problem(
         table=request.table.take(rows),
         labels=request.labels.take(rows),
-        leaf_penalty=exact_fraction(settings.get("leaf_penalty") or 0),
-        weights=None if request.weights is None else request.weights[rows],
+        leaf_penalty=leaf_penalty(settings, len(rows) if weights is None else int(weights.sum())),
+        weights=weights,
         scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
         bins=int(settings.get("bins", 5)),
     )

@@ -11,7 +11,7 @@ import pytest
 
 from tests.trainer.mip_cases import all_trees, best_value, random_instance
 from trainer.cuts.equivalent import EquivalentPoints, equivalent_sets
-from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques, first_trees
+from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
 from trainer.methods.tree_mip import optimise
 from trainer.milo import BACKENDS, backend
 from trainer.search import greedy
@@ -46,7 +46,7 @@ VARIANTS = {
 def check(name: str, seed: int, techniques: Techniques) -> None:
     inst = random_instance(seed)
     form = AcceleratedBendOCT(inst, techniques)
-    starts = first_trees(form, [greedy.cart(inst)]) if seed % 2 else []
+    starts = form.first([greedy.cart(inst)]) if seed % 2 else []
     found = optimise(form, backend(name), starts=starts)
     assert found.value == found.bound == best_value(inst), (seed, techniques)
     assert inst.value(found.tree) == found.value

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,8 +39,8 @@ def equivalent_sets(instance: Instance, *, split_size: int, limit: int) -> list[
     Rows are grouped by a hash of their values outside the split set; kept groups are compared cell by cell.
     """
     found: list[EquivalentSet] = []
-    random: np.ndarray = np.random.default_rng(0).integers(1, 2**63, instance.X.shape[1], dtype=np.uint64)
-    whole: np.ndarray = np.add.reduce(instance.X * random, axis=1)
+    random: Any = np.random.default_rng(0).integers(1, 2**63, instance.X.shape[1], dtype=np.uint64)
+    whole: Any = np.add.reduce(instance.X * random, axis=1)
     for size in range(split_size + 1):
         for split in itertools.combinations(instance.F, size):
             masked = whole - (instance.X[:, list(split)] * random[list(split)]).sum(axis=1, dtype=np.uint64)

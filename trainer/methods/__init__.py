@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from trainer.errors import ParameterError
-from trainer.methods import cart
+from trainer.methods import bendoct, bendoct_accelerated, binoct, cart, flowoct, oct
 from trainer.methods.base import Method
 
-METHODS: tuple[Method, ...] = (cart.METHOD,)
+METHODS: tuple[Method, ...] = (
+    cart.METHOD,
+    flowoct.METHOD,
+    bendoct.METHOD,
+    oct.METHOD,
+    binoct.METHOD,
+    bendoct_accelerated.METHOD,
+)
 
 
 def get(method_id: str) -> Method:

@@ -225,6 +225,19 @@ def exact_fraction(value: float | str) -> Fraction:
     return Fraction(str(value)).limit_denominator(10**12)
 
 
+def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:
+    """The leaf penalty that the settings ask for, on `n` rows; `paper_lambda` goes before `leaf_penalty`.
+
+    Papers 001 and 003 maximise (1 - lambda) correct - lambda branchings, which orders trees as a penalty of
+    lambda / (1 - lambda) rows a leaf does.
+    """
+    weight = settings.get("paper_lambda")
+    if weight is None:
+        return exact_fraction(settings.get("leaf_penalty") or 0)
+    paper = exact_fraction(weight)
+    return paper / (1 - paper) / n
+
+
 DEPTH = Parameter(
     name="depth", type="integer", default=3, minimum=0, maximum=20, flag=True, label="Depth",
     help="The largest number of questions on the way from the root to a leaf.", unit="questions",
@@ -232,6 +245,12 @@ DEPTH = Parameter(
 LEAF_PENALTY = Parameter(
     name="leaf_penalty", type="number", default=0.0, minimum=0, maximum=0.999, flag=True, label="Leaf penalty",
     help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.",
+)  # fmt: skip
+PAPER_LAMBDA = Parameter(
+    name="paper_lambda", type="number", default=None, minimum=0, maximum=0.999, label="The paper's λ",
+    help="Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings; takes the place of the "
+    "leaf penalty. No value means that the leaf penalty counts.",
+    advanced=True,
 )  # fmt: skip
 TIME_LIMIT = Parameter(
     name="time_limit", type="number", default=600.0, minimum=0, maximum=604_800, flag=True, label="Time limit",

@@ -13,12 +13,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trainer.certificate import Guarantee
 from trainer.cuts.benders import BendersCuts
 from trainer.cuts.instance import ArrayTree, Instance
+from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
+from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
 from trainer.methods.structure import Structure
-from trainer.methods.tree_mip import Formulation
+from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Formulation, Halted, never, solve_problem
 from trainer.milo import Hooks, Model, NodeInfo, Point, Row
+from trainer.monitor import Monitor
 
 ROOT_ROUNDS = 10
 
@@ -28,10 +32,11 @@ class BendOCT(Formulation):
 
     def __init__(
         self, instance: Instance, *, whole_labels: bool = False, strengthened: bool = False, root_cuts: bool = False,
-        repair: bool = True,
+        repair: bool = True, halted: Halted = never,
     ) -> None:  # fmt: skip
         self.instance, self.root_cuts, self.repair = instance, root_cuts, repair
         self.model = Model()
+        self.model.halted = halted
         self.keep_labels = False
         self.structure = Structure(instance, self.model, whole_labels=whole_labels or strengthened)
         self.theta = self.model.continuous("theta", range(instance.n))
@@ -99,3 +104,36 @@ class BendersHooks(Hooks):
             return ()
         s = form.structure
         return form.benders.fractional(point[s.b], point[s.w], point[form.theta], limit=2 * form.instance.n)
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve BendOCT over the binary encoding of a problem."""
+
+    def make(instance: Instance, halted: Halted) -> BendOCT:
+        return BendOCT(instance, root_cuts=settings["root_cuts"], halted=halted)
+
+    return solve_problem(problem, settings, monitor, make)
+
+
+METHOD = Method(
+    id="bendoct",
+    title="BendOCT",
+    summary="The best tree of a given depth by mixed-integer programming, with rows added while it is searched.",
+    paper="Aghaei, Gomez & Vayanos, Strong optimal classification trees",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset"),
+    binary=True,
+    size_hint="Hundreds of rows, tens of yes/no questions, depth 2; bendoct-accelerated goes further.",
+    claim="Optimal: no tree of this depth over the encoded questions is better.",
+    parameters=(
+        MIP_DEPTH,
+        LEAF_PENALTY,
+        PAPER_LAMBDA,
+        Parameter(
+            name="root_cuts", type="boolean", default=False, label="Cuts at the root",
+            help="Separate minimum cuts at the root relaxation too, not only at trees.", advanced=True,
+        ),
+        *TAIL,
+    ),
+    solve=solve,
+)  # fmt: skip

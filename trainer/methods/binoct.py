@@ -13,19 +13,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from trainer.certificate import Guarantee
 from trainer.cuts.instance import ArrayTree, Instance
+from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
+from trainer.methods.base import Method, Settings, Solution
 from trainer.methods.oct import branchings
-from trainer.methods.tree_mip import Formulation
+from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Formulation, Halted, never, solve_problem
 from trainer.milo import Model, Point, total, weighted
+from trainer.monitor import Monitor
 
 
 class BinOCT(Formulation):
     """The whole model; the instance must have kappa = 0 and at least one feature."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, *, halted: Halted = never) -> None:
         self.instance = instance
         self.model = model = Model()
+        self.model.halted = halted
         B, T, F, K, n = instance.tree.branch_nodes, instance.tree.terminal_nodes, instance.F, instance.K, instance.n
         # the original branches on features by depth before predictions
         self.b = model.binary("b", B, F, priority=1)
@@ -91,3 +96,27 @@ class BinOCT(Formulation):
         point = Point(values)
         every = np.ones(len(self.instance.tree.branch_nodes), bool)
         return self.instance.relabelled(branchings(self.instance, point[self.b], every))
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve BinOCT over the binary encoding of a problem."""
+
+    def make(instance: Instance, halted: Halted) -> BinOCT:
+        return BinOCT(instance, halted=halted)
+
+    return solve_problem(problem, settings, monitor, make)
+
+
+METHOD = Method(
+    id="binoct",
+    title="BinOCT",
+    summary="The most accurate complete tree of a given depth, one large row for each node and question; a baseline.",
+    paper="Verwer & Zhang, Learning optimal classification trees using a binary linear program formulation",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset"),
+    binary=True,
+    size_hint="A hundred rows, depth 2. There is no leaf penalty.",
+    claim="Optimal: no tree of this depth over the encoded questions classifies more training rows correctly.",
+    parameters=(MIP_DEPTH, *TAIL),
+    solve=solve,
+)

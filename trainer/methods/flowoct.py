@@ -14,21 +14,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trainer.certificate import Guarantee
 from trainer.cuts.flow import FlowCuts
 from trainer.cuts.instance import ArrayTree, Instance
+from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
+from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
 from trainer.methods.structure import Structure
-from trainer.methods.tree_mip import Formulation
+from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Formulation, Halted, never, solve_problem
 from trainer.milo import Expression, Hooks, Model, NodeInfo, Point, Row, total, weighted
+from trainer.monitor import Monitor
 
 
 class FlowOCT(Formulation):
     """The flow formulation; `strengthen` separates the cuts (4) of the paper at fractional points."""
 
-    def __init__(self, instance: Instance, *, strengthen: bool = False) -> None:
+    def __init__(self, instance: Instance, *, strengthen: bool = False, halted: Halted = never) -> None:
         self.instance, self.strengthen = instance, strengthen
         self.keep_labels = False
         self.model = model = Model()
+        self.model.halted = halted
         V, rows = instance.tree.nodes, range(instance.n)
         self.structure = Structure(instance, model, whole_labels=True)
         self.z = model.continuous("z", rows, V)
@@ -94,3 +99,36 @@ class StrengtheningHooks(Hooks):
         """(F11) and its mirror image."""
         form = self.formulation
         return self.cuts.fractional(point[form.structure.b], point[form.z])
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve FlowOCT over the binary encoding of a problem."""
+
+    def make(instance: Instance, halted: Halted) -> FlowOCT:
+        return FlowOCT(instance, strengthen=settings["strengthening"], halted=halted)
+
+    return solve_problem(problem, settings, monitor, make)
+
+
+METHOD = Method(
+    id="flowoct",
+    title="FlowOCT",
+    summary="The best tree of a given depth as one mixed-integer program in which correct rows flow to their leaves.",
+    paper="Aghaei, Gomez & Vayanos, Strong optimal classification trees",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset"),
+    binary=True,
+    size_hint="Hundreds of rows, tens of yes/no questions, depth 2.",
+    claim="Optimal: no tree of this depth over the encoded questions is better.",
+    parameters=(
+        MIP_DEPTH,
+        LEAF_PENALTY,
+        PAPER_LAMBDA,
+        Parameter(
+            name="strengthening", type="boolean", default=False, label="Strengthening cuts",
+            help="Separate the paper's cuts (4): rows of different classes that one answer keeps together.", advanced=True,
+        ),
+        *TAIL,
+    ),
+    solve=solve,
+)  # fmt: skip

@@ -13,18 +13,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from trainer.certificate import Guarantee
 from trainer.cuts.instance import LEAF, ArrayTree, Instance
+from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.methods.tree_mip import Formulation
+from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
+from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Formulation, Halted, never, solve_problem
 from trainer.milo import Expression, Model, Point, total, weighted
+from trainer.monitor import Monitor
 
 
 class OCT(Formulation):
     """The whole model; `single_features` writes (O6), (O7) per feature as in the original, with a weaker relaxation."""
 
-    def __init__(self, instance: Instance, *, single_features: bool = False) -> None:
+    def __init__(self, instance: Instance, *, single_features: bool = False, halted: Halted = never) -> None:
         self.instance, self.single_features = instance, single_features
         self.model = model = Model()
+        self.model.halted = halted
         B, T, F, K = instance.tree.branch_nodes, instance.tree.terminal_nodes, instance.F, instance.K
         self.b = model.binary("b", B, F, priority=2)
         self.d = model.binary("d", B, priority=2)
@@ -119,3 +124,37 @@ def branchings(instance: Instance, b: FloatArray, branching: np.ndarray) -> Code
         else:
             feature[v] = LEAF
     return feature
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve OCT over the binary encoding of a problem."""
+
+    def make(instance: Instance, halted: Halted) -> OCT:
+        return OCT(instance, single_features=settings["single_features"], halted=halted)
+
+    return solve_problem(problem, settings, monitor, make)
+
+
+METHOD = Method(
+    id="oct",
+    title="OCT",
+    summary="The first mixed-integer program for optimal trees, with large constants; kept as a baseline.",
+    paper="Bertsimas & Dunn, Optimal classification trees",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset"),
+    binary=True,
+    size_hint="A hundred rows, depth 2.",
+    claim="Optimal: no tree of this depth over the encoded questions is better.",
+    parameters=(
+        MIP_DEPTH,
+        LEAF_PENALTY,
+        PAPER_LAMBDA,
+        Parameter(
+            name="single_features", type="boolean", default=False, label="One row a question",
+            help="Write the routing rows for each question by itself, as in the original; the relaxation is weaker.",
+            advanced=True,
+        ),
+        *TAIL,
+    ),
+    solve=solve,
+)  # fmt: skip

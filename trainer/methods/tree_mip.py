@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -21,14 +20,20 @@ from trainer.cuts.lattice import Lattice
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
-from trainer.methods.base import Settings, Solution
-from trainer.milo import Backend, Ended, Hooks, Model, Options, Outcome, Point, Report, Row, backend
+from trainer.methods.base import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Parameter, Settings, Solution, having
+from trainer.milo import Backend, BuildStopped, Ended, Hooks, Model, Options, Outcome, Point, Report, Row, backend
 from trainer.milo.hooks import NodeInfo
 from trainer.monitor import Monitor
 from trainer.search import greedy
 from trainer.tree.nodes import Draft, DraftLeaf
 
+Halted = Callable[[], bool]
 SCOPE = "all trees of the given depth over the binary features of the encoding"
+
+
+def never() -> bool:
+    """A model is written to its end."""
+    return False
 
 
 class Formulation:
@@ -44,6 +49,10 @@ class Formulation:
     def read(self, values: FloatArray) -> ArrayTree:
         """The tree of an integral point."""
         raise NotImplementedError
+
+    def first(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
+        """The trees to start from, improved where the formulation can."""
+        return list(trees)
 
     def hooks(self) -> Hooks:
         """The hidden rows; none by default."""
@@ -129,7 +138,7 @@ def optimise(
         watched.consider(tree)
     first = watched.best
     options = options or Options()
-    options = _replace(options, absolute_gap=lattice.gap, starts=tuple(formulation.assignment(tree) for tree in usable))
+    options = replace(options, absolute_gap=lattice.gap, starts=tuple(formulation.assignment(tree) for tree in usable))
     outcome = solver.solve(formulation.model, watched, options)
     if outcome.ended is Ended.INFEASIBLE:
         if watched.tree is not None:
@@ -145,22 +154,6 @@ def optimise(
             f"{solver.name} claims the bound {float(bound)} below the value {float(value)} of its own tree."
         )
     return Found(tree=watched.tree, value=value, bound=bound, outcome=outcome, start=first)
-
-
-def _replace(options: Options, **changes: Any) -> Options:
-    from dataclasses import replace
-
-    return replace(options, **changes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """Figures of a solve for the certificate."""
-
-    share_in_hooks: float
-    proposed: int
-    accepted: int
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
 def to_instance(problem: Problem, depth: int, group: np.ndarray | None = None) -> Instance:
@@ -184,27 +177,22 @@ def solve_problem(
     problem: Problem,
     settings: Settings,
     monitor: Monitor,
-    make: Callable[[Instance], Formulation],
+    make: Callable[[Instance, Halted], Formulation],
     *,
-    instance: Instance,
     scope: str = SCOPE,
 ) -> Solution:
     """Run a formulation over a problem and say what it proved."""
     solver = backend(settings["solver"])
     monitor.report(phase="model")
-    formulation = make(instance)
-    starts = first_trees(instance, settings["warm_start"], monitor)
-
-    def news(value: Fraction | None, bound: float, nodes: int, tree: ArrayTree | None) -> bool:
-        monitor.report(
-            incumbent=None if value is None else float(value / instance.total),
-            bound=None if math.isinf(bound) else bound / instance.total,
-            nodes=nodes,
-            leaves=None if tree is None else len(tree.leaves),
-            draft=None if tree is None else to_draft(problem, instance, tree),
-        )
-        return monitor.stopped()
-
+    instance = to_instance(problem, settings["depth"])
+    if instance.depth == 0 or not len(instance.F):
+        return _only_leaf(problem, instance, solver, scope)
+    trees = starting_trees(instance, settings["warm_start"])
+    try:
+        formulation = make(instance, monitor.stopped)
+        starts = formulation.first(trees)
+    except BuildStopped:
+        return _unfinished(problem, instance, solver, scope, trees)
     monitor.report(phase="search")
     options = Options(
         time=None if math.isinf(monitor.remaining()) else monitor.remaining(),
@@ -214,21 +202,46 @@ def solve_problem(
         gap=settings["mip_gap"],
         stopped=monitor.stopped,
     )
-    found = optimise(formulation, solver, options=options, starts=starts, news=news)
+    found = optimise(formulation, solver, options=options, starts=starts, news=_reporter(problem, instance, monitor))
+    return _solution(problem, instance, formulation, found, monitor, scope)
+
+
+def _reporter(
+    problem: Problem, instance: Instance, monitor: Monitor
+) -> Callable[[Fraction | None, float, int, ArrayTree | None], bool]:
+    """A listener that passes exact values, in the unit of the contract, on to the monitor."""
+
+    def news(value: Fraction | None, bound: float, nodes: int, tree: ArrayTree | None) -> bool:
+        monitor.report(
+            incumbent=None if value is None else float(value / instance.total),
+            bound=None
+            if math.isinf(bound)
+            else max(bound, -math.inf if value is None else float(value)) / instance.total,
+            nodes=nodes,
+            leaves=None if tree is None else len(tree.leaves),
+            draft=None if tree is None else to_draft(problem, instance, tree),
+        )
+        return monitor.stopped()
+
+    return news
+
+
+def _solution(
+    problem: Problem, instance: Instance, formulation: Formulation, found: Found, monitor: Monitor, scope: str
+) -> Solution:
     outcome = found.outcome
-    if outcome.ended is Ended.TIME:
+    if outcome.ended is Ended.TIME and not found.optimal:
         monitor.stop(Status.TIME_LIMIT)
-    elif outcome.ended is Ended.MEMORY:
+    elif outcome.ended is Ended.MEMORY and not found.optimal:
         monitor.stop(Status.MEMORY_LIMIT)
-    tree = found.tree if found.tree is not None else instance.stump()
     return Solution(
-        draft=to_draft(problem, instance, tree),
+        draft=to_draft(problem, instance, found.tree or instance.stump()),
         bound=float(found.bound / instance.total),
         finished=outcome.ended is Ended.OPTIMAL or found.optimal,
         scope=scope,
         nodes=outcome.nodes,
         cuts=outcome.rows,
-        encoded_features=problem.binary.matrix(problem.table).shape[1],
+        encoded_features=len(problem.binary.features),
         solver=outcome.solver,
         solver_version=outcome.version,
         warm_start_objective=None if found.start is None else float(found.start / instance.total),
@@ -248,8 +261,43 @@ def solve_problem(
     )
 
 
-def first_trees(instance: Instance, kind: str, monitor: Monitor) -> list[ArrayTree]:
-    """Starting trees: `none`, `cart` (pruned, polished by the methods that polish)."""
-    if kind == "none":
-        return []
-    return [greedy.cart(instance), instance.stump()]
+def _only_leaf(problem: Problem, instance: Instance, solver: Backend, scope: str) -> Solution:
+    """No branching is possible: the majority leaf is the only tree."""
+    tree = instance.stump()
+    return Solution(
+        draft=to_draft(problem, instance, tree),
+        bound=float(instance.value(tree) / instance.total),
+        scope=scope,
+        encoded_features=len(problem.binary.features),
+        solver=solver.name,
+        solver_version=solver.version,
+    )
+
+
+def _unfinished(
+    problem: Problem, instance: Instance, solver: Backend, scope: str, trees: Sequence[ArrayTree]
+) -> Solution:
+    """Stopped while the model was being written: the first tree, and the bound that every tree respects."""
+    tree = max([*trees, instance.stump()], key=instance.value)
+    return Solution(
+        draft=to_draft(problem, instance, tree),
+        bound=float((instance.total - instance.kappa) / instance.total),
+        finished=False,
+        scope=scope,
+        encoded_features=len(problem.binary.features),
+        solver=solver.name,
+        solver_version=solver.version,
+    )
+
+
+def starting_trees(instance: Instance, kind: str) -> list[ArrayTree]:
+    """The trees of a warm start: `none`, or `cart` pruned with the leaf penalty, and the majority leaf."""
+    return [] if kind == "none" else [greedy.cart(instance), instance.stump()]
+
+
+WARM_START = Parameter(
+    name="warm_start", type="choice", default="cart", choices=("cart", "none"), label="First tree",
+    help="The tree that the search starts from: a pruned greedy tree (CART), or none.", advanced=True,
+)  # fmt: skip
+MIP_DEPTH = having(DEPTH, default=2, maximum=8)
+TAIL = (WARM_START, SOLVER, MIP_GAP, BINARISE, BINS, *COMMON)

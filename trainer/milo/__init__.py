@@ -26,13 +26,14 @@ from trainer.milo.backend import Backend, Capabilities
 from trainer.milo.choose import BACKENDS, backend
 from trainer.milo.expression import Expression, Row, row, total, weighted
 from trainer.milo.hooks import INTEGRALITY, VIOLATION, Ended, Hooks, NodeInfo, Options, Outcome, Report
-from trainer.milo.model import Model, Point, Variables
+from trainer.milo.model import BuildStopped, Model, Point, Variables
 
 __all__ = [
     "BACKENDS",
     "INTEGRALITY",
     "VIOLATION",
     "Backend",
+    "BuildStopped",
     "Capabilities",
     "Ended",
     "Expression",

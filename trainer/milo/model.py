@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,10 @@ class Point:
         return self.values[family.columns]
 
 
+class BuildStopped(Exception):
+    """Raised while a model is being written when it must not go on."""
+
+
 class Model:
     """A maximisation over continuous and integer variables with finite bounds where possible."""
 
@@ -62,6 +66,9 @@ class Model:
         self.names: list[str] = []
         self.rows: list[Row] = []
         self.objective = Expression()
+        self.halted: Callable[[], bool] = lambda: (
+            False
+        )  # asked while rows are added, which takes minutes for large models
 
     @property
     def size(self) -> int:
@@ -109,6 +116,8 @@ class Model:
                 raise SolverError(f"The row '{name or row.name}' has no variable and cannot hold: check its indices.")
             return
         self.rows.append(row.named(name) if name else row)
+        if len(self.rows) % 4096 == 0 and self.halted():
+            raise BuildStopped
 
     def maximize(self, objective: Expression) -> None:
         """Set the objective, which is maximised."""
