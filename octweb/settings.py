@@ -51,7 +51,6 @@ INSTALLED_APPS = [
     "django_tasks_db",
     "drf_spectacular",
     "drf_spectacular_sidecar",
-    "drf_standardized_errors",
     "knox",
     "rest_framework",
     "octweb.core",

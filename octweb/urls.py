@@ -7,6 +7,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from octweb.core import views as core
 from octweb.home.views import home
+from octweb.serving import schema  # noqa: F401  (how tokens appear in the OpenAPI document)
 
 urlpatterns = [
     path("", home, name="home"),

@@ -184,7 +184,11 @@ def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = 
             tree = build(draft, problem)
             record["correct"], record["leaves"] = problem.correct(tree), tree.n_leaves
             if len(tree.nodes) <= MAX_TREE_IN_PROGRESS:
-                record["tree"] = tree.to_json()
+                record |= {
+                    "tree": tree.to_json(),
+                    "columns": [tree.schema[j].to_json() for j in tree.used_columns],
+                    "classes": list(tree.classes),
+                }
         stream.write(json.dumps(record, allow_nan=False) + "\n")
         stream.flush()
 

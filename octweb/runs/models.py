@@ -68,3 +68,13 @@ class ProgressRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.attempt}:{self.line}"
+
+
+class WorkerBeat(models.Model):
+    """A worker process and when it was last heard of."""
+
+    name = models.CharField(max_length=100, primary_key=True)
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,4 +1,18 @@
 """Pages of runs."""
 
+from django.urls import path
+
+from octweb.runs import views
+
 app_name = "runs"
-urlpatterns: list = []
+urlpatterns = [
+    path("", views.run_list, name="list"),
+    path("new/", views.run_new, name="new"),
+    path("<uuid:pk>/", views.run_detail, name="detail"),
+    path("<uuid:pk>/live/", views.run_live, name="live"),
+    path("<uuid:pk>/chart/", views.run_chart, name="chart"),
+    path("<uuid:pk>/trees/<int:line>/", views.run_tree, name="tree"),
+    path("<uuid:pk>/cancel/", views.run_cancel, name="cancel"),
+    path("<uuid:pk>/again/", views.run_again, name="again"),
+    path("<uuid:pk>/delete/", views.run_delete, name="delete"),
+]

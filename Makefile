@@ -1,0 +1,48 @@
+# make run: set up and serve; make test: every test. Python 3.11 or newer and make are all that is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PORT ?= 8000
+export OCTWEB_DATA_DIR ?= $(CURDIR)/var
+
+.PHONY: setup run test test-fast lint bench lock clean torture
+
+setup: $(VENV)/.runtime
+
+$(VENV)/.runtime: requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "octweb needs Python 3.11 or newer; set PYTHON=")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+$(VENV)/.test: $(VENV)/.runtime requirements-test.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.test requirements-bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
+	touch $@
+
+run: setup
+	PORT=$(PORT) $(BIN)/python manage.py serve
+
+test: $(VENV)/.test
+	BIN=$(BIN) tests/run.sh
+
+test-fast: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 -m "not slow and not browser"
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/run_all.py
+
+lock: $(VENV)/.runtime
+	$(BIN)/python tests/lock.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

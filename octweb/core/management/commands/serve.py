@@ -1,0 +1,118 @@
+"""`manage.py serve`: everything that `make run` promises: prepare, then web server and one worker until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+ADMIN = "admin"
+GRACE = 20.0
+
+
+class Command(BaseCommand):
+    help = "Prepare the database, an administrator and sample data, then serve under gunicorn with one worker."
+
+    def add_arguments(self, parser):
+        parser.add_argument("--host", default=os.environ.get("HOST", "127.0.0.1"))
+        parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")))
+        parser.add_argument("--workers", type=int, default=1, help="training slots")
+        parser.add_argument("--threads", type=int, default=8, help="threads of the web server")
+        parser.add_argument("--prepare-only", action="store_true", help="do not serve")
+
+    def handle(self, *args, **options):
+        settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
+        _free_port(options["host"], options["port"], options["prepare_only"])
+        call_command("migrate", interactive=False, verbosity=0)
+        call_command("collectstatic", interactive=False, verbosity=0)
+        user = self._administrator()
+        call_command("load_samples", user.username, verbosity=0)
+        if not options["prepare_only"]:
+            self._serve(**{key: options[key] for key in ("host", "port", "workers", "threads")})
+
+    def _administrator(self):
+        """The first administrator, with a random password that is printed once and kept in a private file."""
+        users = get_user_model().objects
+        existing = users.filter(is_superuser=True).order_by("pk").first()
+        if existing is not None:
+            return existing
+        password = secrets.token_urlsafe(15)
+        path = settings.DATA_DIR / "admin_password"
+        _write_private(path, password + "\n")
+        user = users.create_superuser(ADMIN, password=password)
+        self.stdout.write(f"Administrator: {ADMIN}   password: {password}   (kept in {path})")
+        return user
+
+    def _serve(self, *, host: str, port: int, workers: int, threads: int) -> None:
+        environment = os.environ | {
+            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba"))
+        }
+        manage = str(settings.BASE_DIR / "manage.py")
+        commands = [
+            [
+                sys.executable, "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"{host}:{port}",
+                "--worker-class", "gthread", "--workers", "1", "--threads", str(threads), "--graceful-timeout", "10",
+                "--access-logfile", "/dev/null", "--no-control-socket",
+            ]
+        ] + [[sys.executable, manage, "worker"] for _ in range(workers)]  # fmt: skip
+        stop: list[int] = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda n, frame: stop.append(n))
+        # sessions of their own: Ctrl-C reaches this process alone, which then ends the others in order
+        children = [
+            subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, start_new_session=True)  # noqa: S603
+            for command in commands
+        ]
+        self.stdout.write(f"octweb: http://{host}:{port}/   (Ctrl-C ends it)")
+        self.stdout.flush()
+        try:
+            while not stop and all(child.poll() is None for child in children):
+                time.sleep(0.3)
+        finally:
+            failed = [child.returncode for child in children if child.poll() is not None]
+            _end(children)
+        if not stop:
+            raise CommandError(f"A part of octweb ended by itself (status {failed}); all of it was stopped.")
+
+
+def _end(children: list[subprocess.Popen]) -> None:
+    for child in children:
+        if child.poll() is None:
+            child.send_signal(signal.SIGTERM)
+    until = time.monotonic() + GRACE
+    for child in children:
+        try:
+            child.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+
+
+def _free_port(host: str, port: int, skip: bool) -> None:
+    if skip:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise CommandError(
+                f"Port {port} is taken ({error.strerror}). Choose another: make run PORT=8001"
+            ) from error
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)

@@ -1,0 +1,143 @@
+"""What can be done with a run; pages, API, worker and commands call these and nothing else writes a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from octweb.core.problems import Conflict, Unprocessable
+from octweb.datasets.models import Dataset
+from octweb.runs.models import FINISHED, RunStatus, TrainingRun, WorkerBeat
+from trainer.errors import ParameterError
+from trainer.methods import get
+from trainer.methods.base import Method
+
+
+def enqueue(
+    *,
+    owner,
+    dataset: Dataset,
+    method: str,
+    parameters: Mapping[str, Any] | None = None,
+    test_share: float = 0.0,
+    folds: int = 0,
+    name: str = "",
+) -> TrainingRun:
+    """A new run in the queue; raises ParameterError with a sentence for every bad parameter."""
+    declared = get(method)
+    values = _within_limits(declared, declared.settings(parameters or {}).to_json())
+    _check_evaluation(dataset, test_share, folds)
+    _check_classes(declared, dataset)
+    waiting = TrainingRun.objects.filter(owner=owner, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).count()
+    if waiting >= settings.MAX_QUEUED_RUNS:
+        raise Conflict(
+            f"You have {waiting} runs queued or running; {settings.MAX_QUEUED_RUNS} is the limit. Wait or cancel one."
+        )
+    with transaction.atomic():
+        run = TrainingRun.objects.create(
+            owner=owner,
+            dataset=dataset,
+            method=declared.id,
+            parameters=values,
+            test_share=test_share,
+            folds=folds,
+            name=name.strip()[:200] or f"{dataset.name}, {declared.title}",
+        )
+        transaction.on_commit(lambda: send(run))
+    return run
+
+
+def send(run: TrainingRun) -> None:
+    """Put the run's id, and nothing else, into the task queue."""
+    from octweb.runs.tasks import train_run  # tasks import the supervisor, which imports this module
+
+    train_run.enqueue(str(run.pk))
+
+
+def cancel(run: TrainingRun) -> TrainingRun:
+    """Cancel a queued run at once; ask a running one to stop and keep its best tree. A finished run raises Conflict."""
+    now = timezone.now()
+    queued = TrainingRun.objects.filter(pk=run.pk, status=RunStatus.QUEUED)
+    if not queued.update(status=RunStatus.CANCELLED, cancel_requested=True, finished=now):
+        running = TrainingRun.objects.filter(pk=run.pk, status=RunStatus.RUNNING)
+        if not running.update(cancel_requested=True):
+            run.refresh_from_db()
+            raise Conflict(f"The run has already ended ({run.get_status_display().lower()}).")
+    run.refresh_from_db()
+    return run
+
+
+def run_again(run: TrainingRun, *, owner) -> TrainingRun:
+    """A new run with the same settings."""
+    if run.status not in FINISHED:
+        raise Conflict("The run has not ended yet.")
+    return enqueue(
+        owner=owner,
+        dataset=run.dataset,
+        method=run.method,
+        parameters=run.parameters,
+        test_share=run.test_share,
+        folds=run.folds,
+        name=run.name,
+    )
+
+
+def delete(run: TrainingRun) -> None:
+    """Remove a finished run with its progress; its model stays."""
+    if run.status not in FINISHED:
+        raise Conflict("The run has not ended yet. Cancel it first.")
+    run.delete()
+
+
+def queue_position(run: TrainingRun) -> int | None:
+    """1 for the run that starts next; None for a run that is not queued."""
+    if run.status != RunStatus.QUEUED:
+        return None
+    return TrainingRun.objects.filter(status=RunStatus.QUEUED, created__lt=run.created).count() + 1
+
+
+def worker_seen() -> bool:
+    """Whether some worker gave a sign of life lately; without one a queued run waits for ever."""
+    since = timezone.now() - timedelta(seconds=settings.WORKER_LEASE_SECONDS)
+    return WorkerBeat.objects.filter(seen_at__gte=since).exists()
+
+
+def _within_limits(method: Method, values: dict[str, Any]) -> dict[str, Any]:
+    """The server's own limits on time, memory and threads; a missing limit becomes the server's."""
+    errors = {}
+    limits = {
+        "time_limit": (settings.MAX_TRAINING_SECONDS, "s"),
+        "memory_limit": (settings.MAX_TRAINING_MB, "MB"),
+        "threads": (settings.MAX_TRAINING_THREADS, "threads"),
+    }
+    for name, (limit, unit) in limits.items():
+        if method.parameter(name) is None:
+            continue
+        if values.get(name) is None:
+            values[name] = limit
+        elif values[name] > limit:
+            errors[name] = f"this server allows at most {limit:,} {unit}; you asked for {values[name]:g}."
+    if errors:
+        raise ParameterError(errors)
+    return values
+
+
+def _check_evaluation(dataset: Dataset, test_share: float, folds: int) -> None:
+    errors = {}
+    if not 0 <= test_share <= 0.9:
+        errors["test_share"] = f"must lie between 0 and 0.9; it is {test_share:g}."
+    if folds and not 2 <= folds <= min(50, dataset.rows):
+        errors["folds"] = f"must be 0 or from 2 to {min(50, dataset.rows)}; it is {folds}."
+    if errors:
+        raise ParameterError(errors)
+
+
+def _check_classes(method: Method, dataset: Dataset) -> None:
+    classes = len(dataset.profile.get("classes", []) or [])
+    if method.two_classes and classes and classes != 2:
+        raise Unprocessable(f"The method '{method.id}' needs two classes; '{dataset.target}' has {classes}.")

@@ -1,0 +1,155 @@
+"""The child process of a run: its files, its command line, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from django.conf import settings
+
+from octweb.runs.models import TrainingRun
+from octweb.runs.options import arguments_of
+
+LOG_BYTES = 20_000
+
+
+@dataclass(kw_only=True)
+class Child:
+    """One attempt at a run: a folder of its own and a process in a process group of its own."""
+
+    run: TrainingRun
+    folder: Path
+    process: subprocess.Popen | None = None
+    offset: int = 0
+
+    @classmethod
+    def prepare(cls, run: TrainingRun) -> Child:
+        """The folder of this attempt with the schema in it; nothing of an earlier attempt is touched."""
+        folder = settings.DATA_DIR / "runs" / str(run.pk) / str(run.attempt)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
+        return cls(run=run, folder=folder)
+
+    @property
+    def model_path(self) -> Path:
+        return self.folder / "model.json"
+
+    def command(self) -> list[str]:
+        """The command that a person could type."""
+        run = self.run
+        # no shell; every value is one argument, and names that start with a dash stay values
+        return [
+            sys.executable,
+            str(settings.BASE_DIR / "manage.py"),
+            "train",
+            f"--target={run.dataset.target}",
+            f"--method={run.method}",
+            *arguments_of(run.parameters.items()),
+            f"--test-share={run.test_share}",
+            f"--folds={run.folds}",
+            f"--name={run.name}",
+            f"--schema={self.folder / 'schema.json'}",
+            f"--output={self.model_path}",
+            f"--progress={self.folder / 'progress.jsonl'}",
+            "--json",
+            "--",
+            str(run.dataset.file.path),
+        ]
+
+    def start(self) -> None:
+        """Start the process; its standard output and error go to files."""
+        environment = {
+            key: value for key, value in os.environ.items() if key not in {"OCTWEB_SECRET_KEY", "DATABASE_URL"}
+        } | {
+            "OCTWEB_PARENT_PID": str(os.getpid()),
+            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
+            "PYTHONUNBUFFERED": "1",
+        }
+        # the child never opens the database and needs no secret: it gets neither address nor key
+        environment["OCTWEB_SECRET_KEY"] = "unused by training"  # noqa: S105
+        with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
+            self.process = subprocess.Popen(  # noqa: S603
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=self.folder,
+                env=environment,
+                start_new_session=True,
+            )
+
+    def poll(self) -> int | None:
+        """The exit status, or None while it runs."""
+        return self.process.poll() if self.process else None
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the whole process group."""
+        if self.process is not None and self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+
+    def kill(self) -> None:
+        """End the process group for certain."""
+        if self.process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def megabytes(self) -> float:
+        """Resident memory of the process and its children."""
+        if self.process is None:
+            return 0.0
+        try:
+            main = psutil.Process(self.process.pid)
+            return sum(p.memory_info().rss for p in [main, *main.children(recursive=True)]) / 1e6
+        except psutil.Error:
+            return 0.0
+
+    def read_progress(self) -> tuple[list[dict[str, Any]], int]:
+        """Progress records after `offset`, and the offset behind them; a half-written last line waits for the next call.
+
+        The caller sets `offset` once the records are stored, so that none is lost when the database is away.
+        """
+        try:
+            with (self.folder / "progress.jsonl").open("rb") as stream:
+                stream.seek(self.offset)
+                content = stream.read()
+        except FileNotFoundError:
+            return [], self.offset
+        complete = content.rfind(b"\n") + 1
+        records = []
+        for line in content[:complete].splitlines():
+            with contextlib.suppress(ValueError):
+                records.append(json.loads(line))
+        return records, self.offset + complete
+
+    def log(self) -> str:
+        """The last part of what the child wrote to standard error."""
+        try:
+            content = (self.folder / "stderr").read_bytes()
+        except FileNotFoundError:
+            return ""
+        return content[-LOG_BYTES:].decode(errors="replace")
+
+    def summary(self) -> dict[str, Any]:
+        """The JSON object of `train`: the last line of standard output, or nothing."""
+        try:
+            lines = (self.folder / "stdout").read_text(encoding="utf-8").strip().splitlines()
+            return json.loads(lines[-1]) if lines else {}
+        except (OSError, ValueError):
+            return {}
+
+    def clean(self) -> None:
+        """Remove the files of the run; what matters is in the database by now."""
+        shutil.rmtree(self.folder.parent, ignore_errors=True)

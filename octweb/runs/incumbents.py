@@ -1,0 +1,55 @@
+"""The trees that a run found on its way, as the live page shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from octweb.figures.outline import tree_outline
+from octweb.runs.models import TrainingRun
+from trainer.errors import TrainerError
+from trainer.table import ColumnSchema
+from trainer.tree.nodes import tree_from_json
+
+SHOWN = 50
+
+
+def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records that brought a new tree, newest first, each with its change against the one before."""
+    found: list[dict[str, Any]] = []
+    for record in records:
+        if "tree" not in record:
+            continue
+        before = found[-1] if found else None
+        entry = {
+            "line": record["line"],
+            "t": record["t"],
+            "objective": record.get("incumbent"),
+            "correct": record.get("correct"),
+            "leaves": record.get("leaves"),
+            "change": "first tree" if before is None else _change(before, record),
+        }
+        found.append(entry)
+    return found[::-1][:SHOWN]
+
+
+def outline(run: TrainingRun, record: dict[str, Any]) -> Any:
+    """The nested outline of a record's tree, or None where it cannot be read any more."""
+    features = [c for c in run.dataset.columns if c.get("role", "feature") == "feature"]
+    try:
+        schema = [ColumnSchema.from_json(c) for c in record.get("columns") or features]
+        tree = tree_from_json(
+            record["tree"], schema=schema, classes=record.get("classes") or run.dataset.profile["classes"]
+        )
+        return tree_outline(tree)
+    except (TrainerError, KeyError, TypeError):
+        return None
+
+
+def _change(before: dict[str, Any], after: dict[str, Any]) -> str:
+    parts = []
+    for key, one, many in (("correct", "row", "rows"), ("leaves", "leaf", "leaves")):
+        a, b = before.get(key), after.get(key)
+        if a is not None and b is not None and a != b:
+            size = abs(b - a)
+            parts.append(f"{'+' if b > a else '−'}{size} {one if size == 1 else many}")
+    return ", ".join(parts) or "same size"

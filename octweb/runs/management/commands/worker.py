@@ -1,0 +1,74 @@
+"""`manage.py worker`: one slot that trains one run at a time, and looks after runs whose worker died."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError, connection
+from django.utils.crypto import get_random_string
+from django_tasks_db.management.commands.db_worker import Worker
+
+from octweb.runs.reaper import beat, reap
+from octweb.runs.supervisor import stopping, worker_name
+
+log = logging.getLogger(__name__)
+
+
+class Slot(Worker):
+    """The library's worker; asked to end, it gives its run back instead of waiting for hours."""
+
+    def shutdown(self, signum, frame) -> None:
+        log.info("%s: ending, a run in progress goes back to the queue", signal.strsignal(signum))
+        self.running = False
+        stopping.set()
+        if not self.running_task:
+            raise SystemExit(0)
+
+
+class Command(BaseCommand):
+    help = "Train queued runs, one at a time. Start several for several slots, on this host or others."
+
+    def add_arguments(self, parser):
+        parser.add_argument("--interval", type=float, default=0.5, help="seconds between looks at an empty queue")
+        parser.add_argument("--reap-every", type=float, default=5.0, help="seconds between looks at lost runs")
+        parser.add_argument("--batch", action="store_true", help="end when the queue is empty")
+
+    def handle(self, *args, **options):
+        threading.Thread(target=_reap_for_ever, args=(options["reap_every"],), name="reaper", daemon=True).start()
+        log.info("worker ready")
+        while not stopping.is_set():
+            slot = Slot(
+                queue_names=["default"],
+                excluded_queue_names=[],
+                interval=options["interval"],
+                batch=options["batch"],
+                backend_name="default",
+                startup_delay=False,
+                max_tasks=None,
+                worker_id=get_random_string(32),
+            )
+            slot.configure_signals()
+            try:
+                slot.run()
+                return
+            except DatabaseError as error:
+                log.warning("the database does not answer, trying again: %s", error)
+                connection.close()
+                time.sleep(1)
+
+
+def _reap_for_ever(every: float) -> None:
+    while True:
+        try:
+            beat(worker_name())
+            reap()
+        except DatabaseError as error:
+            log.warning("reaper: the database does not answer: %s", error)
+        finally:
+            connection.close()
+        if stopping.wait(every):
+            return

@@ -1,0 +1,73 @@
+"""Command line options made from the declarations of the methods."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+from trainer.errors import ParameterError
+from trainer.methods import METHODS
+from trainer.methods.base import Method, Parameter
+
+
+def flagged() -> dict[str, Parameter]:
+    """Parameters that have a flag of their own, over all methods, by name."""
+    return {p.name: p for method in METHODS for p in method.parameters if p.flag}
+
+
+def add_parameter_flags(parser: argparse.ArgumentParser) -> None:
+    """--depth, --time-limit, … and --set NAME=VALUE for the rest."""
+    for name, parameter in flagged().items():
+        parser.add_argument(
+            "--" + name.replace("_", "-"),
+            dest=name,
+            metavar=parameter.unit.upper() or parameter.type.upper(),
+            help=f"{parameter.help} ({parameter.allowed()})".replace("%", "%%"),
+        )
+    parser.add_argument(
+        "--set",
+        dest="extra",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other parameter of the method",
+    )
+
+
+def parameters_of(method: Method, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Raw parameters for `method`, and the given flags that it has no use for.
+
+    Raises ParameterError for a malformed or unknown `--set`.
+    """
+    raw = {name: options[name] for name in flagged() if options.get(name) is not None}
+    unused = [name for name in raw if method.parameter(name) is None]
+    for name in unused:
+        del raw[name]
+    raw |= _assignments(options.get("extra") or [])
+    return raw, unused
+
+
+def arguments_of(parameters: Iterable[tuple[str, Any]]) -> list[str]:
+    """The command line for checked parameters: the inverse of `parameters_of`."""
+    flags = flagged()
+    arguments = []
+    for name, value in parameters:
+        if value is None:
+            continue
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if name in flags:
+            arguments.append(f"--{name.replace('_', '-')}={text}")
+        else:
+            arguments.append(f"--set={name}={text}")
+    return arguments
+
+
+def _assignments(pairs: list[str]) -> dict[str, str]:
+    values = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise ParameterError({"set": f"'{pair}' is not NAME=VALUE."})
+        values[name.strip().replace("-", "_")] = value
+    return values

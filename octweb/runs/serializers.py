@@ -1,0 +1,81 @@
+"""Shapes of runs in the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from octweb.datasets.models import Dataset
+from octweb.runs import actions
+from octweb.runs.models import TrainingRun
+
+
+class RunSerializer(serializers.ModelSerializer):
+    """A run as the API answers it."""
+
+    dataset = serializers.UUIDField(source="dataset_id")
+    model = serializers.UUIDField(source="model_id", allow_null=True)
+    parameters = serializers.DictField()
+    progress = serializers.DictField()
+    summary = serializers.DictField()
+    owner = serializers.CharField(source="owner.username")
+    queue_position = serializers.SerializerMethodField()
+
+    class Meta:
+        model = TrainingRun
+        fields = [
+            "id", "name", "dataset", "method", "parameters", "test_share", "folds", "status", "queue_position", "attempt",
+            "cancel_requested", "created", "started", "finished", "progress", "summary", "error", "model", "owner",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    def get_queue_position(self, run: TrainingRun) -> int | None:
+        return actions.queue_position(run)
+
+
+class NewRunSerializer(serializers.Serializer):
+    """What a new run needs."""
+
+    dataset = serializers.UUIDField()
+    method = serializers.CharField(max_length=50)
+    parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
+    test_share = serializers.FloatField(required=False, default=0.0, min_value=0, max_value=0.9)
+    folds = serializers.IntegerField(required=False, default=0, min_value=0, max_value=50)
+    name = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
+
+    def validate_parameters(self, values: dict[str, Any]) -> dict[str, Any]:
+        for name, value in values.items():
+            if isinstance(value, list | dict):
+                raise serializers.ValidationError(f"'{name}' must be a number, a text, true or false.")
+        return values
+
+    def create(self, validated_data: dict[str, Any]) -> TrainingRun:
+        user = self.context["request"].user
+        dataset = Dataset.objects.get_visible(user, validated_data.pop("dataset"))
+        return actions.enqueue(owner=user, dataset=dataset, **validated_data)
+
+
+class ProgressSerializer(serializers.Serializer):
+    """Progress lines after `since`; `next` is the `since` of the next call."""
+
+    status = serializers.CharField()
+    attempt = serializers.IntegerField()
+    next = serializers.IntegerField()
+    records = serializers.ListField(child=serializers.DictField())
+
+
+class MethodSerializer(serializers.Serializer):
+    """A method's declaration."""
+
+    id = serializers.CharField()
+    title = serializers.CharField()
+    summary = serializers.CharField()
+    paper = serializers.CharField()
+    guarantee = serializers.CharField()
+    claim = serializers.CharField()
+    splits = serializers.ListField(child=serializers.CharField())
+    binary = serializers.BooleanField()
+    two_classes = serializers.BooleanField()
+    size_hint = serializers.CharField(allow_blank=True)
+    parameters = serializers.ListField(child=serializers.DictField())

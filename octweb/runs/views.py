@@ -1,0 +1,191 @@
+"""Pages of runs: list, new, live."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from octweb.core.problems import Conflict, Unprocessable
+from octweb.datasets.models import Dataset
+from octweb.figures.progress import progress_figure
+from octweb.runs import actions
+from octweb.runs.forms import RunForm, method_choices
+from octweb.runs.incumbents import incumbents, outline
+from octweb.runs.models import RunStatus, TrainingRun
+from trainer.errors import ParameterError
+from trainer.methods import get
+
+MAX_RECORDS = 5000
+
+
+def _run(request: HttpRequest, pk: Any) -> TrainingRun:
+    return TrainingRun.objects.select_related("dataset", "model", "owner").get_visible(request.user, pk)
+
+
+@login_required
+@require_GET
+def run_list(request: HttpRequest) -> HttpResponse:
+    runs = TrainingRun.objects.visible_to(request.user).select_related("dataset", "model", "model__family", "owner")
+    status = request.GET.get("status", "")
+    if status in RunStatus.values:
+        runs = runs.filter(status=status)
+    page = Paginator(runs, 30).get_page(request.GET.get("page"))
+    return render(request, "runs/list.html", {"page": page, "status": status, "statuses": RunStatus.choices})
+
+
+@login_required
+def run_new(request: HttpRequest) -> HttpResponse:
+    """The form shows only what the chosen method takes; choosing another method reloads it."""
+    datasets = Dataset.objects.visible_to(request.user)
+    chosen = request.POST.get("dataset") or request.GET.get("dataset")
+    dataset = datasets.get_visible(request.user, chosen) if chosen else datasets.first()
+    if dataset is None:
+        messages.info(request, "A run needs a data set. Upload one, or take a sample.")
+        return redirect("datasets:new")
+    try:
+        method = get(request.POST.get("method") or request.GET.get("method") or method_choices()[-1].id)
+    except ParameterError:
+        method = method_choices()[0]
+    form = RunForm(request.POST if request.method == "POST" else None, dataset=dataset, method=method)
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = actions.enqueue(owner=request.user, dataset=dataset, **form.request())
+            return redirect("runs:detail", run.pk)
+        except ParameterError as error:
+            form.add_parameter_errors(error.errors)
+        except (Conflict, Unprocessable) as error:
+            form.add_error(None, str(error.detail))
+    context = {
+        "form": form,
+        "dataset": dataset,
+        "datasets": datasets[:200],
+        "method": method,
+        "methods": method_choices(),
+        "workers_seen": actions.worker_seen(),
+    }
+    return render(request, "runs/new.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_GET
+def run_detail(request: HttpRequest, pk: Any) -> HttpResponse:
+    return render(request, "runs/detail.html", _context(request, _run(request, pk)))
+
+
+@login_required
+@require_GET
+def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
+    """The part of the page that changes: 204 while there is nothing new."""
+    context = _context(request, _run(request, pk))
+    if request.GET.get("seen") == context["seen"]:
+        return HttpResponse(status=204)
+    return render(request, "runs/_live.html", context)
+
+
+@login_required
+@require_GET
+def run_chart(request: HttpRequest, pk: Any) -> HttpResponse:
+    """Plotly JSON of incumbent, bound and gap."""
+    run = _run(request, pk)
+    return JsonResponse(progress_figure(_records(run)))
+
+
+@login_required
+@require_GET
+def run_tree(request: HttpRequest, pk: Any, line: int) -> HttpResponse:
+    """The tree of one incumbent, as an outline."""
+    run = _run(request, pk)
+    record = run.records.filter(attempt=run.attempt, line=line).values_list("record", flat=True).first()
+    if not record or "tree" not in record:
+        return HttpResponse("This tree is not kept.", status=404)
+    return render(request, "runs/_incumbent.html", {"run": run, "shown": record, "outline": outline(run, record)})
+
+
+@login_required
+@require_POST
+def run_cancel(request: HttpRequest, pk: Any) -> HttpResponse:
+    run = _run(request, pk)
+    try:
+        run = actions.cancel(run)
+        stopped = run.status == RunStatus.CANCELLED
+        messages.info(request, "Cancelled." if stopped else "Stopping; the best tree so far is kept.")
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+    return redirect("runs:detail", run.pk)
+
+
+@login_required
+@require_POST
+def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
+    run = _run(request, pk)
+    try:
+        return redirect("runs:detail", actions.run_again(run, owner=request.user).pk)
+    except (Conflict, Unprocessable) as error:
+        messages.warning(request, str(error.detail))
+    except ParameterError as error:
+        messages.warning(request, f"This run cannot be repeated as it was: {error}")
+    return redirect("runs:detail", run.pk)
+
+
+@login_required
+@require_POST
+def run_delete(request: HttpRequest, pk: Any) -> HttpResponse:
+    run = _run(request, pk)
+    try:
+        actions.delete(run)
+        messages.info(request, "The run was deleted; its model, if it had one, stays.")
+        return redirect("runs:list")
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+        return redirect("runs:detail", run.pk)
+
+
+def _records(run: TrainingRun) -> list[dict[str, Any]]:
+    """Progress records of the last attempt, thinned out evenly where there are very many."""
+    records = [
+        record | {"line": line}
+        for line, record in run.records.filter(attempt=run.attempt).order_by("line").values_list("line", "record")
+    ]
+    if len(records) > MAX_RECORDS:
+        step = len(records) // MAX_RECORDS + 1
+        records = [r for i, r in enumerate(records) if i % step == 0 or "tree" in r or i == len(records) - 1]
+    return records
+
+
+def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
+    records = _records(run)
+    method = get(run.method)
+    trees = incumbents(records)
+    latest = next((r for r in reversed(records) if "tree" in r), None)
+    elapsed = None
+    if run.started:
+        elapsed = ((run.finished or timezone.now()) - run.started).total_seconds()
+    changing = [run.status, run.attempt, len(records), run.cancel_requested, len(run.log), run.model_id]
+    seen = hashlib.sha256(repr([changing, actions.queue_position(run)]).encode()).hexdigest()[:16]
+    return {
+        "run": run,
+        "method": method,
+        "records": records,
+        "trees": trees,
+        "latest": latest,
+        "outline": outline(run, latest) if latest else None,
+        "elapsed": elapsed,
+        "finished": run.status not in (RunStatus.QUEUED, RunStatus.RUNNING),
+        "position": actions.queue_position(run),
+        "worker_seen": actions.worker_seen() if run.status == RunStatus.QUEUED else True,
+        "parameters": [
+            (p, run.parameters.get(p.name)) for p in method.parameters if run.parameters.get(p.name) is not None
+        ],
+        "log_lines": run.log.strip().splitlines()[-20:],
+        "seen": seen,
+        "lease": settings.WORKER_LEASE_SECONDS,
+    }

@@ -1,0 +1,49 @@
+// Run pages: the form reloads when another method is chosen; the live page redraws its chart when records arrive.
+"use strict";
+
+function reloadForm(form) {
+  const query = new URLSearchParams();
+  for (const name of ["dataset", "method"]) {
+    const chosen = form.querySelector(`select[name="${name}"], input[name="${name}"]:checked`);
+    if (chosen) query.set(name, chosen.value);
+  }
+  window.location.assign(`${form.dataset.reloadUrl}?${query}`);
+}
+
+function clockText(seconds) {
+  if (seconds < 60) return `${Math.floor(seconds)}\u202fs`;
+  const two = (n) => String(n).padStart(2, "0");
+  const s = Math.floor(seconds);
+  if (s < 3600) return `${Math.floor(s / 60)}:${two(s % 60)}\u202fmin`;
+  return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}\u202fh`;
+}
+
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("#run-form");
+  if (form && event.target.hasAttribute("data-reload")) reloadForm(form);
+});
+
+// the clock runs on between two answers of the server
+let clockStart = performance.now();
+let drawn = -1;
+function tick() {
+  const clock = document.querySelector("[data-clock]");
+  if (clock) {
+    const seconds = parseFloat(clock.dataset.clock) + (performance.now() - clockStart) / 1000;
+    clock.textContent = clockText(seconds);
+  }
+}
+setInterval(tick, 1000);
+
+function redrawChart() {
+  const live = document.getElementById("live");
+  const chart = document.getElementById("progress-chart");
+  if (!live || !chart || Number(live.dataset.records) === drawn) return;
+  drawn = Number(live.dataset.records);
+  chart.dispatchEvent(new CustomEvent("octweb:reload", { bubbles: true }));
+}
+
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.target.id === "live" || event.detail.elt?.id === "live") clockStart = performance.now();
+  redrawChart();
+});

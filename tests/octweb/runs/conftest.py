@@ -1,0 +1,25 @@
+"""A small data set and a worker slot that runs in the test's own process."""
+
+from __future__ import annotations
+
+import pytest
+
+from octweb.datasets import actions as datasets
+
+CSV = "width,height,colour,class\n" + "".join(
+    f"{i % 7}.5,{(i * i) % 11},{('red', 'green', 'blue')[i % 3]},{'yes' if (i % 7 > 3) != (i % 3 == 0) else 'no'}\n"
+    for i in range(120)
+)
+
+
+@pytest.fixture
+def csv_file(tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text(CSV)
+    return path
+
+
+@pytest.fixture
+def dataset(owner, media, csv_file):
+    with csv_file.open("rb") as stream:
+        return datasets.create(owner=owner, file=stream, source_name="small.csv", name="Small", target="class")

@@ -1,0 +1,108 @@
+"""`manage.py train` as a script calls it: exit status, JSON, progress, model file, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.octweb.runs.conftest import CSV
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text(CSV)
+    return path
+
+
+def train(*arguments, **options):
+    command = [sys.executable, str(ROOT / "manage.py"), "train", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+def test_writes_a_model_and_one_json_line(data, tmp_path):
+    model, progress = tmp_path / "model.json", tmp_path / "progress.jsonl"
+    done = train(
+        data,
+        "--target",
+        "class",
+        "--method",
+        "cart",
+        "--depth",
+        3,
+        "--folds",
+        3,
+        "--output",
+        model,
+        "--progress",
+        progress,
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout.strip().splitlines()[-1])
+    document = json.loads(model.read_text())
+    assert summary["n"] == 120
+    assert summary["correct"] == round(summary["train_accuracy"] * 120)
+    assert summary["status"] == "heuristic"
+    assert summary["bound"] is None
+    assert document["format"] == "octweb-tree"
+    assert document["certificate"]["correct"] == summary["correct"]
+    assert len(document["metrics"]["cross_validation"]["accuracies"]) == 3
+    assert all(json.loads(line)["t"] >= 0 for line in progress.read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--target", "nothing", "--method", "cart"], 1, "nothing"),
+        (["--target", "class", "--method", "cart", "--depth", "many"], 2, "depth"),
+        (["--target", "class", "--method", "cart", "--set", "nonsense=1"], 2, "nonsense"),
+        (["--target", "class", "--method", "magic"], 2, "magic"),
+        (["--target", "class", "--method", "cart", "--folds", "1"], 2, "folds"),
+        (["--target", "class", "--method", "cart", "--output", "/nowhere/at/all/model.json"], 2, "nowhere"),
+    ],
+)
+def test_says_what_is_wrong(data, arguments, status, words):
+    done = train(data, *arguments)
+    assert done.returncode == status, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_is_not_there_is_status_1_in_one_line(tmp_path):
+    done = train(tmp_path / "absent.csv", "--target", "class", "--method", "cart")
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_sigterm_keeps_the_incumbent(tmp_path):
+    """Enough folds to be busy for long; the signal comes after the tree was found."""
+    data = tmp_path / "long.csv"
+    data.write_text(CSV.splitlines()[0] + "\n" + "\n".join(CSV.splitlines()[1:] * 400) + "\n")
+    model, progress = tmp_path / "model.json", tmp_path / "progress.jsonl"
+    command = [
+        sys.executable,
+        str(ROOT / "manage.py"),
+        "train",
+        str(data),
+        "--target=class",
+        "--method=cart",
+        "--folds=50",
+    ]
+    command += [f"--output={model}", f"--progress={progress}", "--set=pruning=cross-validation", "--json"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy())
+    until = time.monotonic() + 60
+    while "fold 1" not in (progress.read_text() if progress.exists() else "") and time.monotonic() < until:
+        time.sleep(0.05)
+    child.send_signal(signal.SIGTERM)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    assert json.loads(out.strip().splitlines()[-1])["n"] == 48_000
+    assert json.loads(model.read_text())["nodes"]

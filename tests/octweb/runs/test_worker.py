@@ -1,0 +1,192 @@
+"""Worker and child for real: runs to their end, cancel, SIGKILL of either, lost leases."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+
+import psutil
+import pytest
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
+
+from octweb.core.problems import Conflict
+from octweb.registry.models import TreeModel
+from octweb.runs import actions
+from octweb.runs.models import RunStatus, TrainingRun
+from octweb.runs.reaper import MAX_ATTEMPTS, reap
+from tests.conftest import ROOT
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+
+def wait_for(condition, seconds=60):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("waited in vain")
+
+
+def status(run):
+    return TrainingRun.objects.get(pk=run.pk).status
+
+
+@pytest.fixture
+def enqueue(owner, dataset):
+    def make(**changes):
+        arguments = {"method": "cart", "parameters": {"depth": 3}} | changes
+        return actions.enqueue(owner=owner, dataset=dataset, **arguments)
+
+    return make
+
+
+LONG = {"parameters": {"depth": 6, "pruning": "cross-validation", "pruning_folds": 50, "time_limit": 300}, "folds": 50}
+
+
+@pytest.fixture
+def worker(settings, media, transactional_db):
+    """Starts real worker processes on the test database; they are killed at the end of the test."""
+    from django.db import connection
+
+    processes = []
+
+    def start():
+        database = connection.settings_dict["NAME"]
+        environment = os.environ | {"OCTWEB_TEST_DATABASE": str(database), "OCTWEB_TEST_FILES": str(media)}
+        environment["OCTWEB_WORKER_LEASE_SECONDS"] = "3"
+        command = [
+            sys.executable,
+            str(ROOT / "tests" / "worker_on_test_database.py"),
+            "--interval",
+            "0.1",
+            "--reap-every",
+            "0.5",
+        ]
+        processes.append(subprocess.Popen(command, env=environment, cwd=ROOT))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        for child in psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []:
+            child.kill()
+        process.kill()
+        process.wait()
+
+
+def test_a_run_ends_with_a_model(worker, enqueue):
+    run = enqueue(folds=3)
+    worker()
+    wait_for(lambda: status(run) == RunStatus.SUCCEEDED)
+    run.refresh_from_db()
+    assert run.model.leaves >= 2
+    assert run.summary["n"] == 120
+    assert run.records.count() >= 1
+    assert run.finished > run.started
+
+
+def test_a_bad_run_fails_with_its_reason(worker, enqueue, dataset):
+    run = enqueue()
+    os.remove(dataset.file.path)
+    worker()
+    wait_for(lambda: status(run) == RunStatus.FAILED)
+    run.refresh_from_db()
+    assert run.error
+    assert "Traceback" not in run.error
+
+
+def test_a_cancelled_queued_run_never_starts(enqueue):
+    run = enqueue()
+    actions.cancel(run)
+    assert status(run) == RunStatus.CANCELLED
+    with pytest.raises(Conflict):
+        actions.cancel(run)
+
+
+def test_cancel_stops_a_running_run(worker, enqueue):
+    run = enqueue(**LONG)
+    worker()
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress)
+    actions.cancel(TrainingRun.objects.get(pk=run.pk))
+    wait_for(lambda: status(run) not in (RunStatus.QUEUED, RunStatus.RUNNING), 40)
+    assert status(run) in (RunStatus.CANCELLED, RunStatus.SUCCEEDED)
+
+
+def test_sigkill_of_the_child_fails_the_run_with_a_reason(worker, enqueue):
+    run = enqueue(**LONG)
+    process = worker()
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress)
+    for child in psutil.Process(process.pid).children():
+        child.send_signal(signal.SIGKILL)
+    wait_for(lambda: status(run) == RunStatus.FAILED)
+    assert "signal 9" in TrainingRun.objects.get(pk=run.pk).error
+
+
+def test_sigkill_of_the_worker_gives_the_run_to_the_next(worker, enqueue):
+    run = enqueue(**LONG)
+    first = worker()
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress)
+    children = psutil.Process(first.pid).children()
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    wait_for(lambda: not any(child.is_running() and child.status() != "zombie" for child in children), 10)
+    worker()
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).attempt == 2)
+    actions.cancel(TrainingRun.objects.get(pk=run.pk))
+    wait_for(lambda: status(run) in (RunStatus.CANCELLED, RunStatus.SUCCEEDED), 40)
+
+
+def test_sigterm_of_the_worker_gives_the_run_back(worker, enqueue):
+    run = enqueue(**LONG)
+    process = worker()
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress)
+    process.send_signal(signal.SIGTERM)
+    process.wait(30)
+    assert status(run) == RunStatus.QUEUED
+    assert DBTaskResult.objects.ready().count() == 1
+
+
+def test_two_workers_never_do_a_run_twice(worker, enqueue):
+    runs = [enqueue(parameters={"depth": 2, "seed": seed}) for seed in range(6)]
+    worker()
+    worker()
+    wait_for(lambda: all(status(run) == RunStatus.SUCCEEDED for run in runs), 120)
+    assert TreeModel.objects.count() == 6
+    assert set(TrainingRun.objects.values_list("attempt", flat=True)) == {1}
+
+
+def test_the_reaper_requeues_then_gives_up(enqueue):
+    run = enqueue()
+    DBTaskResult.objects.all().delete()
+    past = timezone.now() - timedelta(minutes=1)
+    for attempt in range(1, MAX_ATTEMPTS):
+        TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, attempt=attempt, lease_until=past)
+        reap()
+        assert status(run) == RunStatus.QUEUED
+    TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, attempt=MAX_ATTEMPTS, lease_until=past)
+    reap()
+    assert status(run) == RunStatus.FAILED
+
+
+def test_the_reaper_sends_a_queued_run_whose_task_was_lost(enqueue):
+    run = enqueue()
+    DBTaskResult.objects.all().delete()
+    TrainingRun.objects.filter(pk=run.pk).update(created=timezone.now() - timedelta(minutes=1))
+    reap()
+    assert DBTaskResult.objects.ready().count() == 1
+    reap()
+    assert DBTaskResult.objects.ready().count() == 1
+
+
+def test_a_live_lease_is_left_alone(enqueue):
+    run = enqueue()
+    future = timezone.now() + timedelta(minutes=1)
+    TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, attempt=1, lease_until=future)
+    reap()
+    assert status(run) == RunStatus.RUNNING

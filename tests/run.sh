@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Every check and every test: lint, types, import contracts, then pytest on SQLite and, where a server can be started, on PostgreSQL.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+BIN=${BIN:-.venv/bin}
+export NUMBA_CACHE_DIR=${NUMBA_CACHE_DIR:-$PWD/.venv/numba-cache}
+
+echo "== lint, types, import contracts"
+"$BIN/ruff" check .
+"$BIN/ruff" format --check .
+"$BIN/mypy"
+"$BIN/lint-imports"
+
+echo "== browser"
+bash tests/find_chromium.sh
+
+echo "== tests (SQLite)"
+"$BIN/python" -m pytest -n 2 --dist loadfile "$@"
+
+echo "== tests of the application (PostgreSQL)"
+bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb -m "not slow" -n 2 --dist loadfile

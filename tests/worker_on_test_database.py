@@ -1,0 +1,23 @@
+"""`manage.py worker` on the database of a running test, whose name pytest made."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+os.environ["DJANGO_SETTINGS_MODULE"] = "octweb.settings"
+
+import django
+from django.conf import settings
+
+settings.DATABASES["default"]["NAME"] = os.environ["OCTWEB_TEST_DATABASE"]
+settings.MEDIA_ROOT = os.environ["OCTWEB_TEST_FILES"]
+settings.STORAGES["default"] = {
+    "BACKEND": "django.core.files.storage.FileSystemStorage",
+    "OPTIONS": {"location": os.environ["OCTWEB_TEST_FILES"]},
+}
+django.setup()
+
+from django.core.management import call_command
+
+call_command("worker", *sys.argv[1:])
