@@ -67,7 +67,7 @@ class Supervisor:
             self._finish(run, child, code)
         except LostLease:
             log.warning("run %s attempt %s: the lease is lost, leaving it", self.run_id, self.attempt)
-        except Exception:
+        except Exception as error:
             log.exception("run %s attempt %s failed in its supervisor", self.run_id, self.attempt)
             child.kill()
             reason = f"The worker failed: {error}"
@@ -205,7 +205,7 @@ class Supervisor:
     def _not_cancelled(self) -> bool:
         return not self._mine().filter(cancel_requested=True).exists()
 
-    def _end(self, status: str, **changes: Any) -> None:
+    def _end(self, status: Any, **changes: Any) -> None:
         if not self._mine().update(status=status, finished=timezone.now(), lease_until=None, **changes):
             raise LostLease  # rolls back the model that was registered in the same transaction
 
