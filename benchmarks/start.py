@@ -21,7 +21,9 @@ def iris(path: Path) -> None:
 
     data = load_iris()
     lines = [",".join([*data.feature_names, "species"])]
-    lines += [",".join([*map(str, row), str(data.target_names[k])]) for row, k in zip(data.data, data.target, strict=True)]
+    lines += [
+        ",".join([*map(str, row), str(data.target_names[k])]) for row, k in zip(data.data, data.target, strict=True)
+    ]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -42,7 +44,14 @@ def main() -> None:
             data = Path(folder) / "iris.csv"
             iris(data)
             environment = os.environ | {"NUMBA_CACHE_DIR": str(Path(folder) / "numba"), "OCTWEB_DATA_DIR": folder}
-            command = [sys.executable, str(ROOT / "manage.py"), "train", str(data), "--target=species", f"--method={method}"]
+            command = [
+                sys.executable,
+                str(ROOT / "manage.py"),
+                "train",
+                str(data),
+                "--target=species",
+                f"--method={method}",
+            ]
             cold = processor_seconds(command, environment)
             warm = min(processor_seconds(command, environment) for _ in range(3))
             print(f"| {method} | {cold:.2f} | {warm:.2f} |", flush=True)

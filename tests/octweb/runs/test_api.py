@@ -1,0 +1,126 @@
+"""Runs over REST: make, read, cancel, and every refusal."""
+
+from __future__ import annotations
+
+import pytest
+from rest_framework.test import APIClient
+
+from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from trainer.methods import METHODS
+
+pytestmark = pytest.mark.django_db
+
+
+def client_of(user):
+    client = APIClient()
+    client.force_authenticate(user)
+    return client
+
+
+@pytest.fixture
+def api(owner):
+    return client_of(owner)
+
+
+@pytest.fixture
+def run(api, dataset):
+    answer = api.post("/api/v1/runs/", {"dataset": str(dataset.pk), "method": "cart"}, format="json")
+    assert answer.status_code == 201, answer.json()
+    return answer.json()
+
+
+def test_a_new_run_is_queued_with_the_declared_defaults(run):
+    assert run["status"] == "queued"
+    assert run["queue_position"] == 1
+    assert run["parameters"]["depth"] == 4
+    assert run["parameters"]["memory_limit"] > 0
+
+
+def test_methods_are_the_declarations(api):
+    answer = api.get("/api/v1/methods/").json()
+    assert [m["id"] for m in answer] == [m.id for m in METHODS]
+    assert all(p["help"] for m in answer for p in m["parameters"])
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({"method": "magic"}, 422, "magic"),
+        ({"parameters": {"depth": "many"}}, 422, "depth"),
+        ({"parameters": {"depth": -1}}, 422, "depth"),
+        ({"parameters": {"nonsense": 1}}, 422, "nonsense"),
+        ({"parameters": {"depth": [1]}}, 400, "depth"),
+        ({"parameters": 7}, 400, "parameters"),
+        ({"parameters": {"time_limit": 10**6}}, 422, "server allows"),
+        ({"folds": 1}, 422, "folds"),
+        ({"folds": 99}, 400, "folds"),
+        ({"test_share": 2}, 400, "test_share"),
+        ({"dataset": "no-id"}, 400, "dataset"),
+        ({"dataset": "00000000-0000-0000-0000-000000000000"}, 404, "data set"),
+    ],
+)
+def test_a_bad_run_is_refused_in_words(api, dataset, change, status, words):
+    body = {"dataset": str(dataset.pk), "method": "cart"} | change
+    answer = api.post("/api/v1/runs/", body, format="json")
+    assert answer.status_code == status, answer.json()
+    assert words in answer.json()["detail"]
+    assert answer.json()["error"] == answer.json()["detail"]
+    assert TrainingRun.objects.count() == 0
+
+
+def test_the_queue_of_a_user_has_a_limit(api, dataset, settings):
+    settings.MAX_QUEUED_RUNS = 2
+    codes = [
+        api.post("/api/v1/runs/", {"dataset": str(dataset.pk), "method": "cart"}, format="json").status_code
+        for _ in range(3)
+    ]
+    assert codes == [201, 201, 409]
+
+
+def test_cancel_then_again_is_a_conflict(api, run):
+    first = api.post(f"/api/v1/runs/{run['id']}/cancel/")
+    assert (first.status_code, first.json()["status"]) == (200, "cancelled")
+    assert api.post(f"/api/v1/runs/{run['id']}/cancel/").status_code == 409
+
+
+def test_progress_comes_in_pieces(api, run):
+    TrainingRun.objects.filter(pk=run["id"]).update(status=RunStatus.RUNNING, attempt=1)
+    for line in range(5):
+        ProgressRecord.objects.create(run_id=run["id"], attempt=1, line=line, record={"t": line, "phase": "search"})
+    first = api.get(f"/api/v1/runs/{run['id']}/progress/").json()
+    assert (len(first["records"]), first["next"]) == (5, 5)
+    assert api.get(f"/api/v1/runs/{run['id']}/progress/?since=3").json()["records"][0]["t"] == 3
+    for bad in ("-1", "x", "1e3", "٣", "9" * 30):
+        assert api.get(f"/api/v1/runs/{run['id']}/progress/", {"since": bad}).status_code == 400
+
+
+def test_filters(api, run):
+    assert api.get("/api/v1/runs/?status=queued").json()["count"] == 1
+    assert api.get("/api/v1/runs/?status=failed").json()["count"] == 0
+    assert api.get("/api/v1/runs/?status=odd").status_code == 400
+    assert api.get("/api/v1/runs/?dataset=odd").status_code == 400
+
+
+def test_an_unfinished_run_cannot_be_deleted(api, run):
+    assert api.delete(f"/api/v1/runs/{run['id']}/").status_code == 409
+    api.post(f"/api/v1/runs/{run['id']}/cancel/")
+    assert api.delete(f"/api/v1/runs/{run['id']}/").status_code == 204
+
+
+def test_others_see_nothing(stranger, staff, run):
+    urls = [f"/api/v1/runs/{run['id']}/", f"/api/v1/runs/{run['id']}/progress/"]
+    assert {client_of(stranger).get(url).status_code for url in urls} == {404}
+    assert client_of(stranger).post(f"/api/v1/runs/{run['id']}/cancel/").status_code == 404
+    assert client_of(stranger).get("/api/v1/runs/").json()["count"] == 0
+    assert {client_of(staff).get(url).status_code for url in urls} == {200}
+    assert {APIClient().get(url).status_code for url in urls} == {401}
+
+
+def test_a_run_on_a_strangers_data_set_is_not_found(stranger, dataset):
+    answer = client_of(stranger).post("/api/v1/runs/", {"dataset": str(dataset.pk), "method": "cart"}, format="json")
+    assert answer.status_code == 404
+
+
+def test_a_body_that_is_no_json_is_400(api):
+    for body in (b"{", b"", b"[]", b"null", b"\xff\xfe", b'{"dataset": NaN}'):
+        assert api.post("/api/v1/runs/", body, content_type="application/json").status_code == 400

@@ -1,0 +1,120 @@
+"""Pages of runs: form, list, live page and its fragments."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from octweb.runs import actions
+from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from trainer.methods import METHODS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(client, owner, media):
+    client.force_login(owner)
+    return client
+
+
+@pytest.fixture
+def run(owner, dataset):
+    return actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
+def test_the_form_shows_what_the_method_takes_and_nothing_else(browser, dataset, method):
+    page = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": method.id})
+    assert page.status_code == 200
+    shown = {name.removeprefix("p_") for name in page.context["form"].fields if name.startswith("p_")}
+    assert shown == {p.name for p in method.parameters}
+
+
+def test_start_queues_a_run(browser, dataset):
+    form = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": "cart"}).context["form"]
+    data = {f"p_{p.name}": "" if p.default is None else p.default for p in form.method.parameters}
+    data |= {"dataset": dataset.pk, "method": "cart", "evaluation": "folds", "folds": 4, "test_percent": 25, "name": ""}
+    answer = browser.post(reverse("runs:new"), data)
+    run = TrainingRun.objects.get()
+    assert answer.url == reverse("runs:detail", args=[run.pk])
+    assert (run.folds, run.test_share) == (4, 0.0)
+
+
+def test_a_bad_value_is_said_at_its_field(browser, dataset):
+    form = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": "cart"}).context["form"]
+    data = {f"p_{p.name}": "" if p.default is None else p.default for p in form.method.parameters}
+    data |= {"dataset": dataset.pk, "method": "cart", "evaluation": "none", "p_depth": "99"}
+    answer = browser.post(reverse("runs:new"), data)
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["p_depth"]
+    assert TrainingRun.objects.count() == 0
+
+
+def test_without_a_data_set_the_form_leads_to_the_upload(browser):
+    assert browser.get(reverse("runs:new")).url == reverse("datasets:new")
+
+
+def test_the_live_part_answers_204_until_something_changes(browser, run):
+    url = reverse("runs:live", args=[run.pk])
+    seen = browser.get(url).context["seen"]
+    assert browser.get(url, {"seen": seen}).status_code == 204
+    actions.cancel(run)
+    assert browser.get(url, {"seen": seen}).status_code == 200
+
+
+def test_chart_and_incumbent_tree(browser, run):
+    TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, attempt=1)
+    nodes = [
+        {
+            "id": 0,
+            "counts": [60, 60],
+            "split": {"kind": "threshold", "feature": "width", "threshold": 3.0},
+            "left": 1,
+            "right": 2,
+        },
+        {"id": 1, "counts": [50, 10], "class": "no"},
+        {"id": 2, "counts": [10, 50], "class": "yes"},
+    ]
+    columns = [{"name": "width", "kind": "numeric", "missing": "drop"}]
+    record = {
+        "t": 0.5,
+        "phase": "search",
+        "incumbent": 0.8,
+        "bound": 0.9,
+        "gap": 0.125,
+        "nodes": 3,
+        "leaves": 2,
+        "correct": 100,
+    }
+    record |= {"tree": nodes, "columns": columns, "classes": ["no", "yes"]}
+    ProgressRecord.objects.create(run=run, attempt=1, line=0, record=record)
+    page = browser.get(reverse("runs:detail", args=[run.pk]))
+    assert "width" in page.content.decode()
+    assert browser.get(reverse("runs:chart", args=[run.pk])).json()["data"]
+    assert browser.get(reverse("runs:tree", args=[run.pk, 0])).status_code == 200
+    assert browser.get(reverse("runs:tree", args=[run.pk, 7])).status_code == 404
+
+
+def test_a_failed_run_says_why(browser, run):
+    TrainingRun.objects.filter(pk=run.pk).update(
+        status=RunStatus.FAILED, error="The file is gone.", started=run.created, finished=run.created
+    )
+    assert "The file is gone." in browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
+
+
+@pytest.mark.parametrize("name", ["detail", "live", "chart"])
+def test_strangers_get_404_and_the_signed_out_the_login(client, stranger, staff, run, name, media):
+    url = reverse(f"runs:{name}", args=[run.pk])
+    assert client.get(url).url.startswith(reverse("login"))
+    client.force_login(stranger)
+    assert client.get(url).status_code == 404
+    client.force_login(staff)
+    assert client.get(url).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["cancel", "again", "delete"])
+def test_strangers_change_nothing(client, stranger, run, name, media):
+    client.force_login(stranger)
+    assert client.post(reverse(f"runs:{name}", args=[run.pk])).status_code == 404
+    assert TrainingRun.objects.get().status == RunStatus.QUEUED
