@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainer.errors import ParameterError
-from trainer.methods import bendoct, bendoct_accelerated, binoct, cart, flowoct, oct
+from trainer.methods import bendoct, bendoct_accelerated, binoct, cart, flowoct, oct, odt
 from trainer.methods.base import Method
 
 METHODS: tuple[Method, ...] = (
@@ -13,6 +13,7 @@ METHODS: tuple[Method, ...] = (
     oct.METHOD,
     binoct.METHOD,
     bendoct_accelerated.METHOD,
+    odt.METHOD,
 )
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from trainer.data.reader import load
-from trainer.tree.describe import rules_text
 
 from octweb.runs.options import add_parameter_flags, parameters_of
 from trainer.certificate import Status
@@ -21,6 +20,7 @@ from trainer.methods import METHODS, get
 from trainer.monitor import Monitor
 from trainer.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.table import ColumnSchema, MissingPolicy
+from trainer.tree.describe import rules_text
 
 USAGE, FAILED = 2, 1
 

@@ -1,0 +1,180 @@
+"""Kernels of subset branching on categorical groups: the best last level, and the best two levels, for one set of rows.
+
+Günlük, Kalagnanam, Li, Menickelly & Scheinberg, "Optimal decision trees for categorical data via integer programming". Labels are
+free: a leaf predicts its majority, which for two classes equals the paper's fixed parity labels.
+
+Legend: rows i with category cat[i, g] of group g, class y[i] and weight w[i]; group g owns the columns start[g]..start[g+1]-1, one
+a category; ordered[g] = 1 where only thresholds are allowed (numeric groups in bins); counts[f, k] the weight of class k in
+column f of the rows at hand.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def count(cat, y, w, rows, start, n_classes, out):
+    """Fill out int64 (columns, classes) with the weights of `rows`."""
+    out[:, :] = 0
+    for r in rows:
+        for g in range(cat.shape[1]):
+            out[start[g] + cat[r, g], y[r]] += w[r]
+
+
+@njit(cache=True, nogil=True)
+def last_level_of(counts, first, stop, is_ordered, card):
+    """Best weight that one test of a group classifies correctly, each side by its majority.
+
+    `card` > 0 limits a nominal subset, or its complement, to that many categories (two classes only).
+    """
+    K = counts.shape[1]
+    total = np.zeros(K, np.int64)
+    for f in range(first, stop):
+        for k in range(K):
+            total[k] += counts[f, k]
+    best = total.max()
+    if is_ordered:
+        left = np.zeros(K, np.int64)
+        for f in range(first, stop - 1):
+            for k in range(K):
+                left[k] += counts[f, k]
+            value = left.max() + (total - left).max()
+            if value > best:
+                best = value
+        return best
+    m = stop - first
+    if card <= 0 or 2 * card >= m:
+        if K == 2:
+            value = np.int64(0)
+            for f in range(first, stop):
+                value += max(counts[f, 0], counts[f, 1])
+            return max(best, value)
+        return max(best, _two_way(counts, first, stop, total))
+    gain = np.sort(counts[first:stop, 1] - counts[first:stop, 0])
+    # the cheapest categories to a side, up to `card` of them, and the mirror image
+    for sign in (1, -1):
+        value = total[0] if sign == 1 else total[1]
+        for s in range(card):
+            step = gain[m - 1 - s] if sign == 1 else -gain[s]
+            if step <= 0:
+                break
+            value += step
+        if value > best:
+            best = value
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _two_way(counts, first, stop, total):
+    """More than two classes: the best pair of labels (a, b), every category going to the better of the two."""
+    K = counts.shape[1]
+    best = np.int64(0)
+    for a in range(K):
+        for b in range(a + 1, K):
+            value = np.int64(0)
+            for f in range(first, stop):
+                value += max(counts[f, a], counts[f, b])
+            if value > best:
+                best = value
+    return best
+
+
+@njit(cache=True, nogil=True)
+def last_level(counts, start, ordered, card):
+    """Best group for one last level: (value, group); counts int64 (columns, classes)."""
+    best, chosen = np.int64(-1), -1
+    for g in range(len(ordered)):
+        value = last_level_of(counts, start[g], start[g + 1], ordered[g], card)
+        if value > best:
+            best, chosen = value, g
+    return best, chosen
+
+
+@njit(cache=True, nogil=True)
+def split_counts(cat, y, w, rows, start, n_classes, g):
+    """counts by category of group g: int64 (categories of g, columns, classes)."""
+    out = np.zeros((start[g + 1] - start[g], start[-1], n_classes), np.int64)
+    for r in rows:
+        for h in range(cat.shape[1]):
+            out[cat[r, g], start[h] + cat[r, h], y[r]] += w[r]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def two_levels_of(cat, y, w, rows, start, ordered, n_classes, g, card, lower, limit, flag):
+    """Best value above `lower` of a tree that tests group g and then any group on each side.
+
+    Returns (value, mask of the categories that go left, finished); value = lower and mask -1 where nothing is better.
+    Nominal groups: depth-first over the categories by weight, largest first; a partial assignment is cut off when the errors
+    that its decided rows must make leave no more than `lower`. `limit` nodes at the most.
+    """
+    table = split_counts(cat, y, w, rows, start, n_classes, g)
+    m = table.shape[0]
+    weight = np.zeros(m, np.int64)
+    for a in range(m):
+        for k in range(n_classes):
+            for f in range(start[g], start[g + 1]):
+                weight[a] += table[a, f, k]
+    left = np.zeros((start[-1], n_classes), np.int64)
+    best, mask = lower, np.int64(-1)
+    if ordered[g]:
+        right = table.sum(axis=0)
+        sent = np.int64(0)
+        for a in range(m - 1):
+            left += table[a]
+            right -= table[a]
+            sent |= np.int64(1) << a
+            if weight[a] == 0:
+                continue
+            value = last_level(left, start, ordered, card)[0] + last_level(right, start, ordered, card)[0]
+            if value > best:
+                best, mask = value, sent
+        return best, mask, True
+    order = np.argsort(-weight, kind="mergesort")
+    while m > 1 and weight[order[m - 1]] == 0:
+        m -= 1
+    right = np.zeros((start[-1], n_classes), np.int64)
+    rest = np.zeros(m + 1, np.int64)
+    for t in range(m - 1, -1, -1):
+        rest[t] = rest[t + 1] + weight[order[t]]
+    state = np.zeros(m, np.int64)  # 0 untried, 1 left, 2 right, 3 both done
+    size = np.int64(0)
+    t, nodes = 0, 0
+    sent = np.int64(0)
+    while t >= 0:
+        a = order[t]
+        if state[t] == 1:
+            left -= table[a]
+            sent ^= np.int64(1) << a
+            size -= 1
+        elif state[t] == 2:
+            right -= table[a]
+        # the largest category goes left only: the mirror image is the same tree
+        if state[t] == 2 or (t == 0 and state[t] == 1):
+            state[t] = 0
+            t -= 1
+            continue
+        state[t] += 1
+        if state[t] == 1:
+            left += table[a]
+            sent |= np.int64(1) << a
+            size += 1
+        else:
+            right += table[a]
+        nodes += 1
+        if nodes >= limit or (nodes & 1023 == 0 and flag[0] != 0):
+            return best, mask, False
+        decided = t + 1
+        if card > 0 and min(size, decided - size) > card:
+            continue
+        value = last_level(left, start, ordered, card)[0] + last_level(right, start, ordered, card)[0]
+        if value + rest[decided] <= best:
+            continue
+        if decided == m:
+            if 0 < size < m:
+                best, mask = value, sent
+            continue
+        t += 1
+    return best, mask, True

@@ -1,0 +1,79 @@
+"""Fixed topologies of decision nodes: the four of Günlük et al. and any other given as text.
+
+A shape is `Shape(left, right)`; a child None is a leaf. Text form: brackets around the two children of a node, a dot for a leaf, so that
+depth 2 is `[[..][..]]` and the imbalanced topology `[[..][[..][[..][..]]]]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainer.errors import ParameterError
+
+NAMED = {
+    "depth-1": "[..]",
+    "depth-2": "[[..][..]]",
+    "depth-2.5": "[[..][[..][..]]]",
+    "depth-3": "[[[..][..]][[..][..]]]",
+    "imbalanced": "[[..][[..][[..][..]]]]",
+}
+MAX_NODES = 63
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A decision node and the shapes of its children."""
+
+    left: Shape | None
+    right: Shape | None
+
+    @property
+    def is_last(self) -> bool:
+        """True for a node whose children are both leaves."""
+        return self.left is None and self.right is None
+
+    @property
+    def is_symmetric(self) -> bool:
+        """True where exchanging the children changes nothing, so that a test and its complement give the same tree."""
+        return self.left == self.right
+
+    @property
+    def nodes(self) -> int:
+        """Number of decision nodes."""
+        return 1 + sum(child.nodes for child in (self.left, self.right) if child is not None)
+
+    @property
+    def depth(self) -> int:
+        """Decision nodes on the longest path."""
+        return 1 + max((child.depth for child in (self.left, self.right) if child is not None), default=0)
+
+
+def parse(text: str) -> Shape:
+    """The shape of a name (`depth-2`, `depth-2.5`, `depth-3`, `imbalanced`) or a bracket text; raises ParameterError."""
+    code = "".join(NAMED.get(text.strip(), text).split())
+    shape, place = _node(code, 0)
+    if place != len(code) or shape is None:
+        raise _error(text)
+    if shape.nodes > MAX_NODES:
+        raise ParameterError({"topology": f"The topology has {shape.nodes} decision nodes; {MAX_NODES} is the limit."})
+    return shape
+
+
+def _node(code: str, place: int) -> tuple[Shape | None, int]:
+    if place < len(code) and code[place] == ".":
+        return None, place + 1
+    if place >= len(code) or code[place] != "[" or code.count("[", 0, place) > MAX_NODES:
+        raise _error(code)
+    left, place = _node(code, place + 1)
+    right, place = _node(code, place)
+    if place >= len(code) or code[place] != "]":
+        raise _error(code)
+    return Shape(left, right), place + 1
+
+
+def _error(text: str) -> ParameterError:
+    return ParameterError(
+        {
+            "topology": f"'{text[:80]}' is no topology. Use {', '.join(NAMED)}, or brackets such as [[..][..]] for depth 2."
+        }
+    )
