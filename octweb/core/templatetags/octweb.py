@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from django import template
@@ -45,3 +46,59 @@ def significant(value: Any, digits: int = 4) -> str:
     if value is None or value == "":
         return "none"
     return f"{float(value):.{digits}g}".replace("-", "−")
+
+
+_count = itertools.count()
+_BADGES: dict[str, tuple[str, str, str, str]] = {
+    # kind: (style, icon, words, tip)
+    "heuristic": (
+        "heur", "dashed", "Heuristic",
+        "Built step by step. Nothing is claimed about how close the whole tree is to the best one.",
+    ),
+    "can_prove": ("proved", "check", "Can prove the whole tree", "Run to its end, this method proves that no tree of its search space is better."),
+    "can_prove_splits": (
+        "heur", "check", "Proves each split",
+        "Each split is the best possible for the rows that reach it. That does not make the whole tree optimal.",
+    ),
+    "queued": ("plain", "", "Queued", "Waits for a free worker."),
+    "running": ("run", "pulse", "Running", "The best tree so far is kept if you stop."),
+    "succeeded": ("plain", "check", "Finished", "The run has ended and its model is stored."),
+    "failed": ("bad", "", "Failed", "The run ended without a tree; the reason is on its page."),
+    "cancelled": ("plain", "", "Cancelled", "Stopped by request; the best tree found by then, if any, is kept."),
+    "draft": ("plain", "", "Draft", "Not approved yet: only its owner and administrators can call it."),
+    "in_review": ("run", "", "In review", "Waits for an administrator."),
+    "approved": ("proved", "check", "Approved", "Everyone with a token can call it."),
+    "rejected": ("bad", "", "Rejected", "An administrator gave a reason; see the history."),
+    "retired": ("plain", "", "Retired", "Not served any more."),
+}  # fmt: skip
+
+
+@register.simple_tag
+def badge(kind: str = "", gap: Any = "", proved: Any = "", total: Any = "", scope: Any = "") -> dict[str, str]:
+    """What a badge shows: style, icon, words, the sentence of its popover, and an id."""
+    name = f"badge-{next(_count)}"
+    if kind == "proved":
+        tip = "No tree of the search space has a better objective: bound and objective agree. This speaks of the training rows, not of new ones."
+        return {
+            "id": name,
+            "style": "proved",
+            "icon": "check",
+            "words": "Proved optimal",
+            "tip": f"{tip} Searched: {scope}." if scope else tip,
+        }
+    if kind == "gap":
+        tip = "The search ended, or is still going, before the proof was complete. A better tree may exist, but not better than the bound."
+        words = f"Gap {percent(gap)}" if gap not in ("", None) else "No bound"
+        return {"id": name, "style": "gap", "icon": "half", "words": words, "tip": tip}
+    if kind == "splits":
+        tip = "Each split is the best possible for the rows that reach it. That does not make the whole tree optimal."
+        style = "proved" if proved == total else "gap"
+        return {
+            "id": name,
+            "style": style,
+            "icon": "check" if proved == total else "half",
+            "words": f"{proved} of {total} splits proved",
+            "tip": tip,
+        }
+    style, icon, words, tip = _BADGES.get(str(kind), ("plain", "", str(kind), ""))
+    return {"id": name, "style": style, "icon": icon, "words": words, "tip": tip}

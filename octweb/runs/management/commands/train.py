@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from trainer.data.reader import load
 
 from octweb.runs.options import add_parameter_flags, parameters_of
 from trainer.certificate import Status
+from trainer.data.reader import load
 from trainer.errors import ModelFileError, ParameterError, TrainerError
 from trainer.methods import METHODS, get
 from trainer.monitor import Monitor

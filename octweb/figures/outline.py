@@ -1,0 +1,63 @@
+"""A tree as a nested list: the text twin of its picture, and what a phone shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainer.tree.describe import split_text
+from trainer.tree.nodes import Node, Tree
+
+COLOURS = 8
+SHOWN_CLASSES = 6
+
+
+def tree_outline(tree: Tree, node: int = 0) -> dict[str, Any]:
+    """The subtree at `node`: rule or class, rows, class bar, and under `children` its answers yes and no."""
+    v = tree.nodes[node]
+    record: dict[str, Any] = {
+        "id": v.id,
+        "rows": v.rows,
+        "bar": class_bar(tree, v),
+        "counts": counts_text(tree, v),
+        "children": [],
+    }
+    if v.split is None:
+        share = v.counts[v.label] / v.rows if v.rows else 0.0
+        return record | {"label": tree.classes[v.label], "colour": v.label % COLOURS + 1, "share": share}
+    record["rule"] = split_text(v.split, tree.schema)
+    record["children"] = [
+        {"answer": "yes", "node": tree_outline(tree, v.left)},
+        {"answer": "no", "node": tree_outline(tree, v.right)},
+    ]
+    return record
+
+
+def class_bar(tree: Tree, node: Node) -> list[dict[str, Any]]:
+    """Segments of a class bar: class, rows, start and share in percent, colour 1 to 8; empty classes are left out."""
+    rows = max(1, node.rows)
+    bar, start = [], 0.0
+    for k, (label, count) in enumerate(zip(tree.classes, node.counts, strict=True)):
+        if count:
+            percent = 100 * count / rows
+            bar.append(
+                {
+                    "label": label,
+                    "rows": count,
+                    "start": round(start, 2),
+                    "percent": round(percent, 2),
+                    "colour": k % COLOURS + 1,
+                }
+            )
+            start += percent
+    return bar
+
+
+def counts_text(tree: Tree, node: Node) -> str:
+    """`357 benign · 212 malignant`; from four classes on the two largest and how many more."""
+    pairs = list(zip(node.counts, tree.classes, strict=True))
+    if len(pairs) <= 3:
+        return " · ".join(f"{count:,} {label}" for count, label in pairs)
+    pairs = sorted((p for p in pairs if p[0]), key=lambda p: -p[0])
+    more = len(pairs) - 2
+    text = " · ".join(f"{count:,} {label}" for count, label in pairs[:2])
+    return f"{text} + {more} more" if more > 0 else text

@@ -1,0 +1,83 @@
+"""The live chart: incumbent up, bound down, the gap between them; steps are never smoothed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def progress_figure(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Plotly JSON of progress records in their order; colours are CSS variables that the page resolves.
+
+    A bound or incumbent that is not known yet has no line; the y-axis starts near the first incumbent.
+    """
+    steps = [r for r in records if r.get("t") is not None]
+    incumbent = [(r["t"], r["incumbent"]) for r in steps if r.get("incumbent") is not None]
+    bound = [(r["t"], r["bound"]) for r in steps if r.get("bound") is not None]
+    if steps:
+        incumbent, bound = _until(incumbent, steps[-1]["t"]), _until(bound, steps[-1]["t"])
+    data: list[dict[str, Any]] = []
+    if bound:
+        data.append(_line(bound, "bound", {"color": "var(--bound)", "width": 2, "dash": "dash"}))
+    if incumbent:
+        shade = {"fill": "tonexty", "fillcolor": "var(--gapfill)"} if bound else {}
+        data.append(_line(incumbent, "incumbent", {"color": "var(--incumbent)", "width": 2}) | shade)
+    trees = [r for r in steps if "tree" in r and r.get("incumbent") is not None]
+    if trees:
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "new best tree",
+                "x": [r["t"] for r in trees],
+                "y": [r["incumbent"] for r in trees],
+                "customdata": [r.get("line") for r in trees],
+                "marker": {"color": "var(--paper)", "size": 9, "line": {"color": "var(--incumbent)", "width": 2}},
+                "hovertemplate": "%{y:.4f} after %{x:.1f} s<extra>new best tree</extra>",
+            }
+        )
+    return {"data": data, "layout": _layout(incumbent, bound)}
+
+
+def _until(points: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
+    """The last value holds until now."""
+    return [*points, (end, points[-1][1])] if points and end > points[-1][0] else points
+
+
+def _line(points: list[tuple[float, float]], name: str, style: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": [t for t, _ in points],
+        "y": [value for _, value in points],
+        "line": style | {"shape": "hv"},
+        "hovertemplate": f"{name} %{{y:.4f}} after %{{x:.1f}} s<extra></extra>",
+    }
+
+
+def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float]]) -> dict[str, Any]:
+    layout: dict[str, Any] = {
+        "margin": {"l": 56, "r": 16, "t": 8, "b": 44},
+        "height": 360,
+        "showlegend": True,
+        "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08},
+        "xaxis": {"title": {"text": "seconds since the start"}, "rangemode": "tozero", "gridcolor": "var(--grid)"},
+        "yaxis": {"title": {"text": "objective (0 to 1, higher is better)"}, "gridcolor": "var(--grid)"},
+    }
+    values = [value for _, value in incumbent + bound]
+    if incumbent:
+        low, high = incumbent[0][1], max(values)
+        margin = max(0.01, 0.08 * (high - low))
+        layout["yaxis"]["range"] = [low - margin, high + margin]
+    if not values:
+        layout["annotations"] = [
+            {
+                "text": "no tree and no bound yet",
+                "showarrow": False,
+                "x": 0.5,
+                "y": 0.5,
+                "xref": "paper",
+                "yref": "paper",
+            }
+        ]
+    return layout
