@@ -1,3 +1,11 @@
-"""API of datasets, below /api/v1/."""
+"""API of data sets, below /api/v1/."""
 
-urlpatterns: list = []
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from octweb.datasets.api import DatasetViewSet
+
+router = SimpleRouter()
+router.register("datasets", DatasetViewSet, basename="dataset")
+
+urlpatterns = [path("", include(router.urls))]

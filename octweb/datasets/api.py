@@ -1,0 +1,230 @@
+"""API of data sets, below /api/v1/."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema, extend_schema_view
+from rest_framework import mixins, serializers, viewsets
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from octweb.core.api import PROBLEMS
+from octweb.core.parsers import StrictJSONParser
+from octweb.datasets import actions
+from octweb.datasets.actions import Choice, Reading
+from octweb.datasets.models import Dataset
+from trainer.table import Kind, MissingPolicy
+
+MAX_ROWS_SHOWN = 1000
+
+
+class DatasetSerializer(serializers.ModelSerializer):
+    """A data set as the API answers it."""
+
+    columns = serializers.ListField(child=serializers.DictField())
+    profile = serializers.DictField()
+    owner = serializers.CharField(source="owner.username")
+
+    class Meta:
+        model = Dataset
+        fields = [
+            "id",
+            "name",
+            "rows",
+            "columns",
+            "target",
+            "profile",
+            "sha256",
+            "source_name",
+            "sample",
+            "created",
+            "owner",
+        ]
+        read_only_fields = fields
+
+    def to_representation(self, instance: Dataset) -> dict[str, Any]:
+        record = super().to_representation(instance)
+        record["columns"] = [c | {"missing_policy": c["missing"], "missing": c["empty"]} for c in record["columns"]]
+        return record
+
+
+class NewDatasetSerializer(serializers.Serializer):
+    """A file and how to read it."""
+
+    file = serializers.FileField(allow_empty_file=True)
+    name = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
+    target = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
+    delimiter = serializers.CharField(required=False, default="", allow_blank=True, max_length=1, trim_whitespace=False)
+    encoding = serializers.CharField(required=False, default="", allow_blank=True, max_length=40)
+    header = serializers.BooleanField(required=False, default=True)
+    kinds = serializers.CharField(
+        required=False, default="", allow_blank=True, help_text='JSON: {"column": "categorical"}'
+    )
+
+    def validate_kinds(self, text: str) -> dict[str, Kind]:
+        if not text:
+            return {}
+        try:
+            return _kinds(json.loads(text))
+        except ValueError as error:
+            raise serializers.ValidationError(f"This is no JSON object: {error}.") from error
+
+
+class ColumnChangeSerializer(serializers.Serializer):
+    """A change of one column."""
+
+    name = serializers.CharField()
+    kind = serializers.ChoiceField([str(k) for k in Kind], required=False)
+    missing_policy = serializers.ChoiceField([str(p) for p in MissingPolicy], required=False)
+    unit = serializers.CharField(required=False, allow_blank=True, max_length=40)
+    role = serializers.ChoiceField(["feature", "ignored"], required=False)
+
+
+class DatasetChangeSerializer(serializers.Serializer):
+    """What PATCH takes."""
+
+    name = serializers.CharField(required=False, max_length=200)
+    target = serializers.CharField(required=False, max_length=200)
+    columns = ColumnChangeSerializer(many=True, required=False)
+
+
+class RowsSerializer(serializers.Serializer):
+    """The first rows as they were read."""
+
+    columns = serializers.ListField(child=serializers.CharField())
+    rows = serializers.ListField(child=serializers.ListField(child=serializers.CharField(allow_null=True)))
+
+
+@extend_schema_view(
+    list=extend_schema(
+        responses={200: DatasetSerializer(many=True)} | PROBLEMS(401, 403, 404, 429),
+        parameters=[OpenApiParameter("name", str, description="a part of the name")],
+    ),
+    retrieve=extend_schema(responses={200: DatasetSerializer} | PROBLEMS(401, 403, 404, 429)),
+    destroy=extend_schema(responses={204: None} | PROBLEMS(401, 403, 404, 409, 429)),
+)
+class DatasetViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet
+):
+    """Data sets of the caller."""
+
+    serializer_class = DatasetSerializer
+    queryset = Dataset.objects.none()
+    parser_classes = [StrictJSONParser]
+
+    def get_parsers(self):
+        # one content type an operation, so that what the schema advertises is what works
+        if getattr(self, "action_map", {}).get(self.request.method.lower() if self.request else "post") == "create":
+            return [MultiPartParser()]
+        return [StrictJSONParser()]
+
+    def get_queryset(self):
+        found = Dataset.objects.visible_to(self.request.user).select_related("owner")
+        name = self.request.query_params.get("name", "").replace("\x00", "")
+        return found.filter(name__icontains=name) if name else found
+
+    def get_object(self) -> Dataset:
+        return Dataset.objects.select_related("owner").get_visible(self.request.user, self.kwargs["pk"])
+
+    def perform_destroy(self, instance: Dataset) -> None:
+        actions.delete(instance)
+
+    @extend_schema(
+        request={"multipart/form-data": NewDatasetSerializer},
+        responses={201: DatasetSerializer} | PROBLEMS(400, 401, 403, 413, 415, 422, 429),
+    )
+    def create(self, request: Request) -> Response:
+        form = NewDatasetSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        values = form.validated_data
+        dataset = actions.create(
+            owner=request.user,
+            file=values["file"],
+            source_name=values["file"].name or "file.csv",
+            name=values["name"],
+            reading=Reading(
+                delimiter=values["delimiter"] or None, encoding=values["encoding"] or None, header=values["header"]
+            ),
+            choice=Choice(target=values["target"] or None, kinds=values["kinds"] or {}),
+        )
+        return Response(DatasetSerializer(dataset).data, status=201)
+
+    @extend_schema(
+        request=DatasetChangeSerializer,
+        responses={200: DatasetSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429),
+    )
+    def partial_update(self, request: Request, pk: str) -> Response:
+        dataset = self.get_object()
+        form = DatasetChangeSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        values = form.validated_data
+        choice = _choice(dataset, values) if "target" in values or "columns" in values else None
+        return Response(DatasetSerializer(actions.update(dataset, name=values.get("name"), choice=choice)).data)
+
+    @extend_schema(
+        responses={200: RowsSerializer} | PROBLEMS(400, 401, 403, 404, 429),
+        parameters=[OpenApiParameter("limit", int, description=f"at most {MAX_ROWS_SHOWN}")],
+    )
+    @action(detail=True, methods=["get"], pagination_class=None)
+    def rows(self, request: Request, pk: str) -> Response:
+        dataset = self.get_object()
+        raw_limit = request.query_params.get("limit", "20")
+        if not (raw_limit.isascii() and raw_limit.isdigit() and int(raw_limit[:9]) <= MAX_ROWS_SHOWN):
+            raise ValidationError({"limit": f"This must be a whole number from 0 to {MAX_ROWS_SHOWN}."})
+        raw = actions.raw_rows(dataset)
+        columns = [
+            [None if v is None else str(v) for v in column.slice(0, int(raw_limit)).to_pylist()]
+            for column in raw.columns
+        ]
+        return Response({"columns": list(raw.names), "rows": [list(row) for row in zip(*columns, strict=True)]})
+
+    @extend_schema(responses={(200, "text/csv"): OpenApiTypes.STR} | PROBLEMS(401, 403, 404, 429))
+    @action(detail=True, methods=["get"], pagination_class=None)
+    def download(self, request: Request, pk: str) -> HttpResponse:
+        dataset = self.get_object()
+        raw = actions.raw_rows(dataset)
+        answer = HttpResponse(content_type="text/csv; charset=utf-8")
+        answer["Content-Disposition"] = f'attachment; filename="{dataset.pk}.csv"'
+        writer = csv.writer(answer)
+        writer.writerow(raw.names)
+        writer.writerows(zip(*(column.to_pylist() for column in raw.columns), strict=True))
+        return answer
+
+
+def _kinds(raw: Any) -> dict[str, Kind]:
+    if not isinstance(raw, dict) or not all(isinstance(v, str) and v in list(Kind) for v in raw.values()):
+        raise serializers.ValidationError(
+            f'Send an object such as {{"column": "categorical"}}; kinds are {", ".join(Kind)}.'
+        )
+    return {name: Kind(kind) for name, kind in raw.items()}
+
+
+def _choice(dataset: Dataset, values: dict[str, Any]) -> Choice:
+    changes = values.get("columns", [])
+    ignored = {c["name"] for c in dataset.columns if c["role"] == "ignored"}
+    for change in changes:
+        if change.get("role") == "ignored":
+            ignored.add(change["name"])
+        elif change.get("role") == "feature":
+            ignored.discard(change["name"])
+    kinds = {c["name"]: Kind(c["kind"]) for c in changes if "kind" in c}
+    # a column that becomes a feature again needs a kind, else it would stay left out
+    for change in changes:
+        if change.get("role") == "feature" and change["name"] not in kinds:
+            record = next((c for c in dataset.columns if c["name"] == change["name"]), None)
+            if record is not None:
+                kinds[change["name"]] = Kind(record["kind"])
+    return Choice(
+        target=values.get("target"),
+        kinds=kinds,
+        missing={c["name"]: MissingPolicy(c["missing_policy"]) for c in changes if "missing_policy" in c},
+        units={c["name"]: c["unit"] for c in changes if "unit" in c},
+        ignore=sorted(ignored),
+    )

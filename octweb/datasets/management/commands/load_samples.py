@@ -1,0 +1,23 @@
+"""`manage.py load_samples USERNAME`: every sample data set, once."""
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+
+from octweb.datasets import samples
+
+
+class Command(BaseCommand):
+    help = "Give a user all sample data sets that the user does not have yet."
+
+    def add_arguments(self, parser):
+        parser.add_argument("username")
+
+    def handle(self, *args, **options):
+        try:
+            owner = get_user_model().objects.get_by_natural_key(options["username"])
+        except get_user_model().DoesNotExist as error:
+            raise CommandError(f"There is no user '{options['username']}'.") from error
+        for sample in samples.SAMPLES:
+            samples.load(owner=owner, slug=sample.slug)
+        if options["verbosity"]:
+            self.stdout.write(f"{len(samples.SAMPLES)} sample data sets belong to {owner.username}.")

@@ -1,0 +1,12 @@
+"""`manage.py prune_uploads`: remove files that were uploaded and never confirmed."""
+
+from django.core.management.base import BaseCommand
+
+from octweb.datasets import actions
+
+
+class Command(BaseCommand):
+    help = "Remove uploads that nobody confirmed within a day."
+
+    def handle(self, *args, **options):
+        self.stdout.write(f"{actions.prune()} uploads removed.")
