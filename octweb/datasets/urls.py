@@ -1,4 +1,17 @@
-"""Pages of datasets."""
+"""Pages of data sets."""
+
+from django.urls import path
+
+from octweb.datasets import views
 
 app_name = "datasets"
-urlpatterns: list = []
+urlpatterns = [
+    path("", views.dataset_list, name="list"),
+    path("new/", views.dataset_new, name="new"),
+    path("samples/<slug:slug>/", views.dataset_sample, name="sample"),
+    path("uploads/<uuid:pk>/", views.dataset_preview, name="preview"),
+    path("uploads/<uuid:pk>/discard/", views.upload_discard, name="discard"),
+    path("<uuid:pk>/", views.dataset_detail, name="detail"),
+    path("<uuid:pk>/edit/", views.dataset_edit, name="edit"),
+    path("<uuid:pk>/delete/", views.dataset_delete, name="delete"),
+]

@@ -1,0 +1,45 @@
+"""Forms of data sets: the upload, and the choice of kinds, roles and target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import QueryDict
+
+from octweb.datasets.actions import Choice, Reading
+from trainer.table import Kind, MissingPolicy
+
+DELIMITERS = {"": "detected", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
+ENCODINGS = ("", "utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman", "shift_jis", "gb18030")
+
+
+def reading_of(data: QueryDict | dict[str, Any]) -> Reading:
+    """How to read the file, from the preview form; unknown values count as detected."""
+    delimiter, encoding = data.get("delimiter", ""), data.get("encoding", "")
+    return Reading(
+        delimiter=delimiter if delimiter in DELIMITERS and delimiter else None,
+        encoding=encoding if encoding in ENCODINGS and encoding else None,
+        header=data.get("header", "yes") != "no",
+    )
+
+
+def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None = None) -> Choice:
+    """Kinds, roles, missing policies, units and target; column i has the fields kind-i, role-i, missing-i and unit-i."""
+    kinds: dict[str, Kind] = {}
+    missing: dict[str, MissingPolicy] = {}
+    units: dict[str, str] = {}
+    ignore = []
+    target = data.get("target") or None
+    for i, name in enumerate(names):
+        if data.get(f"role-{i}") == "ignored":
+            ignore.append(name)
+            continue
+        kind, policy = data.get(f"kind-{i}", ""), data.get(f"missing-{i}", "")
+        if kind in list(Kind):
+            kinds[name] = Kind(kind)
+        if policy in list(MissingPolicy):
+            # a category for the missing exists in categorical columns only
+            allowed = policy != MissingPolicy.CATEGORY or kinds.get(name) is Kind.CATEGORICAL
+            missing[name] = MissingPolicy(policy) if allowed else MissingPolicy.DROP
+        units[name] = data.get(f"unit-{i}", "").strip()[:40]
+    return Choice(target=target, kinds=kinds, missing=missing, units=units, ignore=ignore)

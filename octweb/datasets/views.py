@@ -1,0 +1,266 @@
+"""Pages of data sets: list, upload, preview, one data set, its columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import Count
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from octweb.core.parsers import TooLarge
+from octweb.core.problems import Conflict
+from octweb.datasets import actions, samples
+from octweb.datasets.forms import DELIMITERS, ENCODINGS, choice_of, reading_of
+from octweb.datasets.models import Dataset, Upload
+from trainer.data.infer import guess_target
+from trainer.errors import DataError
+from trainer.table import Kind, MissingPolicy
+
+PREVIEW_ROWS = 20
+COLUMNS_SHOWN = 30
+SORTS = {"cut": "best single cut", "file": "order in the file", "name": "name", "missing": "missing"}
+
+
+def _dataset(request: HttpRequest, pk: Any) -> Dataset:
+    return Dataset.objects.select_related("owner").get_visible(request.user, pk)
+
+
+@login_required
+@require_GET
+def dataset_list(request: HttpRequest) -> HttpResponse:
+    found = Dataset.objects.visible_to(request.user).select_related("owner").annotate(run_count=Count("runs"))
+    return render(request, "datasets/list.html", {"page": Paginator(found, 30).get_page(request.GET.get("page"))})
+
+
+@login_required
+def dataset_new(request: HttpRequest) -> HttpResponse:
+    """The first step: a file. A request by script gets JSON with the address of the second step."""
+    context: dict[str, Any] = {"samples": samples.SAMPLES, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
+    if request.method != "POST":
+        return render(request, "datasets/new.html", context)
+    by_script = request.headers.get("X-Requested-With") == "XMLHttpRequest"
+    file = request.FILES.get("file")
+    status = 422
+    try:
+        if file is None:
+            raise DataError("Choose a file first.")
+        upload = actions.stage(owner=request.user, file=file, source_name=file.name or "file.csv")
+        url = reverse("datasets:preview", args=[upload.pk])
+        return JsonResponse({"url": url}, status=201) if by_script else redirect(url)
+    except DataError as error:
+        context |= {"error": str(error), "problems": error.problems}
+    except TooLarge as error:
+        context |= {"error": str(error.detail), "problems": ()}
+        status = 413
+    if by_script:
+        return JsonResponse({"error": context["error"], "problems": list(context["problems"])}, status=status)
+    return render(request, "datasets/new.html", context, status=status)
+
+
+@login_required
+def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
+    """The second step: how it is read, kinds, roles, target; only `confirm` stores a data set."""
+    upload = Upload.objects.get_visible(request.user, pk)
+    data = request.POST if request.method == "POST" else request.GET
+    reading = reading_of(data)
+    context: dict[str, Any] = {"upload": upload, "delimiters": DELIMITERS, "encodings": ENCODINGS, "reading": reading}
+    try:
+        raw, guesses = actions.preview(upload, reading)
+    except DataError as error:
+        context |= {"error": str(error), "problems": error.problems}
+        return render(request, "datasets/preview.html", context, status=422)
+    names = [guess.name for guess in guesses]
+    target = data.get("target") if data.get("target") in names else None
+    choice = choice_of(request.POST, names) if request.method == "POST" else actions.Choice(target=target)
+    if request.method == "POST" and "confirm" in request.POST:
+        try:
+            dataset = actions.confirm(upload, name=request.POST.get("name", ""), reading=reading, choice=choice)
+            messages.success(request, f"{dataset.name} is stored: {dataset.rows:,} rows.")
+            return redirect("datasets:detail", dataset.pk)
+        except DataError as error:
+            context |= {"error": str(error), "problems": error.problems}
+    guessed, reason = guess_target(guesses)
+    rows = list(zip(*(column.slice(0, PREVIEW_ROWS).to_pylist() for column in raw.columns), strict=True))
+    context |= {
+        "raw": raw,
+        "rows": [(int(n), row) for n, row in zip(raw.line_numbers[:PREVIEW_ROWS], rows, strict=True)],
+        "columns": _choices(guesses, choice),
+        "target": choice.target or guessed,
+        "target_reason": reason,
+        "kinds": list(Kind),
+        "policies": list(MissingPolicy),
+        "name": request.POST.get("name") or upload.source_name.split(".")[0],
+        "total": len(raw),
+    }
+    return render(request, "datasets/preview.html", context, status=422 if "error" in context else 200)
+
+
+@login_required
+@require_POST
+def upload_discard(request: HttpRequest, pk: Any) -> HttpResponse:
+    actions.discard(Upload.objects.get_visible(request.user, pk))
+    messages.info(request, "The file was removed; nothing was stored.")
+    return redirect("datasets:new")
+
+
+@login_required
+@require_POST
+def dataset_sample(request: HttpRequest, slug: str) -> HttpResponse:
+    try:
+        dataset = samples.load(owner=request.user, slug=slug)
+    except KeyError as error:
+        raise Http404("There is no such sample.") from error
+    return redirect("datasets:detail", dataset.pk)
+
+
+@login_required
+@require_GET
+def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
+    dataset = _dataset(request, pk)
+    raw = actions.raw_rows(dataset)
+    rows = list(zip(*(column.slice(0, PREVIEW_ROWS).to_pylist() for column in raw.columns), strict=True))
+    sort = request.GET.get("sort") if request.GET.get("sort") in SORTS else "cut"
+    columns = _profile_columns(dataset, sort)
+    everything = "all" in request.GET
+    context = {
+        "dataset": dataset,
+        "profile": dataset.profile,
+        "classes": _classes(dataset),
+        "columns": columns if everything else columns[:COLUMNS_SHOWN],
+        "more": 0 if everything else max(0, len(columns) - COLUMNS_SHOWN),
+        "sorts": SORTS,
+        "sort": sort,
+        "names": raw.names,
+        "rows": [(int(n), row) for n, row in zip(raw.line_numbers[:PREVIEW_ROWS], rows, strict=True)],
+        "cells": dataset.rows * max(1, len(dataset.columns)),
+        "empty_cells": sum(c["empty"] for c in dataset.columns),
+        "runs": dataset.runs.select_related("model")[:20],
+        "models": dataset.models.select_related("family")[:20],
+        "ignored": [c for c in dataset.columns if c["role"] == "ignored"],
+    }
+    return render(request, "datasets/detail.html", context)
+
+
+@login_required
+def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
+    dataset = _dataset(request, pk)
+    names = [c["name"] for c in dataset.columns]
+    context: dict[str, Any] = {"dataset": dataset}
+    if request.method == "POST":
+        try:
+            choice = choice_of(request.POST, names)
+            actions.update(dataset, name=request.POST.get("name"), choice=choice)
+            messages.success(request, "The columns were changed. Models trained before keep the columns they had.")
+            return redirect("datasets:detail", dataset.pk)
+        except DataError as error:
+            context |= {"error": str(error), "problems": error.problems}
+            dataset.refresh_from_db()
+    context |= {
+        "columns": dataset.columns,
+        "target": dataset.target,
+        "kinds": list(Kind),
+        "policies": list(MissingPolicy),
+        "name": dataset.name,
+    }
+    return render(request, "datasets/edit.html", context, status=422 if "error" in context else 200)
+
+
+@login_required
+@require_POST
+def dataset_delete(request: HttpRequest, pk: Any) -> HttpResponse:
+    dataset = _dataset(request, pk)
+    try:
+        actions.delete(dataset)
+        messages.info(request, f"{dataset.name} was deleted.")
+        return redirect("datasets:list")
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+        return redirect("datasets:detail", dataset.pk)
+
+
+def _choices(guesses: Any, choice: actions.Choice) -> list[dict[str, Any]]:
+    """One record a column for the preview table: what was guessed, and what was chosen over it."""
+    return [
+        {
+            "name": guess.name,
+            "kind": str((choice.kinds or {}).get(guess.name, guess.schema.kind)),
+            "missing": str((choice.missing or {}).get(guess.name, guess.schema.missing)),
+            "unit": (choice.units or {}).get(guess.name, ""),
+            "role": "ignored" if guess.name in choice.ignore or _left_out(guess, choice) else "feature",
+            "reason": guess.reason,
+            "empty": guess.missing,
+            "distinct": guess.distinct,
+            "examples": guess.examples,
+            "problems": guess.problems,
+        }
+        for guess in guesses
+    ]
+
+
+def _left_out(guess: Any, choice: actions.Choice) -> bool:
+    """Columns of nothing but different texts are left out unless they were chosen."""
+    return guess.identifier and guess.schema.kind is Kind.CATEGORICAL and guess.name not in (choice.kinds or {})
+
+
+def _classes(dataset: Dataset) -> list[dict[str, Any]]:
+    """Classes by size, with the width of their part of the bar."""
+    pairs = sorted(
+        zip(dataset.profile["class_counts"], dataset.profile["classes"], range(1000), strict=False), key=lambda p: -p[0]
+    )
+    total = max(1, sum(count for count, _, _ in pairs))
+    out, start = [], 0.0
+    for count, label, k in pairs:
+        percent = 100 * count / total
+        out.append(
+            {
+                "label": label,
+                "rows": count,
+                "share": count / total,
+                "start": start,
+                "percent": percent,
+                "colour": k % 8 + 1,
+            }
+        )
+        start += percent
+    return out
+
+
+def _profile_columns(dataset: Dataset, sort: str) -> list[dict[str, Any]]:
+    """Profile columns with the bars of their small histograms as rectangles, stacked by class."""
+    records = {c["name"]: c for c in dataset.columns}
+    columns = []
+    for column in dataset.profile["columns"]:
+        histogram = column["histogram"]
+        top = max((sum(bin_) for bin_ in histogram), default=0) or 1
+        width = 100 / max(1, len(histogram))
+        bars = []
+        for b, bin_ in enumerate(histogram):
+            base = 24.0
+            for k, count in enumerate(bin_):
+                if count:
+                    height = 24 * count / top
+                    base -= height
+                    bars.append(
+                        {
+                            "x": round(b * width, 2),
+                            "y": round(base, 2),
+                            "w": round(width * 0.9, 2),
+                            "h": round(height, 2),
+                            "colour": k % 8 + 1,
+                        }
+                    )
+        columns.append(column | {"bars_drawn": bars, "record": records.get(column["name"], {})})
+    keys = {
+        "cut": lambda c: -c["cut_accuracy"],
+        "file": lambda c: 0,
+        "name": lambda c: c["name"].lower(),
+        "missing": lambda c: -c["record"].get("empty", 0),
+    }
+    return sorted(columns, key=keys[sort])
