@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
-
-# before Django reads its settings: tests never touch the data of a real installation
-os.environ["OCTWEB_DATA_DIR"] = tempfile.mkdtemp(prefix="octweb-test-")
-os.environ.pop("OCTWEB_SECRET_KEY", None)
 
 ROOT = Path(__file__).resolve().parent.parent
 

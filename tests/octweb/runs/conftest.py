@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import random
+
 import pytest
 
 from octweb.datasets import actions as datasets
@@ -23,3 +26,13 @@ def csv_file(tmp_path):
 def dataset(owner, media, csv_file):
     with csv_file.open("rb") as stream:
         return datasets.create(owner=owner, file=stream, source_name="small.csv", name="Small", target="class")
+
+
+@pytest.fixture
+def hard_dataset(owner, media):
+    """Noise in many categories: an exact search on it runs for hours."""
+    draw = random.Random(1)
+    lines = [",".join([*(f"c{j}" for j in range(12)), "class"])]
+    lines += [",".join([*(f"v{draw.randrange(12)}" for _ in range(12)), draw.choice("ab")]) for _ in range(500)]
+    file = io.BytesIO(("\n".join(lines) + "\n").encode())
+    return datasets.create(owner=owner, file=file, source_name="hard.csv", name="Hard", target="class")

@@ -47,7 +47,9 @@ def enqueue(owner, dataset):
     return make
 
 
-LONG = {"parameters": {"depth": 6, "pruning": "cross-validation", "pruning_folds": 50, "time_limit": 300}, "folds": 50}
+@pytest.fixture
+def long_run(owner, hard_dataset):
+    return actions.enqueue(owner=owner, dataset=hard_dataset, method="odt", parameters={"depth": 3, "time_limit": 600})
 
 
 @pytest.fixture
@@ -109,29 +111,31 @@ def test_a_cancelled_queued_run_never_starts(enqueue):
         actions.cancel(run)
 
 
-def test_cancel_stops_a_running_run(worker, enqueue):
-    run = enqueue(**LONG)
+def test_cancel_keeps_the_incumbent(worker, long_run):
+    run = long_run
     worker()
-    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress)
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress.get("incumbent"))
     actions.cancel(TrainingRun.objects.get(pk=run.pk))
-    wait_for(lambda: status(run) not in (RunStatus.QUEUED, RunStatus.RUNNING), 40)
-    assert status(run) in (RunStatus.CANCELLED, RunStatus.SUCCEEDED)
+    wait_for(lambda: status(run) == RunStatus.CANCELLED, 40)
+    run.refresh_from_db()
+    assert run.model.status == "cancelled"
+    assert run.model.bound >= run.model.objective
 
 
-def test_sigkill_of_the_child_fails_the_run_with_a_reason(worker, enqueue):
-    run = enqueue(**LONG)
+def test_sigkill_of_the_child_fails_the_run_with_a_reason(worker, long_run):
+    run = long_run
     process = worker()
-    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress)
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress.get("incumbent"))
     for child in psutil.Process(process.pid).children():
         child.send_signal(signal.SIGKILL)
     wait_for(lambda: status(run) == RunStatus.FAILED)
     assert "signal 9" in TrainingRun.objects.get(pk=run.pk).error
 
 
-def test_sigkill_of_the_worker_gives_the_run_to_the_next(worker, enqueue):
-    run = enqueue(**LONG)
+def test_sigkill_of_the_worker_gives_the_run_to_the_next(worker, long_run):
+    run = long_run
     first = worker()
-    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress)
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress.get("incumbent"))
     children = psutil.Process(first.pid).children()
     first.send_signal(signal.SIGKILL)
     first.wait()
@@ -139,13 +143,13 @@ def test_sigkill_of_the_worker_gives_the_run_to_the_next(worker, enqueue):
     worker()
     wait_for(lambda: TrainingRun.objects.get(pk=run.pk).attempt == 2)
     actions.cancel(TrainingRun.objects.get(pk=run.pk))
-    wait_for(lambda: status(run) in (RunStatus.CANCELLED, RunStatus.SUCCEEDED), 40)
+    wait_for(lambda: status(run) == RunStatus.CANCELLED, 40)
 
 
-def test_sigterm_of_the_worker_gives_the_run_back(worker, enqueue):
-    run = enqueue(**LONG)
+def test_sigterm_of_the_worker_gives_the_run_back(worker, long_run):
+    run = long_run
     process = worker()
-    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress)
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress.get("incumbent"))
     process.send_signal(signal.SIGTERM)
     process.wait(30)
     assert status(run) == RunStatus.QUEUED

@@ -1,0 +1,8 @@
+"""Loaded before Django's settings: tests have a data folder of their own and never touch a real installation."""
+
+import os
+import tempfile
+
+os.environ["OCTWEB_DATA_DIR"] = tempfile.mkdtemp(prefix="octweb-test-")
+os.environ["OCTWEB_SECRET_KEY"] = "only for tests"
+os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"octweb-test-numba-{os.getuid()}"))
