@@ -48,6 +48,26 @@ class BendersCuts:
         wrong = np.flatnonzero(theta > earned + VIOLATION)
         return [self._row(int(i), int(at[i]), w, theta) for i in wrong]
 
+    def earned(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
+        """Rows that raise scores below what the tree earns: theta[i] ≥ w[v, y_i] - exits from the path to v."""
+        inst = self.instance
+        feature = np.full(2 << inst.depth, -1, np.int32)
+        if b.size:
+            feature[1 : 1 + len(b)] = np.where(b.max(axis=1) > 0.5, b.argmax(axis=1), -1)
+        at = inst.route(feature)
+        low = np.flatnonzero(theta < w[at - 1, inst.y] - VIOLATION)
+        return [self.earned_row(int(i), int(at[i])) for i in low]
+
+    def earned_row(self, i: int, v: int) -> Row:
+        """theta[i] + exits from the path to v ≥ w[v, y_i]; holds for every tree whose scores are exact."""
+        inst = self.instance
+        on_one = inst.ones[i]
+        exits = [self.b.columns[u - 1, ~on_one if side else on_one] for u, side in inst.tree.turns(v)]
+        columns = np.concatenate([[self.theta.columns[i], self.w.columns[v - 1, inst.y[i]]], *exits]).astype(np.int64)
+        values = np.ones(len(columns))
+        values[1] = -1.0
+        return Row(columns, values, lower=0.0, name="earned")
+
     def _row(self, i: int, v: int, w: FloatArray, theta: FloatArray) -> Row:
         inst = self.instance
         y = int(inst.y[i])

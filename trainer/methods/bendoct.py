@@ -16,9 +16,11 @@ import numpy as np
 from trainer.certificate import Guarantee
 from trainer.cuts.benders import BendersCuts
 from trainer.cuts.instance import ArrayTree, Instance
+from trainer.cuts.side import SideConstraint
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
+from trainer.methods.constraints import CONSTRAINTS
 from trainer.methods.structure import Structure
 from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Formulation, Halted, never, solve_problem
 from trainer.milo import Hooks, Model, NodeInfo, Point, Row
@@ -32,18 +34,20 @@ class BendOCT(Formulation):
 
     def __init__(
         self, instance: Instance, *, whole_labels: bool = False, strengthened: bool = False, root_cuts: bool = False,
-        repair: bool = True, halted: Halted = never,
+        repair: bool = True, halted: Halted = never, side: Sequence[SideConstraint] = (),
     ) -> None:  # fmt: skip
         self.instance, self.root_cuts, self.repair = instance, root_cuts, repair
         self.model = Model()
         self.model.halted = halted
-        self.keep_labels = False
-        self.structure = Structure(instance, self.model, whole_labels=whole_labels or strengthened)
+        self.keep_labels = any(c.labels for c in side)
+        self.exact_scores = any(c.exact_scores for c in side)
+        self.structure = Structure(instance, self.model, whole_labels=whole_labels or strengthened or self.keep_labels)
         self.theta = self.model.continuous("theta", range(instance.n))
         self.model.maximize(self.structure.objective(self.theta))
         self.benders = BendersCuts(
             instance=instance, b=self.structure.b, w=self.structure.w, theta=self.theta, strengthened=strengthened
         )
+        self.constrain(self.structure, side, lambda i: self.theta[i])
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
         """Branchings, leaves and labels of the tree, and the scores that it earns."""
@@ -51,6 +55,7 @@ class BendOCT(Formulation):
         self.structure.assign(values, tree)
         at = self.instance.route(tree.feature)
         values[self.theta.columns] = tree.label[at] == self.instance.y
+        self.fill_constraints(values, tree)
         return values
 
     def read(self, values: FloatArray) -> ArrayTree:
@@ -80,6 +85,8 @@ class BendersHooks(Hooks):
         form = self.formulation
         s = form.structure
         rows = form.benders.integral(point[s.b], point[s.w], point[form.theta])
+        if form.exact_scores:
+            rows += form.benders.earned(point[s.b], point[s.w], point[form.theta])
         if rows and form.repair:
             self.offer(form.read(point.values))
         return rows
@@ -109,8 +116,8 @@ class BendersHooks(Hooks):
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve BendOCT over the binary encoding of a problem."""
 
-    def make(instance: Instance, halted: Halted) -> BendOCT:
-        return BendOCT(instance, root_cuts=settings["root_cuts"], halted=halted)
+    def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> BendOCT:
+        return BendOCT(instance, root_cuts=settings["root_cuts"], halted=halted, side=side)
 
     return solve_problem(problem, settings, monitor, make)
 
@@ -133,6 +140,7 @@ METHOD = Method(
             name="root_cuts", type="boolean", default=False, label="Cuts at the root",
             help="Separate minimum cuts at the root relaxation too, not only at trees.", advanced=True,
         ),
+        *CONSTRAINTS,
         *TAIL,
     ),
     solve=solve,

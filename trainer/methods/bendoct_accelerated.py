@@ -7,16 +7,18 @@ The master problem is that of bendoct.py. On top of it: strengthened cuts (12), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainer.certificate import Guarantee
 from trainer.cuts.equivalent import EquivalentPoints, Form, equivalent_sets
 from trainer.cuts.instance import ArrayTree, Instance
 from trainer.cuts.path_bound import PathBoundCuts
+from trainer.cuts.side import SideConstraint
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.methods.base import LEAF_PENALTY, Method, Parameter, Settings, Solution, having
 from trainer.methods.bendoct import BendersHooks, BendOCT
+from trainer.methods.constraints import CONSTRAINTS
 from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Halted, never, solve_problem
 from trainer.milo import Hooks, NodeInfo, Point, Row
 from trainer.monitor import Monitor
@@ -25,18 +27,20 @@ from trainer.search.polish import DepthTwo, polish
 
 @dataclass(frozen=True, kw_only=True)
 class Techniques:
-    """Switches of the accelerations; the defaults are the best configuration of the paper and the split bounds.
+    """Switches of the accelerations; PAPER is the best configuration of the paper.
+
+    The defaults have split bounds in place of equivalent-point rows: beside them those rows only slow the relaxation down.
 
     `equivalent_points` None leaves those rows out; `split_set` is the largest split set, `set_limit` the largest number of sets.
     """
 
     strengthened: bool = False
     polishing: bool = True
-    equivalent_points: Form | None = "recursive"
+    equivalent_points: Form | None = None
     disaggregated: bool = True
     group_selection: bool = True
     split_set: int = 2
-    set_limit: int = 200
+    set_limit: int = 5000
     path_bounds: bool = True
     negative_samples: bool = True
     structure: bool = True
@@ -53,8 +57,8 @@ class Techniques:
         return self.path_bounds or self.split_bounds
 
 
-VANILLA = Techniques(polishing=False, equivalent_points=None, path_bounds=False, split_bounds=False)
-PAPER = Techniques(split_bounds=False, at_integral=False)
+VANILLA = Techniques(polishing=False, path_bounds=False, split_bounds=False)
+PAPER = Techniques(split_bounds=False, at_integral=False, equivalent_points="recursive", set_limit=5000)
 
 
 class AcceleratedBendOCT(BendOCT):
@@ -67,13 +71,17 @@ class AcceleratedBendOCT(BendOCT):
         *,
         whole_labels: bool = False,
         halted: Halted = never,
+        side: Sequence[SideConstraint] = (),
     ) -> None:
         self.techniques = t = techniques or Techniques()
+        if side:  # what best subtrees ask for may be forbidden: only what holds for every tree stays
+            self.techniques = t = replace(t, objective_form=True)
         super().__init__(
             instance,
             strengthened=t.strengthened,
             root_cuts=t.root_cuts,
             halted=halted,
+            side=side,
             # structure cuts fix labels: with votes between two classes they could be evaded
             whole_labels=whole_labels or (t.path_bounds and t.structure),
         )
@@ -161,8 +169,8 @@ def techniques(settings: Settings) -> Techniques:
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve accelerated BendOCT over the binary encoding of a problem."""
 
-    def make(instance: Instance, halted: Halted) -> AcceleratedBendOCT:
-        return AcceleratedBendOCT(instance, techniques(settings), halted=halted)
+    def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> AcceleratedBendOCT:
+        return AcceleratedBendOCT(instance, techniques(settings), halted=halted, side=side)
 
     return solve_problem(problem, settings, monitor, make)
 
@@ -184,7 +192,7 @@ SWITCHES = (
     ),
     _switch("split_bounds", "Split bounds", "Bound each split three levels above the last leaves by its two best subtrees."),
     Parameter(
-        name="equivalent_points", type="choice", default="recursive", choices=("none", "basic", "chain", "recursive"),
+        name="equivalent_points", type="choice", default="none", choices=("none", "basic", "chain", "recursive"),
         label="Equivalent points", help="Rows that agree on most questions end in one leaf unless the tree asks another.",
         advanced=True,
     ),
@@ -213,6 +221,6 @@ METHOD = Method(
     binary=True,
     size_hint="Thousands of rows, a hundred yes/no questions, depth 3; depth 4 with fewer.",
     claim="Optimal: no tree of this depth over the encoded questions is better.",
-    parameters=(having(MIP_DEPTH, default=3), LEAF_PENALTY, *SWITCHES, *TAIL),
+    parameters=(having(MIP_DEPTH, default=3), LEAF_PENALTY, *SWITCHES, *CONSTRAINTS, *TAIL),
     solve=solve,
 )

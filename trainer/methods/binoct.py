@@ -11,10 +11,13 @@ Labels     (N1) one feature a node  (N2) one terminal node a row  (N3) one label
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from trainer.certificate import Guarantee
 from trainer.cuts.instance import ArrayTree, Instance
+from trainer.cuts.side import SideConstraint
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.methods.base import Method, Settings, Solution
@@ -101,10 +104,10 @@ class BinOCT(Formulation):
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve BinOCT over the binary encoding of a problem."""
 
-    def make(instance: Instance, halted: Halted) -> BinOCT:
+    def make(instance: Instance, halted: Halted, _: Sequence[SideConstraint]) -> BinOCT:
         return BinOCT(instance, halted=halted)
 
-    return solve_problem(problem, settings, monitor, make)
+    return solve_problem(problem, settings, monitor, make, constrained=False)
 
 
 METHOD = Method(

@@ -5,6 +5,7 @@ Aghaei, Gomez & Vayanos (Strong optimal classification trees), with the leaf var
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k
            z[i,v] flow of row i into node v;  zeta[i,v] flow of row i that ends at v, on the arc to the sink
+           (F13), beside constraints on predictions: a row that reaches its label has its flow
            maximise  sum weight[i] zeta[i,v] - kappa sum p[v]
 """
 
@@ -17,9 +18,11 @@ import numpy as np
 from trainer.certificate import Guarantee
 from trainer.cuts.flow import FlowCuts
 from trainer.cuts.instance import ArrayTree, Instance
+from trainer.cuts.side import SideConstraint
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
+from trainer.methods.constraints import CONSTRAINTS
 from trainer.methods.structure import Structure
 from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Formulation, Halted, never, solve_problem
 from trainer.milo import Expression, Hooks, Model, NodeInfo, Point, Row, total, weighted
@@ -29,9 +32,16 @@ from trainer.monitor import Monitor
 class FlowOCT(Formulation):
     """The flow formulation; `strengthen` separates the cuts (4) of the paper at fractional points."""
 
-    def __init__(self, instance: Instance, *, strengthen: bool = False, halted: Halted = never) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        *,
+        strengthen: bool = False,
+        halted: Halted = never,
+        side: Sequence[SideConstraint] = (),
+    ) -> None:
         self.instance, self.strengthen = instance, strengthen
-        self.keep_labels = False
+        self.keep_labels = any(c.labels for c in side)
         self.model = model = Model()
         self.model.halted = halted
         V, rows = instance.tree.nodes, range(instance.n)
@@ -42,6 +52,9 @@ class FlowOCT(Formulation):
         model.maximize(score - float(instance.kappa) * self.structure.leaves)
         for i in rows:
             self._flow(i)
+            if any(c.exact_scores for c in side):
+                self._exact(i)
+        self.constrain(self.structure, side, self.score)
 
     def _flow(self, i: int) -> None:
         model, tree, z, zeta = self.model, self.instance.tree, self.z, self.zeta
@@ -54,6 +67,13 @@ class FlowOCT(Formulation):
             model.add(z[i, t] == zeta[i, t], "F5")
         for v in tree.nodes:
             model.add(zeta[i, v] <= self.structure.w[v, y], "F9")  # it ends where its label is predicted
+
+    def _exact(self, i: int) -> None:
+        """(F13) a row that reaches a node which predicts its label has its unit of flow."""
+        tree, w, y = self.instance.tree, self.structure.w, int(self.instance.y[i])
+        for v in tree.nodes:
+            exits = total(self.arc(i, u, 1 - side) for u, side in tree.turns(v))
+            self.model.add(self.score(i) + exits >= w[v, y], "F13")
 
     def arc(self, i: int, v: int, side: int) -> Expression:
         """Capacity of the arc from v to its left (0) or right (1) child for row i."""
@@ -73,6 +93,7 @@ class FlowOCT(Formulation):
             values[self.zeta.columns[i, at[i] - 1]] = 1.0
             for v in self.instance.tree.path(int(at[i])):
                 values[self.z.columns[i, v - 1]] = 1.0
+        self.fill_constraints(values, tree)
         return values
 
     def read(self, values: FloatArray) -> ArrayTree:
@@ -104,8 +125,8 @@ class StrengtheningHooks(Hooks):
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve FlowOCT over the binary encoding of a problem."""
 
-    def make(instance: Instance, halted: Halted) -> FlowOCT:
-        return FlowOCT(instance, strengthen=settings["strengthening"], halted=halted)
+    def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> FlowOCT:
+        return FlowOCT(instance, strengthen=settings["strengthening"], halted=halted, side=side)
 
     return solve_problem(problem, settings, monitor, make)
 
@@ -128,6 +149,7 @@ METHOD = Method(
             name="strengthening", type="boolean", default=False, label="Strengthening cuts",
             help="Separate the paper's cuts (4): rows of different classes that one answer keeps together.", advanced=True,
         ),
+        *CONSTRAINTS,
         *TAIL,
     ),
     solve=solve,

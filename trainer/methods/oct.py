@@ -11,10 +11,13 @@ Labels     (O1) one feature a branching  (O2) branchings below branchings only  
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from trainer.certificate import Guarantee
 from trainer.cuts.instance import LEAF, ArrayTree, Instance
+from trainer.cuts.side import SideConstraint
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
@@ -129,10 +132,10 @@ def branchings(instance: Instance, b: FloatArray, branching: np.ndarray) -> Code
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve OCT over the binary encoding of a problem."""
 
-    def make(instance: Instance, halted: Halted) -> OCT:
+    def make(instance: Instance, halted: Halted, _: Sequence[SideConstraint]) -> OCT:
         return OCT(instance, single_features=settings["single_features"], halted=halted)
 
-    return solve_problem(problem, settings, monitor, make)
+    return solve_problem(problem, settings, monitor, make, constrained=False)
 
 
 METHOD = Method(

@@ -17,11 +17,27 @@ from trainer.certificate import Status
 from trainer.cuts import instance as instances
 from trainer.cuts.instance import LEAF, ArrayTree, Instance
 from trainer.cuts.lattice import Lattice
+from trainer.cuts.side import SideConstraint, View
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
 from trainer.methods.base import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Parameter, Settings, Solution, having
-from trainer.milo import Backend, BuildStopped, Ended, Hooks, Model, Options, Outcome, Point, Report, Row, backend
+from trainer.methods.constraints import groups, side_constraints
+from trainer.methods.structure import Structure
+from trainer.milo import (
+    Backend,
+    BuildStopped,
+    Ended,
+    Expression,
+    Hooks,
+    Model,
+    Options,
+    Outcome,
+    Point,
+    Report,
+    Row,
+    backend,
+)
 from trainer.milo.hooks import NodeInfo
 from trainer.monitor import Monitor
 from trainer.search import greedy
@@ -29,6 +45,11 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 Halted = Callable[[], bool]
 SCOPE = "all trees of the given depth over the binary features of the encoding"
+
+
+NOTHING_FOUND = (
+    "No tree that satisfies the constraints was found before the search ended. Allow more time, or relax one of them."
+)
 
 
 def never() -> bool:
@@ -58,9 +79,23 @@ class Formulation:
         """The hidden rows; none by default."""
         return Hooks()
 
+    side: Sequence[SideConstraint] = ()
+
+    def constrain(self, s: Structure, side: Sequence[SideConstraint], score: Callable[[int], Expression]) -> None:
+        """Write side constraints over the branchings, leaves and labels, and the score of each row."""
+        self.side = tuple(side)
+        self._view = View(instance=self.instance, model=self.model, b=s.b, p=s.p, w=s.w, score=score)
+        for constraint in self.side:
+            constraint.add(self._view)
+
+    def fill_constraints(self, values: FloatArray, tree: ArrayTree) -> None:
+        """Give the variables of the side constraints their values for a tree."""
+        for constraint in self.side:
+            constraint.fill(self._view, values, tree)
+
     def admits(self, tree: ArrayTree) -> bool:
-        """True if the tree satisfies the side constraints of the formulation."""
-        return True
+        """True if the tree satisfies the side constraints."""
+        return all(constraint.holds(self.instance, tree) for constraint in self.side)
 
     @property
     def max_leaves(self) -> int:
@@ -177,21 +212,26 @@ def solve_problem(
     problem: Problem,
     settings: Settings,
     monitor: Monitor,
-    make: Callable[[Instance, Halted], Formulation],
+    make: Callable[[Instance, Halted, Sequence[SideConstraint]], Formulation],
     *,
+    constrained: bool = True,
     scope: str = SCOPE,
 ) -> Solution:
-    """Run a formulation over a problem and say what it proved."""
+    """Run a formulation over a problem and say what it proved; `constrained` methods take side constraints."""
     solver = backend(settings["solver"])
     monitor.report(phase="model")
-    instance = to_instance(problem, settings["depth"])
-    if instance.depth == 0 or not len(instance.F):
+    group = groups(problem, settings) if constrained else None
+    instance = to_instance(problem, settings["depth"], group)
+    side = side_constraints(problem, settings, instance) if constrained else ()
+    if not side and (instance.depth == 0 or not len(instance.F)):
         return _only_leaf(problem, instance, solver, scope)
     trees = starting_trees(instance, settings["warm_start"])
     try:
-        formulation = make(instance, monitor.stopped)
+        formulation = make(instance, monitor.stopped, side)
         starts = formulation.first(trees)
     except BuildStopped:
+        if side:
+            raise SolverError(NOTHING_FOUND) from None
         return _unfinished(problem, instance, solver, scope, trees)
     monitor.report(phase="search")
     options = Options(
@@ -230,6 +270,8 @@ def _solution(
     problem: Problem, instance: Instance, formulation: Formulation, found: Found, monitor: Monitor, scope: str
 ) -> Solution:
     outcome = found.outcome
+    if found.tree is None and formulation.side:
+        raise SolverError(NOTHING_FOUND)
     if outcome.ended is Ended.TIME and not found.optimal:
         monitor.stop(Status.TIME_LIMIT)
     elif outcome.ended is Ended.MEMORY and not found.optimal:

@@ -1,0 +1,234 @@
+"""Side constraints as named objects that every flow or Benders formulation accepts.
+
+Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k;  s[i] score of row i (1: classified correctly)
+
+Each object writes rows into a model and can judge a finished tree. `labels` says that it speaks of predictions, so that labels
+are chosen by the model and not by majority; `exact_scores` that it needs s[i] = 1 whenever row i is right, not only s[i] ≤ 1.
+A constraint switches off what it makes invalid: path-bound cuts (24)-(26) give way to (24').
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from trainer.cuts.instance import ArrayTree, Instance
+from trainer.dtypes import FloatArray
+from trainer.milo import Expression, Model, Variables, total, weighted
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class View:
+    """The variables of a formulation that constraints speak of."""
+
+    instance: Instance
+    model: Model
+    b: Variables
+    p: Variables
+    w: Variables
+    score: Callable[[int], Expression]
+    own: dict[str, Variables] = field(default_factory=dict)
+
+
+class SideConstraint(ABC):
+    """A restriction of the set of trees."""
+
+    labels: ClassVar[bool] = False
+    exact_scores: ClassVar[bool] = False
+
+    @abstractmethod
+    def add(self, view: View) -> None:
+        """Write the rows of the constraint."""
+
+    def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:  # noqa: B027
+        """Give values to variables of the constraint's own, for a tree that satisfies it; most have none."""
+
+    @abstractmethod
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """True if the tree satisfies the constraint, from exact counts."""
+
+
+def _right(instance: Instance, tree: ArrayTree) -> np.ndarray:
+    return tree.label[instance.route(tree.feature)] == instance.y
+
+
+def _scores(view: View, rows: np.ndarray) -> Expression:
+    """Weight of the correct rows among `rows`."""
+    result = Expression()
+    for i in rows.tolist():
+        result.add(view.score(i), float(view.instance.weight[i]))
+    return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxLeaves(SideConstraint):
+    """At most `limit` leaves."""
+
+    limit: int
+
+    def add(self, view: View) -> None:
+        """sum p[v] ≤ limit."""
+        view.model.add(total(view.p.values()) <= self.limit, "max-leaves")
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Counts leaves."""
+        return len(tree.leaves) <= self.limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassRecall(SideConstraint):
+    """At least `share` of the rows of class `label` are classified correctly: sensitivity, or specificity for the other class."""
+
+    labels: ClassVar[bool] = True
+    label: int
+    share: Fraction
+
+    def add(self, view: View) -> None:
+        """sum of the scores of the class ≥ share of its weight; scores may be lower than earned, which only tightens."""
+        rows = np.flatnonzero(view.instance.y == self.label)
+        needed = self.share * int(view.instance.weight[rows].sum())
+        # correct rows are counted, so the right-hand side may be rounded up
+        view.model.add(_scores(view, rows) >= float(-(-needed.numerator // needed.denominator)) - 1e-7, "class-recall")
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Counts the correct rows of the class."""
+        own = instance.y == self.label
+        return int(instance.weight[own & _right(instance, tree)].sum()) >= self.share * int(instance.weight[own].sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualRates(SideConstraint):
+    """The rate at which groups are predicted `label` differs by at most `delta` between any two groups.
+
+    `only_label` compares among the rows of that class (equal opportunity), else among all rows (statistical parity, two classes).
+    """
+
+    labels: ClassVar[bool] = True
+    exact_scores: ClassVar[bool] = True
+    label: int
+    delta: Fraction
+    only_label: bool = False
+
+    def _groups(self, instance: Instance) -> list[np.ndarray]:
+        counted = instance.y == self.label if self.only_label else np.ones(instance.n, bool)
+        found = [np.flatnonzero(counted & (instance.group == g)) for g in np.unique(instance.group)]
+        return [rows for rows in found if len(rows)]
+
+    def add(self, view: View) -> None:
+        """rate(g) - rate(h) ≤ delta for all ordered pairs of groups."""
+        inst = view.instance
+        rates = []
+        for rows in self._groups(inst):
+            own, other = rows[inst.y[rows] == self.label], rows[inst.y[rows] != self.label]
+            predicted = _scores(view, own) + int(inst.weight[other].sum()) - _scores(view, other)
+            rates.append(predicted / int(inst.weight[rows].sum()))
+        for g, h in itertools.permutations(range(len(rates)), 2):
+            view.model.add(rates[g] - rates[h] <= float(self.delta) + 1e-7, "equal-rates")
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Counts the predictions of each group."""
+        predicted = tree.label[instance.route(tree.feature)] == self.label
+        rates = [
+            Fraction(int(instance.weight[rows[predicted[rows]]].sum()), int(instance.weight[rows].sum()))
+            for rows in self._groups(instance)
+        ]
+        return not rates or max(rates) - min(rates) <= self.delta
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForbiddenPair(SideConstraint):
+    """No path asks a feature of `first` and a feature of `second`."""
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+
+    def add(self, view: View) -> None:
+        """b[u, first] + b[v, second] ≤ 1 for u above v, and the other way round."""
+        tree = view.instance.tree
+        for v in tree.branch_nodes:
+            for u in tree.ancestors(v):
+                for above, below in ((self.first, self.second), (self.second, self.first)):
+                    columns = [*view.b.columns[u - 1, list(above)], *view.b.columns[v - 1, list(below)]]
+                    view.model.add(weighted(columns, np.ones(len(columns))) <= 1, "forbidden-pair")
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Looks at every pair of nodes on a path."""
+        for v in instance.tree.branch_nodes:
+            for u in instance.tree.ancestors(v):
+                pair = int(tree.feature[u]), int(tree.feature[v])
+                if any(
+                    pair[0] in a and pair[1] in b for a, b in ((self.first, self.second), (self.second, self.first))
+                ):
+                    return False
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Monotone(SideConstraint):
+    """Below a branching on one of `features` no leaf on the side of smaller values predicts a higher class than one opposite.
+
+    Classes are ordered by their number; `decreasing` turns the order round.
+    """
+
+    labels: ClassVar[bool] = True
+    features: tuple[int, ...]
+    decreasing: bool = False
+
+    def add(self, view: View) -> None:
+        """w[u, ≥k] + w[t, <k] + b[v, features] ≤ 2 for u on the low side, t on the high side of v, and every class k > 0."""
+        inst = view.instance
+        for v in inst.tree.branch_nodes:
+            asked = weighted(view.b.columns[v - 1, list(self.features)], np.ones(len(self.features)))
+            low, high = (2 * v + 1, 2 * v) if self.decreasing else (2 * v, 2 * v + 1)
+            for u, t in itertools.product(inst.tree.below(low), inst.tree.below(high)):
+                for k in range(1, inst.classes):
+                    upper = total(view.w[u, h] for h in range(k, inst.classes))
+                    lower = total(view.w[t, h] for h in range(k))
+                    view.model.add(upper + lower + asked <= 2, "monotone")
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Compares the leaves on the two sides of every branching on a feature of the constraint."""
+        leaves = set(tree.leaves.tolist())
+        for v in instance.tree.branch_nodes:
+            if int(tree.feature[v]) in self.features:
+                low, high = (2 * v + 1, 2 * v) if self.decreasing else (2 * v, 2 * v + 1)
+                below = [int(tree.label[u]) for u in instance.tree.below(low) if u in leaves]
+                above = [int(tree.label[u]) for u in instance.tree.below(high) if u in leaves]
+                if max(below) > min(above):
+                    return False
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxColumns(SideConstraint):
+    """The tree asks at most `limit` different columns; `columns` maps every feature to its column."""
+
+    limit: int
+    columns: tuple[int, ...]
+
+    def add(self, view: View) -> None:
+        """used[c] ≥ b[v,f] for the features of c; sum used ≤ limit."""
+        groups = sorted(set(self.columns))
+        used = view.own["used"] = view.model.binary("used", groups)
+        for c in groups:
+            features = [f for f, column in enumerate(self.columns) if column == c]
+            for v in view.instance.tree.branch_nodes:
+                asked = weighted(view.b.columns[v - 1, features], np.ones(len(features)))
+                view.model.add(asked <= used[c], "max-columns")
+        view.model.add(total(used.values()) <= self.limit, "max-columns")
+
+    def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
+        """used[c] = 1 where the tree asks a feature of c."""
+        for f in tree.feature.tolist():
+            if f >= 0:
+                values[view.own["used"].column(self.columns[f])] = 1.0
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Counts columns."""
+        return len({self.columns[f] for f in tree.feature.tolist() if f >= 0}) <= self.limit
