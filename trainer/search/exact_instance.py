@@ -1,0 +1,143 @@
+"""ExactInstance: binary rows, classes and integer weights as the kernels of the exact search read them.
+
+Weighted rows become one row for each bit of their weight, in segments of one class and one power of two.  Equal rows may be
+merged into one weighted row first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.dtypes import BitArray, CodeArray, CountArray
+from trainer.errors import DataError, ParameterError
+from trainer.kernels.dp import pack_bits
+
+MOST_WEIGHT = 1 << 28  # sums of counts must stay within int32, and below the mark for leaves that are too small
+MOST_COST = 1 << 61
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactInstance:
+    """Rows in segment order; `unit` and `leaf` are the integer costs of one error and of one leaf, `scale` leaves of 1/Q.
+
+    cost = unit * errors + leaf * leaves, where unit = scale * Q, leaf = scale * P + 1 and P/Q is the penalty of a leaf in
+    rows: of two trees with the same objective the one with fewer leaves is cheaper.
+    """
+
+    rows: np.ndarray  # uint64 (n, words)
+    classes: CodeArray  # of each row
+    shifts: CodeArray  # log2 of the weight of each row
+    segment_of: CodeArray
+    segments: np.ndarray  # int32 (s, 2): class, shift
+    equal: np.ndarray  # uint8: 1 where an equal row has a more frequent class
+    features: int
+    n_classes: int
+    total: int
+    unit: int
+    leaf: int
+    scale: int
+    P: int
+    Q: int
+
+    @property
+    def literals(self) -> int:
+        return 2 * self.features
+
+    def true_cost(self, cost: int) -> Fraction:
+        """The largest value of errors + P/Q * leaves that no tree of integer cost ≥ `cost` falls below."""
+        return Fraction(cost // self.scale, self.Q)
+
+
+def build(
+    X: BitArray, y: CodeArray, *, n_classes: int, weights: CountArray | None, leaf_cost: Fraction, depth: int
+) -> ExactInstance:
+    """The instance of rows X (n, F) of 0/1; `leaf_cost` in rows.  Raises DataError or ParameterError where it is too large."""
+    weights = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
+    if len(y) == 0 or int(weights.sum()) <= 0:
+        raise DataError("There is no row with a positive weight to search a tree for.")
+    if weights.min() < 0:
+        raise DataError("Weights must not be negative.")
+    total = int(weights.sum())
+    if total > MOST_WEIGHT:
+        raise DataError(f"The weights add up to {total}; the exact search takes at most {MOST_WEIGHT}. Scale them down.")
+    used = weights > 0
+    bits, y, weights = pack_bits(X[used]), np.asarray(y[used], np.int32), weights[used]
+    bits, y, weights, equal = _merge(bits, y, weights)
+    rows, shifts = _by_bit(weights)
+    order = np.lexsort((shifts, y[rows]))
+    rows, shifts = rows[order], shifts[order].astype(np.int32)
+    classes = y[rows]
+    segments, segment_of = np.unique(np.column_stack((classes, shifts)), axis=0, return_inverse=True)
+    unit, leaf, scale = _costs(leaf_cost, total, depth)
+    return ExactInstance(
+        rows=np.ascontiguousarray(bits[rows]),
+        classes=classes,
+        shifts=shifts,
+        segment_of=segment_of.reshape(-1).astype(np.int32),
+        segments=segments.astype(np.int32),
+        equal=equal[rows],
+        features=X.shape[1],
+        n_classes=n_classes,
+        total=total,
+        unit=unit,
+        leaf=leaf,
+        scale=scale,
+        P=leaf_cost.numerator,
+        Q=leaf_cost.denominator,
+    )
+
+
+def _costs(leaf_cost: Fraction, total: int, depth: int) -> tuple[int, int, int]:
+    P, Q = leaf_cost.numerator, leaf_cost.denominator
+    most = 1 << depth
+    scale = most + 1
+    if scale * (Q * total + P * most) + most < MOST_COST:
+        return scale * Q, scale * P + 1, scale
+    if P and Q * total + P * most < MOST_COST:
+        return Q, P, 1
+    raise ParameterError({"leaf_penalty": "it has too many digits for exact integer costs; round it to six digits."})
+
+
+def _merge(
+    bits: np.ndarray, y: CodeArray, weights: CountArray
+) -> tuple[np.ndarray, CodeArray, CountArray, np.ndarray]:
+    """Rows, merged with their equals where that saves rows, and the mark of unavoidable errors."""
+    keys = (y, *bits.T)
+    order = np.lexsort(keys)
+    b, c = bits[order], y[order]
+    new_group = np.ones(len(b), bool)
+    new_group[1:] = (b[1:] != b[:-1]).any(axis=1)
+    new_row = new_group.copy()
+    new_row[1:] |= c[1:] != c[:-1]
+    merged_row = np.cumsum(new_row) - 1
+    merged = np.bincount(merged_row, weights[order]).astype(np.int64)
+    first = order[new_row]
+    group = (np.cumsum(new_group) - 1)[new_row]
+    # the most frequent class of every group, ties to the smaller class
+    best = np.lexsort((y[first], -merged, group))
+    top = np.ones(len(best), bool)
+    top[1:] = group[best][1:] != group[best][:-1]
+    equal = np.ones(len(first), np.uint8)
+    equal[best[top]] = 0
+    if _bit_rows(merged) < 0.7 * _bit_rows(weights):
+        return bits[first], y[first], merged, equal
+    spread = np.empty(len(y), np.uint8)
+    spread[order] = equal[merged_row]
+    return bits, y, weights, spread
+
+
+def _bit_rows(weights: CountArray) -> int:
+    return sum(int(((weights >> s) & 1).sum()) for s in range(int(weights.max()).bit_length()))
+
+
+def _by_bit(weights: CountArray) -> tuple[np.ndarray, np.ndarray]:
+    """One entry for each bit of each weight: row and exponent."""
+    rows, shifts = [], []
+    for s in range(int(weights.max()).bit_length()):
+        held = np.flatnonzero((weights >> s) & 1)
+        rows.append(held)
+        shifts.append(np.full(len(held), s))
+    return np.concatenate(rows), np.concatenate(shifts)
