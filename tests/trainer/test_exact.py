@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from tests.trainer.exact_oracle import best_cost, random_binary
 from trainer.search.exact import ExactOptions, solve_binary
 
-SWITCHES = ("equivalent", "class_count", "support", "similarity", "branch_cache", "dataset_cache", "reduce", "deepening")
+SWITCHES = (
+    "equivalent",
+    "class_count",
+    "support",
+    "similarity",
+    "branch_cache",
+    "dataset_cache",
+    "reduce",
+    "deepening",
+)
 COMBINATIONS = list(itertools.product((False, True), repeat=len(SWITCHES)))
 
 

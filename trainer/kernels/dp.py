@@ -9,7 +9,7 @@ of shifted population counts.  (Demirovic et al. 2022, MurTree; Keegan et al. 20
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
@@ -35,14 +35,16 @@ class Node(NamedTuple):
     equal: int  # unavoidable errors of the node: rows that equal a row of a more frequent class
 
 
-@intrinsic
-def ctpop(typingctx, x):
+def _ctpop(typingctx, x):
     """Population count of a 64-bit word; LLVM chooses the instruction of the machine."""
 
     def codegen(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), codegen
+
+
+ctpop: Any = intrinsic(_ctpop)
 
 
 @njit(cache=True, nogil=True)
@@ -158,8 +160,8 @@ def prepare(R, rows, segment_of, segments, equal_row, classes, allowed, min_leaf
     _count(columns, valid, segment, ones, True)
     mask = np.zeros(len(valid), u64)
     totals = np.zeros(classes, i32)
-    equal = 0
-    at, w = 0, 0
+    equal = np.int64(0)
+    at = np.int64(0)
     for w in range(len(valid)):
         inside = np.int64(ctpop(valid[w]))
         totals[segment[w, 0]] += i32(inside << segment[w, 1])
@@ -189,13 +191,13 @@ def prepare(R, rows, segment_of, segments, equal_row, classes, allowed, min_leaf
         gain = np.empty(count, np.float64)
         for c in range(count):
             f = candidates[c]
-            inside, pure1, pure0 = 0, 0.0, 0.0
+            size1, pure1, pure0 = 0, 0.0, 0.0
             for k in range(classes):
                 a, b = float(ones[k, f]), float(totals[k] - ones[k, f])
-                inside += ones[k, f]
+                size1 += ones[k, f]
                 pure1 += a * a
                 pure0 += b * b
-            gain[c] = -(pure1 / inside + pure0 / (total - inside))
+            gain[c] = -(pure1 / size1 + pure0 / (total - size1))
         candidates = candidates[np.argsort(gain, kind="mergesort")]
     compact = np.empty((len(valid), count), u64)
     for w in range(len(valid)):
@@ -206,7 +208,7 @@ def prepare(R, rows, segment_of, segments, equal_row, classes, allowed, min_leaf
     for c in range(count):
         ones_c[:, c] = ones[:, candidates[c]]
         equal_c[c] = equal_ones[0, candidates[c]]
-    return Node(candidates.astype(i32), compact, valid, segment, ones_c, equal_c, totals, equal)
+    return Node(candidates.astype(i32), compact, valid, segment, ones_c, equal_c, totals, int(equal))
 
 
 @njit(cache=True, nogil=True)
@@ -329,14 +331,14 @@ def _too_small(c, a, t, f, buffer, min_leaf):
 def _values(a, t, left, right, min_leaf, e):
     """e[0..3]: smallest errors with 1 to 4 leaves, from the best children of every root feature."""
     classes, m = a.shape
-    total, top = 0, 0
+    total, top = np.int64(0), i32(0)
     for k in range(classes):
         total += t[k]
         top = max(top, t[k])
     e[0] = total - top
     e[1] = e[2] = e[3] = FAR
     for f in range(m):
-        one, top1, top0 = 0, i32(0), i32(0)
+        one, top1, top0 = np.int64(0), i32(0), i32(0)
         for k in range(classes):
             one += a[k, f]
             top1 = max(top1, a[k, f])
@@ -458,7 +460,8 @@ def _smaller_side(node, Rn, p, ones_small):
     """Bit columns of the smaller side of split p: packed where that saves more counting than it costs."""
     count = len(node.valid)
     mask = np.empty(count, u64)
-    touched, packed, held = 0, 0, 0
+    touched, packed = 0, 0
+    held = np.int64(0)
     for w in range(count):
         mask[w] = node.columns[w, p] if ones_small else node.valid[w] & ~node.columns[w, p]
         if mask[w] != u64(0):
@@ -468,7 +471,7 @@ def _smaller_side(node, Rn, p, ones_small):
             node.segment[w + 1, 0] != node.segment[w, 0] or node.segment[w + 1, 1] != node.segment[w, 1]
         ):
             packed += (held + 63) >> 6
-            held = 0
+            held = np.int64(0)
     m = node.columns.shape[1]
     # measured: one 64 x 64 transposition costs about as much as 900 pairs in one word
     if (touched - packed) * m * m // 2 > 900 * packed * ((m + 63) >> 6):

@@ -283,7 +283,7 @@ class Search:
             for p in range(len(frame.node.features)):
                 if stoppable and self.stopped():
                     break
-                found = self._attempt(frame, rows, path, height, p, lambda: best, stoppable)
+                found = self._attempt(frame, rows, path, height, p, _constant(best), stoppable)
                 if found < best:
                     best, choice = found, int(frame.node.features[p])
                 if not path:
@@ -366,7 +366,6 @@ class Search:
 
     def extract(self, rows: np.ndarray, path: tuple[int, ...], height: int, cost: int) -> Shape:
         """The first tree in search order of the known optimal `cost`."""
-        g = self.instance
         known = self.memo.get(self._key(rows, path, height))
         if known is None or not known.exact:
             known = self.solve(rows, path, height, cost + 1, stoppable=False)
@@ -484,6 +483,10 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[_Known, Shape]:
                 return _Known(search.root_lower, False), search.split(rows, (), height, feature)
             return _Known(search.root_lower, False), search.extract(rows, (), 2, two)
     return known, search.extract(rows, (), depth, known.lower)
+
+
+def _constant(value: int) -> Callable[[], int]:
+    return lambda: value
 
 
 def evaluate(instance: ExactInstance, shape: Shape) -> tuple[int, int]:

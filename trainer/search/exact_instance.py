@@ -62,7 +62,9 @@ def build(
         raise DataError("Weights must not be negative.")
     total = int(weights.sum())
     if total > MOST_WEIGHT:
-        raise DataError(f"The weights add up to {total}; the exact search takes at most {MOST_WEIGHT}. Scale them down.")
+        raise DataError(
+            f"The weights add up to {total}; the exact search takes at most {MOST_WEIGHT}. Scale them down."
+        )
     used = weights > 0
     bits, y, weights = pack_bits(X[used]), np.asarray(y[used], np.int32), weights[used]
     bits, y, weights, equal = _merge(bits, y, weights)
@@ -101,9 +103,7 @@ def _costs(leaf_cost: Fraction, total: int, depth: int) -> tuple[int, int, int]:
     raise ParameterError({"leaf_penalty": "it has too many digits for exact integer costs; round it to six digits."})
 
 
-def _merge(
-    bits: np.ndarray, y: CodeArray, weights: CountArray
-) -> tuple[np.ndarray, CodeArray, CountArray, np.ndarray]:
+def _merge(bits: np.ndarray, y: CodeArray, weights: CountArray) -> tuple[np.ndarray, CodeArray, CountArray, np.ndarray]:
     """Rows, merged with their equals where that saves rows, and the mark of unavoidable errors."""
     keys = (y, *bits.T)
     order = np.lexsort(keys)

@@ -1,0 +1,113 @@
+"""The method `exact` from table to certificate: own units, weights, limits, cancel and threads."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.exact_oracle import best_cost, random_binary
+from trainer.certificate import Status
+from trainer.data.encoding import Scheme, encode_binary
+from trainer.run import TrainRequest, train
+from trainer.search.exact import ExactOptions, evaluate, solve_binary
+from trainer.search.exact_instance import build
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+
+
+def mixed_table(seed, n=60):
+    rng = np.random.default_rng(seed)
+    names = ("red", "green", "blue")
+    columns = (
+        Column(schema=ColumnSchema(name="length", kind=Kind.NUMERIC), values=rng.normal(size=n).round(1)),
+        Column(
+            schema=ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=names),
+            values=rng.integers(0, 3, n).astype(float),
+        ),
+    )
+    codes = ((columns[0].values > 0.3) ^ (columns[1].values == 1)).astype(np.int32)
+    codes[rng.random(n) < 0.1] ^= 1
+    return Table(columns=columns, row_numbers=np.arange(n)), Labels(name="y", classes=("no", "yes"), codes=codes)
+
+
+@pytest.mark.parametrize("scheme", [Scheme.QUANTILE_THRESHOLDS, Scheme.QUANTILE_BUCKETS])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_certified_objective_is_that_of_the_oracle_in_the_columns_own_units(scheme, weighted):
+    for seed in range(6):
+        table, labels = mixed_table(seed)
+        weights = np.random.default_rng(seed).integers(1, 5, len(table)) if weighted else np.ones(len(table), np.int64)
+        parameters = {"depth": 2, "leaf_penalty": 0.01, "binarise": str(scheme), "bins": 4}
+        result = train(
+            TrainRequest(
+                table=table, labels=labels, method="exact", parameters=parameters, weights=weights if weighted else None
+            )
+        )
+        X = encode_binary(table, scheme, 4).bits(table)
+        total = int(weights.sum())
+        cost, leaves = best_cost(X, labels.codes, weights, 2, 2, Fraction(total, 100))
+        assert result.certificate.objective == pytest.approx(float(1 - cost / total), abs=1e-12)
+        assert result.certificate.status is Status.OPTIMAL
+        assert result.certificate.gap == 0
+        assert result.tree.n_leaves == leaves
+
+
+def hard_instance(n=700, features=60, seed=1):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (n, features)).astype(np.uint8)
+    return X, rng.integers(0, 2, n).astype(np.int32)
+
+
+@pytest.mark.parametrize("depth", [3, 4, 5])
+@pytest.mark.parametrize("limit", [0.0, 0.1])
+def test_a_stopped_search_keeps_a_tree_and_a_valid_bound(depth, limit):
+    X, y = hard_instance(features=120)
+    solve_binary(X[:50], y[:50], n_classes=2, depth=3)  # compiled code is not part of the time
+    started = time.perf_counter()
+    found = solve_binary(X, y, n_classes=2, depth=depth, leaf_cost=Fraction(1, 2), time_limit=limit)
+    assert time.perf_counter() - started < limit + 1.0
+    assert found.bound <= found.cost
+    instance = build(X, y, n_classes=2, weights=None, leaf_cost=Fraction(1, 2), depth=depth)
+    assert evaluate(instance, found.shape) == (found.errors, found.leaves)
+    if limit and depth > 3:
+        assert not found.optimal
+        assert found.cost <= solve_binary(X, y, n_classes=2, depth=2, leaf_cost=Fraction(1, 2)).cost
+
+
+def test_progress_only_improves_and_ends_at_the_optimum():
+    X, y = hard_instance(300, 25)
+    seen = []
+    found = solve_binary(X, y, n_classes=2, depth=4, report=lambda *news: seen.append(news))
+    assert len(seen) > 5
+    costs, bounds = [s[0] for s in seen], [s[1] for s in seen]
+    assert all(bound <= found.cost <= cost for bound, cost in zip(bounds, costs, strict=True))
+    assert bounds == sorted(bounds)
+
+
+@pytest.mark.parametrize("depth", [3, 4, 5])
+def test_the_tree_does_not_depend_on_the_number_of_threads(depth):
+    X, y = hard_instance(120, 14, seed=depth)
+    one, two, three = (
+        solve_binary(X, y, n_classes=2, depth=depth, leaf_cost=Fraction(1), threads=t) for t in (1, 2, 3)
+    )
+    assert one.shape == two.shape == three.shape
+    assert one.cost == two.cost == one.bound == two.bound
+
+
+def test_a_small_cache_forgets_but_stays_exact():
+    X, y = hard_instance(150, 12)
+    free = solve_binary(X, y, n_classes=2, depth=5)
+    tight = solve_binary(X, y, n_classes=2, depth=5, options=ExactOptions(memory=20_000))
+    assert tight.evictions > 0
+    assert tight.cost == free.cost
+    assert tight.optimal
+
+
+def test_forbidden_features_are_not_used():
+    for seed in range(60):
+        X, y, w, classes, leaf_cost = random_binary(seed)
+        allowed = np.ones(X.shape[1], np.uint8)
+        allowed[seed % X.shape[1]] = 0
+        found = solve_binary(X, y, n_classes=classes, weights=w, depth=3, leaf_cost=leaf_cost, allowed=allowed)
+        assert found.cost == best_cost(X[:, allowed == 1], y, w, classes, 3, leaf_cost)[0]
