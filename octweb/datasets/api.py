@@ -176,7 +176,9 @@ class DatasetViewSet(
     def rows(self, request: Request, pk: str) -> Response:
         dataset = self.get_object()
         raw_limit = request.query_params.get("limit", "20")
-        if not (raw_limit.isascii() and raw_limit.isdigit() and int(raw_limit[:9]) <= MAX_ROWS_SHOWN):
+        if not (
+            raw_limit.isascii() and raw_limit.isdigit() and len(raw_limit) <= 4 and int(raw_limit) <= MAX_ROWS_SHOWN
+        ):
             raise ValidationError({"limit": f"This must be a whole number from 0 to {MAX_ROWS_SHOWN}."})
         raw = actions.raw_rows(dataset)
         columns = [

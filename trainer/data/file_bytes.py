@@ -53,7 +53,7 @@ def read_bytes(path: Path, limits: ReadLimits) -> bytes:
     """The content of a file, unpacked if it is gzipped; raises DataError where it is missing, empty or too large."""
     try:
         with path.open("rb") as stream:
-            content = stream.read(limits.bytes + 1)
+            content = stream.read(min(limits.bytes, path.stat().st_size) + 1)  # a buffer of this size is set aside
     except OSError as error:
         raise DataError(f"The file '{path.name}' cannot be read: {error.strerror or error}.") from error
     if not content:
