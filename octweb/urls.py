@@ -21,6 +21,7 @@ urlpatterns = [
     path("api/v1/", include("octweb.runs.api_urls")),
     path("api/v1/", include("octweb.registry.api_urls")),
     path("api/v1/", include("octweb.serving.api_urls")),
+    path("v2", include("octweb.serving.v2_urls")),
     path("accounts/login/", auth.LoginView.as_view(), name="login"),
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
     path("accounts/password/", auth.PasswordChangeView.as_view(), name="password_change"),

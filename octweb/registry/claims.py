@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +57,7 @@ def certificate_status(model: TreeModel) -> dict[str, Any]:
     }
 
 
-def _whole_tree(model: TreeModel, certificate: dict[str, Any]) -> Claim:
+def _whole_tree(model: TreeModel, certificate: Mapping[str, Any]) -> Claim:
     scope = str(certificate.get("scope") or "")
     scope = f" Scope: {scope.rstrip('.')}." if scope else ""
     if is_proved(model):

@@ -1,4 +1,14 @@
-"""Pages of registry."""
+"""Pages of models."""
+
+from django.urls import path
+
+from octweb.registry import views
 
 app_name = "registry"
-urlpatterns: list = []
+urlpatterns = [
+    path("", views.model_list, name="list"),
+    path("compare/", views.model_compare, name="compare"),
+    path("<uuid:pk>/", views.model_detail, name="detail"),
+    path("<uuid:pk>/download/<slug:name>/", views.model_download, name="download"),
+    path("<uuid:pk>/review/<slug:verb>/", views.model_review, name="review"),
+]

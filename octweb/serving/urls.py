@@ -1,4 +1,11 @@
-"""Pages of serving."""
+"""Pages about the API."""
+
+from django.urls import path
+
+from octweb.serving import views
 
 app_name = "serving"
-urlpatterns: list = []
+urlpatterns = [
+    path("", views.guide, name="guide"),
+    path("tokens/<slug:key>/revoke/", views.revoke, name="revoke"),
+]

@@ -1,0 +1,71 @@
+"""Several models of one data set side by side: the findings in a sentence, the frontier, the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from octweb.registry.claims import claims
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+
+
+def compared(models: list[TreeModel]) -> dict[str, Any]:
+    """Rows for the table and the chart, best on unseen rows first, and the findings."""
+    rows = [_row(model) for model in models]
+    rows.sort(key=lambda r: (-(r["unseen"] if r["unseen"] is not None else -1), r["leaves"]))
+    evaluated = [r for r in rows if r["unseen"] is not None]
+    for row in rows:
+        row["frontier"] = row["unseen"] is not None and not any(_beats(other, row) for other in evaluated)
+    return {"rows": rows, "findings": findings(rows), "evaluated": len(evaluated)}
+
+
+def _row(model: TreeModel) -> dict[str, Any]:
+    crossed = model_file(model).metrics.get("cross_validation") or {}
+    return {
+        "model": model,
+        "claims": claims(model),
+        "unseen": model.unseen_accuracy,
+        "deviation": crossed.get("deviation") if crossed.get("accuracy") is not None else None,
+        "train": model.train_accuracy,
+        "leaves": model.leaves,
+        "objective": model.objective,
+        "bound": model.bound,
+    }
+
+
+def _beats(other: dict[str, Any], row: dict[str, Any]) -> bool:
+    """No larger and no less accurate, and better in one of the two."""
+    no_worse = other["leaves"] <= row["leaves"] and other["unseen"] >= row["unseen"]
+    return no_worse and (other["leaves"] < row["leaves"] or other["unseen"] > row["unseen"])
+
+
+def findings(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """One sentence of what the numbers say, and one of how far they can be trusted."""
+    evaluated = [r for r in rows if r["unseen"] is not None]
+    if not evaluated:
+        return {
+            "main": "No tree here was tried on unseen rows.",
+            "rest": "Train with folds or a test share to compare them.",
+        }
+    best = evaluated[0]
+    smaller = [r for r in rows if r["leaves"] < best["leaves"]]
+    main = f"{best['model'].title} (version {best['model'].version}) has the highest accuracy on unseen rows ({100 * best['unseen']:.1f} %)"
+    if not smaller:
+        main += " and no tree here is smaller."
+    else:
+        main += f" with {best['leaves']} {'leaf' if best['leaves'] == 1 else 'leaves'}."
+    spread = [r["deviation"] for r in evaluated if r["deviation"] is not None]
+    rest = ""
+    if spread:
+        points = 100 * sorted(spread)[len(spread) // 2]
+        rest = f"Differences under about {points:.1f} points are within the spread of the folds."
+        near = next(
+            (r for r in evaluated[1:] if r["leaves"] < best["leaves"] and best["unseen"] - r["unseen"] <= points / 100),
+            None,
+        )
+        if near is not None:
+            rest = (
+                f"{near['model'].title} (version {near['model'].version}) is within that spread with {near['leaves']} leaves. "
+                + rest
+            )
+    return {"main": main, "rest": rest}

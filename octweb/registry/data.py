@@ -1,0 +1,163 @@
+"""The rows behind a model, read again under the model's own schema; and the claim checked again from its file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from trainer.data.reader import load_for_model
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.errors import TrainerError
+from trainer.table import Kind, fingerprint
+
+TOLERANCE = 1e-9
+MAX_CELLS = 20_000_000  # larger data sets are read by administrators on request only
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,) with -1 for an unknown class."""
+
+    matrix: FloatArray
+    codes: CodeArray
+    numbers: np.ndarray
+    fingerprint: str
+
+    def position(self, number: int) -> int | None:
+        """Where the row with this number in the file stands; None where it is not among the rows."""
+        found = np.flatnonzero(self.numbers == number)
+        return int(found[0]) if len(found) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What came out when the tree was run over the rows again."""
+
+    agrees: bool
+    sentence: str
+    correct: int = 0
+    n: int = 0
+    objective: float | None = None
+
+
+def rows_of(model: TreeModel) -> Rows | None:
+    """The rows of the model's data set; None where it is gone, was changed, or does not fit the model any more."""
+    dataset = model.dataset
+    if dataset is None or not dataset.file or dataset.rows * max(1, len(dataset.columns)) > MAX_CELLS:
+        return None
+    try:
+        return _read(dataset.file.path, dataset.sha256, model.sha256, _Document(model))
+    except (TrainerError, OSError, ValueError):
+        return None
+
+
+class _Document:
+    """Carries the model into the cache without being part of its key."""
+
+    def __init__(self, model: TreeModel) -> None:
+        self.model = model
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Document)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, data_sha256: str, model_sha256: str, document: _Document) -> Rows:
+    file = model_file(document.model)
+    tree = file.tree
+    read = load_for_model(path, tree.schema, target=file.target, classes=tree.classes)
+    if read.labels is None:
+        raise ValueError("the target is not in the file")
+    keep = np.flatnonzero(read.usable & (read.labels.codes >= 0))
+    table, labels = read.table.take(keep), read.labels.take(keep)
+    numbers = np.arange(1, len(read.usable) + 1)[keep]
+    return Rows(matrix=table.matrix(), codes=labels.codes, numbers=numbers, fingerprint=fingerprint(table, labels))
+
+
+def check_again(model: TreeModel) -> Check | None:
+    """Run the stored tree over the data set's rows and compare with what the file claims; None without rows.
+
+    Where rows were held out, training and held-out rows are counted together.
+    """
+    rows = rows_of(model)
+    if rows is None:
+        return None
+    file = model_file(model)
+    tree, metrics = file.tree, file.metrics
+    predicted = tree.predict(rows.matrix)
+    correct, n = int((predicted == rows.codes).sum()), len(rows.codes)
+    parts = [metrics.get(name) or {} for name in ("train", "test")]
+    claimed = sum(int(part.get("correct", 0)) for part in parts)
+    claimed_rows = sum(int(part.get("n", 0)) for part in parts)
+    if (correct, n) != (claimed, claimed_rows):
+        return Check(
+            agrees=False,
+            correct=correct,
+            n=n,
+            sentence=f"no: the file says {claimed:,} of {claimed_rows:,} rows correct, running its tree gives {correct:,} of {n:,}",
+        )
+    held_out = int(parts[1].get("n", 0))
+    if held_out:
+        return Check(
+            agrees=True,
+            correct=correct,
+            n=n,
+            sentence=f"yes, {correct:,} of {n:,} rows correct, the {held_out:,} held-out rows included",
+        )
+    objective = _objective(model, tree.n_leaves, correct, n)
+    same_rows = not file.fingerprint or file.fingerprint == rows.fingerprint
+    agrees = math.isclose(objective, model.objective, abs_tol=TOLERANCE)
+    words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
+    if agrees and same_rows:
+        return Check(agrees=True, correct=correct, n=n, objective=objective, sentence=f"yes, {words}")
+    reason = "its fingerprint is that of other rows" if agrees else f"the file says {model.objective:.6g}"
+    return Check(agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {words}, but {reason}")
+
+
+def _objective(model: TreeModel, leaves: int, correct: int, n: int) -> float:
+    try:
+        penalty = Fraction(str(model_file(model).certificate.get("leaf_penalty", "0")))
+    except (ValueError, ZeroDivisionError):
+        penalty = Fraction(0)
+    return float(Fraction(correct, max(1, n)) - penalty * leaves)
+
+
+def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:
+    """A row as a client sends it: the columns that the tree reads, in their own units."""
+    tree = model_file(model).tree
+    record: dict[str, Any] = {}
+    for j in tree.used_columns or range(min(1, len(tree.schema))):
+        column, value = tree.schema[j], float(row[j])
+        if math.isnan(value):
+            continue
+        if column.kind is Kind.CATEGORICAL:
+            code = int(value)
+            record[column.name] = column.categories[code] if 0 <= code < len(column.categories) else ""
+        else:
+            record[column.name] = int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return record
+
+
+def example_row(model: TreeModel, *, inside: bool) -> dict[str, Any]:
+    """A row to paste: the first one of the data set for those who may see it, else one that lies on the tree's own cuts."""
+    rows = rows_of(model) if inside else None
+    if rows is not None and len(rows.matrix):
+        return record_of(model, rows.matrix[0])
+    tree = model_file(model).tree
+    row = np.zeros(len(tree.schema))
+    for node in tree.branches:
+        cut = getattr(node.split, "threshold", None)
+        if node.split is not None and cut is not None and len(node.split.used) == 1:
+            j = node.split.used[0]
+            row[j] = 0.0 if tree.schema[j].kind is Kind.BINARY else float(f"{cut:.4g}")
+    return record_of(model, row)

@@ -1,0 +1,223 @@
+"""What the model page shows, worked out from the document and, for those who may see them, the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from octweb.registry.data import Rows, rows_of
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.registry.predicting import leaf_answer
+from trainer.certificate import Status
+from trainer.errors import TrainerError
+from trainer.table import Kind
+from trainer.tree.describe import path_in_words, rules_text, split_text
+from trainer.tree.nodes import Node, Tree
+
+WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
+LISTED_CATEGORIES = 200
+COLOURS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """The way of one row: what it is, its path, where it ends, and whether that was right."""
+
+    title: str
+    nodes: list[int]
+    sentences: list[str]
+    label: str
+    probabilities: list[tuple[str, float]]
+    leaf: int
+    actual: str | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+def facts(model: TreeModel) -> dict[str, Any]:
+    """The four facts, the one about unseen rows first."""
+    file = model_file(model)
+    metrics, certificate, parameters = file.metrics, file.certificate, file.parameters
+    crossed, test, train = (metrics.get(k) or {} for k in ("cross_validation", "test", "train"))
+    if crossed.get("accuracy") is not None:
+        how = f"{crossed.get('folds')}-fold cross-validation, mean ± standard deviation"
+    elif test:
+        how = f"{test.get('correct'):,} of {test.get('n'):,} held-out rows correct"
+    else:
+        how = "no rows were kept apart; train with folds or a test share"
+    deviation = crossed.get("deviation") if crossed.get("accuracy") is not None else None
+    difference = None
+    if model.unseen_accuracy is not None and model.train_accuracy - model.unseen_accuracy > WARN_POINTS:
+        difference = 100 * (model.train_accuracy - model.unseen_accuracy)
+    ended = {
+        Status.TIME_LIMIT: "ended by its time limit",
+        Status.MEMORY_LIMIT: "ended by its memory limit",
+        Status.CANCELLED: "stopped by request",
+    }.get(Status(model.status), "no limit reached")
+    threads = parameters.get("threads") or 1
+    return {
+        "how": how,
+        "deviation": None if deviation is None else 100 * deviation,
+        "correct": train.get("correct"),
+        "n": train.get("n"),
+        "difference": difference,
+        "seconds": certificate.get("seconds"),
+        "training": f"{threads} {'thread' if threads == 1 else 'threads'}, {ended}",
+    }
+
+
+def mistakes(model: TreeModel) -> dict[str, Any] | None:
+    """The confusion matrix on unseen rows, else on training rows, and which of them it is."""
+    file = model_file(model)
+    for name, title, words in (
+        ("cross_validation", "Mistakes on unseen rows", "Each row predicted once, by a tree that had not seen it."),
+        ("test", "Mistakes on unseen rows", "Rows that were held out of the training."),
+        ("train", "Mistakes on training rows", "No rows were kept apart; on new rows expect more mistakes."),
+    ):
+        if matrix := (file.metrics.get(name) or {}).get("confusion"):
+            return {"title": title, "words": words} | _confusion(matrix, file.tree.classes)
+    return None
+
+
+def _confusion(matrix: list[list[int]], classes: tuple[str, ...]) -> dict[str, Any]:
+    rows = []
+    for k, counts in enumerate(matrix):
+        total = sum(counts)
+        rows.append(
+            {
+                "label": classes[k],
+                "colour": k % COLOURS + 1,
+                "cells": [{"count": c, "wrong": j != k and c > 0} for j, c in enumerate(counts)],
+                "found": counts[k] / total if total else None,
+            }
+        )
+    return {"classes": classes, "rows": rows}
+
+
+def splits(model: TreeModel) -> list[dict[str, Any]]:
+    """Every branch with its rule, rows, sides and impurity."""
+    tree = model_file(model).tree
+    return [_split(tree, v, number) for number, v in enumerate(tree.branches, 1)]
+
+
+def _split(tree: Tree, v: Node, number: int) -> dict[str, Any]:
+    proved = (
+        v.impurity is not None
+        and v.impurity_bound is not None
+        and v.impurity - v.impurity_bound <= 1e-9 * max(1, v.rows)
+    )
+    sides = []
+    for answer, child in (("yes", tree.nodes[v.left]), ("no", tree.nodes[v.right])):
+        share = child.counts[child.label] / child.rows if child.rows else None
+        sides.append(
+            {"answer": answer, "rows": child.rows, "label": tree.classes[child.label], "share": share, "id": child.id}
+        )
+    split = v.split
+    assert split is not None
+    return {
+        "id": v.id,
+        "number": number,
+        "rule": split_text(split, tree.schema),
+        "full": split_text(split, tree.schema, full=True),
+        "columns": " × ".join(tree.schema[j].name for j in split.used),
+        "kind": split.kind,
+        "rows": v.rows,
+        "sides": sides,
+        "before": _gini(v.counts),
+        "impurity": v.impurity,
+        "bound": v.impurity_bound,
+        "measure": v.measure,
+        "after": sum(_gini(tree.nodes[c].counts) for c in (v.left, v.right)),
+        "proved": proved,
+    }
+
+
+def _gini(counts: tuple[int, ...]) -> float:
+    """Gini impurity in rows: rows × (1 − Σ share²)."""
+    rows = sum(counts)
+    return rows - sum(c * c for c in counts) / rows if rows else 0.0
+
+
+def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
+    """The inputs of the form "try it": the columns that the tree reads, filled with `chosen`."""
+    tree = model_file(model).tree
+    out = []
+    for j in tree.used_columns:
+        column = tree.schema[j]
+        out.append(
+            {
+                "name": column.name,
+                "id": f"try-{j}",
+                "kind": str(column.kind),
+                "unit": column.unit,
+                "categories": column.categories[:LISTED_CATEGORIES],
+                "listed": column.kind is Kind.CATEGORICAL and len(column.categories) <= LISTED_CATEGORIES,
+                "value": chosen.get(column.name, ""),
+            }
+        )
+    return out
+
+
+def typed(model: TreeModel, query: dict[str, str]) -> dict[str, Any]:
+    """The values of the form as a record; what is no number stays text, and predicting says what is wrong."""
+    tree = model_file(model).tree
+    record: dict[str, Any] = {}
+    for j in tree.used_columns:
+        column = tree.schema[j]
+        text = query.get(f"try-{j}", "").strip()
+        if text == "":
+            continue
+        record[column.name] = text if column.kind is Kind.CATEGORICAL else _number(text)
+    return record
+
+
+def _number(text: str) -> float | int | str:
+    try:
+        value = float(text.replace(",", "").replace("−", "-"))
+    except ValueError:
+        return text
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def walk(model: TreeModel, row: Any, *, title: str, actual: str | None = None, values: Any = None) -> Walk:
+    """The way of a row of the matrix through the tree."""
+    tree = model_file(model).tree
+    leaf = int(tree.apply(row.reshape(1, -1))[0])
+    answer = leaf_answer(tree, leaf)
+    return Walk(
+        title=title,
+        nodes=tree.path_to(leaf),
+        sentences=path_in_words(tree, leaf, row),
+        label=answer["label"],
+        probabilities=sorted(answer["probabilities"].items(), key=lambda item: -item[1])[:6],
+        leaf=leaf,
+        actual=actual,
+        values=values or {},
+    )
+
+
+def followed(model: TreeModel, number: str, rows: Rows | None) -> tuple[Walk | None, str]:
+    """Row `number` of the data set on its way, or a sentence why not."""
+    if rows is None:
+        return None, "The rows of this model cannot be read, so that none can be followed."
+    if not (number.isascii() and number.isdigit() and len(number) < 12):
+        return None, f"'{number[:20]}' is no row number."
+    place = rows.position(int(number))
+    if place is None:
+        return None, f"The data set has no row {int(number):,} that this tree can read."
+    row = rows.matrix[place]
+    actual = model_file(model).tree.classes[rows.codes[place]]
+    return walk(model, row, title=f"row {int(number):,}", actual=actual), ""
+
+
+def rules(model: TreeModel) -> str:
+    """The tree as text."""
+    return rules_text(model_file(model).tree)
+
+
+def data_of(model: TreeModel, *, inside: bool) -> Rows | None:
+    """The rows, for those who may see them."""
+    try:
+        return rows_of(model) if inside else None
+    except TrainerError:
+        return None

@@ -1,0 +1,27 @@
+"""`{% claims_of model as found %}`: the badges of a model with what draws them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from django import template
+
+from octweb.registry import claims
+from octweb.registry.models import TreeModel
+
+register = template.Library()
+_count = itertools.count()
+LOOK = {"proved": ("proved", "check"), "gap": ("gap", "half"), "heuristic": ("heur", "dashed")}
+
+
+@register.simple_tag
+def claims_of(model: TreeModel) -> list[dict[str, Any]]:
+    """Style, icon, words, popover text and an id that no other badge of the page has."""
+    found = []
+    for claim in claims.claims(model):
+        style, icon = LOOK[claim.kind]
+        found.append(
+            {"id": f"claim-{next(_count)}", "style": style, "icon": icon, "words": claim.words, "tip": claim.tip}
+        )
+    return found

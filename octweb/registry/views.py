@@ -1,0 +1,188 @@
+"""Pages of models: list, detail, compare, download, the steps of a review."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+from rest_framework.exceptions import APIException
+
+from octweb.core.problems import flatten
+from octweb.figures.outline import tree_outline
+from octweb.registry import actions, page, snippets
+from octweb.registry.claims import claims, is_proved
+from octweb.registry.compare import compared
+from octweb.registry.data import check_again, example_row, record_of
+from octweb.registry.downloads import FORMATS, download
+from octweb.registry.models import State, TreeModel
+from octweb.registry.parsed import model_file
+from octweb.registry.predicting import predict_rows
+from trainer.certificate import Status
+from trainer.errors import TrainerError
+
+MAX_COMPARED = 40
+
+
+def _models(request: HttpRequest):
+    return TreeModel.objects.callable_by(request.user).select_related("family", "owner", "dataset")
+
+
+def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
+    try:
+        return _models(request).get(pk=pk)
+    except TreeModel.DoesNotExist as error:
+        raise Http404("There is no model with this id, or it is not yours and not approved.") from error
+
+
+def _inside(request: HttpRequest, model: TreeModel) -> bool:
+    """Whether the caller may see the rows that the model was trained on."""
+    user: Any = request.user
+    return user.is_staff or user.pk == model.owner_id
+
+
+@login_required
+@require_GET
+def model_list(request: HttpRequest) -> HttpResponse:
+    models = _models(request).defer("document")
+    chosen = {name: request.GET.get(name, "") for name in ("state", "method", "status")}
+    if chosen["state"] in State.values:
+        models = models.filter(state=chosen["state"])
+    if chosen["status"] in list(Status):
+        models = models.filter(status=chosen["status"])
+    methods = sorted(set(_models(request).order_by().values_list("method", flat=True).distinct()))
+    if chosen["method"] in methods:
+        models = models.filter(method=chosen["method"])
+    context = {
+        "page": Paginator(models, 30).get_page(request.GET.get("page")),
+        "chosen": chosen,
+        "filtered": any(chosen.values()),
+        "states": State.choices,
+        "statuses": [str(s) for s in Status],
+        "methods": methods,
+    }
+    return render(request, "registry/list.html", context)
+
+
+@login_required
+@require_GET
+def model_detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    model = _model(request, pk)
+    inside = _inside(request, model)
+    tree = model_file(model).tree
+    rows = page.data_of(model, inside=inside)
+    walk, trouble, record, notes = _walk(request, model, rows, inside)
+    url = request.build_absolute_uri(reverse("api-model-predict", args=[model.pk]))
+    example = example_row(model, inside=inside)
+    certificate = model_file(model).certificate
+    context = {
+        "model": model,
+        "inside": inside,
+        "claims": claims(model),
+        "proved": is_proved(model),
+        "facts": page.facts(model),
+        "outline": tree_outline(tree),
+        "leaf_only": len(tree.nodes) == 1,
+        "splits": page.splits(model),
+        "mistakes": page.mistakes(model),
+        "rules": page.rules(model),
+        "walk": walk,
+        "trouble": trouble,
+        "notes": notes,
+        "fields": page.fields(model, record or example),
+        "follow": request.GET.get("row", ""),
+        "has_rows": rows is not None,
+        "certificate": certificate,
+        "checked": check_again(model) if inside else None,
+        "formats": FORMATS,
+        "possible": actions.possible(model, request.user),
+        "events": list(model.events.select_related("by")) if inside else [],
+        "smaller": _smaller(request, model),
+        "served": actions.served(model.family),
+        "curl": snippets.curl(url, example),
+        "python": snippets.python(url, example),
+        "run": getattr(model, "run", None) if inside else None,
+    }
+    return render(request, "registry/detail.html", context, status=422 if trouble and not walk else 200)
+
+
+def _walk(
+    request: HttpRequest, model: TreeModel, rows: Any, inside: bool
+) -> tuple[Any, str, dict[str, Any], list[str]]:
+    """The row that the page follows: one of the data set, or the one typed in."""
+    if number := request.GET.get("row", "").strip():
+        walk, trouble = page.followed(model, number, rows)
+        place = rows.position(int(number)) if walk else None
+        return walk, trouble, record_of(model, rows.matrix[place]) if place is not None else {}, []
+    if "try" not in request.GET:
+        return None, "", {}, []
+    record = page.typed(model, request.GET.dict())
+    try:
+        found = predict_rows(model, [record])
+    except TrainerError as error:
+        return None, str(error).removeprefix("rows[0]: "), record, []
+    notes = [note.removeprefix("rows[0]: ") for note in found.notes]
+    return page.walk(model, found.matrix[0], title="this row", values=record), "", record, notes
+
+
+def _smaller(request: HttpRequest, model: TreeModel) -> TreeModel | None:
+    """A smaller tree of the same data set that does at least as well on unseen rows."""
+    if model.dataset_id is None or model.unseen_accuracy is None:
+        return None
+    others = _models(request).defer("document").filter(dataset_id=model.dataset_id, leaves__lt=model.leaves)
+    return others.filter(unseen_accuracy__gte=model.unseen_accuracy).order_by("leaves", "-unseen_accuracy").first()
+
+
+@login_required
+@require_GET
+def model_download(request: HttpRequest, pk: uuid.UUID, name: str) -> HttpResponse:
+    if name not in FORMATS:
+        raise Http404
+    return download(_model(request, pk), name)
+
+
+@login_required
+@require_POST
+def model_review(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
+    model = _model(request, pk)
+    if verb not in actions.VERBS:
+        raise Http404
+    try:
+        actions.VERBS[verb](model, by=request.user, reason=request.POST.get("reason", "")[:5000])
+        messages.success(request, f"{model.title}: {actions.TRANSITIONS[verb][2]}.")
+    except PermissionDenied as error:
+        messages.error(request, str(error))
+    except APIException as error:
+        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
+    return redirect("registry:detail", model.pk)
+
+
+@login_required
+@require_GET
+def model_compare(request: HttpRequest) -> HttpResponse:
+    """Models of one data set; without a choice, of the data set with the newest model."""
+    models = _models(request).filter(dataset__isnull=False)
+    chosen = _uuid(request.GET.get("dataset", ""))
+    datasets: dict[Any, Any] = {}
+    visible = models.defer("document") if request.user.is_staff else models.defer("document").filter(owner=request.user)
+    for model in visible[:500]:
+        datasets.setdefault(model.dataset_id, model.dataset)
+    if chosen not in datasets:
+        chosen = next(iter(datasets), None)
+    picked = list(visible.filter(dataset_id=chosen).defer(None)[:MAX_COMPARED]) if chosen else []
+    context = {"datasets": datasets.values(), "dataset": datasets.get(chosen), **compared(picked)}
+    return render(request, "registry/compare.html", context)
+
+
+def _uuid(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None

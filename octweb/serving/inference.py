@@ -1,0 +1,156 @@
+"""Tensors to predictions: one tensor with all columns, or one for each column; the rules for odd values are those of the API."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.registry.predicting import Predictions, predict_matrix, predict_rows
+from octweb.serving.tensors import TEXT, ProtocolError, Tensor
+from trainer.table import ColumnSchema, Kind
+from trainer.tree.nodes import Tree
+
+OUTPUTS = ("label", "probabilities", "leaf", "path")
+DEFAULT_OUTPUTS = ("label", "probabilities", "leaf")
+
+
+def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
+    """The model's inputs and outputs with names, types and classes."""
+    file = model_file(model)
+    tree = file.tree
+    inputs = [
+        {
+            "name": c.name,
+            "datatype": TEXT if c.kind is Kind.CATEGORICAL else "FP64",
+            "shape": [-1, 1],
+            "parameters": {"used": j in tree.used_columns, "kind": str(c.kind), "unit": c.unit},
+        }
+        for j, c in enumerate(tree.schema)
+    ]
+    outputs = [
+        {"name": "label", "datatype": TEXT, "shape": [-1]},
+        {"name": "probabilities", "datatype": "FP64", "shape": [-1, len(tree.classes)]},
+        {"name": "leaf", "datatype": "INT64", "shape": [-1]},
+        {"name": "path", "datatype": TEXT, "shape": [-1]},
+    ]
+    return {
+        "name": model.family.name,
+        "versions": [str(v) for v in versions],
+        "platform": "octweb_tree",
+        "inputs": inputs,
+        "outputs": outputs,
+        "parameters": {"target": file.target, "classes": list(tree.classes)},
+    }
+
+
+def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predictions:
+    """Predictions for the rows of the tensors; raises ProtocolError or RowError naming row and column."""
+    tree = model_file(model).tree
+    columns = _columns(tree, inputs)
+    n = len(next(iter(columns.values()))) if columns else inputs[0].shape[0]
+    if n > max_rows:
+        raise ProtocolError(f"{n:,} rows are too many; {max_rows:,} is the limit of one call.")
+    if all(values.dtype != object for values in columns.values()):
+        return predict_matrix(model, _matrix(tree, columns, n))
+    # text is looked up by the same rules as the rows of /api/v1/
+    cells = {tree.schema[j].name: _cells(tree.schema[j], values) for j, values in columns.items()}
+    rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+    return predict_rows(model, rows)
+
+
+def output(found: Predictions, name: str) -> np.ndarray:
+    """One output as an array."""
+    tree = found.tree
+    if name == "leaf":
+        return found.leaves.astype(np.int64)
+    if name == "probabilities":
+        return tree.probabilities[found.leaves]
+    if name == "label":
+        return np.array(tree.classes, object)[tree.labels[found.leaves]]
+    paths = np.empty(len(found.leaves), object)
+    paths[:] = ["\n".join(path) for path in found.paths()]
+    return paths
+
+
+def _columns(tree: Tree, inputs: tuple[Tensor, ...]) -> dict[int, np.ndarray]:
+    """Values by column of the model, each of shape (rows,)."""
+    known = {c.name: j for j, c in enumerate(tree.schema)}
+    if len(inputs) == 1 and (inputs[0].name not in known or _width(inputs[0]) > 1):
+        return _one_table(tree, inputs[0])
+    columns: dict[int, np.ndarray] = {}
+    for tensor in inputs:
+        if tensor.name not in known:
+            raise ProtocolError(f"There is no input '{tensor.name[:60]}'. {_needs(tree)}")
+        if known[tensor.name] in columns:
+            raise ProtocolError(f"The input '{tensor.name[:60]}' is there twice.")
+        if _width(tensor) != 1:
+            raise ProtocolError(f"The input '{tensor.name[:60]}' must have the shape [rows] or [rows, 1].")
+        columns[known[tensor.name]] = tensor.values.reshape(-1)
+    if len({len(values) for values in columns.values()}) > 1:
+        raise ProtocolError("The inputs have different numbers of rows.")
+    if lacking := [tree.schema[j].name for j in tree.used_columns if j not in columns]:
+        raise ProtocolError(f"The input '{lacking[0]}' is missing. {_needs(tree)}")
+    return columns
+
+
+def _one_table(tree: Tree, tensor: Tensor) -> dict[int, np.ndarray]:
+    names = [c.name for c in tree.schema]
+    if len(tensor.shape) != 2 or tensor.shape[1] != len(names):
+        raise ProtocolError(
+            f"'{tensor.name[:60]}' has the shape {list(tensor.shape)}; one tensor for all columns has {len(names)} of them, "
+            f"in this order: {', '.join(names)}."
+        )
+    text = [j for j in tree.used_columns if tree.schema[j].kind is Kind.CATEGORICAL]
+    if text and tensor.datatype != TEXT:
+        raise ProtocolError(
+            f"Column '{names[text[0]]}' holds text: send all columns as {TEXT}, or one tensor for each column."
+        )
+    # columns that the tree does not read may hold anything
+    return {j: tensor.values[:, j] for j in tree.used_columns}
+
+
+def _width(tensor: Tensor) -> int:
+    return tensor.shape[1] if len(tensor.shape) == 2 else 1
+
+
+def _needs(tree: Tree) -> str:
+    names = [tree.schema[j].name for j in tree.used_columns]
+    return f"This model needs {len(names)} of them: {', '.join(names)}." if names else "This model needs none."
+
+
+def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
+    """All columns are numbers: straight into the matrix, with the checks of the API."""
+    matrix = np.full((n, len(tree.schema)), math.nan)
+    for j, values in columns.items():
+        column = tree.schema[j]
+        if j not in tree.used_columns:
+            continue
+        if column.kind is Kind.CATEGORICAL:
+            raise ProtocolError(f"Column '{column.name}' holds text: send it as {TEXT}.")
+        if not np.isfinite(values).all():
+            i = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ProtocolError(f"Row {i}: column '{column.name}' has no finite value, and the tree needs one.")
+        if column.kind is Kind.BINARY and not np.isin(values, (0.0, 1.0)).all():
+            i = int(np.flatnonzero(~np.isin(values, (0.0, 1.0)))[0])
+            raise ProtocolError(f"Row {i}: column '{column.name}' is binary and needs 0 or 1; it has {values[i]:g}.")
+        matrix[:, j] = values + 0.0
+    return matrix
+
+
+def _cells(column: ColumnSchema, values: np.ndarray) -> list[Any]:
+    """Cells as a JSON row would have them; numbers in text tensors are read as numbers."""
+    if values.dtype != object:
+        return [None if math.isnan(v) else v for v in values.tolist()]
+    if column.kind is Kind.CATEGORICAL:
+        return values.tolist()
+    cells: list[Any] = []
+    for i, text in enumerate(values.tolist()):
+        try:
+            cells.append(None if text is None or not text.strip() else float(text))
+        except ValueError as error:
+            raise ProtocolError(f"Row {i}: column '{column.name}' must be a number; it is {text[:40]!r}.") from error
+    return cells

@@ -1,0 +1,259 @@
+"""Tensors of the Open Inference Protocol: JSON and binary bodies to arrays, and arrays to answers.
+
+A binary request is a JSON header of the length that `Inference-Header-Content-Length` says, then the bytes of each tensor that
+has `binary_data_size`, in order; numbers little-endian, texts with their length in four bytes before them.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+
+TYPES: dict[str, str] = {
+    "BOOL": "?",
+    "UINT8": "<u1",
+    "UINT16": "<u2",
+    "UINT32": "<u4",
+    "UINT64": "<u8",
+    "INT8": "<i1",
+    "INT16": "<i2",
+    "INT32": "<i4",
+    "INT64": "<i8",
+    "FP16": "<f2",
+    "FP32": "<f4",
+    "FP64": "<f8",
+}
+TEXT = "BYTES"
+JSON_LENGTH = "Inference-Header-Content-Length"
+
+
+class ProtocolError(ValueError):
+    """The request is not of the protocol; the message goes to the client."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tensor:
+    """A named input: `values` has shape `shape`, float64 for numbers, objects (str or None) for BYTES."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    values: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A parsed infer request; `outputs` maps the chosen outputs to whether they are wanted in binary."""
+
+    id: str | None
+    inputs: tuple[Tensor, ...]
+    outputs: dict[str, bool]
+
+
+def parse(body: bytes, header_length: str | None, known_outputs: tuple[str, ...], default: tuple[str, ...]) -> Request:
+    """The request of a body; raises ProtocolError with what is wrong and where."""
+    split = _header_length(header_length, len(body))
+    try:
+        document = orjson.loads(body[:split])
+    except orjson.JSONDecodeError as error:
+        raise ProtocolError(f"The body is not valid JSON: {error}.") from error
+    if not isinstance(document, dict):
+        raise ProtocolError("The body must be a JSON object.")
+    name = document.get("id")
+    if name is not None and not isinstance(name, str):
+        raise ProtocolError("'id' must be a text.")
+    if "inputs" not in document:
+        raise ProtocolError("'inputs' is missing: a list of tensors.")
+    inputs, rest = [], body[split:]
+    for i, record in enumerate(_list(document["inputs"], "inputs")):
+        tensor, rest = _tensor(record, f"inputs[{i}]", rest)
+        inputs.append(tensor)
+    if rest:
+        raise ProtocolError(f"{len(rest)} bytes are left over behind the last binary tensor.")
+    if not inputs:
+        raise ProtocolError("'inputs' is empty: send one tensor with all columns, or one for each column.")
+    return Request(id=name, inputs=tuple(inputs), outputs=_outputs(document, known_outputs, default))
+
+
+def answer(
+    head: dict[str, Any], outputs: list[tuple[str, np.ndarray]], binary: dict[str, bool]
+) -> tuple[bytes, int | None]:
+    """The body of an answer, and the length of its JSON part where binary tensors follow it."""
+    records, blobs = [], []
+    for name, values in outputs:
+        record: dict[str, Any] = {"name": name, "datatype": datatype_of(values), "shape": list(values.shape)}
+        if binary[name]:
+            blob = _to_bytes(values)
+            record["parameters"] = {"binary_data_size": len(blob)}
+            blobs.append(blob)
+        else:
+            record["data"] = values.ravel().tolist()
+        records.append(record)
+    text = orjson.dumps(head | {"outputs": records})
+    return text + b"".join(blobs), len(text) if blobs else None
+
+
+def datatype_of(values: np.ndarray) -> str:
+    """The protocol's name of an output's type."""
+    return {"f": "FP64", "i": "INT64"}.get(values.dtype.kind, TEXT)
+
+
+def _header_length(text: str | None, size: int) -> int:
+    if text is None:
+        return size
+    if not (text.isascii() and text.isdigit() and len(text) < 12) or int(text) > size:
+        raise ProtocolError(f"{JSON_LENGTH} must be a whole number of at most {size}, the size of the body.")
+    return int(text)
+
+
+def _list(value: Any, place: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ProtocolError(f"'{place}' must be a list.")
+    return value
+
+
+def _parameters(record: dict[str, Any], place: str) -> dict[str, Any]:
+    parameters = record.get("parameters")
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, dict):
+        raise ProtocolError(f"{place}: 'parameters' must be an object.")
+    return parameters
+
+
+def _outputs(document: dict[str, Any], known: tuple[str, ...], default: tuple[str, ...]) -> dict[str, bool]:
+    everything = _flag(_parameters(document, "the request"), "binary_data_output", "the request")
+    if document.get("outputs") is None:
+        return dict.fromkeys(default, everything)
+    chosen: dict[str, bool] = {}
+    for i, record in enumerate(_list(document["outputs"], "outputs")):
+        place = f"outputs[{i}]"
+        name = record.get("name") if isinstance(record, dict) else None
+        if not isinstance(name, str) or name not in known:
+            raise ProtocolError(f"{place}: there is no output {str(name)[:60]!r}; there are {', '.join(known)}.")
+        own = _parameters(record, place)
+        chosen[name] = _flag(own, "binary_data", place) if "binary_data" in own else everything
+    return chosen or dict.fromkeys(default, everything)
+
+
+def _flag(parameters: dict[str, Any], name: str, place: str) -> bool:
+    value = parameters.get(name, False)
+    if not isinstance(value, bool):
+        raise ProtocolError(f"{place}: '{name}' must be true or false.")
+    return value
+
+
+def _tensor(record: Any, place: str, rest: bytes) -> tuple[Tensor, bytes]:
+    if not isinstance(record, dict):
+        raise ProtocolError(f"{place} must be an object.")
+    name, datatype, shape = record.get("name"), record.get("datatype"), record.get("shape")
+    if not isinstance(name, str):
+        raise ProtocolError(f"{place}: 'name' must be a text.")
+    if datatype not in TYPES and datatype != TEXT:
+        raise ProtocolError(f"{place} ('{name[:60]}'): datatype must be one of {', '.join([*TYPES, TEXT])}.")
+    if (
+        not isinstance(shape, list)
+        or not 1 <= len(shape) <= 2
+        or not all(isinstance(d, int) and not isinstance(d, bool) and d >= 0 for d in shape)
+    ):
+        raise ProtocolError(f"{place} ('{name[:60]}'): 'shape' must be [rows] or [rows, columns].")
+    size = math.prod(shape)
+    parameters = _parameters(record, place)
+    if "binary_data_size" in parameters:
+        values, rest = _from_bytes(parameters["binary_data_size"], datatype, size, f"{place} ('{name[:60]}')", rest)
+    elif "data" in record:
+        values = _from_json(record["data"], datatype, size, shape, f"{place} ('{name[:60]}')")
+    else:
+        raise ProtocolError(f"{place} ('{name[:60]}'): 'data' is missing.")
+    return Tensor(name=name, datatype=datatype, shape=tuple(shape), values=values.reshape(shape)), rest
+
+
+def _from_bytes(length: Any, datatype: str, size: int, place: str, rest: bytes) -> tuple[np.ndarray, bytes]:
+    if not isinstance(length, int) or isinstance(length, bool) or not 0 <= length <= len(rest):
+        raise ProtocolError(f"{place}: binary_data_size must be a whole number of at most {len(rest)}, the bytes left.")
+    blob, rest = rest[:length], rest[length:]
+    if datatype == TEXT:
+        return _texts(blob, size, place), rest
+    values = np.frombuffer(blob, TYPES[datatype]) if length % np.dtype(TYPES[datatype]).itemsize == 0 else np.empty(0)
+    if len(values) != size or length != size * np.dtype(TYPES[datatype]).itemsize:
+        raise ProtocolError(f"{place}: shape and data disagree: {size} values of {datatype} are not {length} bytes.")
+    return values.astype(np.float64), rest
+
+
+def _texts(blob: bytes, size: int, place: str) -> np.ndarray:
+    texts: list[str] = []
+    at = 0
+    while at < len(blob):
+        if at + 4 > len(blob):
+            raise ProtocolError(f"{place}: text {len(texts)} is cut off.")
+        (length,) = struct.unpack_from("<I", blob, at)
+        if at + 4 + length > len(blob):
+            raise ProtocolError(f"{place}: text {len(texts)} is cut off.")
+        texts.append(_utf8(blob[at + 4 : at + 4 + length], len(texts), place))
+        at += 4 + length
+    if len(texts) != size:
+        raise ProtocolError(f"{place}: shape and data disagree: {size} texts are announced, {len(texts)} are there.")
+    return _objects(texts)
+
+
+def _utf8(raw: bytes, i: int, place: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"{place}: text {i} is not UTF-8.") from error
+
+
+def _objects(values: list[Any]) -> np.ndarray:
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+
+def _from_json(data: Any, datatype: str, size: int, shape: list[int], place: str) -> np.ndarray:
+    cells = _flat(data, shape, place)
+    if len(cells) != size:
+        raise ProtocolError(f"{place}: shape and data disagree: {shape} needs {size} values, {len(cells)} are there.")
+    kinds = set(map(type, cells))
+    if datatype == TEXT:
+        if not kinds <= {str, type(None)}:
+            i = next(i for i, c in enumerate(cells) if not isinstance(c, str | None))
+            raise ProtocolError(f"{place}: value {_where(i, shape)} is no text.")
+        return _objects(cells)
+    allowed = {bool} if datatype == "BOOL" else {int, float, type(None)}
+    if not kinds <= allowed:
+        i = next(i for i, c in enumerate(cells) if type(c) not in allowed)
+        raise ProtocolError(f"{place}: value {_where(i, shape)} must be {datatype}; it is {str(cells[i])[:40]!r}.")
+    return np.array([math.nan if c is None else c for c in cells], np.float64)
+
+
+def _where(i: int, shape: list[int]) -> str:
+    """The place of a flat index: row, and column in a table."""
+    return f"[{i}]" if len(shape) == 1 or not shape[1] else f"[row {i // shape[1]}, column {i % shape[1]}]"
+
+
+def _flat(data: Any, shape: list[int], place: str) -> list[Any]:
+    """Values of a flat list, or of a list of rows."""
+    if not isinstance(data, list):
+        raise ProtocolError(f"{place}: 'data' must be a list.")
+    if not data or not any(isinstance(row, list) for row in data):
+        return data
+    if len(shape) != 2 or not all(isinstance(row, list) and len(row) == shape[1] for row in data):
+        raise ProtocolError(
+            f"{place}: shape and data disagree: the rows of 'data' do not all have the length of 'shape'."
+        )
+    return [cell for row in data for cell in row]
+
+
+def _to_bytes(values: np.ndarray) -> bytes:
+    if values.dtype.kind in "fi":
+        return np.ascontiguousarray(values).astype("<f8" if values.dtype.kind == "f" else "<i8").tobytes()
+    parts = []
+    for text in values.ravel().tolist():
+        raw = str(text).encode()
+        parts += [struct.pack("<I", len(raw)), raw]
+    return b"".join(parts)

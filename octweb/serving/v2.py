@@ -1,0 +1,122 @@
+"""Open Inference Protocol, REST: health, metadata, infer. Only approved models; errors are 4xx with the member `error`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.db import DatabaseError, connection
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from octweb.core.problems import document, exception_handler
+from octweb.registry.api import AnyFormat
+from octweb.registry.claims import certificate_status
+from octweb.registry.models import TreeModel
+from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer, metadata, output
+from octweb.serving.tensors import JSON_LENGTH, ProtocolError, answer, parse
+from trainer.errors import DataError
+from trainer.version import VERSION
+
+
+def live(request: HttpRequest) -> HttpResponse:
+    """The process answers."""
+    return JsonResponse({"live": True})
+
+
+def ready(request: HttpRequest) -> HttpResponse:
+    """The process can predict: the database answers."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return JsonResponse({"ready": False, "error": "the database does not answer"}, status=503)
+    return JsonResponse({"ready": True})
+
+
+def errors(error: Exception, context: dict[str, Any]) -> Response | None:
+    """As in the API, but plain JSON, and 400 for what the data are: the protocol knows no other status for them."""
+    if isinstance(error, RequestDataTooBig):
+        text = f"The body is larger than {settings.MAX_PREDICT_BYTES // 10**6} MB. Send the rows in several calls."
+        return Response(document(413, text), status=413)
+    if isinstance(error, ProtocolError | DataError):
+        return Response(document(400, str(error)), status=400)
+    response = exception_handler(error, context)
+    if response is not None:
+        response.content_type = "application/json"
+    return response
+
+
+class ProtocolView(APIView):
+    """Base of the views that need a token; the body is read by the view, whatever its media type."""
+
+    predict_scope = True
+    parser_classes: list[Any] = []
+    content_negotiation_class = AnyFormat
+    schema = None
+
+    def get_exception_handler(self):
+        return errors
+
+
+def served_model(name: str, version: str | None, *, body: bool = True) -> TreeModel:
+    """The approved model of this name and version; without a version the highest one."""
+    models = TreeModel.objects.approved().filter(family__name=name).select_related("family").order_by("-version")
+    if not body:
+        models = models.defer("document")
+    if version is not None:
+        if not (version.isascii() and version.isdigit() and len(version) < 10):
+            raise Http404(f"There is no version '{version[:20]}': versions are whole numbers.")
+        models = models.filter(version=int(version))
+    model = models.first()
+    if model is None:
+        which = f"model '{name[:60]}'" + (f" in version {version}" if version else "")
+        raise Http404(f"There is no approved {which}.")
+    return model
+
+
+class Server(ProtocolView):
+    """What this server is."""
+
+    def get(self, request: Request) -> Response:
+        return Response({"name": "octweb", "version": VERSION, "extensions": ["binary_tensor_data"]})
+
+
+class Model(ProtocolView):
+    """Inputs, outputs and versions of a model."""
+
+    def get(self, request: Request, name: str, version: str | None = None) -> Response:
+        model = served_model(name, version)
+        versions = TreeModel.objects.approved().filter(family=model.family).order_by("version")
+        return Response(metadata(model, list(versions.values_list("version", flat=True))))
+
+
+class ModelReady(ProtocolView):
+    """A model is ready once it is approved."""
+
+    def get(self, request: Request, name: str, version: str | None = None) -> Response:
+        model = served_model(name, version, body=False)
+        return Response({"name": model.family.name, "version": str(model.version), "ready": True})
+
+
+class Infer(ProtocolView):
+    """Predict."""
+
+    def post(self, request: Request, name: str, version: str | None = None) -> HttpResponse:
+        model = served_model(name, version, body=False)
+        asked = parse(request._request.body, request.headers.get(JSON_LENGTH), OUTPUTS, DEFAULT_OUTPUTS)
+        found = infer(model, asked.inputs, settings.MAX_PREDICT_ROWS)
+        head: dict[str, Any] = {"model_name": model.family.name, "model_version": str(model.version)}
+        if asked.id is not None:
+            head["id"] = asked.id
+        head["parameters"] = {k: v for k, v in certificate_status(model).items() if v is not None}
+        if found.notes:
+            head["parameters"]["notes"] = "\n".join(found.notes)
+        body, length = answer(head, [(o, output(found, o)) for o in asked.outputs], asked.outputs)
+        response = HttpResponse(body, content_type="application/json" if length is None else "application/octet-stream")
+        if length is not None:
+            response[JSON_LENGTH] = str(length)
+        return response

@@ -1,0 +1,112 @@
+"""The page about the API: your tokens, calls that can be pasted, errors, limits."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from octweb.core.problems import Conflict
+from octweb.registry import snippets
+from octweb.registry.data import example_row
+from octweb.registry.models import TreeModel
+from octweb.registry.predicting import predict_rows
+from octweb.serving import actions
+from octweb.serving.models import ApiToken, Scope
+from trainer.errors import TrainerError
+
+ERRORS = (
+    ("400", "The body is no JSON of the right shape.", 'Send {"rows": [{column: value}]}.'),
+    ("401", "No token, or one that is not known, revoked or expired.", "Make a new one on this page."),
+    ("403", "The token may only predict, or the step is for administrators.", "Use a token for everything."),
+    ("404", "There is no such object, or it is not yours and not approved.", "Check the id."),
+    ("409", "The object is in a state in which this cannot be done.", "Read it again first."),
+    ("413", "Too many rows or bytes.", "Send the rows in several calls."),
+    ("415", "The body is of another type.", "Send Content-Type: application/json."),
+    ("422", "A row cannot be predicted; the answer names row and column.", "Correct the row."),
+    ("429", "Too many calls.", "Wait as long as the header Retry-After says."),
+)
+
+
+class TokenForm(forms.Form):
+    """What a new token is for, and how long."""
+
+    name = forms.CharField(max_length=100, required=False, label="Name", help_text="where it is used, for you to tell")
+    scope = forms.ChoiceField(choices=Scope.choices, initial=Scope.PREDICT, label="It may be used for")
+    days = forms.IntegerField(
+        min_value=1,
+        max_value=actions.MAX_DAYS,
+        required=False,
+        initial=90,
+        label="Days until it expires",
+        help_text="empty: never",
+    )
+
+
+@login_required
+@never_cache
+def guide(request: HttpRequest) -> HttpResponse:
+    """GET: the page; POST: a new token, shown in this answer and never again."""
+    form = TokenForm(request.POST or None)
+    secret = ""
+    if request.method == "POST" and form.is_valid():
+        try:
+            _, secret = actions.create_token(owner=request.user, **form.cleaned_data)
+            form = TokenForm()
+        except Conflict as error:
+            form.add_error(None, str(error.detail))
+    context = {
+        "form": form,
+        "secret": secret,
+        "tokens": ApiToken.objects.filter(user=request.user),
+        "now": timezone.now(),
+        "errors": ERRORS,
+        "max_rows": settings.MAX_PREDICT_ROWS,
+        "max_megabytes": settings.MAX_PREDICT_BYTES // 10**6,
+        "rate": settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]["user"],
+        **_example(request),
+    }
+    return render(request, "serving/guide.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_POST
+def revoke(request: HttpRequest, key: str) -> HttpResponse:
+    token = ApiToken.objects.filter(user=request.user, token_key=key).first()
+    if token is not None:
+        actions.revoke_token(token)
+        messages.success(request, "The token was revoked; calls with it fail from now on.")
+    return redirect("serving:guide")
+
+
+def _example(request: HttpRequest) -> dict[str, Any]:
+    """Calls of a model of the caller, else of an approved one, with a real row and the answer to it."""
+    user: Any = request.user
+    models = TreeModel.objects.callable_by(user).select_related("family", "dataset")
+    model = models.filter(owner=user).first() or models.approved().first()
+    if model is None:
+        return {}
+    inside = user.is_staff or model.owner_id == user.pk
+    row = example_row(model, inside=inside)
+    url = request.build_absolute_uri(reverse("api-model-predict", args=[model.pk]))
+    try:
+        answer = predict_rows(model, [row]).records()[0]
+    except TrainerError:
+        answer = None
+    return {
+        "model": model,
+        "curl": snippets.curl(url, row),
+        "python": snippets.python(url, row),
+        "answer": None if answer is None else json.dumps(answer, ensure_ascii=False, indent=1),
+        "v2": request.build_absolute_uri(f"/v2/models/{model.family.name}/infer"),
+    }

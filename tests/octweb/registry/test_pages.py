@@ -1,0 +1,201 @@
+"""Pages of models: list, detail, compare, download, review."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from html import unescape
+
+import pytest
+from django.core.files.base import ContentFile
+
+from octweb.datasets.models import Dataset
+from octweb.registry import actions
+from octweb.registry.data import check_again
+from octweb.registry.models import State, TreeModel
+from tests.octweb.small_models import small_table, trained
+from trainer.methods import METHODS
+
+CASES = [("cart", {}), ("cart", {"depth": 0}), ("cart", {"depth": 1})]
+if any(m.id == "bivariate" for m in METHODS):
+    CASES.append(("bivariate", {"depth": 2}))
+
+
+@pytest.fixture(autouse=True)
+def _media(media):
+    pass
+
+
+def csv_of_small_table() -> str:
+    table, labels = small_table()
+    lines = [",".join([*table.names, labels.name])]
+    for i in range(len(table)):
+        cells = []
+        for column in table.columns:
+            value = column.values[i]
+            cells.append(column.schema.categories[int(value)] if column.schema.categories else f"{value:g}")
+        lines.append(",".join([*cells, labels.classes[labels.codes[i]]]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def dataset(owner, media):
+    table, labels = small_table()
+    columns = [c.to_json() | {"role": "feature"} for c in table.schema]
+    made = Dataset(owner=owner, name="Small table", target=labels.name, rows=len(table), columns=columns)
+    made.sha256 = "0" * 64
+    made.file.save("small.csv", ContentFile(csv_of_small_table().encode()))
+    return made
+
+
+def get(client, user, model, query=""):
+    client.force_login(user)
+    return client.get(f"/models/{model.pk}/{query}")
+
+
+@pytest.mark.parametrize(("method", "parameters"), CASES)
+def test_the_page_in_its_order(client, register, dataset, owner, method, parameters):
+    model = register(document=trained(method, folds=3, **parameters), dataset=dataset)
+    answer = get(client, owner, model)
+    text = answer.content.decode()
+    assert answer.status_code == 200
+    places = [text.index(s) for s in ("Accuracy on unseen rows", "Accuracy on training rows", 'id="h-tree"', "Mistakes on unseen rows", 'id="try"', 'id="claim"', 'id="call"')]  # fmt: skip
+    assert places == sorted(places)
+    assert text.count('class="card split"') == model.leaves - 1
+    assert "yes, " in text
+    if model.leaves == 1:
+        assert "No split improves the objective enough" in text
+
+
+def test_a_large_difference_gets_one_sentence(client, register, dataset, owner, cart_document):
+    changed = json.loads(json.dumps(cart_document))
+    changed["metrics"]["cross_validation"]["accuracy"] = changed["metrics"]["train"]["accuracy"] - 0.031
+    assert b"points above accuracy on unseen rows" in get(client, owner, register(document=changed)).content
+    changed["metrics"]["cross_validation"]["accuracy"] = changed["metrics"]["train"]["accuracy"] - 0.029
+    assert b"points above accuracy on unseen rows" not in get(client, owner, register(document=changed)).content
+
+
+def test_checked_again_from_the_file(register, dataset, cart_document):
+    check = check_again(register(dataset=dataset))
+    assert check.agrees
+    assert check.objective == pytest.approx(cart_document["certificate"]["objective"])
+    lie = json.loads(json.dumps(cart_document))
+    lie["metrics"]["train"]["correct"] += 1
+    check = check_again(register(document=lie, dataset=dataset))
+    assert not check.agrees
+    assert "running its tree gives" in check.sentence
+    lie = json.loads(json.dumps(cart_document))
+    lie["certificate"]["objective"] += 0.01
+    assert not check_again(register(document=lie, dataset=dataset)).agrees
+    lie = json.loads(json.dumps(cart_document))
+    lie["fingerprint"] = "0" * 64
+    assert "fingerprint" in check_again(register(document=lie, dataset=dataset)).sentence
+    assert check_again(register()) is None
+
+
+def test_following_a_row(client, register, dataset, owner):
+    model = register(dataset=dataset)
+    _, labels = small_table()
+    text = get(client, owner, model, "?row=7").content.decode()
+    assert "row 7 comes here" in text
+    assert f"actually {labels.classes[labels.codes[6]]}" in text
+    answer = get(client, owner, model, "?row=9999")
+    assert answer.status_code == 422
+    assert "no row 9,999" in answer.content.decode()
+    assert get(client, owner, model, "?row=x%27").status_code == 422
+
+
+def test_try_it(client, register, owner):
+    model = register()
+    text = get(client, owner, model, "?try=1&try-0=7.5&try-1=0.2&try-2=1&try-3=green").content.decode()
+    assert "Why this row is predicted" in text
+    assert "So it is " in text
+    assert "this row comes here" in text
+    answer = get(client, owner, model, "?try=1&try-0=wide&try-3=green&try-1=1")
+    assert answer.status_code == 422
+    assert "column &#x27;width&#x27; needs a number" in answer.content.decode()
+
+
+def test_who_sees_the_page(client, model, owner, stranger, staff):
+    assert client.get(f"/models/{model.pk}/").status_code == 302
+    assert [get(client, u, model).status_code for u in (owner, staff, stranger)] == [200, 200, 404]
+
+
+def test_strangers_see_an_approved_model_without_its_rows(client, register, dataset, owner, staff, stranger):
+    model = register(dataset=dataset)
+    actions.ask_for_approval(model, by=owner)
+    actions.approve(model, by=staff)
+    text = get(client, stranger, model).content.decode()
+    assert "Follow row" not in text
+    assert "Small table" not in text
+    assert "Checked again" not in text
+    assert get(client, stranger, model, "?row=3").status_code == 422
+
+
+def test_review_buttons_by_state_and_role(client, model, owner, staff):
+    def buttons(user):
+        text = get(client, user, model).content.decode()
+        return set(re.findall(rf"/models/{model.pk}/review/(\w+)/", text))
+
+    assert buttons(owner) == {"ask"}
+    client.force_login(owner)
+    assert client.post(f"/models/{model.pk}/review/ask/").status_code == 302
+    assert buttons(owner) == {"withdraw"}
+    assert buttons(staff) == {"approve", "reject"}
+    client.force_login(staff)
+    client.post(f"/models/{model.pk}/review/reject/", {"reason": ""})
+    assert TreeModel.objects.get().state == State.IN_REVIEW
+    client.post(f"/models/{model.pk}/review/reject/", {"reason": "too deep"})
+    assert TreeModel.objects.get().state == State.REJECTED
+    assert "too deep" in get(client, owner, model).content.decode()
+    assert client.post(f"/models/{model.pk}/review/burn/").status_code == 404
+    assert client.get(f"/models/{model.pk}/review/ask/").status_code == 405
+
+
+def test_the_snippets_work_as_pasted(client, register, dataset, owner):
+    text = get(client, owner, register(dataset=dataset)).content.decode()
+    python = unescape(re.search(r'<pre tabindex="0" id="python">(.*?)</pre>', text, re.S).group(1))
+    compile(python, "snippet", "exec")
+    assert "predict/" in python
+    curl = unescape(re.search(r'<pre tabindex="0" id="curl">(.*?)</pre>', text, re.S).group(1))
+    words = subprocess.run(
+        ["bash", "-c", curl.replace("curl", "printf '%s\\n'", 1)], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    row = json.loads(words[-1])["rows"][0]
+    table, _ = small_table()
+    for name, value in zip(table.names, table.matrix()[0], strict=True):
+        if name in row and name != "colour":
+            assert row[name] == pytest.approx(value)
+
+
+def test_the_list_and_its_filters(client, model, owner, stranger):
+    client.force_login(owner)
+    assert b"Small cart" in client.get("/models/").content
+    assert b"No model is like this" in client.get("/models/?state=approved").content
+    assert client.get("/models/?state=x&page=zz").status_code == 200
+    client.force_login(stranger)
+    assert b"No models yet" in client.get("/models/").content
+
+
+def test_compare_says_what_the_numbers_say(client, register, dataset, owner, stranger):
+    big, small = (
+        register(document=trained("cart", folds=3), dataset=dataset, title="Big"),
+        register(document=trained("cart", folds=3, depth=1), dataset=dataset, title="Small"),
+    )
+    client.force_login(owner)
+    text = client.get("/models/compare/").content.decode()
+    best = max((big, small), key=lambda m: (m.unseen_accuracy, -m.leaves))
+    assert f"{best.title} (version {best.version}) has the highest accuracy on unseen rows" in text
+    assert text.count("on the frontier</td>") == (2 if big.unseen_accuracy > small.unseen_accuracy else 1)
+    assert client.get(f"/models/compare/?dataset={dataset.pk}").status_code == 200
+    client.force_login(stranger)
+    assert "Nothing to compare yet" in client.get("/models/compare/?dataset=x").content.decode()
+
+
+def test_downloads_of_the_page(client, model, owner, stranger):
+    client.force_login(owner)
+    assert client.get(f"/models/{model.pk}/download/rules/").status_code == 200
+    assert client.get(f"/models/{model.pk}/download/pickle/").status_code == 404
+    client.force_login(stranger)
+    assert client.get(f"/models/{model.pk}/download/rules/").status_code == 404
