@@ -216,3 +216,6 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": text("OCTWEB_LOG_LEVEL", "INFO")},
     "loggers": {"axes": {"level": "WARNING"}, "numexpr": {"level": "WARNING"}},
 }
+
+# source maps of the API pages are large and read by nobody's browser but a developer's
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "svgz", "gz", "woff", "woff2", "map", "ico", "md", "txt")

@@ -27,7 +27,7 @@ class Claim:
 def claims(model: TreeModel) -> list[Claim]:
     """The badges of a model, the one about the whole tree first."""
     certificate = model_file(model).certificate
-    found = [_whole_tree(model, certificate)]
+    found = [_whole_tree(model, dict(certificate))]
     splits, proved = certificate.get("splits"), certificate.get("splits_proved")
     if model.guarantee == Guarantee.SPLITS and isinstance(splits, int) and splits:
         proved = proved if isinstance(proved, int) else 0
