@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
@@ -34,7 +36,7 @@ class Command(BaseCommand):
         settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
         _free_port(options["host"], options["port"], options["prepare_only"])
         call_command("migrate", interactive=False, verbosity=0)
-        call_command("collectstatic", interactive=False, verbosity=0)
+        _collect_static()
         user = self._administrator()
         call_command("load_samples", user.username, verbosity=0)
         if not options["prepare_only"]:
@@ -83,6 +85,20 @@ class Command(BaseCommand):
             _end(children)
         if not stop:
             raise CommandError(f"A part of octweb ended by itself (status {failed}); all of it was stopped.")
+
+
+def _collect_static() -> None:
+    """Gather and compress static files, which takes a while, unless they are those of the last time."""
+    digest = hashlib.sha256()
+    for finder in get_finders():
+        for path, storage in finder.list([]):
+            found = os.stat(storage.path(path))
+            digest.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
+    stamp = settings.STATIC_ROOT / ".collected"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return
+    call_command("collectstatic", interactive=False, verbosity=0, clear=True)
+    stamp.write_text(digest.hexdigest())
 
 
 def _end(children: list[subprocess.Popen]) -> None:
