@@ -1,0 +1,196 @@
+"""Review in Django's admin: list, the tree and its certificate in view, diff to the version now served, actions."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from rest_framework.exceptions import APIException
+
+from octweb.core.problems import flatten
+from octweb.figures.outline import tree_outline
+from octweb.registry import actions
+from octweb.registry.claims import claims
+from octweb.registry.data import check_again
+from octweb.registry.models import Family, ReviewEvent, TreeModel
+from octweb.registry.parsed import model_file
+from trainer.errors import TrainerError
+from trainer.tree.describe import rules_text
+
+
+class ReadOnly(admin.ModelAdmin):
+    """Nothing is added, changed or deleted here: a model changes through the actions only."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class Events(admin.TabularInline):
+    """The history, which nobody changes."""
+
+    model = ReviewEvent
+    extra = 0
+    can_delete = False
+    fields = readonly_fields = ("at", "by", "before", "after", "reason")
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(TreeModel)
+class TreeModelAdmin(ReadOnly):
+    """Models to review."""
+
+    list_display = (
+        "title", "family", "version", "owner", "claim", "state", "unseen_accuracy", "train_accuracy", "leaves", "created",
+    )  # fmt: skip
+    list_filter = ("state", "method", "status", "guarantee")
+    search_fields = ("title", "family__name", "owner__username")
+    list_select_related = ("family", "owner")
+    inlines = (Events,)
+    actions = ("approve_chosen", "reject_chosen", "retire_chosen")
+    fields = (
+        "title", "family", "version", "owner", "dataset", "state", "claim", "method", "status", "objective", "bound", "gap",
+        "unseen_accuracy", "train_accuracy", "leaves", "depth", "requested", "checked_again", "tree", "rules",
+        "difference", "certificate", "fingerprint", "sha256", "document_text", "created",
+    )  # fmt: skip
+    readonly_fields = fields
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_active and request.user.is_staff)
+
+    has_module_permission = has_view_permission  # type: ignore[assignment]
+
+    def get_queryset(self, request: HttpRequest):
+        return super().get_queryset(request).select_related("family", "owner", "dataset")
+
+    @admin.display(description="what is claimed")
+    def claim(self, model: TreeModel) -> str:
+        return ", ".join(claim.words for claim in claims(model))
+
+    @admin.display(description="asked for approval")
+    def requested(self, model: TreeModel) -> str:
+        event = model.events.filter(after="in_review").select_related("by").last()
+        if event is None:
+            return "never"
+        note = f": {event.reason}" if event.reason else ", without a note"
+        return f"{event.at:%d %B %Y, %H:%M} by {event.by or 'a removed account'}{note}"
+
+    @admin.display(description="checked again from the file")
+    def checked_again(self, model: TreeModel) -> str:
+        check = check_again(model)
+        return check.sentence if check else "not possible: the rows are gone, too many to read here, or no longer fit"
+
+    @admin.display(description="tree")
+    def tree(self, model: TreeModel) -> SafeString:
+        return format_html("<ul>{}</ul>", _outline(tree_outline(model_file(model).tree), ""))
+
+    @admin.display(description="rules, every digit")
+    def rules(self, model: TreeModel) -> SafeString:
+        return format_html("<pre>{}</pre>", rules_text(model_file(model).tree, full=True))
+
+    @admin.display(description="difference to the version now served")
+    def difference(self, model: TreeModel) -> SafeString | str:
+        served = actions.served(model.family)
+        if served is None:
+            return "no version of this name is served"
+        if served.pk == model.pk:
+            return "this version is the one that is served"
+        lines = list(
+            difflib.unified_diff(
+                rules_text(model_file(served).tree).splitlines(),
+                rules_text(model_file(model).tree).splitlines(),
+                f"version {served.version}, served",
+                f"version {model.version}",
+                lineterm="",
+            )
+        )
+        return format_html("<pre>{}</pre>", "\n".join(lines) or "the two trees ask the same questions")
+
+    @admin.display(description="certificate")
+    def certificate(self, model: TreeModel) -> SafeString:
+        rows = sorted(model_file(model).certificate.items())
+        return format_html("<pre>{}</pre>", "\n".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in rows))
+
+    @admin.display(description="fingerprint of the training rows")
+    def fingerprint(self, model: TreeModel) -> str:
+        return model_file(model).fingerprint or "none"
+
+    @admin.display(description="document")
+    def document_text(self, model: TreeModel) -> SafeString:
+        return format_html("<details><summary>show</summary><pre>{}</pre></details>", model.document)
+
+    @admin.action(description="Approve")
+    def approve_chosen(self, request: HttpRequest, queryset) -> None:
+        self._each(request, queryset, "approve", "")
+
+    @admin.action(description="Retire")
+    def retire_chosen(self, request: HttpRequest, queryset) -> None:
+        self._each(request, queryset, "retire", "")
+
+    @admin.action(description="Reject, with a reason")
+    def reject_chosen(self, request: HttpRequest, queryset) -> HttpResponse:
+        """Asks for the reason first; the answer comes back to this action."""
+        reason = request.POST.get("reason", "").strip()
+        if "reason" in request.POST and reason:
+            self._each(request, queryset, "reject", reason[:5000])
+            return redirect(request.get_full_path())
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Reject models",
+            "models": queryset,
+            "opts": self.model._meta,
+            "missing": "reason" in request.POST,
+        }
+        return TemplateResponse(request, "admin/registry/treemodel/reject.html", context)
+
+    def _each(self, request: HttpRequest, queryset, verb: str, reason: str) -> None:
+        for model in queryset:
+            try:
+                actions.VERBS[verb](model, by=request.user, reason=reason)
+                self.message_user(request, f"{model}: {actions.TRANSITIONS[verb][2]}.", messages.SUCCESS)
+            except PermissionDenied as error:
+                self.message_user(request, f"{model}: {error}", messages.ERROR)
+            except APIException as error:
+                self.message_user(request, "; ".join(e["detail"] for e in flatten(error.detail)), messages.ERROR)
+            except TrainerError as error:
+                self.message_user(request, f"{model}: {error}", messages.ERROR)
+
+
+@admin.register(Family)
+class FamilyAdmin(ReadOnly):
+    """Names under which models are served."""
+
+    list_display = ("name", "owner", "now_served")
+    search_fields = ("name",)
+
+    @admin.display(description="version now served")
+    def now_served(self, family: Family) -> str:
+        served = actions.served(family)
+        return f"version {served.version}" if served else "none"
+
+
+def _outline(node: dict[str, Any], answer: str) -> SafeString:
+    words = f"{node['rule']}?" if "rule" in node else f"{node['label']}, {100 * node['share']:.1f} %"
+    children = format_html_join("", "{}", ((_outline(c["node"], c["answer"]),) for c in node["children"]))
+    inner = format_html("<ul>{}</ul>", children) if node["children"] else ""
+    return format_html(
+        "<li>{}<b>{}</b> <small>{}</small>{}</li>", f"{answer}: " if answer else "", words, node["counts"], inner
+    )
