@@ -12,7 +12,7 @@ import pytest
 from tests.trainer.mip_cases import all_trees, best_value, random_instance
 from trainer.cuts.equivalent import EquivalentPoints, equivalent_sets
 from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
-from trainer.methods.tree_mip import optimise
+from trainer.methods.tree_mip import optimise, starting
 from trainer.milo import BACKENDS, backend
 from trainer.search import greedy
 from trainer.search.polish import DepthTwo, polish
@@ -158,3 +158,20 @@ def test_equivalent_sets_agree_outside_their_split_set():
         assert len(np.unique(inst.y[J.rows])) > 1
         assert J.loss >= 1
     assert isinstance(EquivalentPoints, type)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_exact_search_gives_a_first_tree_and_a_bound_that_holds(seed):
+    inst = random_instance(seed)
+    best = best_value(inst)
+    start = starting(inst, "exact", 5.0)
+    assert inst.value(start.trees[0]) == best == start.bound
+    form = AcceleratedBendOCT(inst)
+    found = optimise(form, backend("scip"), starts=form.first(start.trees), known=start.bound)
+    assert found.optimal
+    assert found.value == best
+    nothing = starting(inst, "exact", 0.0)
+    assert nothing.bound >= best
+    form = AcceleratedBendOCT(inst)
+    found = optimise(form, backend("scip"), starts=form.first(nothing.trees), known=nothing.bound)
+    assert found.value == found.bound == best

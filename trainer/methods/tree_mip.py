@@ -15,11 +15,11 @@ import numpy as np
 
 from trainer.certificate import Status
 from trainer.cuts import instance as instances
-from trainer.cuts.instance import LEAF, ArrayTree, Instance
+from trainer.cuts.instance import CUT, LEAF, ArrayTree, Instance
 from trainer.cuts.lattice import Lattice
 from trainer.cuts.side import SideConstraint, View
 from trainer.data.problem import Problem
-from trainer.dtypes import FloatArray
+from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import InfeasibleError, SolverError
 from trainer.methods.base import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Parameter, Settings, Solution, having
 from trainer.methods.constraints import groups, side_constraints
@@ -41,6 +41,7 @@ from trainer.milo import (
 from trainer.milo.hooks import NodeInfo
 from trainer.monitor import Monitor
 from trainer.search import greedy
+from trainer.search.exact import Shape, solve_binary
 from trainer.tree.nodes import Draft, DraftLeaf
 
 Halted = Callable[[], bool]
@@ -123,11 +124,15 @@ class Watched(Hooks):
     """The hooks of a formulation, with progress sent on in exact values of trees."""
 
     def __init__(
-        self, formulation: Formulation, news: Callable[[Fraction | None, float, int, ArrayTree | None], bool]
+        self,
+        formulation: Formulation,
+        news: Callable[[Fraction | None, float, int, ArrayTree | None], bool],
+        known: Fraction | None = None,
     ) -> None:
         self.inner = formulation.hooks()
         self.formulation, self.news = formulation, news
         self.lazy, self.fractional, self.locked = self.inner.lazy, self.inner.fractional, self.inner.locked
+        self.known = known
         self.best: Fraction | None = None
         self.tree: ArrayTree | None = None
 
@@ -153,7 +158,11 @@ class Watched(Hooks):
 
     def on_progress(self, report: Report) -> bool:
         """Best tree and bound to the monitor."""
-        return self.news(self.best, math.inf if report.bound is None else report.bound, report.nodes, self.tree)
+        bound = math.inf if report.bound is None else report.bound
+        if self.known is not None:
+            bound = min(bound, float(self.known))
+        met = self.known is not None and self.best is not None and self.best >= self.known
+        return self.news(self.best, bound, report.nodes, self.tree) or met
 
 
 def optimise(
@@ -163,11 +172,15 @@ def optimise(
     options: Options | None = None,
     starts: Sequence[ArrayTree] = (),
     news: Callable[[Fraction | None, float, int, ArrayTree | None], bool] = lambda *_: False,
+    known: Fraction | None = None,
 ) -> Found:
-    """Solve a formulation; raises InfeasibleError where no tree satisfies it and SolverError where the claim is contradictory."""
+    """Solve a formulation; `known` is an upper bound from elsewhere, in rows, which ends the search once it is met.
+
+    Raises InfeasibleError where no tree satisfies the constraints and SolverError where the claims contradict each other.
+    """
     instance = formulation.instance
     lattice = Lattice(kappa=instance.kappa, leaves=min(formulation.max_leaves, 1 << min(instance.depth, 12)))
-    watched = Watched(formulation, news)
+    watched = Watched(formulation, news, known)
     usable = [tree for tree in starts if formulation.admits(tree)]
     for tree in usable:
         watched.consider(tree)
@@ -183,6 +196,8 @@ def optimise(
         watched.consider(formulation.read(outcome.values))
     top = Fraction(instance.total) - instance.kappa
     bound = top if math.isinf(outcome.bound) else min(top, lattice.floor(outcome.bound))
+    if known is not None:
+        bound = min(bound, known)
     value = watched.best
     if value is not None and bound < value:
         raise SolverError(
@@ -225,14 +240,15 @@ def solve_problem(
     side = side_constraints(problem, settings, instance) if constrained else ()
     if not side and (instance.depth == 0 or not len(instance.F)):
         return _only_leaf(problem, instance, solver, scope)
-    trees = starting_trees(instance, settings["warm_start"])
+    seconds = min(settings["exact_seconds"], monitor.remaining())
+    start = starting(instance, settings["warm_start"], seconds, monitor.stopped)
     try:
         formulation = make(instance, monitor.stopped, side)
-        starts = formulation.first(trees)
+        starts = formulation.first(start.trees)
     except BuildStopped:
         if side:
             raise SolverError(NOTHING_FOUND) from None
-        return _unfinished(problem, instance, solver, scope, trees)
+        return _unfinished(problem, instance, solver, scope, start.trees)
     monitor.report(phase="search")
     options = Options(
         time=None if math.isinf(monitor.remaining()) else monitor.remaining(),
@@ -242,7 +258,8 @@ def solve_problem(
         gap=settings["mip_gap"],
         stopped=monitor.stopped,
     )
-    found = optimise(formulation, solver, options=options, starts=starts, news=_reporter(problem, instance, monitor))
+    news = _reporter(problem, instance, monitor)
+    found = optimise(formulation, solver, options=options, starts=starts, news=news, known=start.bound)
     return _solution(problem, instance, formulation, found, monitor, scope)
 
 
@@ -332,14 +349,50 @@ def _unfinished(
     )
 
 
-def starting_trees(instance: Instance, kind: str) -> list[ArrayTree]:
-    """The trees of a warm start: `none`, or `cart` pruned with the leaf penalty, and the majority leaf."""
-    return [] if kind == "none" else [greedy.cart(instance), instance.stump()]
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Trees to start from, and an upper bound in rows that is known beforehand (None: none)."""
+
+    trees: tuple[ArrayTree, ...] = ()
+    bound: Fraction | None = None
+
+
+def starting(instance: Instance, kind: str, seconds: float, stopped: Halted = never) -> Start:
+    """The warm start `none`, `cart` (pruned with the leaf penalty) or `exact` (searched for some seconds).
+
+    The bound of the exact search speaks of all trees, so it also holds beside side constraints.
+    """
+    if kind == "none":
+        return Start()
+    trees = (greedy.cart(instance), instance.stump())
+    if kind == "cart":
+        return Start(trees=trees)
+    found = solve_binary(
+        instance.X, instance.y, n_classes=instance.classes, weights=instance.weight, depth=instance.depth,
+        leaf_cost=instance.kappa, time_limit=seconds, stop=stopped,
+    )  # fmt: skip
+    feature = np.full(2 << instance.depth, CUT, np.int32)
+    _plant(feature, found.shape, 1)
+    return Start(trees=(instance.relabelled(feature), *trees), bound=instance.total - found.bound)
+
+
+def _plant(feature: CodeArray, shape: Shape, v: int) -> None:
+    feature[v] = LEAF
+    if shape is not None:
+        feature[v] = shape[0]
+        _plant(feature, shape[1], 2 * v)
+        _plant(feature, shape[2], 2 * v + 1)
 
 
 WARM_START = Parameter(
-    name="warm_start", type="choice", default="cart", choices=("cart", "none"), label="First tree",
-    help="The tree that the search starts from: a pruned greedy tree (CART), or none.", advanced=True,
+    name="warm_start", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree",
+    help="The tree that the search starts from: a pruned greedy tree (CART), that of the exact search, or none.",
+    advanced=True,
+)  # fmt: skip
+EXACT_SECONDS = Parameter(
+    name="exact_seconds", type="number", default=5.0, minimum=0, maximum=86_400, label="Exact search first",
+    help="How long the exact search may look for the first tree and a bound, with warm_start=exact.", unit="s",
+    advanced=True,
 )  # fmt: skip
 MIP_DEPTH = having(DEPTH, default=2, maximum=8)
-TAIL = (WARM_START, SOLVER, MIP_GAP, BINARISE, BINS, *COMMON)
+TAIL = (WARM_START, EXACT_SECONDS, SOLVER, MIP_GAP, BINARISE, BINS, *COMMON)

@@ -8,13 +8,14 @@ see only points that satisfy the base rows.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from typing import Any
 
 import numpy as np
 import pyscipopt
-from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_LOCKTYPE, SCIP_PARAMSETTING, SCIP_RESULT
+from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_LOCKTYPE, SCIP_PARAMSETTING, SCIP_RESULT, SCIP_STAGE
 
 from trainer.dtypes import FloatArray
 from trainer.milo.backend import Backend, Capabilities
@@ -97,6 +98,13 @@ class Session:
         value = self.scip.getSolVal
         return np.array([value(solution, v) for v in self.variables])
 
+    def interrupt(self) -> None:
+        """Ask SCIP to end; between its phases it cannot be asked, so whoever calls asks again later."""
+        if self.scip.getStage() in (SCIP_STAGE.PRESOLVING, SCIP_STAGE.SOLVING):
+            # the phase may end between the two calls
+            with contextlib.suppress(Exception):
+                self.scip.interruptSolve()
+
     def tick(self) -> None:
         """Pass on progress, and interrupt the solve when it must end."""
         scip, exchange = self.scip, self.exchange
@@ -107,7 +115,7 @@ class Session:
             int(scip.getNTotalNodes()),
         )
         if exchange.halted():
-            scip.interruptSolve()
+            self.interrupt()
 
 
 class HiddenRows(pyscipopt.Conshdlr):
@@ -120,7 +128,7 @@ class HiddenRows(pyscipopt.Conshdlr):
     def _verdict(self, call: Any, otherwise: Any) -> dict[str, Any]:
         result = self.exchange.guard(call, otherwise)
         if self.exchange.halted():
-            self.session.scip.interruptSolve()
+            self.session.interrupt()
         return {"result": result}
 
     def conscheck(
@@ -322,7 +330,7 @@ def _run(session: Session) -> None:
     def watch() -> None:
         while not done.wait(POLL):
             if session.exchange.halted():
-                session.scip.interruptSolve()
+                session.interrupt()
                 # the flag is cleared when the solve begins: keep setting it until it ends
 
     watcher = threading.Thread(target=watch, name="scip-watch", daemon=True)
