@@ -1,0 +1,95 @@
+"""Accuracy against size of several models, with the frontier of those that no other beats in both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from octweb.figures.palette import axis, escape, frame, short
+
+SYMBOLS = {"proved": "square", "gap": "circle-dot", "heuristic": "circle-open"}
+PLACES = ("top center", "bottom center", "top right", "bottom right")
+
+
+def frontier_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Plotly JSON; a point has `name`, `leaves`, `accuracy` (0 to 1 or None), and may have `sd`, `id`, `claim`.
+
+    `claim` is "proved", "gap" or "heuristic" and sets the marker. Points without accuracy are not drawn.
+    """
+    known = sorted((p for p in points if p.get("accuracy") is not None), key=lambda p: (p["leaves"], -p["accuracy"]))
+    data: list[dict[str, Any]] = []
+    front = _frontier(known)
+    if len(front) > 1:
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": "frontier",
+                "x": [p["leaves"] for p in front],
+                "y": [100 * p["accuracy"] for p in front],
+                "line": {"color": "var(--line-strong)", "width": 1.5, "shape": "hv", "dash": "dot"},
+                "hoverinfo": "skip",
+            }
+        )
+    if known:
+        data.append(_points(known))
+    layout = frame(
+        height=380,
+        margin={"l": 56, "r": 24, "t": 24, "b": 48},
+        xaxis=axis("leaves", rangemode="tozero", tickformat=",d"),
+        yaxis=axis("accuracy on unseen rows, %"),
+        hovermode="closest",
+    )
+    if not known:
+        layout["annotations"] = [
+            {
+                "text": "no model has been evaluated on unseen rows",
+                "showarrow": False,
+                "x": 0.5,
+                "y": 0.5,
+                "xref": "paper",
+                "yref": "paper",
+            }
+        ]
+    return {"data": data, "layout": layout}
+
+
+def _points(known: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    spread = [100 * (p.get("sd") or 0.0) for p in known]
+    names = [escape(short(str(p["name"]), 28)) for p in known]
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": "models",
+        "x": [p["leaves"] for p in known],
+        "y": [100 * p["accuracy"] for p in known],
+        "error_y": {"type": "data", "array": spread, "color": "var(--ink-3)", "thickness": 1.25, "width": 4},
+        "text": names,
+        "textposition": [PLACES[i % 2] for i in range(len(known))],
+        "textfont": {"color": "var(--ink)", "size": 12},
+        "cliponaxis": False,
+        "customdata": [p.get("id") for p in known],
+        "hovertext": [_hover(p) for p in known],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "marker": {
+            "color": "var(--ink)",
+            "size": 11,
+            "symbol": [SYMBOLS.get(str(p.get("claim")), "circle") for p in known],
+            "line": {"color": "var(--ink)", "width": 1.5},
+        },
+    }
+
+
+def _hover(p: dict[str, Any]) -> str:
+    spread = f" ± {100 * p['sd']:.1f}" if p.get("sd") is not None else ""
+    leaves = "1 leaf" if p["leaves"] == 1 else f"{p['leaves']:,} leaves"
+    return f"<b>{escape(str(p['name']))}</b><br>{100 * p['accuracy']:.1f}\u202f%{spread}<br>{leaves}"
+
+
+def _frontier(known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The points, by leaves, that are more accurate than all with as few leaves or fewer."""
+    front: list[dict[str, Any]] = []
+    for p in known:
+        if not front or p["accuracy"] > front[-1]["accuracy"]:
+            front.append(p)
+    return front

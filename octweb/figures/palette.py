@@ -1,0 +1,160 @@
+"""Class colours, hatches and marker shapes, the same in every picture; colours are CSS variables that the page resolves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+COLOURS = 8
+MAX_CLASSES = 20  # beyond, the last of them is "Other"
+SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "x", "pentagon", "star")
+NAME_LENGTH = 22
+FONT = 'Inter, ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+NARROW, WIDE = "fijlrtI.,:;'|!()[] ·-", "mwMW%@×≤∞…"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassStyle:
+    """How a class is drawn: colour, hatch of its bars ("", "/", ".") and shape of its points."""
+
+    name: str
+    colour: str
+    hatch: str
+    symbol: str
+
+    @property
+    def bar(self) -> dict[str, Any]:
+        """The marker of a bar trace."""
+        marker: dict[str, Any] = {"color": self.colour, "line": {"width": 0}}
+        if self.hatch:
+            marker["pattern"] = {
+                "shape": self.hatch,
+                "fgcolor": "var(--card)",
+                "bgcolor": self.colour,
+                "size": 5,
+                "solidity": 0.35,
+            }
+        return marker
+
+    @property
+    def point(self) -> dict[str, Any]:
+        """The marker of a scatter trace."""
+        return {"color": self.colour, "symbol": self.symbol, "size": 7, "opacity": 0.85}
+
+
+def class_styles(classes: Sequence[str]) -> list[ClassStyle]:
+    """The style of each class in its order; above 20 classes all from the 20th on share the style of "Other (k classes)"."""
+    own = len(classes) if len(classes) <= MAX_CLASSES else MAX_CLASSES - 1
+    other = f"Other ({len(classes) - own} classes)"
+    return [_style(k, name) if k < own else _other(other) for k, name in enumerate(classes)]
+
+
+def drawn(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int]]]:
+    """Each style once, with the class codes it stands for."""
+    groups: dict[ClassStyle, list[int]] = {}
+    for k, style in enumerate(styles):
+        groups.setdefault(style, []).append(k)
+    return list(groups.items())
+
+
+def _style(k: int, name: str) -> ClassStyle:
+    band = k // COLOURS
+    return ClassStyle(
+        name=name,
+        colour=f"var(--c{k % COLOURS + 1})",
+        hatch=("", "/", ".")[band],
+        symbol=SHAPES[k % COLOURS] + ("", "-open", "-open-dot")[band],
+    )
+
+
+def _other(name: str) -> ClassStyle:
+    return ClassStyle(name=name, colour="var(--c-other)", hatch="", symbol="circle")
+
+
+def escape(text: str) -> str:
+    """Text that Plotly shows as it is: its pseudo-HTML is switched off."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def short(name: str, length: int = NAME_LENGTH) -> str:
+    """A name of at most `length` characters; what is left out is in the middle, for the end often tells names apart."""
+    if len(name) <= length:
+        return name
+    tail = (length - 1) // 2
+    return f"{name[: length - 1 - tail]}…{name[-tail:]}"
+
+
+def text_width(text: str, size: float) -> float:
+    """About how many pixels a line of semibold sans-serif text takes."""
+    return size * sum(0.34 if c in NARROW else 0.9 if c in WIDE else 0.68 if c.isupper() else 0.58 for c in text)
+
+
+def fit(text: str, width: float, size: float) -> str:
+    """`text`, cut at the end to `width` pixels where it is longer."""
+    if text_width(text, size) <= width:
+        return text
+    while text and text_width(text + "…", size) > width:
+        text = text[:-1]
+    return text.rstrip(" ·+") + "…"
+
+
+def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
+    """`text` in at most `lines` lines of `width` pixels, broken at spaces and underscores; the last ends in … where cut."""
+    pieces = text.replace("_", "_\0").replace(" ", " \0").split("\0")
+    done: list[str] = []
+    line = ""
+    for piece in pieces:
+        if line and text_width((line + piece).rstrip(), size) > width:
+            done.append(line.rstrip())
+            line = ""
+        line += piece
+        while text_width(line.rstrip(), size) > width and len(line) > 1:  # one word longer than a line
+            keep = next(i for i in range(len(line), 0, -1) if i == 1 or text_width(line[:i], size) <= width)
+            done.append(line[:keep])
+            line = line[keep:]
+    done += [line.rstrip()] if line.strip() else []
+    if len(done) <= lines:
+        return done or [""]
+    return [*done[: lines - 1], fit(done[lines - 1] + "……", width, size).rstrip("…") + "…"]
+
+
+def frame(**layout: Any) -> dict[str, Any]:
+    """The layout all charts share: transparent ground, the page's font and ink, no legend unless asked."""
+    return {
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 12, "color": "var(--ink-2)"},
+        "hoverlabel": {
+            "bgcolor": "var(--card)",
+            "bordercolor": "var(--line-strong)",
+            "font": {"family": FONT, "size": 12, "color": "var(--ink)"},
+            "align": "left",
+            "namelength": -1,
+        },
+        "showlegend": False,
+        **layout,
+    }
+
+
+def axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """An axis in the page's colours with a quiet grid."""
+    return {
+        "title": {"text": escape(title), "font": {"color": "var(--ink)", "size": 12}, "standoff": 8},
+        "gridcolor": "var(--grid)",
+        "linecolor": "var(--line-strong)",
+        "zeroline": False,
+        "automargin": True,
+        "fixedrange": True,
+        **more,
+    }
+
+
+LEGEND: dict[str, Any] = {
+    "orientation": "h",
+    "x": 0,
+    "y": 1.02,
+    "yanchor": "bottom",
+    "itemclick": False,
+    "traceorder": "normal",
+}

@@ -1,0 +1,42 @@
+"""Half-planes and lines cut to the rectangle of a scatter picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainer.dtypes import FloatArray
+
+Point = tuple[float, float]
+
+
+def half_plane(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> list[Point]:
+    """Corners of the part of the rectangle `span` ((x0, x1), (y0, y1)) where a·x ≤ c, in order; empty where there is none."""
+    (x0, x1), (y0, y1) = span
+    corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+    value = [float(a[0]) * x + float(a[1]) * y - c for x, y in corners]
+    kept: list[Point] = []
+    for i in range(4):
+        j = (i + 1) % 4
+        if value[i] <= 0:
+            kept.append(corners[i])
+        if (value[i] <= 0) != (value[j] <= 0):
+            kept.append(_between(corners[i], corners[j], value[i], value[j]))
+    return kept
+
+
+def cut_segment(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> tuple[Point, Point] | None:
+    """The two ends of the line a·x = c in the rectangle, or None where it does not pass through."""
+    (x0, x1), (y0, y1) = span
+    corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+    value = [float(a[0]) * x + float(a[1]) * y - c for x, y in corners]
+    ends = [
+        _between(corners[i], corners[(i + 1) % 4], value[i], value[(i + 1) % 4])
+        for i in range(4)
+        if (value[i] <= 0) != (value[(i + 1) % 4] <= 0)
+    ]
+    return (ends[0], ends[1]) if len(ends) == 2 else None
+
+
+def _between(p: Point, q: Point, at_p: float, at_q: float) -> Point:
+    share = at_p / (at_p - at_q)
+    return p[0] + share * (q[0] - p[0]), p[1] + share * (q[1] - p[1])

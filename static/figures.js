@@ -1,0 +1,176 @@
+// Draws Plotly figures whose colours are CSS variables: "var(--c1)" becomes the value of the page's theme.
+// [data-figure-url] is fetched when it comes into view; <script type="application/json" data-figure-for="ID"> is drawn into ID.
+
+const CONFIG = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false, doubleClick: false };
+const VARIABLE = /^var\((--[\w-]+)\)$/;
+const loaded = new Map(); // element -> figure with its variables
+const wired = new WeakSet();
+const chosen = new WeakMap(); // tree element -> node id under the keyboard
+
+function resolve(value, style) {
+  if (typeof value === "string") {
+    const match = VARIABLE.exec(value);
+    return match ? style.getPropertyValue(match[1]).trim() || "#808080" : value;
+  }
+  if (Array.isArray(value)) return value.map((item) => resolve(item, style));
+  if (value && typeof value === "object") {
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, resolve(item, style)]));
+  }
+  return value;
+}
+
+async function draw(element) {
+  const figure = loaded.get(element);
+  if (!figure || !window.Plotly || !element.isConnected) return;
+  const style = getComputedStyle(document.documentElement);
+  const natural = Boolean(figure.layout?.width);
+  const drawn = resolve(figure, style);
+  if (natural) element.style.overflowX = "auto";
+  await window.Plotly.react(element, drawn.data, drawn.layout, { ...CONFIG, responsive: !natural });
+  wire(element);
+  if (natural) mark(element);
+}
+
+function say(element, text) {
+  element.textContent = text;
+  element.classList.add("note");
+}
+
+async function load(element) {
+  const url = element.dataset.figureUrl;
+  if (!url) return;
+  try {
+    const answer = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin" });
+    if (!answer.ok) throw new Error(String(answer.status));
+    loaded.set(element, await answer.json());
+  } catch {
+    if (!loaded.has(element)) say(element, "The picture could not be loaded. Reload the page; the text beside it has the same numbers.");
+    return;
+  }
+  if (element.classList.contains("note") && !element.classList.contains("js-plotly-plot")) element.textContent = "";
+  await draw(element);
+}
+
+function choose(element, id) {
+  const allowed = element.dispatchEvent(
+    new CustomEvent("octweb:node", { bubbles: true, cancelable: true, detail: { id } }),
+  );
+  if (allowed) window.location.hash = `#node-${id}`;
+}
+
+// ---- trees: boxes in layout.meta.nodes, in pixels from the top left corner
+
+function tree(element) {
+  const meta = loaded.get(element)?.layout?.meta;
+  return meta?.kind === "tree" ? meta.nodes : null;
+}
+
+function nodeAt(element, event) {
+  const area = element.querySelector(".main-svg");
+  if (!area) return null;
+  const corner = area.getBoundingClientRect();
+  const x = event.clientX - corner.left;
+  const y = event.clientY - corner.top;
+  return tree(element).find(({ box: [left, top, width, height] }) => x >= left && x <= left + width && y >= top && y <= top + height) ?? null;
+}
+
+function step(nodes, at, key) {
+  const node = nodes.find((v) => v.id === at) ?? nodes[0];
+  const parent = nodes.find((v) => v.id === node.parent);
+  if (key === "ArrowUp") return parent ?? node;
+  if (key === "ArrowDown") return nodes.find((v) => v.id === node.left) ?? node;
+  const wanted = key === "ArrowLeft" ? parent?.left : parent?.right;
+  return nodes.find((v) => v.id === wanted) ?? node;
+}
+
+function mark(element) {
+  const nodes = tree(element);
+  const ring = element.querySelector(".octweb-focus");
+  const node = nodes?.find((v) => v.id === chosen.get(element));
+  if (!node || !element.matches(":focus-visible")) {
+    ring?.remove();
+    return;
+  }
+  const [left, top, width, height] = node.box;
+  const target = ring ?? document.createElement("div");
+  target.className = "octweb-focus";
+  const plot = element.querySelector(".svg-container") ?? element;
+  Object.assign(target.style, {
+    position: "absolute", pointerEvents: "none", boxSizing: "border-box", borderRadius: "7px",
+    border: "3px solid var(--focus)", left: `${left - 4}px`, top: `${top - 4}px`, width: `${width + 8}px`, height: `${height + 8}px`,
+  });
+  plot.append(target);
+  element.setAttribute("aria-label", node.label);
+  if (left < element.scrollLeft || left + width > element.scrollLeft + element.clientWidth) {
+    element.scrollLeft = Math.max(0, left + width / 2 - element.clientWidth / 2);
+  }
+}
+
+function onKey(event) {
+  const element = event.currentTarget;
+  const nodes = tree(element);
+  if (!nodes || event.altKey || event.ctrlKey || event.metaKey) return;
+  const at = chosen.get(element) ?? 0;
+  if (event.key === "Enter") choose(element, at);
+  else if (event.key.startsWith("Arrow")) {
+    chosen.set(element, step(nodes, at, event.key).id);
+    mark(element);
+  } else return;
+  event.preventDefault();
+}
+
+function wire(element) {
+  if (wired.has(element)) return;
+  wired.add(element);
+  if (tree(element)) {
+    element.tabIndex = 0;
+    if (!element.hasAttribute("role")) element.setAttribute("role", "application");
+    element.addEventListener("keydown", onKey);
+    element.addEventListener("focus", () => { if (!chosen.has(element)) chosen.set(element, 0); mark(element); });
+    element.addEventListener("blur", () => mark(element));
+    element.addEventListener("click", (event) => {
+      const node = nodeAt(element, event);
+      if (node) { chosen.set(element, node.id); choose(element, node.id); }
+    });
+    return;
+  }
+  element.on("plotly_click", (event) => {
+    const data = event.points?.[0]?.customdata;
+    if (data === undefined || data === null) return;
+    element.dispatchEvent(new CustomEvent("octweb:point", { bubbles: true, detail: { id: data } }));
+  });
+}
+
+// ---- when to draw
+
+const watcher = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (!entry.isIntersecting) continue;
+    watcher.unobserve(entry.target);
+    load(entry.target);
+  }
+}, { rootMargin: "300px" });
+
+function start(root) {
+  const all = (selector) => [...(root.matches?.(selector) ? [root] : []), ...root.querySelectorAll(selector)];
+  for (const element of all("[data-figure-url]")) watcher.observe(element);
+  for (const script of all('script[type="application/json"][data-figure-for]')) {
+    const element = document.getElementById(script.dataset.figureFor);
+    if (!element) continue;
+    loaded.set(element, JSON.parse(script.textContent));
+    draw(element);
+  }
+}
+
+function redraw() {
+  for (const element of loaded.keys()) {
+    if (element.isConnected) draw(element);
+    else loaded.delete(element);
+  }
+}
+
+document.addEventListener("octweb:theme", redraw);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+document.addEventListener("octweb:reload", (event) => load(event.target));
+document.addEventListener("htmx:load", (event) => start(event.detail.elt));
+start(document);

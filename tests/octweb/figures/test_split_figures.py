@@ -1,0 +1,129 @@
+"""The pictures of splits: counts are exact, cuts lie where the tree cuts, the impurity is the lowest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from octweb.figures.frontier import frontier_figure
+from octweb.figures.palette import class_styles, short
+from octweb.figures.plane import cut_segment, half_plane
+from octweb.figures.split import best_threshold, gini_rows, split_figures
+from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
+from tests.octweb.figures.test_tree_figure import _valid
+from trainer.tree.splits import goes_left
+
+
+@pytest.mark.parametrize("classes", [2, 5, 20, 23])
+@pytest.mark.parametrize("kind", list(SPLITS))
+def test_every_kind_is_a_valid_figure(kind, classes):
+    tree, X, codes = one_split(kind, classes=classes)
+    pictures = split_figures(tree, 0, X, codes)
+    assert len(pictures) == (2 if kind in ("plane", "many") else 1)
+    for picture in pictures:
+        assert picture["title"]
+        assert picture["note"]
+        assert len(_valid(picture["figure"]).data)
+    assert split_figures(tree, 1, X, codes) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bars_left_of_the_cut_are_the_rows_that_go_left(seed):
+    tree, X, codes = one_split("threshold", n=300 + seed, classes=3)
+    figure = split_figures(tree, 0, X, codes)[0]["figure"]
+    cut = figure["layout"]["shapes"][0]["x0"]
+    assert cut == tree.nodes[0].split.threshold
+    for k, trace in enumerate(figure["data"]):
+        left = sum(n for x, n in zip(trace["x"], trace["y"], strict=True) if x < cut)
+        assert left == tree.nodes[1].counts[k]
+        assert sum(trace["y"]) == ((codes == k) & np.isfinite(X[:, 0])).sum()
+
+
+def test_rows_of_an_inner_node_only():
+    tree = tree_of(6, classes=2, seed=4)
+    from tests.octweb.figures.specimens import rows
+
+    X, codes = rows(900, 2, 4)
+    reach = tree.reach(X)
+    for v in tree.branches:
+        for picture in split_figures(tree, v.id, X, codes):
+            bars = [t for t in picture["figure"]["data"] if t["type"] == "bar" and "name" in t]
+            drawn = sum(sum(t["x"] if t.get("orientation") else t["y"]) for t in bars)
+            assert drawn <= len(reach[v.id])
+
+
+def test_a_large_scatter_is_a_sample_and_says_so():
+    tree, X, codes = one_split("plane", n=12_000, classes=3)
+    picture = split_figures(tree, 0, X, codes)[0]
+    drawn = sum(len(t["x"]) for t in picture["figure"]["data"] if t["name"] != "nearest to the line")
+    assert 4_990 <= drawn <= 5_000
+    assert f"{drawn:,} of {np.isfinite(X[:, 0]).sum():,} rows are drawn" in picture["note"]
+
+
+def test_a_subset_shows_every_row_in_its_group():
+    tree, X, codes = one_split("subset", classes=2)
+    figure = split_figures(tree, 0, X, codes)[0]["figure"]
+    heads = figure["layout"]["yaxis"]["ticktext"]
+    no = heads.index("<b>no: right</b>")
+    yes_rows = sum(sum(t["x"][:no]) for t in figure["data"])
+    assert yes_rows == goes_left(tree.nodes[0].split, X).sum()
+    assert "&lt;i&gt;fishy&lt;/i&gt;" in heads
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_best_threshold_is_the_lowest_of_all(seed):
+    rng = np.random.default_rng(seed)
+    n, classes = int(rng.integers(1, 14)), int(rng.integers(1, 4))
+    values = rng.integers(0, 5, n).astype(float)
+    values[rng.random(n) < 0.15] = np.nan
+    codes = rng.integers(0, classes, n).astype(np.int32)
+    known = np.unique(values[~np.isnan(values)])
+    every = [gini_rows(codes, values <= cut, classes) for cut in known[:-1]]
+    found = best_threshold(values, codes, classes)
+    if not every:
+        assert found is None
+        return
+    assert found[1] == pytest.approx(min(every))
+    assert gini_rows(codes, values <= found[0], classes) == pytest.approx(min(every))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_half_planes_share_the_line_and_fill_the_picture(seed):
+    rng = np.random.default_rng(seed)
+    a, c, span = rng.normal(size=2), float(rng.normal()), ((-2.0, 1.0), (0.0, 3.0))
+
+    def area(points):
+        x, y = np.array(points).T if len(points) else np.zeros((2, 1))
+        return abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2
+
+    yes, no = half_plane(a, c, span), half_plane(-a, -c, span)
+    assert area(yes) + area(no) == pytest.approx(9.0)
+    assert all(a @ p <= c + 1e-9 for p in yes)
+    ends = cut_segment(a, c, span)
+    assert (ends is None) == (not yes or not no)
+    assert ends is None or all(a @ p == pytest.approx(c) for p in ends)
+
+
+def test_frontier_leaves_out_what_is_beaten():
+    points = [
+        {"name": "one split", "leaves": 2, "accuracy": 0.95, "sd": 0.01, "id": 1, "claim": "proved"},
+        {"name": "worse", "leaves": 4, "accuracy": 0.93, "id": 2, "claim": "heuristic"},
+        {"name": "<b>large</b>", "leaves": 6, "accuracy": 0.97, "sd": 0.02, "id": 3, "claim": "gap"},
+        {"name": "not evaluated", "leaves": 3, "accuracy": None, "id": 4},
+    ]
+    figure = frontier_figure(points)
+    _valid(figure)
+    line, models = figure["data"]
+    assert line["x"] == [2, 6]
+    assert models["customdata"] == [1, 2, 3]
+    assert "<b>large" not in models["text"][2]
+    assert _valid(frontier_figure([])).layout.annotations
+
+
+def test_styles_tell_twenty_classes_apart():
+    styles = class_styles([str(k) for k in range(20)])
+    assert len({(s.colour, s.hatch) for s in styles}) == 20
+    assert len({(s.colour, s.symbol) for s in styles}) == 20
+    many = class_styles([str(k) for k in range(25)])
+    assert many[19].name == "Other (6 classes)" == many[24].name
+    assert short("abcdefghijklmnopqrstuvwxyz0123") == "abcdefghijk…uvwxyz0123"
