@@ -130,7 +130,7 @@ def _column_picture(scene: _Scene, feature: int, cuts: Sequence[float]) -> dict[
 def _plane_picture(scene: _Scene, split: Linear) -> dict[str, Any]:
     f, g = split.features
     points = scene.X[:, [f, g]]
-    finite = np.isfinite(points).all(axis=1)
+    finite: np.ndarray = np.all(np.isfinite(points), axis=1)
     spread = points[finite].std(axis=0) if finite.any() else np.ones(2)
     a = np.array(split.coefficients)
     values = points @ a - split.threshold

@@ -269,7 +269,10 @@ def _bars(tree: Tree, boxes: Sequence[_Box], size: _Size) -> list[dict[str, Any]
     """One trace for each class: its segments of the class bars, leaf swatches and leaf blocks; a trace can be hatched."""
     traces = []
     for style, codes in drawn(class_styles(tree.classes)):
-        base, length, y, width = [], [], [], []
+        base: list[float] = []
+        length: list[float] = []
+        y: list[float] = []
+        width: list[int] = []
         for box in boxes:
             v = box.node
             if v.is_leaf and v.label in codes:

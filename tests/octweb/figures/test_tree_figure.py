@@ -98,5 +98,8 @@ def test_wrapped_lines_keep_their_width(text):
     lines = wrap(text, 120, 12, 3)
     assert 1 <= len(lines) <= 3
     assert all(text_width(line, 12) <= 122 for line in lines)
-    if len(lines) == 3:
-        assert lines[-1].endswith("…")
+    assert (
+        "".join(lines).replace(" ", "").rstrip("…")
+        == text.replace(" ", "")[: len("".join(lines).replace(" ", "").rstrip("…"))]
+    )
+    assert (len("".join(lines).replace(" ", "")) < len(text.replace(" ", ""))) == lines[-1].endswith("…")

@@ -1,0 +1,92 @@
+"""A Chromium for the browser tests, and a page that draws figures with the product's own script and styles."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import plotly
+import pytest
+
+STATIC = Path(__file__).resolve().parents[2] / "static"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PAGE = """<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>Figures</title>
+<link rel="icon" href="icon.svg"><link rel="stylesheet" href="octweb.css">
+<main>{body}</main><script src="plotly.min.js"></script><script src="figures.js" type="module"></script></html>"""
+CARD = """<section class="card"><header><h2>{name}</h2></header><div class="body">
+<div id="{name}" class="figure"></div><script type="application/json" data-figure-for="{name}">{figure}</script></div></section>"""
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium; the test is skipped where there is none."""
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip("no Chromium found; install it (apt-get install chromium)")
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield chromium
+        chromium.close()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def end_headers(self) -> None:
+        self.send_header(
+            "Content-Security-Policy",
+            "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:",
+        )
+        super().end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The address and the folder of a server of the static files, with the content security policy of the product."""
+    folder = tmp_path_factory.mktemp("site")
+    for file in STATIC.iterdir():
+        if file.is_file():
+            shutil.copy(file, folder)
+    shutil.copy(Path(plotly.__file__).parent / "package_data" / "plotly.min.js", folder)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", folder
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def figure_page(site: tuple[str, Path], browser: Any) -> Iterator[Any]:
+    """A function of figures by name, theme and width that opens a page of them and waits until all are drawn."""
+    address, folder = site
+    contexts = []
+
+    def show(figures: dict[str, Any], *, theme: str = "light", width: int = 1440, body: str = "") -> Any:
+        cards = "".join(
+            CARD.format(name=name, figure=json.dumps(f).replace("<", "\\u003c")) for name, f in figures.items()
+        )
+        (folder / "page.html").write_text(PAGE.format(theme=theme, body=cards + body), encoding="utf-8")
+        context = browser.new_context(viewport={"width": width, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.problems = []
+        page.on("console", lambda m: page.problems.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda e: page.problems.append(str(e)))
+        page.goto(f"{address}/page.html")
+        page.wait_for_function(
+            "n => document.querySelectorAll('.js-plotly-plot .main-svg').length >= n", arg=len(figures), timeout=20_000
+        )
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()

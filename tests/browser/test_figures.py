@@ -1,0 +1,137 @@
+"""The figures in a real browser: drawn in both themes and on a phone, chosen by click and by keyboard."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from octweb.figures.frontier import frontier_figure
+from octweb.figures.progress import progress_figure
+from octweb.figures.split import split_figures
+from octweb.figures.tree import tree_figure
+from tests.octweb.figures.specimens import one_split, tree_of
+
+pytestmark = pytest.mark.browser
+
+
+def specimens():
+    """Figures by name: trees of several sizes, every kind of split, the frontier."""
+    six = tree_of(6, classes=2, seed=6)
+    figures = {
+        "tree-6": tree_figure(six, path=six.path_to(six.leaves[-1].id), chosen=2),
+        "tree-1": tree_figure(tree_of(1)),
+        "tree-12": tree_figure(tree_of(12, classes=4, seed=2)),
+        "tree-40": tree_figure(tree_of(40, classes=20, seed=3)),
+        "frontier": frontier_figure(
+            [
+                {"name": "one split", "leaves": 2, "accuracy": 0.953, "sd": 0.012, "id": 1, "claim": "proved"},
+                {"name": "depth 2", "leaves": 4, "accuracy": 0.931, "sd": 0.02, "id": 2, "claim": "gap"},
+                {"name": "bivariate", "leaves": 6, "accuracy": 0.96, "sd": 0.021, "id": 3, "claim": "heuristic"},
+            ]
+        ),
+        "progress": progress_figure(
+            [
+                {"t": 0.5, "incumbent": 0.8, "bound": 1.0},
+                {"t": 3.0, "incumbent": 0.9, "bound": 0.97, "tree": [], "line": 2},
+            ]
+        ),
+    }
+    for kind, classes in (("threshold", 2), ("interval", 12), ("plane", 3), ("subset", 4), ("many", 2)):
+        tree, X, codes = one_split(kind, classes=classes)
+        for i, picture in enumerate(split_figures(tree, 0, X, codes)):
+            figures[f"{kind}-{i}"] = picture["figure"]
+    return figures
+
+
+@pytest.mark.parametrize("width", [380, 1440])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_figures_are_drawn_without_errors_or_page_overflow(figure_page, theme, width):
+    figures = specimens()
+    page = figure_page(figures, theme=theme, width=width)
+    for name in figures:
+        page.wait_for_selector(f"#{name} .main-svg")
+    assert page.problems == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    drawn = page.evaluate(
+        """() => ({ink: getComputedStyle(document.documentElement).getPropertyValue('--c1').trim(),
+            bar: document.querySelector('#tree-6 .bars path').style.fill})"""
+    )
+    assert _rgb(drawn["ink"]) == drawn["bar"].replace(" ", "")
+    folder = os.environ.get("OCTWEB_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"figures-{theme}-{width}.png", full_page=True)
+
+
+def _rgb(colour: str) -> str:
+    return "rgb(" + ",".join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5)) + ")"
+
+
+def test_a_click_on_a_node_chooses_it(figure_page):
+    tree = tree_of(6, classes=2, seed=6)
+    figure = tree_figure(tree)
+    page = figure_page({"tree": figure})
+    page.evaluate("window.ids = []; document.addEventListener('octweb:node', (e) => ids.push(e.detail.id))")
+    for node in (2, 0, 5):
+        left, top, width, height = figure["layout"]["meta"]["nodes"][node]["box"]
+        corner = page.locator("#tree .main-svg").first.bounding_box()
+        page.mouse.click(corner["x"] + left + width / 2, corner["y"] + top + height / 2)
+    assert page.evaluate("ids") == [2, 0, 5]
+    page.wait_for_function("location.hash === '#node-5'")
+
+
+def test_arrows_walk_and_enter_chooses(figure_page):
+    tree = tree_of(6, classes=2, seed=6)
+    page = figure_page({"tree": tree_figure(tree)})
+    page.keyboard.press("Tab")
+    for key in ("ArrowDown", "ArrowRight", "ArrowUp", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_function(f"location.hash === '#node-{tree.nodes[0].left}'")
+    assert page.locator(".octweb-focus").count() == 1
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"location.hash === '#node-{tree.nodes[0].right}'")
+
+
+def test_hover_shows_the_rule(figure_page):
+    tree = tree_of(3, classes=2, seed=1)
+    figure = tree_figure(tree)
+    page = figure_page({"tree": figure})
+    left, top, _, height = figure["layout"]["meta"]["nodes"][0]["box"]
+    corner = page.locator("#tree .main-svg").first.bounding_box()
+    page.mouse.move(corner["x"] + left + 15, corner["y"] + top + height / 2)
+    page.mouse.move(corner["x"] + left + 20, corner["y"] + top + height / 2)
+    page.wait_for_selector("#tree .hoverlayer .hovertext")
+    assert "900 rows in all" in page.locator("#tree .hoverlayer").text_content()
+
+
+def test_a_change_of_theme_redraws(figure_page):
+    page = figure_page({"tree": tree_figure(tree_of(3, classes=2))})
+    colour = "document.querySelector('#tree .bars path').style.fill"
+    before = page.evaluate(colour)
+    page.evaluate(
+        "document.documentElement.dataset.theme = 'dark'; document.dispatchEvent(new CustomEvent('octweb:theme'))"
+    )
+    page.wait_for_function(f"{colour} !== {json.dumps(before)}")
+
+
+def test_a_figure_behind_an_address_is_fetched_when_seen_and_on_reload(figure_page, site):
+    file = site[1] / "figure.json"
+    file.write_text(json.dumps(frontier_figure([{"name": "first", "leaves": 2, "accuracy": 0.9}])))
+    body = '<div style="height: 4000px"></div><div id="late" class="figure" data-figure-url="figure.json"></div>'
+    page = figure_page({}, body=body)
+    page.wait_for_timeout(200)
+    assert page.locator("#late .main-svg").count() == 0
+    page.locator("#late").scroll_into_view_if_needed()
+    page.wait_for_selector("#late .main-svg >> text=first")
+    file.write_text(json.dumps(frontier_figure([{"name": "second", "leaves": 2, "accuracy": 0.9}])))
+    page.evaluate("document.getElementById('late').dispatchEvent(new CustomEvent('octweb:reload', {bubbles: true}))")
+    page.wait_for_selector("#late .main-svg >> text=second")
+    assert page.problems == []
+
+
+def test_a_figure_that_cannot_be_fetched_says_so(figure_page):
+    page = figure_page({}, body='<div id="gone" class="figure" data-figure-url="gone.json"></div>')
+    page.wait_for_selector("text=The picture could not be loaded")
