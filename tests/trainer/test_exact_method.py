@@ -111,3 +111,24 @@ def test_forbidden_features_are_not_used():
         allowed[seed % X.shape[1]] = 0
         found = solve_binary(X, y, n_classes=classes, weights=w, depth=3, leaf_cost=leaf_cost, allowed=allowed)
         assert found.cost == best_cost(X[:, allowed == 1], y, w, classes, 3, leaf_cost)[0]
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 5])
+def test_a_leaf_budget_gives_the_best_tree_within_it(budget):
+    for seed in range(5):
+        table, labels = mixed_table(seed)
+        parameters = {"depth": 3, "leaf_penalty": 0.005, "max_leaves": budget, "bins": 4}
+        result = train(TrainRequest(table=table, labels=labels, method="exact", parameters=parameters))
+        X = encode_binary(table, Scheme.QUANTILE_THRESHOLDS, 4).bits(table)
+        n = len(table)
+        cost, leaves = best_cost(X, labels.codes, np.ones(n, np.int64), 2, 3, Fraction(n, 200), most_leaves=budget)
+        assert result.certificate.objective == pytest.approx(float(1 - cost / n), abs=1e-12)
+        assert result.certificate.status is Status.OPTIMAL
+        assert result.tree.n_leaves == leaves <= budget
+
+
+def test_a_leaf_keeps_the_smallest_number_of_rows():
+    table, labels = mixed_table(2)
+    result = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 3, "min_leaf": 7}))
+    assert min(leaf.rows for leaf in result.tree.leaves) >= 7
+    assert result.certificate.status is Status.OPTIMAL

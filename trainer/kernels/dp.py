@@ -460,7 +460,7 @@ def _smaller_side(node, Rn, p, ones_small):
     """Bit columns of the smaller side of split p: packed where that saves more counting than it costs."""
     count = len(node.valid)
     mask = np.empty(count, u64)
-    touched, packed = 0, 0
+    touched, packed = 0, np.int64(0)
     held = np.int64(0)
     for w in range(count):
         mask[w] = node.columns[w, p] if ones_small else node.valid[w] & ~node.columns[w, p]

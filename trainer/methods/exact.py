@@ -14,12 +14,14 @@ from trainer.methods.base import (
     LEAF_PENALTY,
     MIN_LEAF,
     Method,
+    Parameter,
     Settings,
     Solution,
     having,
 )
 from trainer.monitor import Monitor
 from trainer.search.exact import ExactOptions, ExactResult, Shape, solve_binary
+from trainer.search.exact_frontier import solve_frontier
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.version import VERSION
 
@@ -29,48 +31,88 @@ SCOPE = "all trees of the given depth over the binary features of the encoding"
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """The best tree and its proof; a stopped search returns its best tree and a valid bound."""
     monitor.report(phase="search")
-    encoding, n = problem.binary, problem.n
-
-    def objective(cost: Fraction) -> float:
-        return float(1 - cost / n)
-
-    def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
-        monitor.report(incumbent=objective(cost), bound=objective(bound), nodes=nodes)
-
-    memory = settings["memory_limit"]
-    found = solve_binary(
-        encoding.bits(problem.table),
-        problem.y,
-        n_classes=problem.n_classes,
-        weights=problem.weights,
-        depth=settings["depth"],
-        leaf_cost=problem.leaf_penalty * n,
-        min_leaf=settings["min_leaf"],
-        threads=settings["threads"],
-        options=ExactOptions(memory=memory * 500_000 if memory else 1 << 30),
-        stop=monitor.stopped,
-        flag=monitor.flag,
-        report=report,
-    )
+    found = _with_budget(problem, settings, monitor) if settings["max_leaves"] else _free(problem, settings, monitor)
+    encoding = problem.binary
 
     def draft(shape: Shape) -> Draft:
         if shape is None:
             return DraftLeaf()
         return encoding.branch(shape[0], draft(shape[1]), draft(shape[2]))
 
-    monitor.report(
-        incumbent=objective(found.cost), bound=objective(found.bound), nodes=found.nodes, leaves=found.leaves
-    )
+    bound = _objective(found.bound, problem)
+    monitor.report(incumbent=_objective(found.cost, problem), bound=bound, nodes=found.nodes, leaves=found.leaves)
     return Solution(
         draft=draft(found.shape),
-        bound=objective(found.bound),
+        bound=bound,
         finished=found.optimal,
-        scope=SCOPE,
+        scope=SCOPE if not settings["max_leaves"] else f"{SCOPE} with at most {settings['max_leaves']} leaves",
         nodes=found.nodes,
         encoded_features=len(encoding.features),
         solver="octweb",
         solver_version=VERSION,
         evidence=(_evidence(found),),
+    )
+
+
+def _objective(cost: Fraction, problem: Problem) -> float:
+    return float(1 - cost / problem.n)
+
+
+def _options(settings: Settings) -> ExactOptions:
+    memory = settings["memory_limit"]
+    return ExactOptions(memory=memory * 500_000 if memory else 1 << 30)
+
+
+def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
+    """Any number of leaves that the depth allows."""
+
+    def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
+        monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
+
+    return solve_binary(
+        problem.binary.bits(problem.table),
+        problem.y,
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        depth=settings["depth"],
+        leaf_cost=problem.leaf_penalty * problem.n,
+        min_leaf=settings["min_leaf"],
+        threads=settings["threads"],
+        options=_options(settings),
+        stop=monitor.stopped,
+        flag=monitor.flag,
+        report=report,
+    )
+
+
+def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
+    """The best point of the frontier up to the leaf budget."""
+    points = solve_frontier(
+        problem.binary.bits(problem.table),
+        problem.y,
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        depth=settings["depth"],
+        max_leaves=settings["max_leaves"],
+        min_leaf=settings["min_leaf"],
+        options=_options(settings),
+        stop=monitor.stopped,
+        flag=monitor.flag,
+    )
+    penalty = problem.leaf_penalty * problem.n
+    cost, leaves, best = min((p.errors + penalty * p.leaves, p.leaves, k) for k, p in enumerate(points))
+    bound = min(p.bound + penalty * (p.leaves if p.bound == p.errors else k + 1) for k, p in enumerate(points))
+    return ExactResult(
+        shape=points[best].shape,
+        errors=points[best].errors,
+        leaves=leaves,
+        cost=cost,
+        bound=min(cost, bound),
+        optimal=bound >= cost,
+        nodes=0,
+        depth_two=0,
+        cache_entries=0,
+        evictions=0,
     )
 
 
@@ -96,6 +138,17 @@ METHOD = Method(
     binary=True,
     size_hint="Depth 3 with hundreds of thousands of rows or hundreds of questions, depth 4 with hundreds of questions.",
     claim="Proves that no tree of this depth over the same questions has a higher objective.",
-    parameters=(DEPTH, LEAF_PENALTY, having(MIN_LEAF, advanced=True), BINARISE, BINS, *COMMON),
+    parameters=(
+        DEPTH,
+        LEAF_PENALTY,
+        Parameter(
+            name="max_leaves", type="integer", default=None, minimum=1, maximum=1 << 20, label="Most leaves",
+            help="The largest number of leaves; no value means as many as the depth allows.", unit="leaves",
+        ),
+        having(MIN_LEAF, advanced=True),
+        BINARISE,
+        BINS,
+        *COMMON,
+    ),
     solve=solve,
-)
+)  # fmt: skip

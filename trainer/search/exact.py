@@ -213,9 +213,9 @@ class Search:
         dp.own_values(frame.node, frame.P, self.min_leaf, e)
         return int(dp.price(e, self.instance.unit, self.instance.leaf, 4))
 
-    def _slice(self, frame: _Frame) -> int:
+    def slice_size(self, node: dp.Node) -> int:
         """Depth-two pairs that take about 50 ms."""
-        m, words = frame.node.columns.shape[1], len(frame.node.valid)
+        m, words = node.columns.shape[1], len(node.valid)
         return max(1, int(SLICE_NS / (m * m * (0.8 + 0.12 * words) * self.instance.n_classes / 2 + 2000)))
 
     def _three(self, frame: _Frame, path: tuple[int, ...], ub: int, stoppable: bool) -> _Known:
@@ -238,7 +238,7 @@ class Search:
         Rn = dp.row_major(frame.node)
         table = self.table if len(path) == self.depth - 3 else self.no_table
         flag = self.flag if stoppable else self.no_flag
-        budget = self._slice(frame)
+        budget = self.slice_size(frame.node)
         before = 0
         while True:
             dp.three(
