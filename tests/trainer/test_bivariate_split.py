@@ -1,0 +1,149 @@
+"""The root split of bivariate trees against brute force in exact arithmetic, in every variant, and as it is stored."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.trainer.bivariate_oracle import best_value, impurity
+from trainer.kernels.bivariate_sweep import sweep
+from trainer.search.bivariate import SplitData, best_split
+from trainer.search.bivariate_pair import C2, C3, C4, C5, MEASURES, SearchOptions, Workspace, merged, search_pair
+from trainer.search.bivariate_scale import node_points, whole_numbers
+
+MEASURE_NAMES = ("gini", "entropy", "error")
+
+
+def random_table(seed):
+    """Ties, duplicates, constant columns, one class, integer grids, decimals, collinear points."""
+    rng = np.random.default_rng(seed)
+    n, p, classes = int(rng.integers(1, 12)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    X = rng.integers(0, rng.integers(1, 7) + 1, (n, p)).astype(float)
+    style = seed % 5
+    if style == 1:
+        X = X / 10
+    elif style == 2:
+        X = rng.normal(size=(n, p)) * 10.0 ** rng.integers(-4, 5)
+    elif style == 3:
+        X[:, 0] = 3.0
+    elif style == 4 and p > 1:
+        X[:, 1] = 2 * X[:, 0] + 1
+    y = rng.integers(0, classes, n)
+    weight = rng.integers(1, 4, n) if seed % 3 == 0 else np.ones(n, int)
+    return X, y, classes, weight, rng
+
+
+def stored_value(split, X, y, classes, weight, measure):
+    """The value of the stored line on the uploaded numbers, and that it is the partition the search speaks of."""
+    score = np.zeros(len(X))
+    for j, a in zip(split.features, split.coefficients, strict=True):
+        score = score + a * X[:, j]
+    left = score <= split.threshold
+    assert np.array_equal(left, split.left)
+    assert score[left].max() <= split.threshold < score[~left].min()
+    sides = [[int(weight[side & (y == c)].sum()) for c in range(classes)] for side in (left, ~left)]
+    return min(map(sum, sides)), float(sum(impurity(counts, measure) for counts in sides))
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_the_root_split_is_the_best_one(block):
+    for seed in range(50 * block, 50 * block + 50):
+        X, y, classes, weight, rng = random_table(seed)
+        measure, min_leaf = MEASURE_NAMES[int(rng.integers(3))], int(rng.integers(1, 4))
+        expected = best_value(X, y, classes, measure=measure, min_leaf=min_leaf, weight=weight)
+        options = SearchOptions(measure=measure, min_leaf=min_leaf)
+        found = best_split(SplitData.of(X, y, classes, weight), np.arange(len(y)), options)
+        if expected is None:
+            assert found is None, seed
+            continue
+        assert found is not None, seed
+        smaller, value = stored_value(found, X, y, classes, weight, measure)
+        assert smaller >= min_leaf
+        assert value == pytest.approx(float(expected), abs=1e-9), seed
+        assert found.bound == pytest.approx(float(expected), abs=1e-9), seed
+
+
+def pair_of(X, y, classes):
+    points = node_points(whole_numbers(X), np.arange(len(y)))
+    if len(points.features) < 2:
+        return None
+    total = np.bincount(y, minlength=classes).astype(np.int64)
+    ones, codes = np.ones(len(y), np.int64), y.astype(np.int64)
+    return merged(
+        points.values[0], points.values[1], points.ranks[0], points.ranks[1], points.levels[:2], codes, ones, total
+    )
+
+
+@pytest.mark.parametrize("bound", ["theorem4", "paper", "assignment"])
+@pytest.mark.parametrize("strategy", [1, 2])
+@pytest.mark.parametrize("best_first", [False, True])
+def test_every_variant_finds_the_same_value(bound, strategy, best_first):
+    for seed in range(40):
+        X, y, classes, _, _ = random_table(seed)
+        points = pair_of(X, y, classes) if X.shape[1] > 1 else None
+        if points is None:
+            continue
+        measure = MEASURE_NAMES[seed % 3]
+        expected = np.array([math.inf])
+        data = (points.u, points.v, points.first, points.klass, points.weight, points.total)
+        sweep(MEASURES[measure], 1, 10**9, 1e-12, *data, np.zeros(1, np.int64), np.zeros(3, np.int64), expected)
+        for criteria in (C2 | C3 | C4 | C5, C2 | C3 | C4, C5, C2 | C4):
+            options = SearchOptions(
+                measure=measure, bound=bound, strategy=strategy, best_first=best_first, criteria=criteria, switch=False,
+                local=1 + seed % 6,
+            )  # fmt: skip
+            found = search_pair(points, options, Workspace(), cap=lambda own: math.inf, stopped=lambda: False)
+            assert found.finished
+            assert found.value == pytest.approx(expected[0], abs=1e-9), (seed, criteria)
+            assert found.bound == pytest.approx(expected[0], abs=1e-9)
+
+
+def test_a_search_that_could_not_end_is_refused():
+    with pytest.raises(ValueError, match="ends only"):
+        SearchOptions(criteria=C3)
+
+
+def noisy(seed, n=300, p=5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)).round(int(rng.integers(0, 3)))
+    y = ((X[:, 0] - 0.7 * X[:, 2] + 0.5 * rng.normal(size=n)) > 0).astype(int) + (X[:, 1] > 1)
+    return SplitData.of(X, y, 3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_threads_do_not_change_the_split(seed, monkeypatch):
+    monkeypatch.setattr("trainer.search.bivariate.SMALL", 0)
+    data, rows = noisy(seed), np.arange(300)
+    one, two = (best_split(data, rows, SearchOptions(), threads=t) for t in (1, 2))
+    assert (one.features, one.coefficients, one.threshold) == (two.features, two.coefficients, two.threshold)
+    assert one.value == two.value == one.bound
+
+
+@pytest.mark.parametrize("gap", [0.1, 0.5])
+def test_early_stopping_reports_what_is_proved(gap):
+    for seed in range(6):
+        data, rows = noisy(seed), np.arange(300)
+        best, quick = best_split(data, rows, SearchOptions()), best_split(data, rows, SearchOptions(gap=gap))
+        assert quick.bound <= best.value + 1e-9 <= quick.value + 2e-9
+        assert quick.bound >= (1 - gap) * quick.value - 1e-9
+
+
+def test_a_search_cut_off_at_once_keeps_a_valid_bound():
+    data, rows = noisy(1), np.arange(300)
+    best = best_split(data, rows, SearchOptions())
+    cut = best_split(data, rows, SearchOptions(), stopped=lambda: True)
+    assert cut.bound <= best.value <= cut.value
+
+
+def test_the_switch_to_the_sweep_keeps_the_value(monkeypatch):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
+    data, rows = SplitData.of(X, y, 2), np.arange(200)
+    plain = best_split(data, rows, SearchOptions(switch=False))
+    monkeypatch.setattr("trainer.search.bivariate_pair.SWITCH", -1.0)
+    monkeypatch.setattr("trainer.search.bivariate_pair.STEP", 1)
+    swept = best_split(data, rows, SearchOptions())
+    assert swept.value == pytest.approx(plain.value)
+    assert stored_value(swept, X, y, 2, np.ones(200, int), "gini")[1] == pytest.approx(plain.value)

@@ -1,0 +1,124 @@
+"""Lines from partitions: cheap good lines to start from, and the widest line between two sides."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+GOLDEN = 0.6180339887498949
+
+
+@njit(cache=True, nogil=True)
+def sample_lines(u, v, y, weight, classes, slopes, out):
+    """Best Gini impurity (out[0]), slope and offset over all offsets of the given slopes, on unmerged points u, v, y."""
+    n = u.shape[0]
+    total = np.zeros(classes, np.int64)
+    for i in range(n):
+        total[y[i]] += weight[i]
+    size = total.sum()
+    t = np.empty(n)
+    out[0] = math.inf
+    for a in slopes:
+        for i in range(n):
+            t[i] = v[i] - a * u[i]
+        order = np.argsort(t)
+        left = np.zeros(classes, np.int64)
+        seen, up, down = 0, 0, 0
+        for c in range(classes):
+            down += total[c] * total[c]
+        for r in range(n - 1):
+            i = order[r]
+            c, w = y[i], weight[i]
+            up += w * (2 * left[c] + w)
+            down -= w * (2 * (total[c] - left[c]) - w)
+            left[c] += w
+            seen += w
+            if t[i] < t[order[r + 1]]:
+                value = size - up / seen - down / (size - seen)
+                if value < out[0]:
+                    out[0], out[1], out[2] = value, a, 0.5 * (t[i] + t[order[r + 1]])
+
+
+@njit(cache=True, nogil=True)
+def _gap(u, v, left, a):
+    """min t over the rows that satisfy the rule less max t over the others, t = v - a u: concave in a."""
+    low, high = math.inf, -math.inf
+    for i in range(u.shape[0]):
+        t = v[i] - a * u[i]
+        if left[i]:
+            low = min(low, t)
+        else:
+            high = max(high, t)
+    return low - high
+
+
+@njit(cache=True, nogil=True)
+def _shell(u, v, left, slopes):
+    """Rows that are extreme on their side for some slope between two neighbours of `slopes`: a superset of those that matter."""
+    n = u.shape[0]
+    keep = np.zeros(n, np.bool_)
+    for s in range(slopes.shape[0] - 1):
+        # t is linear in a, so a row matters on an interval only where its better end beats the best worse end of its side
+        a0, a1 = slopes[s], slopes[s + 1]
+        low, high = math.inf, -math.inf
+        for i in range(n):
+            t0, t1 = v[i] - a0 * u[i], v[i] - a1 * u[i]
+            if left[i]:
+                low = min(low, max(t0, t1))
+            else:
+                high = max(high, min(t0, t1))
+        for i in range(n):
+            t0, t1 = v[i] - a0 * u[i], v[i] - a1 * u[i]
+            if (left[i] and min(t0, t1) <= low) or (not left[i] and max(t0, t1) >= high):
+                keep[i] = True
+    return keep
+
+
+@njit(cache=True, nogil=True)
+def widest_slope(u, v, left, start):
+    """The slope with the widest gap (perpendicular to the line) between the sides, and that gap; gap <= 0: none separates.
+
+    `start` is a slope that separates, or the best guess of one; |slope| <= 1.25 is searched.
+    """
+    shell = _shell(u, v, left, np.linspace(-1.25, 1.25, 33))
+    u, v, left = u[shell], v[shell], left[shell]
+    a = start
+    if not _gap(u, v, left, a) > 0.0:
+        low, high = -1.25, 1.25
+        for _ in range(120):
+            x, y = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+            if _gap(u, v, left, x) >= _gap(u, v, left, y):
+                high = y
+            else:
+                low = x
+        a = 0.5 * (low + high)
+        if not _gap(u, v, left, a) > 0.0:
+            return a, _gap(u, v, left, a)
+    ends = np.empty(2)
+    for side in range(2):
+        inside, outside = a, (-1.25 if side == 0 else 1.25)
+        if _gap(u, v, left, outside) > 0.0:
+            inside = outside
+        else:
+            for _ in range(50):
+                mid = 0.5 * (inside + outside)
+                if _gap(u, v, left, mid) > 0.0:
+                    inside = mid
+                else:
+                    outside = mid
+        ends[side] = inside
+    low, high = ends[0], ends[1]
+    for _ in range(80):
+        x, y = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        if _gap(u, v, left, x) / math.sqrt(1.0 + x * x) >= _gap(u, v, left, y) / math.sqrt(1.0 + y * y):
+            high = y
+        else:
+            low = x
+    best, width = a, _gap(u, v, left, a) / math.sqrt(1.0 + a * a)
+    b = 0.5 * (low + high)
+    gap = _gap(u, v, left, b) / math.sqrt(1.0 + b * b)
+    if gap > width:
+        best, width = b, gap
+    return best, width

@@ -1,0 +1,50 @@
+"""Rows of a node to the distinct points of a pair of features, with class counts in compressed rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def merge(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, first, klass, count):
+    """Write the distinct points (pu, pv), ordered by u and v, and their class counts; returns how many there are.
+
+    code_u, code_v int64 are the ranks of the values among the distinct ones; the output arrays hold at least n entries
+    (first: n + 1).
+    """
+    n = u.shape[0]
+    cells = levels_u * levels_v
+    if cells <= 4 * n:  # a counting sort pays
+        begin = np.zeros(cells + 1, np.int64)
+        for i in range(n):
+            begin[code_u[i] * levels_v + code_v[i] + 1] += 1
+        for c in range(cells):
+            begin[c + 1] += begin[c]
+        order = np.empty(n, np.int64)
+        for i in range(n):
+            c = code_u[i] * levels_v + code_v[i]
+            order[begin[c]] = i
+            begin[c] += 1
+    else:
+        order = np.argsort(code_u * levels_v + code_v)
+    tally = np.zeros(classes, np.int64)
+    N, h, r = 0, 0, 0
+    first[0] = 0
+    while r < n:
+        i = order[r]
+        s = r
+        while s < n and code_u[order[s]] == code_u[i] and code_v[order[s]] == code_v[i]:
+            tally[y[order[s]]] += weight[order[s]]
+            s += 1
+        for x in range(r, s):
+            c = y[order[x]]
+            if tally[c] > 0:
+                klass[h], count[h] = c, tally[c]
+                tally[c] = 0
+                h += 1
+        pu[N], pv[N] = u[i], v[i]
+        N += 1
+        first[N] = h
+        r = s
+    return N

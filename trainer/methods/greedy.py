@@ -1,0 +1,151 @@
+"""What the greedy methods share: parameters of growth and pruning, and the way from a split function to a pruned draft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.data.problem import Problem
+from trainer.dtypes import CountArray
+from trainer.errors import ParameterError
+from trainer.methods.base import Parameter, Settings, Solution, exact_fraction
+from trainer.monitor import Monitor
+from trainer.search.bivariate import SplitData
+from trainer.search.growth import Growth, Splitter, Stopping, grow_tree
+from trainer.search.split_units import uploaded
+from trainer.tree.nodes import Draft, DraftLeaf, Tree, grow
+from trainer.tree.prune import alphas_between, prune, pruning_path
+
+MIN_NODE = Parameter(
+    name="min_node", type="integer", default=2, minimum=2, maximum=10**9, label="Rows to split",
+    help="A node with fewer training rows is a leaf.", unit="rows", advanced=True,
+)  # fmt: skip
+MIN_GAIN = Parameter(
+    name="min_gain", type="number", default=0.0, minimum=0, maximum=1, label="Least gain",
+    help="The least share of the training rows by which a split must lower the impurity; 0 allows splits without gain.",
+    advanced=True,
+)  # fmt: skip
+PRUNING = Parameter(
+    name="pruning", type="text", default="0", label="Pruning",
+    help="Cost-complexity α: training error rate that a leaf must save. 0 keeps the tree, 'cross-validation' chooses α.",
+)  # fmt: skip
+PRUNING_FOLDS = Parameter(
+    name="pruning_folds", type="integer", default=5, minimum=2, maximum=50, label="Pruning folds",
+    help="Folds of the cross-validation that chooses α.", advanced=True,
+)  # fmt: skip
+IMPURITY = Parameter(
+    name="impurity", type="choice", default="gini", choices=("gini", "entropy", "error"), label="Impurity",
+    help="What a split lowers: Gini, entropy, or classification error.", advanced=True,
+)  # fmt: skip
+
+MakeSplitter = Callable[[SplitData, Monitor], Splitter]
+
+
+def grow_and_prune(problem: Problem, settings: Settings, monitor: Monitor, make: MakeSplitter, claim: str) -> Solution:
+    """Grow with the splits that `make` finds, then prune as the settings ask; the pruned tree keeps what was proved."""
+    encoding = problem.numeric
+    X = encoding.matrix(problem.table)
+    if X.shape[1] == 0 or len(np.unique(problem.y)) < 2:
+        return Solution(draft=DraftLeaf(), scope=claim)
+    data = SplitData.of(X, problem.y, problem.n_classes, problem.row_weights)
+    stopping = Stopping(
+        depth=settings["depth"],
+        min_node=settings["min_node"],
+        min_leaf=settings["min_leaf"],
+        min_gain=settings["min_gain"] * problem.n if settings["min_gain"] > 0 else -1.0,
+    )
+    alpha = _alpha(settings["pruning"])
+
+    def grown(rows: CountArray, phase: str) -> Growth:
+        monitor.report(phase=phase)
+        return grow_tree(
+            data,
+            make(data, monitor),
+            lambda found: uploaded(found, encoding),
+            stopping,
+            measure=settings["impurity"],
+            stopped=monitor.stopped,
+            report=lambda leaves: monitor.report(leaves=leaves, nodes=2 * leaves - 1),
+            rows=rows,
+        )
+
+    growth = grown(np.arange(len(X)), "grow")
+    draft, evidence = growth.draft, {"kind": "greedy", "boxes": growth.boxes, "points_classified": growth.classified}
+    if alpha is None and growth.finished:
+        alpha = _choose_alpha(problem, growth.draft, settings, grown, monitor)
+    if alpha:
+        draft = _keep_proofs(prune(_tree(problem, draft, np.arange(len(X))), alpha))
+        evidence |= {"pruning_alpha": float(alpha)}
+    return Solution(
+        draft=draft,
+        finished=growth.finished,
+        scope=claim,
+        nodes=growth.boxes or 2 * growth.branches + 1,
+        encoded_features=X.shape[1],
+        evidence=(evidence,),
+    )
+
+
+def _keep_proofs(draft: Draft) -> Draft:
+    """Leaves take the majority of their rows, as everywhere; the branches keep impurity and bound."""
+    if isinstance(draft, DraftLeaf):
+        return DraftLeaf()
+    return replace(draft, left=_keep_proofs(draft.left), right=_keep_proofs(draft.right))
+
+
+def _tree(problem: Problem, draft: Draft, rows: CountArray) -> Tree:
+    return grow(
+        draft,
+        problem.matrix[rows],
+        problem.y[rows],
+        schema=problem.table.schema,
+        classes=problem.labels.classes,
+        weights=problem.row_weights[rows],
+    )
+
+
+def _alpha(text: str) -> Fraction | None:
+    if text == "cross-validation":
+        return None
+    try:
+        alpha = exact_fraction(text)
+    except ValueError:
+        alpha = Fraction(-1)
+    if not 0 <= alpha <= 1:
+        raise ParameterError({"pruning": f"'{text}' is neither 'cross-validation' nor a number from 0 to 1."})
+    return alpha
+
+
+def stratified(codes: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """The fold of each row, int64 (n,): every class is dealt out evenly after a seeded shuffle."""
+    order = np.random.default_rng(seed).permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    fold = np.empty(len(codes), np.int64)
+    fold[order] = np.arange(len(codes)) % folds
+    return fold
+
+
+def _choose_alpha(
+    problem: Problem, draft: Draft, settings: Settings, grown: Callable[[CountArray, str], Growth], monitor: Monitor
+) -> Fraction:
+    """α inside the intervals of the pruning path of least cross-validated error, ties to the smaller tree."""
+    grid = alphas_between(pruning_path(_tree(problem, draft, np.arange(len(problem.y)))))
+    folds = min(settings["pruning_folds"], int(np.bincount(problem.y)[np.bincount(problem.y) > 0].min()))
+    if folds < 2 or len(grid) < 2:
+        return Fraction(0)
+    fold = stratified(problem.y, folds, settings["seed"])
+    wrong = np.zeros(len(grid), np.int64)
+    for f in range(folds):
+        rows, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+        growth = grown(rows, f"choose pruning, fold {f + 1} of {folds}")
+        if not growth.finished:
+            return Fraction(0)
+        tree = _tree(problem, growth.draft, rows)
+        for g, alpha in enumerate(grid):
+            pruned = _tree(problem, prune(tree, alpha), rows)
+            missed = pruned.predict(problem.matrix[test]) != problem.y[test]
+            wrong[g] += int(problem.row_weights[test][missed].sum())
+    return grid[int(np.flatnonzero(wrong == wrong.min())[-1])]

@@ -1,0 +1,312 @@
+"""The best split of a node on at most two features, proved: all pairs under one shared incumbent (Bollwein & Westphal, Algorithm 2).
+
+Pairs are searched in the order of the best of a few sampled lines, so that the incumbent falls early. The result does not depend on
+the number of threads or on timing: the first pair in that order that reaches the optimal value wins, and its rule is then found by
+a search of that pair alone, which knows the optimal value.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
+from trainer.kernels.bivariate import phi
+from trainer.kernels.bivariate_line import sample_lines, widest_slope
+from trainer.kernels.univariate import best_thresholds
+from trainer.search.bivariate_pair import (
+    MEASURES,
+    PairResult,
+    Points,
+    Rule,
+    SearchOptions,
+    Workspace,
+    merged,
+    search_pair,
+)
+from trainer.search.bivariate_scale import NodePoints, node_points, whole_numbers
+
+SAMPLE = 128  # rows on which the sampled lines are tried
+SLOPES = np.array([-0.9, -0.5, -0.2, 0.2, 0.5, 0.9])
+SMALL = 200_000  # rows times pairs below which threads cost more than they save
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSplit:
+    """The split of a node: left iff a1 x1 + a2 x2 <= threshold (`features` has one or two entries), and what is proved.
+
+    `value` is Phi(left) + Phi(right) in rows, `bound` a lower bound on that of every rule with the allowed leaf size.
+    """
+
+    features: tuple[int, ...]
+    coefficients: tuple[float, ...]
+    threshold: float
+    left: BoolArray
+    value: float
+    bound: float
+    boxes: int = 0
+    classified: int = 0
+    swept: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitData:
+    """What all nodes of a tree share: features float64 (n, p) as uploaded and as whole numbers, classes, weights int64."""
+
+    X: FloatArray
+    whole: FloatArray
+    y: CodeArray
+    weight: CountArray
+    classes: int
+
+    @staticmethod
+    def of(X: FloatArray, y: CodeArray, classes: int, weight: CountArray | None = None) -> SplitData:
+        """Prepare the arrays; X float64 (n, p), y codes (n,), integer weights (n,)."""
+        X = np.ascontiguousarray(X, np.float64)
+        return SplitData(
+            X=X,
+            whole=whole_numbers(X),
+            y=np.ascontiguousarray(y, np.int32),
+            weight=np.ones(len(X), np.int64) if weight is None else np.ascontiguousarray(weight, np.int64),
+            classes=classes,
+        )
+
+
+def class_counts(data: SplitData, rows: CountArray) -> CountArray:
+    """Weight of each class among the rows, int64 (classes,)."""
+    counts = np.zeros(data.classes, np.int64)
+    np.add.at(counts, data.y[rows], data.weight[rows])
+    return counts
+
+
+def univariate_split(data: SplitData, rows: CountArray, options: SearchOptions) -> NodeSplit | None:
+    """The best threshold over all features, the first on ties, or None where no feature allows one."""
+    out = np.empty((data.X.shape[1], 3))
+    measure = MEASURES[options.measure]
+    best_thresholds(data.X, rows, data.y, data.weight, data.classes, measure, options.min_leaf, out)
+    if not len(out) or not np.isfinite(out[:, 0].min()):
+        return None
+    tol = 1e-12 * int(data.weight[rows].sum())
+    j = int(np.flatnonzero(out[:, 0] <= out[:, 0].min() + tol)[0])
+    value, below, above = (float(x) for x in out[j])
+    cut = between(below, above)
+    left = data.X[rows, j] <= cut
+    return NodeSplit(features=(j,), coefficients=(1.0,), threshold=cut, left=left, value=value, bound=value)
+
+
+def between(below: float, above: float) -> float:
+    """The number in the middle of [below, above), which rounding never makes `above`."""
+    cut = below + (above - below) / 2
+    return cut if below <= cut < above else below
+
+
+def best_split(
+    data: SplitData,
+    rows: CountArray,
+    options: SearchOptions,
+    *,
+    threads: int = 1,
+    stopped: Callable[[], bool] = lambda: False,
+    seed: int = 0,
+) -> NodeSplit | None:
+    """The best split of the rows on at most two features, or None where there is none (equal rows, or too few for two leaves).
+
+    A univariate split is kept unless a line is strictly better. When `stopped` strikes, the best split found by then is
+    returned with the bound that is proved.
+    """
+    start = univariate_split(data, rows, options)
+    total = class_counts(data, rows)
+    if start is not None and start.value <= 0.0:
+        return start
+    points = node_points(data.whole, rows)
+    if len(points.features) < 2 or 2 * options.min_leaf > total.sum():
+        return start
+    search = _NodeSearch(data=data, rows=rows, options=options, points=points, total=total, stopped=stopped)
+    search.value = math.inf if start is None else start.value
+    search.order(seed)
+    if threads > 1 and options.gap == 0 and len(rows) * len(search.pairs) > SMALL:
+        with ThreadPoolExecutor(threads) as pool:
+            for worker in [pool.submit(search.work) for _ in range(threads)]:
+                worker.result()
+    else:
+        search.work()
+    return search.finish(start)
+
+
+@dataclass(kw_only=True)
+class _NodeSearch:
+    """The pairs of one node in their order, the shared incumbent (value and the position of its pair), and the results."""
+
+    data: SplitData
+    rows: CountArray
+    options: SearchOptions
+    points: NodePoints
+    total: CountArray
+    stopped: Callable[[], bool]
+    value: float = math.inf
+    rank: int = -1
+    pairs: list[tuple[int, int, Rule]] = field(default_factory=list)
+    results: dict[int, PairResult] = field(default_factory=dict)
+    next: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.y = self.data.y[self.rows].astype(np.int64)
+        self.weight = self.data.weight[self.rows]
+        self.tol = 1e-12 * int(self.total.sum())
+
+    def order(self, seed: int) -> None:
+        """List the pairs by the best of the sampled lines of either order."""
+        p, n = len(self.points.features), len(self.rows)
+        sample = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE]) if n > SAMPLE else np.arange(n)
+        Z = np.ascontiguousarray(self.points.values[:, sample])
+        y, weight = self.y[sample], self.weight[sample]
+        out = np.empty(3)
+        scored: list[tuple[float, int, int, Rule]] = []
+        for i in range(p):
+            for j in range(i + 1, p):
+                best = (math.inf, Rule())
+                for order in (0, 1):
+                    u, v = (Z[i], Z[j]) if order == 0 else (Z[j], Z[i])
+                    sample_lines(u, v, y, weight, self.data.classes, SLOPES, out)
+                    if out[0] < best[0]:
+                        best = (float(out[0]), Rule(order=order, a=float(out[1]), b=float(out[2])))
+                scored.append((best[0], i, j, best[1]))
+        self.pairs = [(i, j, rule) for _, i, j, rule in sorted(scored, key=lambda s: s[:3])]
+
+    def merge(self, rank: int) -> Points:
+        """The distinct points of the pair at this position."""
+        i, j, _ = self.pairs[rank]
+        Z, R, levels = self.points.values, self.points.ranks, self.points.levels
+        return merged(Z[i], Z[j], R[i], R[j], (levels[i], levels[j]), self.y, self.weight, self.total)
+
+    def cap(self, rank: int) -> Callable[[float], float]:
+        """Values below which the pair at `rank` looks for rules; it may also tie with a later pair."""
+
+        def cap(own: float) -> float:
+            with self.lock:
+                if own < self.value - self.tol or (own < self.value + self.tol and rank < self.rank):
+                    self.value, self.rank = min(own, self.value), rank
+                return self.value if self.rank <= rank else self.value + 2 * self.tol
+
+        return cap
+
+    def work(self) -> None:
+        """Search pairs until none is left or the run is stopped."""
+        workspace = Workspace()
+        while not self.stopped():
+            with self.lock:
+                rank = self.next
+                if rank >= len(self.pairs):
+                    return
+                self.next += 1
+            cap = self.cap(rank)
+            result = search_pair(
+                self.merge(rank), self.options, workspace, cap=cap, stopped=self.stopped, start=self.pairs[rank][2]
+            )
+            cap(result.value)
+            with self.lock:
+                self.results[rank] = result
+
+    def finish(self, start: NodeSplit | None) -> NodeSplit | None:
+        """The winner's line in the columns' own units, or the univariate split where no line is better."""
+        results = self.results
+        value = min((r.value for r in results.values()), default=math.inf)
+        value = value if start is None else min(value, start.value)
+        complete = len(results) == len(self.pairs) and all(r.finished for r in results.values())
+        # a pair that was closed by the cap has no rule below the incumbent; an unfinished one proves what its open boxes do
+        bound = min((r.bound for r in results.values()), default=0.0) if len(results) == len(self.pairs) else 0.0
+        counts = {
+            "boxes": sum(r.boxes for r in results.values()),
+            "classified": sum(r.classified for r in results.values()),
+            "swept": sum(r.swept for r in results.values()),
+        }
+        bound = value if complete and self.options.gap == 0 else min(value, bound)
+        if start is not None and value >= start.value - self.tol:
+            return replace(start, bound=min(bound, start.value), **counts)
+        if math.isinf(value):
+            return None
+        ranks = [r for r, result in results.items() if result.value <= value + self.tol]
+        rank = min(ranks)
+        rule = self._rule(rank, value) if complete and self.options.gap == 0 else results[rank].rule
+        if rule is None:
+            raise AssertionError("a pair with a finite value has a rule")
+        points = self.merge(rank)
+        i, j, _ = self.pairs[rank]
+        left = rule.left(points, self.points.values[i], self.points.values[j])
+        split = self._stored(i, j, rule, left)
+        if split is None:
+            # the rows cannot be told apart in the uploaded numbers' own precision: the next best is what can be stored
+            return None if start is None else replace(start, bound=min(bound, start.value), **counts)
+        return replace(split, bound=min(bound, split.value), **counts)
+
+    def _rule(self, rank: int, value: float) -> Rule | None:
+        """The rule of the winning pair, found without regard to what other threads did."""
+        limit = value + 2 * self.tol
+        found = search_pair(
+            self.merge(rank),
+            self.options,
+            Workspace(),
+            cap=lambda own: limit,
+            stopped=lambda: False,
+            start=self.pairs[rank][2],
+            first_only=True,
+        )
+        return found.rule if found.rule is not None else self.results[rank].rule
+
+    def _stored(self, i: int, j: int, rule: Rule, left: BoolArray) -> NodeSplit | None:
+        """The widest line of the partition in uploaded units, checked row by row; None where no line separates in double precision."""
+        f, g = self.points.features[i], self.points.features[j]
+        zi, zj = self.points.values[i], self.points.values[j]
+        x, z = self.data.X[self.rows, f], self.data.X[self.rows, g]
+        orders = (0, 1) if rule.order == 0 else (1, 0)
+        for guess in (True, False):
+            for order in orders:
+                for flipped in (False, True):
+                    u, v = (zi, zj) if order == 0 else (zj, zi)
+                    own = guess and rule.pivot is None and order == rule.order and not flipped
+                    if guess and not own:
+                        continue
+                    side = ~left if flipped else left
+                    slope, gap = widest_slope(u, v, side, rule.a if own else 0.0)
+                    slopes = [slope, rule.a] if own else [slope]
+                    for a in slopes if gap > 0 or own else []:
+                        split = self._raw(f, g, x, z, u, v, order, a, side)
+                        if split is not None:
+                            return split
+        return None
+
+    def _raw(
+        self, f: int, g: int, x: FloatArray, z: FloatArray, u: FloatArray, v: FloatArray, order: int, a: float,
+        side: BoolArray,
+    ) -> NodeSplit | None:  # fmt: skip
+        """The line of slope a in scaled units as a linear split of the uploaded columns, if it separates the two sides."""
+        first, second, p, q = (x, z, f, g) if order == 0 else (z, x, g, f)
+        slope = a * _unit(second, v) / _unit(first, u)
+        if slope == 0.0:
+            return None
+        features, coefficients = (p, q), (slope, -1.0)
+        # the sum as the prediction kernel takes it
+        score = coefficients[0] * first + coefficients[1] * second
+        low, high = float(score[side].max()), float(score[~side].min())
+        if not low < high:
+            return None
+        cut = between(low, high)
+        chosen = score <= cut
+        counts = np.zeros(self.data.classes, np.int64)
+        np.add.at(counts, self.y[chosen], self.weight[chosen])
+        measure = MEASURES[self.options.measure]
+        value = float(phi(measure, counts) + phi(measure, self.total - counts))
+        return NodeSplit(
+            features=features, coefficients=coefficients, threshold=cut, left=chosen, value=value, bound=value
+        )
+
+
+def _unit(raw: FloatArray, scaled: FloatArray) -> float:
+    """How much of the uploaded unit one scaled unit is."""
+    return float((raw.max() - raw.min()) / (scaled.max() - scaled.min()))

@@ -1,0 +1,13 @@
+"""Frequency-weighted impurity of class counts, in rows (Bollwein & Westphal): 0 Gini, 1 entropy (natural logarithm), 2 error."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.dtypes import CountArray
+from trainer.kernels.bivariate import phi
+
+
+def impurity(measure: int, counts: CountArray) -> float:
+    """Phi of the counts, int64 (classes,)."""
+    return float(phi(measure, np.ascontiguousarray(counts, np.int64)))
