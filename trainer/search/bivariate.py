@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -221,7 +222,7 @@ class _NodeSearch:
         complete = len(results) == len(self.pairs) and all(r.finished for r in results.values())
         # a pair that was closed by the cap has no rule below the incumbent; an unfinished one proves what its open boxes do
         bound = min((r.bound for r in results.values()), default=0.0) if len(results) == len(self.pairs) else 0.0
-        counts = {
+        counts: dict[str, Any] = {
             "boxes": sum(r.boxes for r in results.values()),
             "classified": sum(r.classified for r in results.values()),
             "swept": sum(r.swept for r in results.values()),

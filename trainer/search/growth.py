@@ -100,7 +100,7 @@ def grow_tree(
 def _splittable(data: SplitData, node: _Open, stopping: Stopping) -> bool:
     counts = class_counts(data, node.rows)
     size = int(counts.sum())
-    return (
+    return bool(
         np.count_nonzero(counts) > 1
         and (stopping.depth is None or node.depth < stopping.depth)
         and size >= max(2, stopping.min_node)
