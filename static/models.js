@@ -22,12 +22,9 @@ if (sections.length > 0) {
     choose();
     if (location.hash.startsWith("#node-")) document.getElementById(location.hash.slice(1))?.scrollIntoView({ block: "nearest" });
   });
-  // a click on a card of the drawn tree; plotly gives the node's number as custom data
-  const figure = document.getElementById("tree-figure");
-  figure?.addEventListener("octweb:drawn", () => {
-    figure.on?.("plotly_click", (event) => {
-      const node = [event.points[0]?.customdata].flat()[0];
-      if (document.getElementById(`node-${node}`)) location.hash = `node-${node}`;
-    });
-  });
+}
+
+// on a phone the list takes the place of the picture
+if (window.matchMedia("(max-width: 720px)").matches) {
+  for (const list of document.querySelectorAll("details.as-list")) list.open = true;
 }

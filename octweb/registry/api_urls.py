@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from octweb.registry import api
+from octweb.registry import api, pictures
 
 urlpatterns = [
     path("models/", api.ModelList.as_view(), name="api-models"),
@@ -10,4 +10,6 @@ urlpatterns = [
     path("models/<uuid:pk>/download/", api.ModelDownload.as_view(), name="api-model-download"),
     path("models/<uuid:pk>/review/", api.ModelReview.as_view(), name="api-model-review"),
     path("models/<uuid:pk>/predict/", api.ModelPredict.as_view(), name="api-model-predict"),
+    path("models/<uuid:pk>/figures/tree/", pictures.TreeFigure.as_view(), name="api-model-tree-figure"),
+    path("models/<uuid:pk>/figures/nodes/<int:node>/", pictures.NodeFigure.as_view(), name="api-model-node-figure"),
 ]

@@ -8,6 +8,7 @@ app_name = "registry"
 urlpatterns = [
     path("", views.model_list, name="list"),
     path("compare/", views.model_compare, name="compare"),
+    path("compare/figure/", views.model_frontier, name="frontier"),
     path("<uuid:pk>/", views.model_detail, name="detail"),
     path("<uuid:pk>/download/<slug:name>/", views.model_download, name="download"),
     path("<uuid:pk>/review/<slug:verb>/", views.model_review, name="review"),

@@ -9,14 +9,16 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 from rest_framework.exceptions import APIException
 
 from octweb.core.problems import flatten
+from octweb.figures.frontier import frontier_figure
 from octweb.figures.outline import tree_outline
+from octweb.figures.split import split_figures
 from octweb.registry import actions, page, snippets
 from octweb.registry.claims import claims, is_proved
 from octweb.registry.compare import compared
@@ -29,6 +31,7 @@ from trainer.certificate import Status
 from trainer.errors import TrainerError
 
 MAX_COMPARED = 40
+MAX_DESCRIBED, MAX_DESCRIBED_ROWS = 32, 20_000  # splits and rows up to which the notes of all pictures are worked out
 
 
 def _models(request: HttpRequest):
@@ -90,7 +93,8 @@ def model_detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "facts": page.facts(model),
         "outline": tree_outline(tree),
         "leaf_only": len(tree.nodes) == 1,
-        "splits": page.splits(model),
+        "tree_figure_url": _tree_figure_url(model, walk),
+        "splits": _with_pictures(model, page.splits(model), rows),
         "mistakes": page.mistakes(model),
         "rules": page.rules(model),
         "walk": walk,
@@ -132,6 +136,27 @@ def _walk(
     return page.walk(model, found.matrix[0], title="this row", values=record), "", record, notes
 
 
+def _tree_figure_url(model: TreeModel, walk: Any) -> str:
+    url = reverse("api-model-tree-figure", args=[model.pk])
+    return f"{url}?leaf={walk.leaf}" if walk else url
+
+
+def _with_pictures(model: TreeModel, splits: list[dict[str, Any]], rows: Any) -> list[dict[str, Any]]:
+    """Each split with the addresses, titles and notes of its pictures; without rows there are none."""
+    if rows is None:
+        return splits
+    tree = model_file(model).tree
+    described = len(splits) <= MAX_DESCRIBED and len(rows.matrix) <= MAX_DESCRIBED_ROWS
+    for split in splits:
+        url = reverse("api-model-node-figure", args=[model.pk, split["id"]])
+        found = split_figures(tree, split["id"], rows.matrix, rows.codes) if described else [{"title": "", "note": ""}]
+        split["pictures"] = [
+            {"url": f"{url}?picture={i}", "title": record["title"], "note": record["note"]}
+            for i, record in enumerate(found)
+        ]
+    return splits
+
+
 def _smaller(request: HttpRequest, model: TreeModel) -> TreeModel | None:
     """A smaller tree of the same data set that does at least as well on unseen rows."""
     if model.dataset_id is None or model.unseen_accuracy is None:
@@ -168,6 +193,33 @@ def model_review(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse
 @require_GET
 def model_compare(request: HttpRequest) -> HttpResponse:
     """Models of one data set; without a choice, of the data set with the newest model."""
+    datasets, dataset, picked = _picked(request)
+    url = f"{reverse('registry:frontier')}?dataset={dataset.pk}" if dataset else ""
+    context = {"datasets": datasets, "dataset": dataset, "frontier_url": url, **compared(picked)}
+    return render(request, "registry/compare.html", context)
+
+
+@login_required
+@require_GET
+def model_frontier(request: HttpRequest) -> HttpResponse:
+    """Plotly JSON of the comparison."""
+    _, _, picked = _picked(request)
+    points = [
+        {
+            "name": f"{row['model'].title} {row['model'].version}",
+            "leaves": row["leaves"],
+            "accuracy": row["unseen"],
+            "sd": row["deviation"],
+            "id": str(row["model"].pk),
+            "claim": row["claims"][0].kind,
+        }
+        for row in compared(picked)["rows"]
+    ]
+    return JsonResponse(frontier_figure(points))
+
+
+def _picked(request: HttpRequest) -> tuple[list[Any], Any, list[TreeModel]]:
+    """The data sets that have models of the caller, the chosen one, and its models."""
     models = _models(request).filter(dataset__isnull=False)
     chosen = _uuid(request.GET.get("dataset", ""))
     datasets: dict[Any, Any] = {}
@@ -177,8 +229,7 @@ def model_compare(request: HttpRequest) -> HttpResponse:
     if chosen not in datasets:
         chosen = next(iter(datasets), None)
     picked = list(visible.filter(dataset_id=chosen).defer(None)[:MAX_COMPARED]) if chosen else []
-    context = {"datasets": datasets.values(), "dataset": datasets.get(chosen), **compared(picked)}
-    return render(request, "registry/compare.html", context)
+    return list(datasets.values()), datasets.get(chosen), picked
 
 
 def _uuid(text: str) -> uuid.UUID | None:

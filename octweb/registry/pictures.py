@@ -1,0 +1,66 @@
+"""Plotly pictures of a model, below /api/v1/: its tree, and each split with the rows that reach it."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import Http404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from octweb.core.api import PROBLEMS
+from octweb.figures.split import split_figures
+from octweb.figures.tree import tree_figure
+from octweb.registry.api import callable_model
+from octweb.registry.page import data_of
+from octweb.registry.parsed import model_file
+
+
+class TreeFigure(APIView):
+    """The tree; `leaf` lights the way to a leaf."""
+
+    @extend_schema(
+        parameters=[OpenApiParameter("leaf", int, description="a leaf whose path is lit")],
+        responses={200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429),
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        tree = model_file(callable_model(request, pk)).tree
+        leaf = _whole(request, "leaf")
+        if leaf is not None and leaf >= len(tree.nodes):
+            raise ValidationError({"leaf": f"This tree has the nodes 0 to {len(tree.nodes) - 1}."})
+        return Response(tree_figure(tree, path=tree.path_to(leaf) if leaf is not None else ()))
+
+
+class NodeFigure(APIView):
+    """A split with the rows that reach it; for the model's owner and administrators, since it shows rows."""
+
+    @extend_schema(
+        parameters=[OpenApiParameter("picture", int, description="which of the split's pictures, from 0")],
+        responses={200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429),
+    )
+    def get(self, request: Request, pk: uuid.UUID, node: int) -> Response:
+        model = callable_model(request, pk)
+        tree = model_file(model).tree
+        number = _whole(request, "picture") or 0
+        if node >= len(tree.nodes) or tree.nodes[node].is_leaf:
+            raise Http404(f"This tree has no split at node {node}.")
+        rows = data_of(model, inside=request.user.is_staff or request.user.pk == model.owner_id)
+        if rows is None:
+            raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
+        pictures = split_figures(tree, node, rows.matrix, rows.codes)
+        if number >= len(pictures):
+            raise Http404(f"This split has {len(pictures)} pictures.")
+        return Response(pictures[number]["figure"])
+
+
+def _whole(request: Request, name: str) -> int | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 9):
+        raise ValidationError({name: f"'{text[:40]}' is not a whole number of at least 0."})
+    return int(text)
