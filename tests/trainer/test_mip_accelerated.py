@@ -115,10 +115,10 @@ def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
 def test_path_bound_and_structure_cuts_of_all_paths_keep_a_best_tree(seed):
     inst = random_instance(seed, max_depth=3, max_rows=9)
     form = AcceleratedBendOCT(inst, replace(PAPER, equivalent_points=None))
-    trees = list(itertools.islice(all_trees(inst), 3000))
+    trees = list(itertools.islice(all_trees(inst), 1200))
     best = max(inst.value(tree) for tree in trees)
     s, rows = form.structure, []
-    for tree in trees[:: max(1, len(trees) // 150)]:
+    for tree in trees[:: max(1, len(trees) // 80)]:
         values = form.assignment(tree)
         values[form.theta.columns] = 1.0
         rows += form.paths.separate(values[s.b.columns], values[s.p.columns], values[form.theta.columns])

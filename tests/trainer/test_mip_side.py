@@ -18,14 +18,15 @@ from trainer.cuts.side import (
     MaxColumns,
     MaxLeaves,
     Monotone,
+    RelaxedRecalls,
     SideConstraint,
 )
 from trainer.errors import InfeasibleError
 from trainer.methods.bendoct import BendOCT
 from trainer.methods.bendoct_accelerated import AcceleratedBendOCT, Techniques
 from trainer.methods.flowoct import FlowOCT
-from trainer.methods.tree_mip import optimise
-from trainer.milo import BACKENDS, backend
+from trainer.methods.tree_mip import optimise, shortfall
+from trainer.milo import BACKENDS, Options, backend
 from trainer.search import greedy
 
 FORMULATIONS = {
@@ -114,3 +115,21 @@ def test_contradicting_constraints_are_said_to_be_infeasible():
     side = [ClassRecall(label=k, share=Fraction(1)) for k in (0, 1)]
     with pytest.raises(InfeasibleError, match="No tree satisfies"):
         optimise(BendOCT(inst, side=side), backend("scip"))
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("name", ["scip", "gurobi"])
+def test_what_can_be_reached_where_recalls_contradict_each_other(name, formulation):
+    """The least common shortfall, against all labelled trees that satisfy the other constraints."""
+    for seed in range(12):
+        inst, _ = constrained(seed)
+        recalls = tuple(ClassRecall(label=k, share=Fraction(1)) for k in inst.K)
+        other = MaxLeaves(limit=3)
+        judge = RelaxedRecalls(recalls=recalls)
+        least = min(judge.shortfall(inst, t) for t in all_trees(inst, labels=True) if other.holds(inst, t))
+        make = FORMULATIONS[formulation]
+        found = shortfall(
+            inst, [other, *recalls], lambda side, i=inst, m=make: m(i, side=side), backend(name), Options()
+        )
+        assert found == least
+    assert shortfall(inst, [other], lambda side, i=inst, m=make: m(i, side=side), backend(name), Options()) is None

@@ -103,6 +103,42 @@ class ClassRecall(SideConstraint):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RelaxedRecalls(SideConstraint):
+    """Recalls that may all fall short by the same amount, the variable `short`; tells what can be reached where nothing holds."""
+
+    labels: ClassVar[bool] = True
+    recalls: tuple[ClassRecall, ...]
+
+    def add(self, view: View) -> None:
+        """sum of the scores of the class ≥ (share - short) of its weight; maximises -short."""
+        inst = view.instance
+        short = view.own["short"] = view.model.continuous("short", ("",))
+        for recall in self.recalls:
+            rows = np.flatnonzero(inst.y == recall.label)
+            size = int(inst.weight[rows].sum())
+            view.model.add(_scores(view, rows) + size * short[""] >= float(recall.share * size), "class-recall")
+        view.model.maximize(-short[""])
+
+    def shortfall(self, instance: Instance, tree: ArrayTree) -> Fraction:
+        """How far the worst of the recalls of a tree falls short."""
+        right = _right(instance, tree)
+        missing = [Fraction(0)]
+        for recall in self.recalls:
+            own = instance.y == recall.label
+            reached = Fraction(int(instance.weight[own & right].sum()), int(instance.weight[own].sum()))
+            missing.append(recall.share - reached)
+        return max(missing)
+
+    def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
+        """short is the shortfall of the tree."""
+        values[view.own["short"].column("")] = float(self.shortfall(view.instance, tree))
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Every tree falls short by something."""
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
 class EqualRates(SideConstraint):
     """The rate at which groups are predicted `label` differs by at most `delta` between any two groups.
 

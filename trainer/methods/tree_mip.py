@@ -17,7 +17,7 @@ from trainer.certificate import Status
 from trainer.cuts import instance as instances
 from trainer.cuts.instance import CUT, LEAF, ArrayTree, Instance
 from trainer.cuts.lattice import Lattice
-from trainer.cuts.side import SideConstraint, View
+from trainer.cuts.side import ClassRecall, RelaxedRecalls, SideConstraint, View
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import InfeasibleError, SolverError
@@ -259,8 +259,37 @@ def solve_problem(
         stopped=monitor.stopped,
     )
     news = _reporter(problem, instance, monitor)
-    found = optimise(formulation, solver, options=options, starts=starts, news=news, known=start.bound)
+    try:
+        found = optimise(formulation, solver, options=options, starts=starts, news=news, known=start.bound)
+    except InfeasibleError as error:
+        monitor.report(phase="what can be reached")
+        remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())
+        short = shortfall(instance, side, lambda relaxed: make(instance, monitor.stopped, relaxed), solver, remaining)
+        if short is None:
+            raise
+        raise InfeasibleError(
+            f"{error} The recalls can be reached together if each is {float(short):.4g} lower.", best=float(short)
+        ) from None
     return _solution(problem, instance, formulation, found, monitor, scope)
+
+
+def shortfall(
+    instance: Instance,
+    side: Sequence[SideConstraint],
+    make: Callable[[Sequence[SideConstraint]], Formulation],
+    solver: Backend,
+    options: Options,
+) -> Fraction | None:
+    """The least amount by which all recalls must be lowered for a tree to exist; None where that was not found out."""
+    recalls = tuple(c for c in side if isinstance(c, ClassRecall))
+    if not recalls:
+        return None
+    relaxed = RelaxedRecalls(recalls=recalls)
+    form = make([*(c for c in side if not isinstance(c, ClassRecall)), relaxed])
+    outcome = solver.solve(form.model, form.hooks(), replace(options, gap=0.0, absolute_gap=1e-7, starts=()))
+    if outcome.ended is not Ended.OPTIMAL or outcome.values is None:
+        return None
+    return relaxed.shortfall(instance, form.read(outcome.values))
 
 
 def _reporter(
