@@ -1,0 +1,39 @@
+"""`manage.py verify`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.octweb.registry.test_pages import csv_of_small_table
+
+
+@pytest.fixture
+def files(tmp_path, cart_document):
+    (tmp_path / "model.json").write_text(json.dumps(cart_document))
+    (tmp_path / "data.csv").write_text(csv_of_small_table())
+    return tmp_path
+
+
+def test_true_claims_pass_and_the_last_line_is_json(files, capsys):
+    call_command("verify", str(files / "model.json"), str(files / "data.csv"), json=True)
+    record = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert record["verdict"] == "passed"
+    assert {"structure", "data", "counts", "objective"} <= {f["claim"] for f in record["findings"]}
+
+
+def test_a_false_claim_ends_with_status_1(files, cart_document, capsys):
+    cart_document["certificate"]["correct"] += 1
+    (files / "model.json").write_text(json.dumps(cart_document))
+    with pytest.raises(SystemExit) as found:
+        call_command("verify", str(files / "model.json"), str(files / "data.csv"))
+    assert found.value.code == 1
+    assert "refuted" in capsys.readouterr().out
+
+
+def test_a_file_that_is_no_model_is_refused_in_one_line(files):
+    (files / "model.json").write_text("[1, 2")
+    with pytest.raises(CommandError, match="model file"):
+        call_command("verify", str(files / "model.json"), str(files / "data.csv"))

@@ -1,0 +1,102 @@
+"""The independent checker: passes what is true, and refutes each kind of false claim."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from trainer.data.reader import load
+from trainer.run import TrainRequest, save, train
+from trainer.verify import refuted, verify
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """A function that trains on a written CSV file and returns the paths of model and data."""
+
+    def make(method="exact", **parameters):
+        rng = np.random.default_rng(3)
+        path = tmp_path / "rows.csv"
+        with path.open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["length", "colour", "flag", "class"])
+            for _ in range(80):
+                length, colour, flag = round(rng.normal(), 2), rng.choice(["red", "green", "blue"]), rng.integers(2)
+                answer = "yes" if (length > 0) ^ (colour == "red" and flag == 1) ^ (rng.random() < 0.1) else "no"
+                writer.writerow([length, colour, flag, answer])
+        table, labels, *_ = load(path, target="class")
+        result = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters))
+        model = tmp_path / "model.json"
+        save(result.model, model)
+        return model, path
+
+    return make
+
+
+def verdicts(model, data):
+    return {f.claim: f.verdict for f in verify(model, data)}
+
+
+@pytest.mark.parametrize("scheme", ["quantile-thresholds", "quantile-buckets"])
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_an_optimal_tree_is_verified_by_a_plain_search(trained, scheme, depth):
+    found = verdicts(*trained(depth=depth, leaf_penalty=0.01, binarise=scheme))
+    assert set(found) == {"structure", "data", "counts", "correct", "leaves", "n", "objective", "bound", "optimal"}
+    assert set(found.values()) == {"verified"}
+
+
+def test_a_heuristic_tree_is_recounted(trained):
+    found = verdicts(*trained(method="cart", depth=3))
+    assert {"structure", "data", "counts", "correct", "objective"} <= set(found)
+    assert set(found.values()) == {"verified"}
+
+
+def change(model, edit):
+    document = json.loads(model.read_text())
+    edit(document)
+    model.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("claim", "edit"),
+    [
+        ("objective", lambda d: d["certificate"].update(objective=d["certificate"]["objective"] + 0.01, bound=1.0)),
+        ("correct", lambda d: d["certificate"].update(correct=d["certificate"]["correct"] + 1)),
+        ("leaves", lambda d: d["certificate"].update(leaves=d["certificate"]["leaves"] - 1)),
+        ("bound", lambda d: d["certificate"].update(bound=d["certificate"]["objective"] - 0.01)),
+        ("counts", lambda d: d["nodes"][-1]["counts"].__setitem__(0, d["nodes"][-1]["counts"][0] + 1)),
+        ("structure", lambda d: d["nodes"][0].update(right=d["nodes"][0]["left"])),
+        ("structure", lambda d: d["parameters"].update(depth=1)),
+        ("structure", lambda d: d["nodes"][-1].update({"class": "perhaps"})),
+        ("data", lambda d: d.update(fingerprint="0" * 64)),
+    ],
+)
+def test_a_false_claim_is_refuted(trained, claim, edit):
+    model, data = trained(depth=2, leaf_penalty=0.01)
+    change(model, edit)
+    findings = verify(model, data)
+    assert refuted(findings)
+    assert next(f.claim for f in findings if f.verdict == "refuted") == claim
+
+
+def test_a_tree_that_is_not_the_best_is_refuted_as_optimal(trained):
+    model, data = trained(depth=1, leaf_penalty=0.01)
+    change(model, lambda d: d["parameters"].update(depth=2))
+    found = verdicts(model, data)
+    assert found["bound"] == "refuted"
+
+
+def test_other_rows_are_noticed(trained):
+    model, data = trained(depth=2)
+    lines = data.read_text().splitlines()
+    data.write_text("\n".join(lines[:-1]) + "\n")
+    assert verdicts(model, data)["data"] == "refuted"
+
+
+def test_a_restricted_search_is_not_compared_with_all_trees(trained):
+    found = verdicts(*trained(depth=3, max_leaves=3))
+    assert found["bound"] == "consistent"
+    assert found["objective"] == "verified"
