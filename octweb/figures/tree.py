@@ -82,7 +82,7 @@ def tree_figure(tree: Tree, *, path: Sequence[int] = (), chosen: int | None = No
     for box in boxes:
         shapes += _card(box, size, box.node.id in lit, box.node.id == chosen)
         notes += _words(brief, box, size)
-    width = max(b.x + b.width / 2 for b in boxes) + MARGIN
+    width = max(b.x + b.width / 2 for b in boxes) + max(MARGIN, _beside(tree, size) + 4)
     height = max(b.bottom for b in boxes) + MARGIN
     layout = frame(
         width=round(width),
@@ -119,12 +119,13 @@ def _place(tree: Tree, size: _Size) -> list[_Box]:
     for depth in range(max(level) + 1):
         tops.append(top)
         top += max(h for h, at in zip(heights, level, strict=True) if at == depth) + LEVEL_GAP
-    offset = _offsets(tree, widths, size.gap)
+    beside = _beside(tree, size)
+    offset = _offsets(tree, widths, size.gap, max(size.gap, 2 * beside + 8))
     x = [0.0] * len(tree.nodes)
     for v in tree.nodes:
         if not v.is_leaf:
             x[v.left], x[v.right] = x[v.id] - offset[v.id], x[v.id] + offset[v.id]
-    shift = MARGIN - min(at - w / 2 for at, w in zip(x, widths, strict=True))
+    shift = max(MARGIN, beside + 4) - min(at - w / 2 for at, w in zip(x, widths, strict=True))
     return [
         _Box(
             node=v,
@@ -146,8 +147,17 @@ def _rule(tree: Tree, split: Split) -> str:
     return split_text(split, tree.schema)
 
 
-def _offsets(tree: Tree, widths: list[int], gap: int) -> list[float]:
-    """For every branch how far its children lie left and right of it, so that no two boxes of a level touch."""
+def _beside(tree: Tree, size: _Size) -> float:
+    """How far the words of an edge reach beyond the card below them."""
+    longest = max((text_width(_rows_text(v), 11) for v in tree.nodes[1:]), default=0.0)
+    return max(0.0, longest + text_width("yes · ", 11) + EDGE_SPAN / 2 + 3 - size.card / 2)
+
+
+def _offsets(tree: Tree, widths: list[int], gap: float, between: float) -> list[float]:
+    """For every branch how far its children lie left and right of it, so that no two boxes of a level touch.
+
+    Boxes of a level are `gap` apart if they are siblings and `between` if not: edge words stand on the outer sides.
+    """
     offset = [0.0] * len(tree.nodes)
     contour: list[list[tuple[float, float]]] = [[] for _ in tree.nodes]  # leftmost and rightmost of each level below
     for v in reversed(tree.nodes):
@@ -156,7 +166,9 @@ def _offsets(tree: Tree, widths: list[int], gap: int) -> list[float]:
             contour[v.id] = [own]
             continue
         left, right = contour[v.left], contour[v.right]
-        apart = max(a[1] - b[0] for a, b in zip(left, right, strict=False)) + gap
+        apart = max(
+            a[1] - b[0] + (between if depth else gap) for depth, (a, b) in enumerate(zip(left, right, strict=False))
+        )
         half = offset[v.id] = apart / 2
         below = []
         for depth in range(max(len(left), len(right))):
@@ -175,6 +187,10 @@ def _height(v: Node, lines: list[str], size: _Size) -> int:
     return 8 + text + 6 + 7 + (20 if size.counts else 9)
 
 
+def _rows_text(v: Node) -> str:
+    return "1 row" if v.rows == 1 else f"{v.rows:,} rows"
+
+
 def _edge(parent: _Box, child: _Box, rows: int, lit: bool) -> dict[str, Any]:
     middle = (parent.bottom + child.top) / 2
     return {
@@ -191,8 +207,7 @@ def _edge(parent: _Box, child: _Box, rows: int, lit: bool) -> dict[str, Any]:
 
 
 def _edge_note(parent: _Box, child: _Box, answer: str, lit: bool, size: _Size) -> dict[str, Any]:
-    rows = f"{child.node.rows:,} row{'' if child.node.rows == 1 else 's'}"
-    words = answer if size.blocks and child.node.is_leaf else f"{answer} · {rows}"
+    words = answer if size.blocks and child.node.is_leaf else f"{answer} · {_rows_text(child.node)}"
     side = -1 if child.x < parent.x else 1
     half = BLOCK / 2 if child.width == BLOCK else EDGE_SPAN / 2 + 3
     return _text(
@@ -243,7 +258,7 @@ def _words(tree: Tree, box: _Box, size: _Size) -> list[dict[str, Any]]:
         notes.append(_text(f"<b>{escape(name)}</b>", start + 15, first, size.font))
         notes.append(_text(f"<b>{share}</b>", box.left + box.width - size.pad, first, size.font, anchor="right"))
     if size.counts:
-        counts = fit(counts_text(tree, v), size.inner + 16, 11)  # regular weight is narrower than the estimate
+        counts = fit(counts_text(tree, v), 1.1 * size.inner, 11)  # regular weight is narrower than the estimate
         notes.append(_text(escape(counts), start, box.bottom - 12, 11, colour="var(--ink-2)"))
     return notes
 
