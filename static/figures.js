@@ -2,7 +2,9 @@
 // [data-figure-url] is fetched when it comes into view; <script type="application/json" data-figure-for="ID"> is drawn into ID.
 
 const CONFIG = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false, doubleClick: false };
+const COLOURED = /style="color:var\((--[\w-]+)\)"/g; // a coloured word inside a text
 const VARIABLE = /^var\((--[\w-]+)\)$/;
+const BASE = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)" };
 const loaded = new Map(); // element -> figure with its variables
 const wired = new WeakSet();
 const chosen = new WeakMap(); // tree element -> node id under the keyboard
@@ -10,7 +12,8 @@ const chosen = new WeakMap(); // tree element -> node id under the keyboard
 function resolve(value, style) {
   if (typeof value === "string") {
     const match = VARIABLE.exec(value);
-    return match ? style.getPropertyValue(match[1]).trim() || "#808080" : value;
+    if (match) return style.getPropertyValue(match[1]).trim() || "#808080";
+    return value.replace(COLOURED, (_, name) => `style="color:${style.getPropertyValue(name).trim()}"`);
   }
   if (Array.isArray(value)) return value.map((item) => resolve(item, style));
   if (value && typeof value === "object") {
@@ -19,12 +22,24 @@ function resolve(value, style) {
   return value;
 }
 
+// A long legend makes the figure taller instead of the plot smaller.
+function legendRoom(figure, width) {
+  const names = figure.data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => trace.name.length);
+  if (!figure.layout?.showlegend || !names.length) return 0;
+  const room = Math.max(120, width - 80);
+  if (names.reduce((sum, n) => sum + 50 + 7.5 * n, 0) <= room) return 0;
+  const columns = Math.max(1, Math.floor(room / (50 + 7.5 * Math.max(...names))));
+  return 20 * (Math.ceil(names.length / columns) - 1);
+}
+
 async function draw(element) {
   const figure = loaded.get(element);
   if (!figure || !window.Plotly || !element.isConnected) return;
   const style = getComputedStyle(document.documentElement);
   const natural = Boolean(figure.layout?.width);
-  const drawn = resolve(figure, style);
+  const drawn = resolve({ data: figure.data, layout: { ...BASE, ...figure.layout } }, style);
+  drawn.layout.font = { color: style.getPropertyValue("--ink-2").trim(), family: getComputedStyle(document.body).fontFamily, ...drawn.layout.font };
+  if (!natural) drawn.layout.height = (drawn.layout.height ?? 320) + legendRoom(figure, element.clientWidth);
   if (natural) element.style.overflowX = "auto";
   await window.Plotly.react(element, drawn.data, drawn.layout, { ...CONFIG, responsive: !natural });
   wire(element);
@@ -122,6 +137,8 @@ function onKey(event) {
 function wire(element) {
   if (wired.has(element)) return;
   wired.add(element);
+  const root = tree(element)?.[0].box;
+  if (root) element.scrollLeft = root[0] + root[2] / 2 - element.clientWidth / 2; // a wide tree starts at its root
   if (tree(element)) {
     element.tabIndex = 0;
     if (!element.hasAttribute("role")) element.setAttribute("role", "application");

@@ -8,7 +8,6 @@ from typing import Any
 from octweb.figures.palette import axis, escape, frame, short
 
 SYMBOLS = {"proved": "square", "gap": "circle-dot", "heuristic": "circle-open"}
-PLACES = ("top center", "bottom center", "top right", "bottom right")
 
 
 def frontier_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def frontier_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     layout = frame(
         height=380,
         margin={"l": 56, "r": 24, "t": 24, "b": 48},
-        xaxis=axis("leaves", rangemode="tozero", tickformat=",d"),
+        xaxis=axis("leaves", range=[0, 1.08 * max((p["leaves"] for p in known), default=1)], tickformat=",d"),
         yaxis=axis("accuracy on unseen rows, %"),
         hovermode="closest",
     )
@@ -55,6 +54,7 @@ def frontier_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _points(known: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    largest = max(p["leaves"] for p in known)
     spread = [100 * (p.get("sd") or 0.0) for p in known]
     names = [escape(short(str(p["name"]), 28)) for p in known]
     return {
@@ -65,7 +65,7 @@ def _points(known: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "y": [100 * p["accuracy"] for p in known],
         "error_y": {"type": "data", "array": spread, "color": "var(--ink-3)", "thickness": 1.25, "width": 4},
         "text": names,
-        "textposition": [PLACES[i % 2] for i in range(len(known))],
+        "textposition": ["top left" if 3 * p["leaves"] > 2 * largest else "top right" for p in known],
         "textfont": {"color": "var(--ink)", "size": 12},
         "cliponaxis": False,
         "customdata": [p.get("id") for p in known],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.palette import LEGEND, axis, class_styles, drawn, escape, frame
+from octweb.figures.palette import LEGEND, axis, class_styles, drawn, escape, frame, short
 from trainer.dtypes import CodeArray, FloatArray
 
 BINS = 32
@@ -35,7 +35,7 @@ def histogram_figure(
             traces.append(
                 {
                     "type": "bar",
-                    "name": escape(style.name),
+                    "name": escape(short(style.name)),
                     "x": at.tolist(),
                     "y": rows.tolist(),
                     "width": widths.tolist(),

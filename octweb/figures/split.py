@@ -160,6 +160,7 @@ def _plane_picture(scene: _Scene, split: Linear) -> dict[str, Any]:
         _margin_words([abs(float(values[i])) / size for i in near] if size > 0 else []),
         sampled if len(shown) < int(finite.sum()) else "",
         f"{_rows(int((~finite).sum()))} without both values are not drawn." if not finite.all() else "",
+        _shares(scene),
         _impurities(scene),
     )
     return {
@@ -180,7 +181,7 @@ def _points(
                 {
                     "type": "scatter",
                     "mode": "markers",
-                    "name": escape(style.name),
+                    "name": escape(short(style.name)),
                     "x": points[rows, 0].tolist(),
                     "y": points[rows, 1].tolist(),
                     "marker": style.point,
@@ -236,18 +237,15 @@ def _plane_shapes(
 
 
 def _side_words(scene: _Scene) -> list[dict[str, Any]]:
-    """What each side holds, above the picture: left yes, right no."""
+    """The rows of each side above the picture, with the colour of the class it predicts."""
     notes = []
+    styles = class_styles(scene.tree.classes)
     for child, answer, x in ((scene.node.left, "yes", 0), (scene.node.right, "no", 1)):
         v = scene.tree.nodes[child]
-        share = (
-            f", {100 * v.counts[v.label] / v.rows:.1f}\u202f% {escape(short(scene.tree.classes[v.label], 14))}"
-            if v.rows
-            else ""
-        )
+        colour = styles[v.label].colour
         notes.append(
             {
-                "text": f"{answer} · {_rows(v.rows)}{share}",
+                "text": f'<span style="color:{colour}">■</span> {answer} · {_rows(v.rows)}',
                 "x": x,
                 "y": 1,
                 "xref": "paper",
@@ -259,6 +257,17 @@ def _side_words(scene: _Scene) -> list[dict[str, Any]]:
             }
         )
     return notes
+
+
+def _shares(scene: _Scene) -> str:
+    """Which class each side predicts and how much of it is right."""
+    words = []
+    for child, answer in ((scene.node.left, "yes"), (scene.node.right, "no")):
+        v = scene.tree.nodes[child]
+        if v.rows:
+            share = 100 * v.counts[v.label] / v.rows
+            words.append(f"{answer}: {share:.1f}\u202f% {short(scene.tree.classes[v.label])}")
+    return f"{'; '.join(words)}." if words else ""
 
 
 def _nearest(values: FloatArray, finite: np.ndarray) -> list[int]:
@@ -340,7 +349,7 @@ def _category_bars(scene: _Scene, bars: Sequence[tuple[str, np.ndarray]]) -> dic
                 {
                     "type": "bar",
                     "orientation": "h",
-                    "name": escape(style.name),
+                    "name": escape(short(style.name)),
                     "x": rows.tolist(),
                     "y": at,
                     "marker": style.bar,
@@ -373,14 +382,14 @@ def _coefficient_picture(scene: _Scene, split: Linear) -> dict[str, Any]:
     shown = terms[:MAX_TERMS]
     sizes = [size for size, _ in shown]
     layout = frame(
-        height=84 + 28 * len(shown),
+        height=84 + 40 * len(shown),
         margin={"l": 48, "r": 12, "t": 12, "b": 44},
         bargap=0.35,
-        xaxis=axis("coefficient × standard deviation", zeroline=True, zerolinecolor="var(--ink)", range=_air(sizes)),
+        xaxis=axis("per standard deviation", zeroline=True, zerolinecolor="var(--ink)", range=_air(sizes)),
         yaxis=axis(
             showgrid=False,
             tickvals=list(range(len(shown))),
-            ticktext=[escape(name) for _, name in shown],
+            ticktext=[f"{escape(name)}<br><b>{_signed(size)}</b>" for size, name in shown],
             range=[len(shown) - 0.4, -0.6],
         ),
     )
@@ -389,12 +398,8 @@ def _coefficient_picture(scene: _Scene, split: Linear) -> dict[str, Any]:
         "orientation": "h",
         "x": sizes,
         "y": list(range(len(shown))),
-        "text": [("+" if size > 0 else "") + number_text(size) for size in sizes],
-        "textposition": "outside",
-        "textfont": {"color": "var(--ink)", "size": 11},
-        "cliponaxis": False,
         "marker": {"color": "var(--ink-3)"},
-        "hovertemplate": "%{text}<extra></extra>",
+        "hovertemplate": "%{x:.6~g}<extra></extra>",
     }
     more = len(terms) - len(shown)
     note = _sentence(
@@ -443,10 +448,14 @@ def _range(values: FloatArray) -> list[float]:
 
 
 def _air(sizes: Sequence[float]) -> list[float]:
-    """Room for the labels outside the longest bars."""
+    """The range of the bars with zero and a little air."""
     low, high = min(0.0, *sizes, 0.0), max(0.0, *sizes, 0.0)
-    air = 0.22 * (high - low) or 1.0
+    air = 0.04 * (high - low) or 1.0
     return [low - air if low < 0 else -air / 4, high + air if high > 0 else air / 4]
+
+
+def _signed(size: float) -> str:
+    return ("+" if size > 0 else "") + number_text(size)
 
 
 def _impurities(scene: _Scene) -> str:
