@@ -55,7 +55,7 @@ async function load(element) {
   const url = element.dataset.figureUrl;
   if (!url) return;
   try {
-    const answer = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin" });
+    const answer = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin", cache: "no-store" });
     if (!answer.ok) throw new Error(String(answer.status));
     loaded.set(element, await answer.json());
   } catch {
