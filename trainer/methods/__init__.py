@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from trainer.errors import ParameterError
-from trainer.methods import bendoct, bendoct_accelerated, binoct, bivariate, cart, exact, flowoct, oct, odt
+from trainer.methods import bendoct, bendoct_accelerated, binoct, bivariate, cart, exact, flowoct, oc1, oct, odt
 from trainer.methods.base import Method
 
 METHODS: tuple[Method, ...] = (
     cart.METHOD,
+    oc1.METHOD,
     bivariate.METHOD,
     exact.METHOD,
     flowoct.METHOD,

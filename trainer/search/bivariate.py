@@ -41,7 +41,8 @@ SMALL = 200_000  # rows times pairs below which threads cost more than they save
 class NodeSplit:
     """The split of a node: left iff a1 x1 + a2 x2 <= threshold (`features` has one or two entries), and what is proved.
 
-    `value` is Phi(left) + Phi(right) in rows, `bound` a lower bound on that of every rule with the allowed leaf size.
+    `value` is Phi(left) + Phi(right) in rows, `bound` a lower bound on that of every rule with the allowed leaf size
+    (None where a method proves nothing).
     """
 
     features: tuple[int, ...]
@@ -49,7 +50,7 @@ class NodeSplit:
     threshold: float
     left: BoolArray
     value: float
-    bound: float
+    bound: float | None
     boxes: int = 0
     classified: int = 0
     swept: int = 0

@@ -124,8 +124,9 @@ def _draft(root: _Open, translate: Translate, measure: str) -> Draft:
             split=made,
             left=high if exchanged else low,
             right=low if exchanged else high,
-            impurity=node.split.value,
+            # what is not proved is not recorded as a claim
+            impurity=None if node.split.bound is None else node.split.value,
             impurity_bound=node.split.bound,
-            measure=measure,
+            measure="" if node.split.bound is None else measure,
         )
     return drafts[id(root)]

@@ -1,0 +1,175 @@
+"""Coefficient perturbation and random jumps of OC1 (Murthy, Kasif & Salzberg 1994).
+
+Legend     V_i = sum_j a_j x_ij + a_0; row i is on the positive side iff V_i > 0. Z float64 (n, m + 1) holds the features and a last
+           column of ones; `flat` is its transpose, so that a coefficient's column is contiguous.
+State      a (m + 1,), V (n,), status float64 (2,): the impurity of the hyperplane and the stagnation probability
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _phi(measure, n):
+    total, part, most = 0.0, 0.0, 0.0
+    for c in range(n.shape[0]):
+        x = float(n[c])
+        if x > 0.0:
+            total += x
+            if measure == 0:
+                part += x * x
+            elif measure == 1:
+                part += x * math.log(x)
+            elif x > most:
+                most = x
+    if total == 0.0:
+        return 0.0
+    if measure == 0:
+        return total - part / total
+    if measure == 1:
+        return max(0.0, total * math.log(total) - part)
+    return total - most
+
+
+@njit(cache=True, nogil=True)
+def _value(measure, min_leaf, up, total):
+    n = up.sum()
+    if min(n, total.sum() - n) < max(1, min_leaf):
+        return math.inf
+    return _phi(measure, up) + _phi(measure, total - up)
+
+
+@njit(cache=True, nogil=True)
+def hyperplane_value(V, y, weight, total, measure, min_leaf):
+    """Impurity of the hyperplane with values V (n,); infinity where a side has too few rows."""
+    up = np.zeros(total.shape[0], np.int64)
+    for i in range(V.shape[0]):
+        if V[i] > 0.0:
+            up[y[i]] += weight[i]
+    return _value(measure, min_leaf, up, total)
+
+
+@njit(cache=True, nogil=True)
+def _best_step(direction, W, y, weight, total, measure, min_leaf):
+    """The d for which W + d * direction gives the least impurity, and that impurity (infinity: no row moves)."""
+    n = W.shape[0]
+    up = np.zeros(total.shape[0], np.int64)
+    cuts = np.empty(n)
+    rows = np.empty(n, np.int64)
+    k = 0
+    for i in range(n):
+        r = direction[i]
+        if r == 0.0:
+            if W[i] > 0.0:
+                up[y[i]] += weight[i]
+            continue
+        if r < 0.0:  # positive for small d
+            up[y[i]] += weight[i]
+        cuts[k], rows[k] = -W[i] / r, i
+        k += 1
+    if k == 0:
+        return 0.0, math.inf
+    order = np.argsort(cuts[:k], kind="mergesort")
+    step, least = 0.0, math.inf
+    for x in range(k + 1):
+        if x > 0:
+            i = rows[order[x - 1]]
+            if direction[i] > 0.0:
+                up[y[i]] += weight[i]
+            else:
+                up[y[i]] -= weight[i]
+        if 0 < x < k and cuts[order[x - 1]] == cuts[order[x]]:
+            continue
+        value = _value(measure, min_leaf, up, total)
+        if value < least:
+            least = value
+            if x == 0:
+                step = cuts[order[0]] - 1.0
+            elif x == k:
+                step = cuts[order[k - 1]] + 1.0
+            else:
+                step = 0.5 * (cuts[order[x - 1]] + cuts[order[x]])
+    return step, least
+
+
+@njit(cache=True, nogil=True)
+def _perturb(flat, h, a, V, y, weight, total, measure, min_leaf):
+    """The best value of coefficient h while the others stay, and its impurity."""
+    column = flat[h]
+    return _best_step(column, V - a[h] * column, y, weight, total, measure, min_leaf)
+
+
+@njit(cache=True, nogil=True)
+def _set(flat, h, value, a, V):
+    column = flat[h]
+    for i in range(V.shape[0]):
+        V[i] += (value - a[h]) * column[i]
+    a[h] = value
+
+
+@njit(cache=True, nogil=True)
+def cycle(flat, a, V, y, weight, total, measure, min_leaf, mode, status, draws, flag):
+    """One cycle over the coefficients: mode 0 in order, 1 the best of all, 2 fifty random ones; True if a coefficient changed.
+
+    An equal impurity is accepted with the stagnation probability, which then falls by 0.1 and is 1 again after an improvement.
+    draws float64 (max(m, 50), 2), uniform in [0, 1), is all the randomness of the cycle.
+    """
+    m, tol = a.shape[0], 1e-9 * total.sum()
+    changed = False
+    if mode == 1:
+        best, place, least = 0.0, -1, math.inf
+        for h in range(m):
+            if flag[0] != 0:
+                return False
+            value, impurity = _perturb(flat, h, a, V, y, weight, total, measure, min_leaf)
+            if impurity < least - tol:
+                best, place, least = value, h, impurity
+        if place >= 0 and _accept(least, tol, status, draws[0, 1]):
+            _set(flat, place, best, a, V)
+            status[0] = min(status[0], least)
+            return True
+        return False
+    for x in range(50 if mode == 2 else m):
+        if flag[0] != 0:
+            return False
+        h = int(draws[x, 0] * m) if mode == 2 else x
+        value, impurity = _perturb(flat, h, a, V, y, weight, total, measure, min_leaf)
+        if value != a[h] and _accept(impurity, tol, status, draws[x, 1]):
+            _set(flat, h, value, a, V)
+            status[0] = min(status[0], impurity)
+            changed = True
+    return changed
+
+
+@njit(cache=True, nogil=True)
+def _accept(impurity, tol, status, draw):
+    if impurity < status[0] - tol:
+        status[1] = 1.0
+        return True
+    if impurity <= status[0] + tol and draw < status[1]:
+        status[1] -= 0.1
+        return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def jump(flat, a, V, y, weight, total, measure, min_leaf, status, r):
+    """Move along the direction r (m + 1,) to the least impurity; True if that is an improvement."""
+    m = a.shape[0]
+    R = np.zeros(V.shape[0])
+    for h in range(m):
+        for i in range(V.shape[0]):
+            R[i] += r[h] * flat[h, i]
+    step, impurity = _best_step(R, V, y, weight, total, measure, min_leaf)
+    if not impurity < status[0] - 1e-9 * total.sum():
+        return False
+    for h in range(m):
+        a[h] += step * r[h]
+    for i in range(V.shape[0]):
+        V[i] += step * R[i]
+    status[0], status[1] = impurity, 1.0
+    return True
