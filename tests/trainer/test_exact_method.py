@@ -11,6 +11,7 @@ import pytest
 from tests.trainer.exact_oracle import best_cost, random_binary
 from trainer.certificate import Status
 from trainer.data.encoding import Scheme, encode_binary
+from trainer.errors import ParameterError
 from trainer.run import TrainRequest, train
 from trainer.search.exact import ExactOptions, evaluate, solve_binary
 from trainer.search.exact_instance import build
@@ -132,3 +133,19 @@ def test_a_leaf_keeps_the_smallest_number_of_rows():
     result = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 3, "min_leaf": 7}))
     assert min(leaf.rows for leaf in result.tree.leaves) >= 7
     assert result.certificate.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("budget", [None, 3])
+def test_a_forbidden_column_is_not_asked(budget):
+    table, labels = mixed_table(1)
+    for name, keep in (("length", 1), ("colour", 0)):
+        parameters = {"depth": 3, "forbidden": name, "max_leaves": budget}
+        result = train(TrainRequest(table=table, labels=labels, method="exact", parameters=parameters))
+        assert {v.split.feature for v in result.tree.branches} == {keep}
+        alone = Table(columns=(table.columns[keep],), row_numbers=table.row_numbers)
+        expected = train(
+            TrainRequest(table=alone, labels=labels, method="exact", parameters={"depth": 3, "max_leaves": budget})
+        )
+        assert result.certificate.objective == expected.certificate.objective
+    with pytest.raises(ParameterError, match="weight' is not a column"):
+        train(TrainRequest(table=table, labels=labels, method="exact", parameters={"forbidden": "weight"}))

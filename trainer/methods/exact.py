@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
+from trainer.dtypes import BitArray
+from trainer.errors import ParameterError
 from trainer.methods.base import (
     BINARISE,
     BINS,
@@ -45,13 +49,22 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         draft=draft(found.shape),
         bound=bound,
         finished=found.optimal,
-        scope=SCOPE if not settings["max_leaves"] else f"{SCOPE} with at most {settings['max_leaves']} leaves",
+        scope=_scope(settings),
         nodes=found.nodes,
         encoded_features=len(encoding.features),
         solver="octweb",
         solver_version=VERSION,
         evidence=(_evidence(found),),
     )
+
+
+def _scope(settings: Settings) -> str:
+    scope = SCOPE
+    if settings["max_leaves"]:
+        scope += f", with at most {settings['max_leaves']} leaves"
+    if settings["forbidden"]:
+        scope += f", without the columns {settings['forbidden']}"
+    return scope
 
 
 def _objective(cost: Fraction, problem: Problem) -> float:
@@ -61,6 +74,17 @@ def _objective(cost: Fraction, problem: Problem) -> float:
 def _options(settings: Settings) -> ExactOptions:
     memory = settings["memory_limit"]
     return ExactOptions(memory=memory * 500_000 if memory else 1 << 30)
+
+
+def _allowed(problem: Problem, settings: Settings) -> BitArray:
+    """1 for the features of columns that may be used; raises ParameterError for a name that is no column."""
+    banned = {name.strip() for name in settings["forbidden"].split(";")} - {""}
+    unknown = sorted(banned - set(problem.table.names))
+    if unknown:
+        known = ", ".join(problem.table.names)
+        raise ParameterError({"forbidden": f"'{unknown[0]}' is not a column. Columns: {known}."})
+    names = problem.table.names
+    return np.array([names[f.column] not in banned for f in problem.binary.features], np.uint8)
 
 
 def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
@@ -77,6 +101,7 @@ def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult
         depth=settings["depth"],
         leaf_cost=problem.leaf_penalty * problem.n,
         min_leaf=settings["min_leaf"],
+        allowed=_allowed(problem, settings),
         threads=settings["threads"],
         options=_options(settings),
         stop=monitor.stopped,
@@ -95,6 +120,7 @@ def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> Exac
         depth=settings["depth"],
         max_leaves=settings["max_leaves"],
         min_leaf=settings["min_leaf"],
+        allowed=_allowed(problem, settings),
         options=_options(settings),
         stop=monitor.stopped,
         flag=monitor.flag,
@@ -146,6 +172,10 @@ METHOD = Method(
             help="The largest number of leaves; no value means as many as the depth allows.", unit="leaves",
         ),
         having(MIN_LEAF, advanced=True),
+        Parameter(
+            name="forbidden", type="text", default="", label="Columns not to ask",
+            help="Columns that no question may use, separated by semicolons, as 'age; sex'.", advanced=True,
+        ),
         BINARISE,
         BINS,
         *COMMON,

@@ -174,12 +174,13 @@ def solve_frontier(
     max_leaves: int | None = None,
     weights: CountArray | None = None,
     min_leaf: int = 1,
+    allowed: np.ndarray | None = None,
     time_limit: float | None = None,
     stop: Callable[[], bool] | None = None,
     flag: np.ndarray | None = None,
     options: ExactOptions | None = None,
 ) -> list[FrontierPoint]:
-    """Points for 1, 2, ... leaves (weights and min_leaf as in `solve_binary`); a point is proved where errors = bound.
+    """Points for 1, 2, ... leaves (weights, min_leaf, allowed as in `solve_binary`); a point is proved where errors = bound.
 
     X: uint8 (n, F) of 0/1; y: class codes.  At most `max_leaves` leaves and depth `depth`.
     """
@@ -191,6 +192,7 @@ def solve_frontier(
         instance=instance,
         depth=2,  # the table of depth-two optima is of no use here
         min_leaf=min_leaf,
+        allowed=allowed,
         options=options or ExactOptions(),
         stop=lambda: time.perf_counter() >= end or (stop is not None and stop()),
     )
