@@ -241,7 +241,7 @@ def solve_problem(
     if not side and (instance.depth == 0 or not len(instance.F)):
         return _only_leaf(problem, instance, solver, scope)
     seconds = min(settings["exact_seconds"], monitor.remaining())
-    start = starting(instance, settings["warm_start"], seconds, monitor.stopped)
+    start = starting(instance, settings["first_tree"], seconds, monitor.stopped)
     try:
         formulation = make(instance, monitor.stopped, side)
         starts = formulation.first(start.trees)
@@ -414,13 +414,13 @@ def _plant(feature: CodeArray, shape: Shape, v: int) -> None:
 
 
 WARM_START = Parameter(
-    name="warm_start", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree",
+    name="first_tree", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree",
     help="The tree that the search starts from: a pruned greedy tree (CART), that of the exact search, or none.",
     advanced=True,
 )  # fmt: skip
 EXACT_SECONDS = Parameter(
     name="exact_seconds", type="number", default=5.0, minimum=0, maximum=86_400, label="Exact search first",
-    help="How long the exact search may look for the first tree and a bound, with warm_start=exact.", unit="s",
+    help="How long the exact search may look for the first tree and a bound, with first_tree=exact.", unit="s",
     advanced=True,
 )  # fmt: skip
 MIP_DEPTH = having(DEPTH, default=2, maximum=8)
