@@ -71,6 +71,7 @@ def sweep(measure, min_leaf, work, tol, u, v, first, klass, weight, total, where
     left = np.zeros(K, np.int64)
     strict = np.zeros(K, np.int64)
     inner = np.zeros(K, np.int64)
+    two = np.empty(2, np.int64)
     cost = max(1, int(N * math.log2(N + 2)))
     done = 0
     while where[0] < N:
@@ -103,7 +104,7 @@ def sweep(measure, min_leaf, work, tol, u, v, first, klass, weight, total, where
                         strict[klass[h]] -= weight[h]
             k = stop - g + 1
             if k == 2:
-                line = np.empty(2, np.int64)
+                line = two  # an allocation for each group costs more than the evaluation
                 j = order[g]
                 line[0], line[1] = (p, j) if side[j] == 1 else (j, p)
             else:
