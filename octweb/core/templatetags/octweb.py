@@ -7,6 +7,8 @@ from typing import Any
 
 from django import template
 
+from trainer.tree.describe import number_text
+
 register = template.Library()
 NARROW = "\u202f"
 
@@ -45,7 +47,7 @@ def significant(value: Any, digits: int = 4) -> str:
     """Numbers with `digits` significant digits, in words where missing."""
     if value is None or value == "":
         return "none"
-    return f"{float(value):.{digits}g}".replace("-", "−")
+    return number_text(float(value), int(digits))
 
 
 _count = itertools.count()

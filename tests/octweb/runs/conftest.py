@@ -28,11 +28,14 @@ def dataset(owner, media, csv_file):
         return datasets.create(owner=owner, file=stream, source_name="small.csv", name="Small", target="class")
 
 
-@pytest.fixture
-def hard_dataset(owner, media):
+def hard_csv() -> io.BytesIO:
     """Noise in many categories: an exact search on it runs for hours."""
     draw = random.Random(1)
     lines = [",".join([*(f"c{j}" for j in range(12)), "class"])]
     lines += [",".join([*(f"v{draw.randrange(12)}" for _ in range(12)), draw.choice("ab")]) for _ in range(500)]
-    file = io.BytesIO(("\n".join(lines) + "\n").encode())
-    return datasets.create(owner=owner, file=file, source_name="hard.csv", name="Hard", target="class")
+    return io.BytesIO(("\n".join(lines) + "\n").encode())
+
+
+@pytest.fixture
+def hard_dataset(owner, media):
+    return datasets.create(owner=owner, file=hard_csv(), source_name="hard.csv", name="Hard", target="class")

@@ -1,0 +1,242 @@
+"""The main job as a person does it, in a real Chromium with a real worker: upload, train, watch, look, approve, predict.
+
+Set OCTWEB_PICTURES to a folder to keep a screenshot of every page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.octweb.runs.test_worker import wait_for
+from trainer.methods import METHODS
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+PASSWORD = "a long password"
+SECOND = "bivariate" if any(m.id == "bivariate" for m in METHODS) else "odt"
+
+
+@pytest.fixture(autouse=True)
+def _django_beside_playwright(monkeypatch):
+    # playwright's synchronous driver has an event loop in this thread, which Django would refuse to work beside
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+
+@pytest.fixture
+def worker(media, live_server):
+    from django.db import connection
+
+    environment = os.environ | {
+        "OCTWEB_TEST_DATABASE": str(connection.settings_dict["NAME"]),
+        "OCTWEB_TEST_FILES": str(media),
+    }
+    command = [sys.executable, str(ROOT / "tests" / "worker_on_test_database.py"), "--interval", "0.2"]
+    process = subprocess.Popen(command, env=environment, cwd=ROOT)
+    yield process
+    process.terminate()
+    process.wait(30)
+
+
+@pytest.fixture
+def page(browser, live_server):
+    """A page that fails the test on any error of a script and any refusal by the content security policy."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.trouble = []
+    page.on("pageerror", lambda error: page.trouble.append(str(error)))
+    page.on(
+        "console", lambda m: page.trouble.append(m.text) if m.type == "error" and "status of 4" not in m.text else None
+    )
+    page.set_default_timeout(30_000)
+    yield page
+    context.close()
+
+
+def picture(page, name):
+    folder = os.environ.get("OCTWEB_PICTURES")
+    if not folder:
+        return
+    page.wait_for_timeout(1200)
+    page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
+
+
+def sign_in(page, base, name):
+    page.goto(f"{base}/accounts/login/")
+    page.fill("#id_username", name)
+    page.fill("#id_password", PASSWORD)
+    page.click("main button.primary")
+    page.wait_for_url(f"{base}/")
+
+
+def sign_out(page, base):
+    page.context.clear_cookies()
+
+
+def train(page, base, dataset_url, method, **settings):
+    page.goto(dataset_url)
+    page.click("text=New run")
+    page.check(f'input[name="method"][value="{method}"]')
+    page.wait_for_url(re.compile(f"method={method}"))
+    for name, value in settings.items():
+        page.fill(f'[name="p_{name}"]', str(value))
+    picture(page, f"new-run-{method}")
+    page.click("main button.primary")
+    page.wait_for_selector("text=Open model", timeout=120_000)
+    picture(page, f"run-{method}")
+    page.click("text=Open model")
+    page.wait_for_url(re.compile("/models/"))
+    picture(page, f"model-{method}")
+    return page.url
+
+
+def overflow(page):
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+def post(url, body, token):
+    request = urllib.request.Request(url, data=json.dumps(body).encode(), method="POST")
+    request.add_header("Content-Type", "application/json")
+    request.add_header("Authorization", f"Token {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_upload_train_look_approve_predict(page, live_server, worker, owner, stranger, staff, tmp_path, data_file):
+    base = live_server.url
+    sign_in(page, base, "olga")
+    picture(page, "home-empty")
+
+    page.goto(f"{base}/datasets/new/")
+    picture(page, "upload")
+    bad = tmp_path / "bad.csv"
+    bad.write_text("a,b,class\n1,2,x\n1,2,3,y\n")
+    page.set_input_files("#file", str(bad))
+    page.click("#upload-form button")
+    page.wait_for_selector("text=Line 3")
+    page.set_input_files("#file", str(data_file))
+    page.click("#upload-form button")
+    page.wait_for_selector("text=Store data set")
+    picture(page, "preview")
+    page.click("text=Store data set")
+    page.wait_for_selector("text=Baseline to beat")
+    dataset_url = page.url
+    picture(page, "dataset")
+
+    train(page, base, dataset_url, "cart", depth=3)
+    model_url = train(page, base, dataset_url, SECOND, depth=2)
+    assert page.locator("text=Heuristic").count() or page.locator("text=Proved optimal").count()
+    page.wait_for_selector(".js-plotly-plot")
+
+    page.click("text=Ask for approval")
+    page.wait_for_selector("text=In review")
+    model_id = model_url.rstrip("/").split("/")[-1].split("#")[0]
+
+    page.goto(f"{base}/api/")
+    page.fill('[name="name"]', "walk")
+    page.click("main form button.primary, main form button[type=submit]")
+    token = re.search(r"[0-9a-f]{64}|[A-Za-z0-9]{60,}", page.inner_text("main")).group()
+    picture(page, "api")
+
+    columns = json.loads(urllib.request.urlopen(request_of(f"{base}/api/v1/models/{model_id}/", token)).read())[
+        "columns"
+    ]
+    row = {c["name"]: 0.5 if c["kind"] != "categorical" else c["categories"][0] for c in columns}
+    status, answer = post(f"{base}/api/v1/models/{model_id}/predict/?explain=true", {"rows": [row]}, token)
+    assert status == 200, answer
+    assert set(answer["predictions"][0]) >= {"label", "probabilities", "leaf"}
+    status, answer = post(f"{base}/api/v1/models/{model_id}/predict/", {"rows": [row | {"nonsense": 1}]}, token)
+    assert status == 422
+    assert "nonsense" in answer["detail"]
+
+    sign_out(page, base)
+    sign_in(page, base, "sam")
+    assert page.goto(model_url).status == 404
+    sign_out(page, base)
+    sign_in(page, base, "ada")
+    page.goto(f"{base}/admin/registry/treemodel/{model_id}/change/")
+    picture(page, "admin-model")
+    page.goto(model_url)
+    page.click("button:has-text('Approve')")
+    page.wait_for_selector("text=Approved")
+    sign_out(page, base)
+    sign_in(page, base, "sam")
+    assert page.goto(model_url).status == 200
+
+    for name, url in {
+        "datasets": f"{base}/datasets/",
+        "dataset": dataset_url,
+        "models": f"{base}/models/",
+        "model": model_url,
+    }.items():
+        sign_out(page, base)
+        sign_in(page, base, "ada")
+        page.set_viewport_size({"width": 380, "height": 800})
+        page.goto(url)
+        page.wait_for_timeout(500)
+        assert overflow(page) <= 0, name
+        picture(page, f"{name}-380")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.emulate_media(color_scheme="dark")
+    page.goto(model_url)
+    page.wait_for_selector(".js-plotly-plot")
+    picture(page, "model-dark")
+    page.goto(f"{base}/models/compare/")
+    picture(page, "compare")
+    assert page.trouble == []
+
+
+def request_of(url, token):
+    request = urllib.request.Request(url)
+    request.add_header("Authorization", f"Token {token}")
+    return request
+
+
+@pytest.fixture
+def data_file(tmp_path):
+    """Banknote where the shared data are at hand, else scikit-learn's breast cancer data."""
+    from tests.conftest import bench_data
+
+    shared = bench_data() / "banknote.csv"
+    if shared.exists():
+        return shared
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer(as_frame=True)
+    path = tmp_path / "cells.csv"
+    frame = data.frame.iloc[:, [0, 1, 2, 27, 30]]
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_cancel_keeps_the_best_tree(page, live_server, worker, owner, tmp_path):
+    """A search that would last for hours is stopped from its live page."""
+    from octweb.datasets import actions
+    from tests.octweb.runs.conftest import hard_csv
+
+    actions.create(owner=owner, file=hard_csv(), source_name="hard.csv", name="Hard", target="class")
+    base = live_server.url
+    sign_in(page, base, "olga")
+    page.goto(f"{base}/runs/new/?method=odt")
+    page.fill('[name="p_depth"]', "3")
+    page.click("main button.primary")
+    page.wait_for_selector("text=Stop and keep best tree")
+    wait_for(lambda: page.locator("text=first tree").count(), 60)
+    page.wait_for_timeout(1500)
+    picture(page, "run-live")
+    page.click("text=Stop and keep best tree")
+    page.wait_for_selector("text=Open model", timeout=60_000)
+    page.click("text=Open model")
+    page.wait_for_selector("text=/Gap [0-9]/")
+    assert page.trouble == []
