@@ -52,6 +52,18 @@ def long_run(owner, hard_dataset):
     return actions.enqueue(owner=owner, dataset=hard_dataset, method="odt", parameters={"depth": 3, "time_limit": 600})
 
 
+def end_other_sessions():
+    """On PostgreSQL the session of a killed worker may hold locks for a moment, in which the tables cannot be emptied."""
+    from django.db import connection
+
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+
 @pytest.fixture
 def worker(settings, media, transactional_db):
     """Starts real worker processes on the test database; they are killed at the end of the test."""
@@ -80,6 +92,7 @@ def worker(settings, media, transactional_db):
             child.kill()
         process.kill()
         process.wait()
+    end_other_sessions()
 
 
 def test_a_run_ends_with_a_model(worker, enqueue):
