@@ -7,7 +7,8 @@ function reloadForm(form) {
     const chosen = form.querySelector(`select[name="${name}"], input[name="${name}"]:checked`);
     if (chosen) query.set(name, chosen.value);
   }
-  window.location.assign(`${form.dataset.reloadUrl}?${query}`);
+  // not form.dataset: the form has a field of that name
+  window.location.assign(`${form.getAttribute("data-reload-url")}?${query}`);
 }
 
 function clockText(seconds) {

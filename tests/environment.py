@@ -6,3 +6,5 @@ import tempfile
 os.environ["OCTWEB_DATA_DIR"] = tempfile.mkdtemp(prefix="octweb-test-")
 os.environ["OCTWEB_SECRET_KEY"] = "only for tests"
 os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"octweb-test-numba-{os.getuid()}"))
+# playwright's synchronous driver has an event loop in the thread of the tests, which Django would refuse to work beside
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"

@@ -25,12 +25,6 @@ PASSWORD = "a long password"
 SECOND = "bivariate" if any(m.id == "bivariate" for m in METHODS) else "odt"
 
 
-@pytest.fixture(autouse=True)
-def _django_beside_playwright(monkeypatch):
-    # playwright's synchronous driver has an event loop in this thread, which Django would refuse to work beside
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-
-
 @pytest.fixture
 def worker(media, live_server):
     from django.db import connection
@@ -84,7 +78,7 @@ def sign_out(page, base):
 def train(page, base, dataset_url, method, **settings):
     page.goto(dataset_url)
     page.click("text=New run")
-    page.check(f'input[name="method"][value="{method}"]')
+    page.click(f'input[name="method"][value="{method}"]')
     page.wait_for_url(re.compile(f"method={method}"))
     for name, value in settings.items():
         page.fill(f'[name="p_{name}"]', str(value))
