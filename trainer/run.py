@@ -18,6 +18,7 @@ import numpy as np
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Progress, Status, relative_gap
 from trainer.data.encoding import Scheme
+from trainer.data.folds import holdout, stratified_folds
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError, SolverError
 from trainer.methods import get
@@ -66,7 +67,7 @@ def train(
     method = get(request.method)
     settings = method.settings(request.parameters)
     _check_evaluation(request)
-    train_rows, test_rows = _holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
+    train_rows, test_rows = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
     problem = _problem(request, settings, train_rows)
     monitor = Monitor(_limits(settings), sink)
     if on_start is not None:
@@ -198,7 +199,7 @@ def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = 
 def training_problem(request: TrainRequest) -> Problem:
     """The problem that `train` will solve, for a progress sink that shows trees."""
     settings = get(request.method).settings(request.parameters)
-    rows, _ = _holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
+    rows, _ = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
     return _problem(request, settings, rows)
 
 
@@ -258,25 +259,6 @@ def _check_evaluation(request: TrainRequest) -> None:
         raise ParameterError(
             {"folds": f"Folds must be 0 or from 2 to {min(50, len(request.table))}; got {request.folds}."}
         )
-
-
-def stratified_folds(codes: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """The fold of each row, int64 (n,): every class is dealt out evenly after a seeded shuffle."""
-    order = np.random.default_rng(seed).permutation(len(codes))
-    order = order[np.argsort(codes[order], kind="stable")]
-    fold = np.empty(len(codes), np.int64)
-    fold[order] = np.arange(len(codes)) % folds
-    return fold
-
-
-def _holdout(codes: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row indices for training and for testing, stratified; every class keeps at least one training row."""
-    test = np.zeros(len(codes), bool)
-    rng = np.random.default_rng(seed)
-    for k in np.unique(codes):
-        members = rng.permutation(np.flatnonzero(codes == k))
-        test[members[: min(len(members) - 1, round(share * len(members)))]] = True
-    return np.flatnonzero(~test), np.flatnonzero(test)
 
 
 def _weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
+from trainer.data.folds import holdout
 from trainer.data.reader import load_for_model
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import TrainerError
@@ -23,12 +24,16 @@ MAX_CELLS = 20_000_000  # larger data sets are read by administrators on request
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,) with -1 for an unknown class."""
+    """Rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,), `numbers` in the file.
+
+    `training` are the positions of the rows that it was trained on; `same` says that their fingerprint is the model's.
+    """
 
     matrix: FloatArray
     codes: CodeArray
     numbers: np.ndarray
-    fingerprint: str
+    training: np.ndarray
+    same: bool
 
     def position(self, number: int) -> int | None:
         """Where the row with this number in the file stands; None where it is not among the rows."""
@@ -81,47 +86,31 @@ def _read(path: str, data_sha256: str, model_sha256: str, document: _Document) -
     keep = np.flatnonzero(read.usable & (read.labels.codes >= 0))
     table, labels = read.table.take(keep), read.labels.take(keep)
     numbers = np.arange(1, len(read.usable) + 1)[keep]
-    return Rows(matrix=table.matrix(), codes=labels.codes, numbers=numbers, fingerprint=fingerprint(table, labels))
+    share, seed = float(file.parameters.get("test_share") or 0), int(file.parameters.get("seed") or 0)
+    training, _ = holdout(labels.codes, share, seed)
+    same = not file.fingerprint or file.fingerprint == fingerprint(table.take(training), labels.take(training))
+    return Rows(matrix=table.matrix(), codes=labels.codes, numbers=numbers, training=training, same=same)
 
 
 def check_again(model: TreeModel) -> Check | None:
-    """Run the stored tree over the data set's rows and compare with what the file claims; None without rows.
-
-    Where rows were held out, training and held-out rows are counted together.
-    """
+    """Run the stored tree over the rows it was trained on and compare with what the file claims; None without rows."""
     rows = rows_of(model)
     if rows is None:
         return None
     file = model_file(model)
-    tree, metrics = file.tree, file.metrics
-    predicted = tree.predict(rows.matrix)
-    correct, n = int((predicted == rows.codes).sum()), len(rows.codes)
-    parts = [metrics.get(name) or {} for name in ("train", "test")]
-    claimed = sum(int(part.get("correct", 0)) for part in parts)
-    claimed_rows = sum(int(part.get("n", 0)) for part in parts)
-    if (correct, n) != (claimed, claimed_rows):
-        return Check(
-            agrees=False,
-            correct=correct,
-            n=n,
-            sentence=f"no: the file says {claimed:,} of {claimed_rows:,} rows correct, running its tree gives {correct:,} of {n:,}",
-        )
-    held_out = int(parts[1].get("n", 0))
-    if held_out:
-        return Check(
-            agrees=True,
-            correct=correct,
-            n=n,
-            sentence=f"yes, {correct:,} of {n:,} rows correct, the {held_out:,} held-out rows included",
-        )
-    objective = _objective(model, tree.n_leaves, correct, n)
-    same_rows = not file.fingerprint or file.fingerprint == rows.fingerprint
-    agrees = math.isclose(objective, model.objective, abs_tol=TOLERANCE)
+    codes = rows.codes[rows.training]
+    correct, n = int((file.tree.predict(rows.matrix[rows.training]) == codes).sum()), len(codes)
+    objective = _objective(model, file.tree.n_leaves, correct, n)
     words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
-    if agrees and same_rows:
-        return Check(agrees=True, correct=correct, n=n, objective=objective, sentence=f"yes, {words}")
-    reason = "its fingerprint is that of other rows" if agrees else f"the file says {model.objective:.6g}"
-    return Check(agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {words}, but {reason}")
+    if not rows.same:
+        return Check(
+            agrees=False, correct=correct, n=n, objective=objective,
+            sentence=f"no: {words}, but these are not the rows that the file was made from",
+        )  # fmt: skip
+    if not math.isclose(objective, model.objective, abs_tol=TOLERANCE):
+        reason = f"the file says {model.objective:.6g}"
+        return Check(agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {words}, but {reason}")
+    return Check(agrees=True, correct=correct, n=n, objective=objective, sentence=f"yes, {words}")
 
 
 def _objective(model: TreeModel, leaves: int, correct: int, n: int) -> float:

@@ -51,7 +51,7 @@ class NodeFigure(APIView):
         rows = data_of(model, inside=request.user.is_staff or request.user.pk == model.owner_id)
         if rows is None:
             raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
-        pictures = split_figures(tree, node, rows.matrix, rows.codes)
+        pictures = split_figures(tree, node, rows.matrix[rows.training], rows.codes[rows.training])
         if number >= len(pictures):
             raise Http404(f"This split has {len(pictures)} pictures.")
         return Response(pictures[number]["figure"])

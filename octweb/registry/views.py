@@ -149,7 +149,11 @@ def _with_pictures(model: TreeModel, splits: list[dict[str, Any]], rows: Any) ->
     described = len(splits) <= MAX_DESCRIBED and len(rows.matrix) <= MAX_DESCRIBED_ROWS
     for split in splits:
         url = reverse("api-model-node-figure", args=[model.pk, split["id"]])
-        found = split_figures(tree, split["id"], rows.matrix, rows.codes) if described else [{"title": "", "note": ""}]
+        found = (
+            split_figures(tree, split["id"], rows.matrix[rows.training], rows.codes[rows.training])
+            if described
+            else [{"title": "", "note": ""}]
+        )
         split["pictures"] = [
             {"url": f"{url}?picture={i}", "title": record["title"], "note": record["note"]}
             for i, record in enumerate(found)

@@ -139,6 +139,7 @@ def test_upload_train_look_approve_predict(page, live_server, worker, owner, str
 
     page.goto(f"{base}/api/")
     page.fill('[name="name"]', "walk")
+    page.select_option('[name="scope"]', "full")
     page.click("main form button.primary, main form button[type=submit]")
     token = re.search(r"[0-9a-f]{64}|[A-Za-z0-9]{60,}", page.inner_text("main")).group()
     picture(page, "api")

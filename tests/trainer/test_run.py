@@ -15,9 +15,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from trainer import methods, run
 from trainer.certificate import Guarantee, Status
+from trainer.data.folds import stratified_folds
 from trainer.errors import ParameterError, SolverError
 from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
-from trainer.run import TrainRequest, progress_writer, save, stratified_folds, train, training_problem
+from trainer.run import TrainRequest, progress_writer, save, train, training_problem
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, fingerprint, numeric_table
 from trainer.tree.file import read
 from trainer.tree.nodes import DraftBranch, DraftLeaf
