@@ -22,7 +22,7 @@ def tree_outline(tree: Tree, node: int = 0) -> dict[str, Any]:
         "children": [],
     }
     if v.split is None:
-        share = v.counts[v.label] / v.rows if v.rows else 0.0
+        share = v.counts[v.label] / v.rows if v.rows else None
         return record | {"label": tree.classes[v.label], "colour": v.label % COLOURS + 1, "share": share}
     record["rule"] = split_text(v.split, tree.schema)
     record["children"] = [

@@ -31,7 +31,7 @@ def progress_figure(records: list[dict[str, Any]]) -> dict[str, Any]:
                 "x": [r["t"] for r in trees],
                 "y": [r["incumbent"] for r in trees],
                 "customdata": [r.get("line") for r in trees],
-                "marker": {"color": "var(--paper)", "size": 9, "line": {"color": "var(--incumbent)", "width": 2}},
+                "marker": {"color": "var(--card)", "size": 9, "line": {"color": "var(--incumbent)", "width": 2}},
                 "hovertemplate": "%{y:.4f} after %{x:.1f} s<extra>new best tree</extra>",
             }
         )
