@@ -26,7 +26,7 @@ from trainer.methods.base import Method, Settings, Solution, leaf_penalty
 from trainer.monitor import Monitor, Sink
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
-from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, grow, simplify, training_counts
+from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, grow, simplify, to_draft, training_counts
 
 TOLERANCE = 1e-9
 TICK = 0.05
@@ -73,6 +73,13 @@ def train(
     if on_start is not None:
         on_start(monitor)
     tree, certificate, solution = fit(method, problem, settings, monitor)
+    monitor.report(
+        phase="check",
+        incumbent=certificate.objective,
+        bound=certificate.bound,
+        leaves=tree.n_leaves,
+        draft=to_draft(tree),
+    )
     metrics: dict[str, Any] = {"train": _metrics(tree, problem.matrix, problem.y, problem.weights)}
     if len(test_rows):
         test = request.table.take(test_rows).matrix()

@@ -35,7 +35,12 @@ def _dataset(request: HttpRequest, pk: Any) -> Dataset:
 @login_required
 @require_GET
 def dataset_list(request: HttpRequest) -> HttpResponse:
-    found = Dataset.objects.visible_to(request.user).select_related("owner").annotate(run_count=Count("runs"))
+    found = (
+        Dataset.objects.visible_to(request.user)
+        .select_related("owner")
+        .annotate(run_count=Count("runs"))
+        .order_by("-created")
+    )
     return render(request, "datasets/list.html", {"page": Paginator(found, 30).get_page(request.GET.get("page"))})
 
 

@@ -105,7 +105,14 @@ def check_again(model: TreeModel) -> Check | None:
     if not rows.same:
         return Check(
             agrees=False, correct=correct, n=n, objective=objective,
-            sentence=f"no: {words}, but these are not the rows that the file was made from",
+            sentence=f"no: {words}, but the fingerprint of the rows is another one",
+        )  # fmt: skip
+    claimed = file.metrics.get("train") or {}
+    if (claimed.get("correct", correct), claimed.get("n", n)) != (correct, n):
+        said = f"the file says {claimed['correct']:,} of {claimed['n']:,} rows correct"
+        return Check(
+            agrees=False, correct=correct, n=n, objective=objective,
+            sentence=f"no: {said}, running its tree gives {correct:,} of {n:,}",
         )  # fmt: skip
     if not math.isclose(objective, model.objective, abs_tol=TOLERANCE):
         reason = f"the file says {model.objective:.6g}"

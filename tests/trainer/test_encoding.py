@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import bench_data
 from trainer.data.encoding import Scheme, encode_binary, published_names
 from trainer.data.reader import load
-from trainer.table import Kind
+from trainer.table import Kind, numeric_table
 
 pytestmark = pytest.mark.bench_data
 SCHEMES = {"QB_5": Scheme.QUANTILE_BUCKETS, "QT_5": Scheme.QUANTILE_THRESHOLDS, "": Scheme.NONE}
@@ -53,3 +53,15 @@ def test_published_encoding_is_rebuilt(data_folder, name, scheme):
 
 def test_every_published_table_is_compared(data_folder):
     assert len(published()) == 35
+
+
+@pytest.mark.parametrize("scheme", [Scheme.QUANTILE_THRESHOLDS, Scheme.QUANTILE_BUCKETS])
+def test_a_weight_is_that_many_equal_rows(scheme):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        values, weights = rng.integers(0, 9, 12) / 4, rng.integers(0, 5, 12)
+        weights[:2] = 1
+        values[:2] = (-1.0, 7.0)
+        one = numeric_table(values[:, None])
+        many = numeric_table(np.repeat(values, weights)[:, None])
+        assert encode_binary(one, scheme, 5, weights).features == encode_binary(many, scheme, 5).features, seed

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from trainer.dtypes import BIT, BitArray, FloatArray
+from trainer.dtypes import BIT, BitArray, CountArray, FloatArray
 from trainer.errors import DataError
 from trainer.table import Column, ColumnSchema, Kind, Table
 from trainer.tree.nodes import Draft, DraftBranch
@@ -101,8 +101,15 @@ class Encoding:
         return DraftBranch(split=split, left=one if one_left else zero, right=zero if one_left else one)
 
 
-def encode_binary(table: Table, scheme: Scheme = Scheme.QUANTILE_THRESHOLDS, bins: int = 5) -> Encoding:
+def encode_binary(
+    table: Table,
+    scheme: Scheme = Scheme.QUANTILE_THRESHOLDS,
+    bins: int = 5,
+    weights: CountArray | None = None,
+) -> Encoding:
     """The binary encoding of `table` (no missing values), features in the order of the columns.
+
+    A row of weight w counts w times in quantiles, so that weights and repeated rows give the same features.
 
     Constant numeric columns are left out, as in the published tables; constant features that the quantile rules make are
     kept, since the published tables keep them. Raises DataError for a numeric column with scheme `none`.
@@ -122,7 +129,7 @@ def encode_binary(table: Table, scheme: Scheme = Scheme.QUANTILE_THRESHOLDS, bin
             )
         else:
             rule = _thresholds if scheme is Scheme.QUANTILE_THRESHOLDS else _buckets
-            features += rule(j, column, bins)
+            features += rule(j, column, bins, weights)
     return Encoding(features=tuple(features), schema=table.schema)
 
 
@@ -180,21 +187,45 @@ def _levels(j: int, column: Column) -> list[EncodedFeature]:
     return [EncodedFeature(name=f"{column.name}={names[c]}", column=j, test=Test.LEVEL, level=c) for c in kept]
 
 
-def _thresholds(j: int, column: Column, bins: int) -> list[EncodedFeature]:
-    ordered = np.sort(column.values)
+def _order_statistics(values: FloatArray, weights: CountArray | None, places: Sequence[int]) -> list[float]:
+    """The values at `places` (from 0) of the sorted column in which each row stands as often as its weight says."""
+    order = np.argsort(values, kind="stable")
+    if weights is None:
+        return [float(values[order[place]]) for place in places]
+    behind = np.cumsum(weights[order])
+    return [float(values[order[np.searchsorted(behind, place, side="right")]]) for place in places]
+
+
+def _size(values: FloatArray, weights: CountArray | None) -> int:
+    return len(values) if weights is None else int(weights.sum())
+
+
+def _thresholds(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
+    n = _size(column.values, weights)
     cuts = []
     for r in range(1, bins):
         # exact integer arithmetic: (n-1) r / bins is rarely a representable fraction
-        place, rest = divmod((len(ordered) - 1) * r, bins)
-        cuts.append(ordered[place] if rest == 0 else (ordered[place] + ordered[place + 1]) / 2)
+        place, rest = divmod((n - 1) * r, bins)
+        low, high = _order_statistics(column.values, weights, (place, place + (rest > 0)))
+        cuts.append(low if rest == 0 else (low + high) / 2)
     return [
-        EncodedFeature(name=f"{column.name}>{cut:g}", column=j, test=Test.ABOVE, low=float(cut) + QT_SHIFT)
-        for cut in dict.fromkeys(float(c) for c in cuts)
+        EncodedFeature(name=f"{column.name}>{cut:g}", column=j, test=Test.ABOVE, low=cut + QT_SHIFT)
+        for cut in dict.fromkeys(cuts)
     ]
 
 
-def _buckets(j: int, column: Column, bins: int) -> list[EncodedFeature]:
-    edges = np.unique(np.quantile(column.values, np.arange(bins + 1) / bins))
+def _buckets(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
+    if weights is None:
+        quantiles = np.quantile(column.values, np.arange(bins + 1) / bins)
+    else:
+        position = (_size(column.values, weights) - 1) * (np.arange(bins + 1) / bins)
+        below = np.floor(position).astype(np.int64)
+        share = position - below
+        low = np.array(_order_statistics(column.values, weights, [int(b) for b in below]))
+        high = np.array(_order_statistics(column.values, weights, [int(b) for b in np.ceil(position)]))
+        # the two forms of NumPy's interpolation, so that weights and repeated rows agree to the last bit
+        quantiles = np.where(share >= 0.5, high - (high - low) * (1 - share), low + (high - low) * share)
+    edges = np.unique(quantiles)
     if len(edges) < 2:
         return []
     ends: Sequence[float] = [-math.inf, *(float(e) for e in edges[1:-1]), math.inf]

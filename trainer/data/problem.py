@@ -69,7 +69,7 @@ class Problem:
     @cached_property
     def binary(self) -> Encoding:
         """The binary encoding that `scheme` and `bins` ask for."""
-        return encode_binary(self.table, self.scheme, self.bins)
+        return encode_binary(self.table, self.scheme, self.bins, self.weights)
 
     def correct(self, tree: Tree) -> int:
         """Weight of the rows that `tree` classifies correctly."""
