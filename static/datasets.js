@@ -28,6 +28,7 @@
       box.append(list);
     }
     place.append(box);
+    document.querySelector("details.reading").open = true;  // another delimiter or encoding is often the cure
     bar.hidden = true;
     words.textContent = "";
   }

@@ -38,6 +38,12 @@ def media(settings, tmp_path):
     return tmp_path / "files"
 
 
+@pytest.fixture(autouse=True)
+def _quick_passwords(settings):
+    # a hash that is slow on purpose would take half a second for every user of every test
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 @pytest.fixture
 def owner(django_user_model):
     return django_user_model.objects.create_user("olga", password="a long password")

@@ -6,6 +6,7 @@ import uuid
 from typing import Any, TypeVar
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.http import Http404
 
@@ -25,7 +26,7 @@ class OwnedQuerySet(models.QuerySet):
         """The object, or Http404 for one that does not exist or belongs to somebody else: the two look the same."""
         try:
             return self.visible_to(user).get(pk=pk)
-        except (self.model.DoesNotExist, ValueError, TypeError) as error:
+        except (self.model.DoesNotExist, ValidationError, ValueError, TypeError) as error:
             raise Http404(f"There is no {self.model._meta.verbose_name} with this id, or it is not yours.") from error
 
 

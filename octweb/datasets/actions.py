@@ -5,12 +5,14 @@ The rows are kept as the text that was read (Parquet), so that a kind can be cha
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import shutil
 import tempfile
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -37,6 +39,8 @@ from trainer.errors import DataError
 from trainer.table import Kind, Labels, MissingPolicy, Table
 
 UPLOAD_LIFE = timedelta(days=1)
+STREAMED_ROWS = 10_000
+ROW_GROUP = 50_000  # rows; a page that shows twenty reads one group at most
 OWN_FILES = ReadLimits(bytes=10**12, unpacked_bytes=10**12, rows=10**9, columns=10**6, cells=10**12)
 SUFFIXES = (".csv.gz", ".csv", ".parquet", ".tsv", ".txt", ".gz", ".data")
 
@@ -55,13 +59,28 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What was chosen for the columns, by name; what is not named is guessed."""
+    """What was chosen for the columns, by name; what is not named is guessed.
+
+    `ignore` None says nothing of the columns to leave out (a change keeps them as they are); empty means none.
+    """
 
     target: str | None = None
     kinds: Mapping[str, Kind] | None = None
     missing: Mapping[str, MissingPolicy] | None = None
     units: Mapping[str, str] | None = None
-    ignore: Collection[str] = ()
+    ignore: Collection[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What storing with a choice would keep: rows, notes on what is left out, or `refusal`, why it cannot be stored."""
+
+    rows_read: int
+    rows_kept: int = 0
+    classes: int = 0
+    features: int = 0
+    notes: tuple[str, ...] = ()
+    refusal: str = ""
 
 
 def limits() -> ReadLimits:
@@ -69,11 +88,11 @@ def limits() -> ReadLimits:
     return ReadLimits(rows=settings.MAX_ROWS, columns=settings.MAX_COLUMNS, bytes=settings.MAX_UPLOAD_BYTES)
 
 
-def stage(*, owner, file: BinaryIO, source_name: str) -> Upload:
+def stage(*, owner, file: BinaryIO, source_name: str, reading: Reading | None = None) -> Upload:
     """Keep a file for its second step, after reading it once; raises DataError, and keeps nothing, where it cannot be read."""
     prune()
     with temporary_copy(file, source_name) as path:
-        read(path, limits=limits())
+        _read(path, reading or Reading())
         with path.open("rb") as stream:
             return Upload.objects.create(
                 owner=owner,
@@ -85,10 +104,23 @@ def stage(*, owner, file: BinaryIO, source_name: str) -> Upload:
 
 def preview(upload: Upload, reading: Reading) -> tuple[RawTable, tuple[GuessedColumn, ...]]:
     """The rows of a staged file and the guesses for its columns."""
-    raw = read(
-        upload.file.path, delimiter=reading.delimiter, encoding=reading.encoding, header=reading.header, limits=limits()
-    )
+    raw = _read(Path(upload.file.path), reading)
     return raw, infer(raw)
+
+
+def outlook(raw: RawTable, guesses: tuple[GuessedColumn, ...], choice: Choice) -> Outlook:
+    """What `confirm` would store of these rows; stores nothing."""
+    try:
+        table, labels, report = _build(raw, choice.target or guess_target(guesses)[0], choice)
+    except DataError as error:
+        return Outlook(rows_read=len(raw), refusal=str(error))
+    return Outlook(
+        rows_read=report.rows_read,
+        rows_kept=len(table),
+        classes=len(labels.classes),
+        features=len(table.schema),
+        notes=report.notes,
+    )
 
 
 def create(
@@ -116,24 +148,39 @@ def create(
 
 
 def confirm(upload: Upload, *, name: str, reading: Reading, choice: Choice) -> Dataset:
-    """The second step: the staged file becomes a data set and is removed."""
-    dataset = _create(
-        owner=upload.owner,
-        path=Path(upload.file.path),
-        source_name=upload.source_name,
-        name=name,
-        reading=reading,
-        choice=choice,
-        sample="",
-    )
-    discard(upload)
-    return dataset
+    """The second step: the staged file becomes a data set and is removed; both happen, or neither.
+
+    Raises DataError where the file cannot be used, and Conflict where it was confirmed or discarded meanwhile.
+    """
+    stored: Dataset | None = None
+    try:
+        with transaction.atomic():
+            # the row is locked, so that of two confirmations one finds it gone
+            if not Upload.objects.select_for_update().filter(pk=upload.pk).exists():
+                raise Conflict("This file was stored or removed already. Look at your data sets, or upload it again.")
+            stored = _create(
+                owner=upload.owner,
+                path=Path(upload.file.path),
+                source_name=upload.source_name,
+                name=name,
+                reading=reading,
+                choice=choice,
+                sample="",
+            )
+            discard(upload)
+    except BaseException:
+        if stored is not None:
+            stored.file.storage.delete(stored.file.name)
+        raise
+    return stored
 
 
 def discard(upload: Upload) -> None:
-    """Remove a staged file."""
-    upload.file.delete(save=False)
-    upload.delete()
+    """Remove a staged file; the file goes once the database agreed."""
+    storage, staged = upload.file.storage, upload.file.name
+    with transaction.atomic():
+        upload.delete()
+        transaction.on_commit(lambda: storage.delete(staged))
 
 
 def prune() -> int:
@@ -150,7 +197,7 @@ def update(dataset: Dataset, *, name: str | None = None, choice: Choice | None =
         dataset.name = name.strip()[:200] or dataset.name
     if choice is not None:
         merged = _merge(dataset, choice)
-        raw = read(dataset.file.path, limits=limits())
+        raw = read(dataset.file.path, limits=OWN_FILES)
         _describe(dataset, raw, merged)
     dataset.save()
     return dataset
@@ -164,8 +211,11 @@ def delete(dataset: Dataset) -> None:
             dataset.delete()
             transaction.on_commit(lambda: storage.delete(stored))
     except ProtectedError as error:
+        count = len(error.protected_objects)
         raise Conflict(
-            f"{len(error.protected_objects)} runs use this data set. Delete them first; their models stay."
+            "1 run uses this data set. Delete it first; its models stay."
+            if count == 1
+            else f"{count} runs use this data set. Delete them first; their models stay."
         ) from error
 
 
@@ -191,6 +241,47 @@ def _load(path: str, sha256: str, target: str, columns: str) -> tuple[Table, Lab
 def raw_rows(dataset: Dataset) -> RawTable:
     """The rows as they were read."""
     return read(dataset.file.path, limits=OWN_FILES)
+
+
+def first_rows(dataset: Dataset, count: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Names and the first `count` rows as they were read; reads no more of the file than the pages that hold them."""
+    names, batches = _batches(dataset, max(1, count))
+    rows = next(batches, [])
+    batches.close()
+    return names, rows[:count]
+
+
+def csv_lines(dataset: Dataset) -> Iterator[str]:
+    """The rows as they were read, as pieces of a CSV file; only one piece is in memory at a time."""
+    names, batches = _batches(dataset, STREAMED_ROWS)
+    yield _csv([names])
+    for rows in batches:
+        yield _csv(rows)
+
+
+def _batches(dataset: Dataset, size: int) -> tuple[tuple[str, ...], Generator[list[tuple[Any, ...]]]]:
+    """Names, and the rows in lists of `size`; raises DataError where the stored file is gone or damaged."""
+    gone = "The stored file of this data set is missing or damaged. Upload it again."
+    try:
+        file = pq.ParquetFile(dataset.file.path, pre_buffer=False)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(gone) from error
+
+    def batches() -> Generator[list[tuple[Any, ...]]]:
+        with file:
+            try:
+                for batch in file.iter_batches(batch_size=size, use_threads=False):
+                    yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            except (OSError, pa.ArrowException) as error:
+                raise DataError(gone) from error
+
+    return tuple(file.schema_arrow.names), batches()
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
 
 
 def clean_name(name: str) -> str:
@@ -234,7 +325,7 @@ class temporary_copy:
 def _create(
     *, owner, path: Path, source_name: str, name: str, reading: Reading, choice: Choice, sample: str
 ) -> Dataset:
-    raw = read(path, delimiter=reading.delimiter, encoding=reading.encoding, header=reading.header, limits=limits())
+    raw = _read(path, reading)
     dataset = Dataset(
         owner=owner,
         name=name.strip()[:200] or Path(clean_name(source_name)).stem.split(".")[0][:200] or "data",
@@ -245,7 +336,8 @@ def _create(
     _describe(dataset, raw, choice)
     with tempfile.TemporaryDirectory(prefix="octweb-store-") as folder:
         stored = Path(folder) / "rows.parquet"
-        pq.write_table(pa.table(list(raw.columns), names=list(raw.names)), stored, compression="zstd")
+        rows = pa.table(list(raw.columns), names=list(raw.names))
+        pq.write_table(rows, stored, compression="zstd", row_group_size=ROW_GROUP)
         dataset.sha256 = _digest(stored)
         with stored.open("rb") as stream:
             dataset.file.save(uuid.uuid4().hex + ".parquet", File(stream), save=False)
@@ -255,6 +347,10 @@ def _create(
             dataset.file.storage.delete(dataset.file.name)
             raise
     return dataset
+
+
+def _read(path: Path, reading: Reading) -> RawTable:
+    return read(path, delimiter=reading.delimiter, encoding=reading.encoding, header=reading.header, limits=limits())
 
 
 def _describe(dataset: Dataset, raw: RawTable, choice: Choice) -> None:
@@ -269,13 +365,14 @@ def _describe(dataset: Dataset, raw: RawTable, choice: Choice) -> None:
 
 
 def _build(raw: RawTable, target: str, choice: Choice) -> tuple[Table, Labels, LoadReport]:
+    ignore = choice.ignore or ()
     return build(
         raw,
         target=target,
-        kinds={k: v for k, v in (choice.kinds or {}).items() if k != target and k not in choice.ignore},
-        missing={k: v for k, v in (choice.missing or {}).items() if k != target and k not in choice.ignore},
-        units={k: v for k, v in (choice.units or {}).items() if k != target and k not in choice.ignore},
-        ignore=[c for c in choice.ignore if c != target],
+        kinds={k: v for k, v in (choice.kinds or {}).items() if k != target and k not in ignore},
+        missing={k: v for k, v in (choice.missing or {}).items() if k != target and k not in ignore},
+        units={k: v for k, v in (choice.units or {}).items() if k != target and k not in ignore},
+        ignore=[c for c in ignore if c != target],
     )
 
 
@@ -294,7 +391,11 @@ def _choice_of(columns: list[dict[str, Any]], target: str) -> Choice:
 def _merge(dataset: Dataset, choice: Choice) -> Choice:
     """`choice` over what is stored: columns that it does not name keep what they have."""
     old = _choice_of(dataset.columns, dataset.target)
-    ignore = list(choice.ignore) if choice.ignore else [c for c in old.ignore if c not in (choice.kinds or {})]
+    ignore = (
+        list(choice.ignore)
+        if choice.ignore is not None
+        else [c for c in old.ignore or () if c not in (choice.kinds or {})]
+    )
     target = choice.target or dataset.target
     known = {c["name"] for c in dataset.columns}
     for name in [target, *ignore, *(choice.kinds or {}), *(choice.missing or {}), *(choice.units or {})]:

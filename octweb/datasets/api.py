@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
+from itertools import chain
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema, extend_schema_view
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
@@ -169,7 +169,7 @@ class DatasetViewSet(
         return Response(DatasetSerializer(actions.update(dataset, name=values.get("name"), choice=choice)).data)
 
     @extend_schema(
-        responses={200: RowsSerializer} | PROBLEMS(400, 401, 403, 404, 429),
+        responses={200: RowsSerializer} | PROBLEMS(400, 401, 403, 404, 422, 429),
         parameters=[OpenApiParameter("limit", int, description=f"at most {MAX_ROWS_SHOWN}")],
     )
     @action(detail=True, methods=["get"], pagination_class=None)
@@ -180,23 +180,19 @@ class DatasetViewSet(
             raw_limit.isascii() and raw_limit.isdigit() and len(raw_limit) <= 4 and int(raw_limit) <= MAX_ROWS_SHOWN
         ):
             raise ValidationError({"limit": f"This must be a whole number from 0 to {MAX_ROWS_SHOWN}."})
-        raw = actions.raw_rows(dataset)
-        columns = [
-            [None if v is None else str(v) for v in column.slice(0, int(raw_limit)).to_pylist()]
-            for column in raw.columns
-        ]
-        return Response({"columns": list(raw.names), "rows": [list(row) for row in zip(*columns, strict=True)]})
+        names, rows = actions.first_rows(dataset, int(raw_limit))
+        return Response(
+            {"columns": list(names), "rows": [[None if v is None else str(v) for v in row] for row in rows]}
+        )
 
-    @extend_schema(responses={(200, "text/csv"): OpenApiTypes.STR} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={(200, "text/csv"): OpenApiTypes.STR} | PROBLEMS(401, 403, 404, 422, 429))
     @action(detail=True, methods=["get"], pagination_class=None)
-    def download(self, request: Request, pk: str) -> HttpResponse:
+    def download(self, request: Request, pk: str) -> StreamingHttpResponse:
         dataset = self.get_object()
-        raw = actions.raw_rows(dataset)
-        answer = HttpResponse(content_type="text/csv; charset=utf-8")
+        lines = actions.csv_lines(dataset)
+        start = next(lines)  # a file that is gone is an error before the answer begins, not in its middle
+        answer = StreamingHttpResponse(chain([start], lines), content_type="text/csv; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="{dataset.pk}.csv"'
-        writer = csv.writer(answer)
-        writer.writerow(raw.names)
-        writer.writerows(zip(*(column.to_pylist() for column in raw.columns), strict=True))
         return answer
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import QueryDict
 
@@ -21,6 +24,19 @@ def reading_of(data: QueryDict | dict[str, Any]) -> Reading:
         encoding=encoding if encoding in ENCODINGS and encoding else None,
         header=data.get("header", "yes") != "no",
     )
+
+
+def as_query(reading: Reading) -> str:
+    """The options as the query of an address; empty where all is detected."""
+    options = {"delimiter": reading.delimiter, "encoding": reading.encoding, "header": "" if reading.header else "no"}
+    chosen = {name: value for name, value in options.items() if value}
+    return f"?{urlencode(chosen)}" if chosen else ""
+
+
+def seen_mark(reading: Reading, names: list[str]) -> str:
+    """A mark of the columns that a page showed, so that a choice made for them is not taken for others."""
+    text = json.dumps([reading.to_json(), names])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None = None) -> Choice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Conflict
 from octweb.datasets import actions, samples
-from octweb.datasets.forms import DELIMITERS, ENCODINGS, choice_of, reading_of
+from octweb.datasets.forms import DELIMITERS, ENCODINGS, as_query, choice_of, reading_of, seen_mark
 from octweb.datasets.models import Dataset, Upload
 from trainer.data.infer import guess_target
 from trainer.errors import DataError
@@ -39,7 +40,7 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
         Dataset.objects.visible_to(request.user)
         .select_related("owner")
         .annotate(run_count=Count("runs"))
-        .order_by("-created")
+        .order_by("-created", "-id")  # counting drops the order of the model
     )
     return render(request, "datasets/list.html", {"page": Paginator(found, 30).get_page(request.GET.get("page"))})
 
@@ -47,7 +48,9 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
 @login_required
 def dataset_new(request: HttpRequest) -> HttpResponse:
     """The first step: a file. A request by script gets JSON with the address of the second step."""
+    reading = reading_of(request.POST)
     context: dict[str, Any] = {"samples": samples.SAMPLES, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
+    context |= {"reading": reading, "delimiters": DELIMITERS, "encodings": ENCODINGS}
     if request.method != "POST":
         return render(request, "datasets/new.html", context)
     by_script = request.headers.get("X-Requested-With") == "XMLHttpRequest"
@@ -56,8 +59,8 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
     try:
         if file is None:
             raise DataError("Choose a file first.")
-        upload = actions.stage(owner=request.user, file=file, source_name=file.name or "file.csv")
-        url = reverse("datasets:preview", args=[upload.pk])
+        upload = actions.stage(owner=request.user, file=file, source_name=file.name or "file.csv", reading=reading)
+        url = reverse("datasets:preview", args=[upload.pk]) + as_query(reading)
         return JsonResponse({"url": url}, status=201) if by_script else redirect(url)
     except DataError as error:
         context |= {"error": str(error), "problems": error.problems}
@@ -82,15 +85,24 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         context |= {"error": str(error), "problems": error.problems}
         return render(request, "datasets/preview.html", context, status=422)
     names = [guess.name for guess in guesses]
-    target = data.get("target") if data.get("target") in names else None
-    choice = choice_of(request.POST, names) if request.method == "POST" else actions.Choice(target=target)
-    if request.method == "POST" and "confirm" in request.POST:
+    seen = seen_mark(reading, names)
+    # the choices count by place: read in another way, these are other columns than those that were chosen for
+    same = request.POST.get("seen", seen) == seen
+    choice = choice_of(request.POST, names) if request.method == "POST" and same else actions.Choice()
+    if choice.target is None or choice.target not in names:
+        choice = replace(choice, target=data.get("target") if data.get("target") in names else None)
+    if request.method == "POST" and "confirm" in request.POST and not same:
+        context |= {"error": "The file is read in another way now. Look at its columns, then store it.", "problems": ()}
+    elif request.method == "POST" and "confirm" in request.POST:
         try:
             dataset = actions.confirm(upload, name=request.POST.get("name", ""), reading=reading, choice=choice)
             messages.success(request, f"{dataset.name} is stored: {dataset.rows:,} rows.")
             return redirect("datasets:detail", dataset.pk)
         except DataError as error:
             context |= {"error": str(error), "problems": error.problems}
+        except Conflict as error:
+            messages.warning(request, str(error.detail))
+            return redirect("datasets:list")
     guessed, reason = guess_target(guesses)
     rows = list(zip(*(column.slice(0, PREVIEW_ROWS).to_pylist() for column in raw.columns), strict=True))
     context |= {
@@ -103,6 +115,9 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "policies": list(MissingPolicy),
         "name": request.POST.get("name") or upload.source_name.split(".")[0],
         "total": len(raw),
+        "seen": seen,
+        "outlook": actions.outlook(raw, guesses, choice),
+        "chosen_out": sorted(set(choice.ignore or ()) - {choice.target or guessed}, key=names.index),
     }
     return render(request, "datasets/preview.html", context, status=422 if "error" in context else 200)
 
@@ -129,8 +144,12 @@ def dataset_sample(request: HttpRequest, slug: str) -> HttpResponse:
 @require_GET
 def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
     dataset = _dataset(request, pk)
-    raw = actions.raw_rows(dataset)
-    rows = list(zip(*(column.slice(0, PREVIEW_ROWS).to_pylist() for column in raw.columns), strict=True))
+    rows: list[tuple[Any, ...]]
+    try:
+        names, rows = actions.first_rows(dataset, PREVIEW_ROWS)
+        damage = ""
+    except DataError as error:
+        names, rows, damage = (), [], str(error)
     sort = request.GET.get("sort") if request.GET.get("sort") in SORTS else "cut"
     columns = _profile_columns(dataset, sort)
     everything = "all" in request.GET
@@ -142,8 +161,9 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "more": 0 if everything else max(0, len(columns) - COLUMNS_SHOWN),
         "sorts": SORTS,
         "sort": sort,
-        "names": raw.names,
-        "rows": [(int(n), row) for n, row in zip(raw.line_numbers[:PREVIEW_ROWS], rows, strict=True)],
+        "names": names,
+        "rows": list(enumerate(rows, 1)),
+        "damage": damage,
         "cells": dataset.rows * max(1, len(dataset.columns)),
         "empty_cells": sum(c["empty"] for c in dataset.columns),
         "runs": dataset.runs.select_related("model")[:20],
@@ -198,7 +218,7 @@ def _choices(guesses: Any, choice: actions.Choice) -> list[dict[str, Any]]:
             "kind": str((choice.kinds or {}).get(guess.name, guess.schema.kind)),
             "missing": str((choice.missing or {}).get(guess.name, guess.schema.missing)),
             "unit": (choice.units or {}).get(guess.name, ""),
-            "role": "ignored" if guess.name in choice.ignore or _left_out(guess, choice) else "feature",
+            "role": "ignored" if guess.name in (choice.ignore or ()) or _left_out(guess, choice) else "feature",
             "reason": guess.reason,
             "empty": guess.missing,
             "distinct": guess.distinct,

@@ -1,0 +1,191 @@
+"""Pages of the two steps: upload, then preview and confirm."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+from django.urls import reverse
+from django.utils import timezone
+
+from octweb.datasets import actions
+from octweb.datasets.models import Dataset, Upload
+from tests.octweb.datasets.files import GOOD, stored_files, upload
+
+pytestmark = pytest.mark.django_db
+GAPS = b"id,size,colour,empty,label\n" + b"".join(
+    b"name %d,%s,%s,,%s\n" % (i, b"" if i < 3 else b"%d" % (i % 7), (b"red", b"blue")[i % 3 == 0], (b"p", b"q")[i % 2])
+    for i in range(30)
+)
+
+
+@pytest.fixture
+def page(client, owner):
+    client.force_login(owner)
+    return client
+
+
+def start(page, content: bytes, name: str = "t.csv") -> str:
+    return page.post(reverse("datasets:new"), {"file": upload(content, name)}).url
+
+
+def seen(page, url, **query) -> str:
+    return page.get(url, query).context["seen"]
+
+
+def test_two_steps_store_only_when_confirmed(page, media, django_capture_on_commit_callbacks):
+    url = start(page, GOOD)
+    shown = page.get(url)
+    assert shown.status_code == 200
+    assert not Dataset.objects.exists()
+    fields = {"target": "label", "confirm": "1", "name": "Mine", "seen": shown.context["seen"]}
+    fields |= {"kind-0": "categorical", "unit-3": "cm", "role-2": "ignored"}
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = page.post(url, fields)
+    assert answer.status_code == 302
+    made = Dataset.objects.get()
+    assert (made.name, made.target, made.rows) == ("Mine", "label", 40)
+    assert [(c["name"], c["role"], c["kind"], c["unit"]) for c in made.columns if c["name"] in ("code", "day", "size")] == [
+        ("code", "feature", "categorical", ""), ("day", "ignored", "categorical", ""), ("size", "feature", "numeric", "cm")
+    ]  # fmt: skip
+    assert not Upload.objects.exists()
+    assert [p.suffix for p in stored_files(media)] == [".parquet"]
+    assert page.get(answer.url).status_code == 200
+    assert page.get(url).status_code == 404
+
+
+def test_with_the_header_of_a_script_the_answers_are_json(page, settings):
+    script = {"HTTP_X_REQUESTED_WITH": "XMLHttpRequest"}
+    answer = page.post(reverse("datasets:new"), {"file": upload(GOOD)}, **script)
+    assert answer.status_code == 201
+    assert answer.json()["url"] == reverse("datasets:preview", args=[Upload.objects.get().pk])
+    bad = page.post(reverse("datasets:new"), {"file": upload(b"a,b\n1,2\n3\n4\n")}, **script)
+    assert bad.status_code == 422
+    assert [p[:6] for p in bad.json()["problems"]] == ["Line 3", "Line 4"]
+    assert page.post(reverse("datasets:new"), **script).json()["error"] == "Choose a file first."
+    settings.MAX_UPLOAD_BYTES = 50
+    assert page.post(reverse("datasets:new"), {"file": upload(GOOD)}, **script).status_code == 413
+
+
+def test_without_it_they_are_pages(page, settings, media):
+    bad = page.post(reverse("datasets:new"), {"file": upload(b"a,b\n1,2\n3\n")})
+    assert bad.status_code == 422
+    assert "Line 3 has 1 value" in bad.content.decode()
+    assert "Choose a file first." in page.post(reverse("datasets:new")).content.decode()
+    settings.MAX_UPLOAD_BYTES = 50
+    assert page.post(reverse("datasets:new"), {"file": upload(GOOD)}).status_code == 413
+    assert not Upload.objects.exists()
+    assert not stored_files(media)
+
+
+def test_the_preview_says_what_will_be_left_out(page):
+    url = start(page, GAPS)
+    text = page.get(url, {"target": "label"}).content.decode()
+    assert "27 of 30 rows would train," in text
+    assert "3 of 30 rows were dropped for empty cells in: size (3)." in text
+    assert "Column &#x27;id&#x27; was left out: all its texts are different" in text
+    assert "Column &#x27;empty&#x27; was left out: it has no value" in text
+    mark = seen(page, url)
+    fields = {"target": "label", "role-1": "ignored", "reread": "1", "seen": mark}
+    text = page.post(url, fields).content.decode()
+    assert "30 of 30 rows would train," in text
+    assert "Left out by your choice: size." in text
+    assert not Dataset.objects.exists()
+
+
+def test_what_is_foretold_is_what_is_stored(page):
+    url = start(page, GAPS)
+    foretold = page.get(url, {"target": "label"}).context["outlook"]
+    page.post(url, {"target": "label", "confirm": "1"})
+    made = Dataset.objects.get()
+    assert made.rows == foretold.rows_kept
+    assert tuple(made.profile["notes"]) == foretold.notes
+    assert len(actions.load(made)[0].schema) == foretold.features
+
+
+def test_a_choice_that_cannot_be_stored_is_said_before_and_can_be_mended(page):
+    url = start(page, b"a,b,y\n1,u,p\n2,u,q\n3,v,p\n")
+    assert "Not storable with these choices" in page.post(url, {"target": "y", "kind-1": "numeric"}).content.decode()
+    refused = page.post(url, {"target": "y", "kind-1": "numeric", "confirm": "1"})
+    assert refused.status_code == 422
+    assert Upload.objects.count() == 1
+    assert not Dataset.objects.exists()
+    assert page.post(url, {"target": "y", "kind-1": "categorical", "confirm": "1"}).status_code == 302
+
+
+def test_reading_with_other_options(page):
+    content = "1;2,5;f\u00fcr\n2;3,5;wider\n3;4,5;f\u00fcr\n".encode("cp1252")
+    refused = page.post(reverse("datasets:new"), {"file": upload(content)})
+    assert refused.status_code == 422
+    assert '<details class="reading" open>' in refused.content.decode()
+    answer = page.post(reverse("datasets:new"), {"file": upload(content), "encoding": "cp1252", "header": "no"})
+    assert answer.url.endswith("/?encoding=cp1252&header=no")
+    assert page.get(answer.url).context["reading"] == actions.Reading(encoding="cp1252", header=False)
+    url = answer.url.split("?")[0]
+    semicolon = page.get(url, {"delimiter": ";", "encoding": "cp1252", "header": "no"})
+    assert [c["name"] for c in semicolon.context["columns"]] == ["column 1", "column 2", "column 3"]
+    assert semicolon.context["rows"][0][1] == ("1", "2,5", "f\u00fcr")
+    comma = page.post(url, {"delimiter": ",", "header": "no", "encoding": "cp1252"})
+    assert [c["name"] for c in comma.context["columns"]] == ["column 1", "column 2"]
+    wrong = page.get(url, {"encoding": "utf-8"})
+    assert wrong.status_code == 422
+    assert 'name="encoding"' in wrong.content.decode()  # the options stay, so that it can be read again
+    assert page.get(url, {"encoding": "cp1252", "delimiter": ";"}).status_code == 200
+    assert page.get(url, {"encoding": "no-such", "delimiter": "xx"}).status_code in (200, 422)
+
+
+def test_another_reading_is_never_stored_unseen(page):
+    url = start(page, GOOD)
+    mark = seen(page, url)
+    fields = {"target": "label", "confirm": "1", "seen": mark, "header": "no", "kind-0": "numeric"}
+    answer = page.post(url, fields)
+    assert answer.status_code == 422
+    assert "read in another way now" in answer.content.decode()
+    assert not Dataset.objects.exists()
+    # the kind that was chosen for the old first column is not taken for the new one
+    assert answer.context["columns"][0]["kind"] == "categorical"
+
+
+def test_confirming_twice_stores_once(staged):
+    reading, choice = actions.Reading(), actions.Choice(target="label")
+    again = Upload.objects.get(pk=staged.pk)
+    actions.confirm(staged, name="", reading=reading, choice=choice)
+    with pytest.raises(actions.Conflict, match="stored or removed already"):
+        actions.confirm(again, name="", reading=reading, choice=choice)
+    assert Dataset.objects.count() == 1
+
+
+def test_confirm_happens_whole_or_not_at_all(staged, media, monkeypatch, django_capture_on_commit_callbacks):
+    def broken(self, *args, **kwargs):
+        raise RuntimeError("no database")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Upload, "delete", broken)
+        with pytest.raises(RuntimeError):
+            actions.confirm(staged, name="", reading=actions.Reading(), choice=actions.Choice(target="label"))
+    assert not Dataset.objects.exists()
+    assert Upload.objects.count() == 1
+    assert [p.suffix for p in stored_files(media)] == [".csv"]
+    with django_capture_on_commit_callbacks(execute=True):
+        actions.confirm(staged, name="", reading=actions.Reading(), choice=actions.Choice(target="label"))
+    assert [p.suffix for p in stored_files(media)] == [".parquet"]
+
+
+def test_discard_and_prune_remove_the_file(page, media, django_capture_on_commit_callbacks, capsys):
+    urls = [start(page, GOOD) for _ in range(3)]
+    with django_capture_on_commit_callbacks(execute=True):
+        page.post(f"{urls[0]}discard/")
+    assert len(stored_files(media)) == Upload.objects.count() == 2
+    old = Upload.objects.first()
+    Upload.objects.filter(pk=old.pk).update(created=timezone.now() - actions.UPLOAD_LIFE * 1.01)
+    with django_capture_on_commit_callbacks(execute=True):
+        call_command("prune_uploads")
+    assert "1 uploads removed" in capsys.readouterr().out
+    assert len(stored_files(media)) == Upload.objects.count() == 1
+    assert not Upload.objects.filter(pk=old.pk).exists()
+
+
+def test_an_upload_whose_file_is_gone_is_no_server_error(page, staged):
+    staged.file.storage.delete(staged.file.name)
+    url = reverse("datasets:preview", args=[staged.pk])
+    assert page.get(url).status_code == 422
+    assert page.post(url, {"confirm": "1"}).status_code == 422

@@ -1,0 +1,54 @@
+"""The nine samples: all load, once for each user, with the rows of their definitions."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+
+from octweb.datasets import samples
+from octweb.datasets.models import Dataset
+
+pytestmark = pytest.mark.django_db
+ROWS = {
+    "iris": 150, "wine": 178, "breast-cancer": 569, "digits": 1797, "monks-1": 432, "monks-2": 432, "monks-3": 432,
+    "tic-tac-toe": 958, "balance-scale": 625,
+}  # fmt: skip
+
+
+def test_all_nine_load_and_a_second_time_adds_none(owner, stranger, capsys):
+    call_command("load_samples", owner.username)
+    assert dict(Dataset.objects.values_list("sample", "rows")) == ROWS
+    ids = set(Dataset.objects.values_list("pk", flat=True))
+    call_command("load_samples", owner.username)
+    assert set(Dataset.objects.values_list("pk", flat=True)) == ids
+    assert "9 sample data sets belong to olga." in capsys.readouterr().out
+    assert samples.load(owner=stranger, slug="monks-1").owner == stranger
+    assert Dataset.objects.count() == 10
+
+
+def test_the_classes_are_those_of_the_definitions(owner):
+    counts = {}
+    for slug in ("tic-tac-toe", "balance-scale", "monks-1", "monks-2"):
+        profile = samples.load(owner=owner, slug=slug).profile
+        counts[slug] = dict(zip(profile["classes"], profile["class_counts"], strict=True))
+    assert counts == {
+        "tic-tac-toe": {"no": 332, "yes": 626},
+        "balance-scale": {"balanced": 49, "left": 288, "right": 288},
+        "monks-1": {"no": 216, "yes": 216},
+        "monks-2": {"no": 290, "yes": 142},
+    }
+
+
+def test_one_click_on_the_page(owner, client):
+    client.force_login(owner)
+    address = reverse("datasets:sample", args=["balance-scale"])
+    first, second = client.post(address), client.post(address)
+    assert first.url == second.url == reverse("datasets:detail", args=[Dataset.objects.get().pk])
+    assert client.post(reverse("datasets:sample", args=["nothing"])).status_code == 404
+    assert client.get(address).status_code == 405
+
+
+def test_an_unknown_user_is_said(db):
+    with pytest.raises(CommandError, match="no user 'nobody'"):
+        call_command("load_samples", "nobody")
