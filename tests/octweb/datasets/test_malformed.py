@@ -1,4 +1,4 @@
-"""Damaged uploads: two hundred different ones by API and page; each is stored whole or refused without a trace."""
+"""Damaged uploads: two hundred different ones by API, some by page, too; each is stored whole or refused without a trace."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def test_two_hundred_damaged_files_by_api(owner, media, django_capture_on_commit
     assert min(seen.values()) >= 10, seen  # both ways were taken often
 
 
-def test_two_hundred_damaged_files_by_page(owner, client, media, django_capture_on_commit_callbacks):
+def test_every_fifth_of_them_by_page(owner, client, media, django_capture_on_commit_callbacks):
     client.force_login(owner)
     client.raise_request_exception = False
-    for i, (name, content) in enumerate(two_hundred()):
+    for i, (name, content) in enumerate(two_hundred()[::5]):
         page = client.post(reverse("datasets:new"), {"file": upload(content, name)})
         assert page.status_code == 302 or 400 <= page.status_code < 500, (i, page.status_code)
         accepted = page.status_code == 302
