@@ -9,6 +9,8 @@ from octweb.core import views as core
 from octweb.home.views import home
 from octweb.serving import schema  # noqa: F401  (how tokens appear in the OpenAPI document)
 
+admin.autodiscover()
+
 urlpatterns = [
     path("", home, name="home"),
     path("datasets/", include("octweb.datasets.urls")),

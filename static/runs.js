@@ -44,7 +44,14 @@ function redrawChart() {
   chart.dispatchEvent(new CustomEvent("octweb:reload", { bubbles: true }));
 }
 
-document.addEventListener("htmx:afterSwap", (event) => {
-  if (event.detail.target.id === "live" || event.detail.elt?.id === "live") clockStart = performance.now();
+document.addEventListener("htmx:afterSwap", () => {
+  clockStart = performance.now();
   redrawChart();
+});
+
+// a dot of the chart is a tree
+document.addEventListener("octweb:point", (event) => {
+  if (event.target.id !== "progress-chart" || event.detail.id === undefined || event.detail.id === null) return;
+  const url = `${window.location.pathname}trees/${event.detail.id}/`;
+  window.htmx?.ajax("GET", url, { target: "#incumbent", swap: "outerHTML" });
 });

@@ -16,11 +16,19 @@ def progress_figure(records: list[dict[str, Any]]) -> dict[str, Any]:
     if steps:
         incumbent, bound = _until(incumbent, steps[-1]["t"]), _until(bound, steps[-1]["t"])
     data: list[dict[str, Any]] = []
+    if bound and incumbent:
+        # the tint begins with the first incumbent: before it there is a bound and no gap
+        data.append(
+            _line(_from(bound, incumbent[0][0]), "gap", {"width": 0}) | {"hoverinfo": "skip", "showlegend": False}
+        )
+        data.append(
+            _line(incumbent, "gap", {"width": 0})
+            | {"fill": "tonexty", "fillcolor": "var(--gapfill)", "hoverinfo": "skip", "showlegend": False}
+        )
     if bound:
         data.append(_line(bound, "bound", {"color": "var(--bound)", "width": 2, "dash": "dash"}))
     if incumbent:
-        shade = {"fill": "tonexty", "fillcolor": "var(--gapfill)"} if bound else {}
-        data.append(_line(incumbent, "incumbent", {"color": "var(--incumbent)", "width": 2}) | shade)
+        data.append(_line(incumbent, "incumbent", {"color": "var(--incumbent)", "width": 2}))
     trees = [r for r in steps if "tree" in r and r.get("incumbent") is not None]
     if trees:
         data.append(
@@ -41,6 +49,12 @@ def progress_figure(records: list[dict[str, Any]]) -> dict[str, Any]:
 def _until(points: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
     """The last value holds until now."""
     return [*points, (end, points[-1][1])] if points and end > points[-1][0] else points
+
+
+def _from(points: list[tuple[float, float]], start: float) -> list[tuple[float, float]]:
+    """The steps from `start` on, beginning with the value that held then."""
+    before = [value for t, value in points if t <= start]
+    return [(start, before[-1] if before else points[0][1]), *((t, value) for t, value in points if t > start)]
 
 
 def _line(points: list[tuple[float, float]], name: str, style: dict[str, Any]) -> dict[str, Any]:
