@@ -41,6 +41,7 @@ class Monitor:
         self._emitted = -1.0
         self._pending = False
         self._pending_draft: Draft | None = None
+        self._shown = False  # whether the tree of the incumbent was reported
 
     def elapsed(self) -> float:
         """Seconds since the start."""
@@ -87,16 +88,18 @@ class Monitor:
             if nodes is not None and nodes != self.nodes:
                 self.nodes, self._pending = nodes, True
             better = incumbent is not None and (self.incumbent is None or incumbent > self.incumbent)
+            # the tree of a value that came without one is news, and so is the growing tree of a method without values
+            same = (
+                incumbent is not None and not better and not self._shown and incumbent >= (self.incumbent or 0) - 1e-12
+            )
             if better:
-                self.incumbent, self.leaves = incumbent, leaves
+                self.incumbent, self._shown = incumbent, draft is not None
+            if better or incumbent is None or same:
+                self.leaves = leaves if leaves is not None or better else self.leaves
                 if draft is not None:
                     self.draft = self._pending_draft = draft
-            elif incumbent is None:
-                # a greedy method has no incumbent value; its growing tree is news all the same
-                self.leaves = leaves if leaves is not None else self.leaves
-                if draft is not None:
-                    self.draft = self._pending_draft = draft
-                    self._pending = True
+                    self._pending, self._shown = True, self._shown or incumbent is not None
+            changed = changed or (same and draft is not None)
             if bound is not None and (self.bound is None or bound < self.bound):
                 self.bound, self._pending = bound, True
             self._pending = self._pending or changed or better

@@ -274,3 +274,19 @@ def test_weights_count_as_repeated_rows_in_the_whole_run(seed):
     expected = Fraction(claim.correct, claim.n) - Fraction(1, 100) * weighted.tree.n_leaves
     assert claim.objective == float(expected)
     assert weighted.model.metrics["train"] == repeated.model.metrics["train"]
+
+
+@pytest.mark.parametrize("method", ["bivariate", "exact", "odt", "cart"])
+def test_the_last_progress_line_with_a_tree_has_the_tree_that_is_returned(method):
+    rng = np.random.default_rng(4)
+    X = rng.integers(0, 6, (60, 4)).astype(float)
+    labels = Labels(name="y", classes=("a", "b"), codes=(X[:, 0] + X[:, 1] > 5).astype(np.int32))
+    request = TrainRequest(table=numeric_table(X), labels=labels, method=method, parameters={"depth": 2})
+    stream = io.StringIO()
+    problem = training_problem(request)
+    result = train(request, sink=progress_writer(stream, lambda: problem))
+    records = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [r["tree"] for r in records if "tree" in r][-1] == result.tree.to_json()
+    known = [r["incumbent"] for r in records if r["incumbent"] is not None]
+    assert known == sorted(known)
+    assert known[-1] == result.certificate.objective

@@ -42,6 +42,7 @@ IMPURITY = Parameter(
 )  # fmt: skip
 
 MakeSplitter = Callable[[SplitData, Monitor], Splitter]
+SHOW_EVERY = 0.3  # seconds between two pictures of the growing tree
 
 
 def grow_and_prune(problem: Problem, settings: Settings, monitor: Monitor, make: MakeSplitter, claim: str) -> Solution:
@@ -61,6 +62,16 @@ def grow_and_prune(problem: Problem, settings: Settings, monitor: Monitor, make:
 
     def grown(rows: CountArray, phase: str) -> Growth:
         monitor.report(phase=phase)
+        whole, shown = len(rows) == len(X), [-SHOW_EVERY]
+
+        def news(leaves: int, draft: Callable[[], Draft]) -> None:
+            # trees of the folds that choose the pruning are nobody's tree; a draft of a large tree takes a moment
+            if whole and monitor.elapsed() - shown[0] >= SHOW_EVERY:
+                shown[0] = monitor.elapsed()
+                monitor.report(leaves=leaves, nodes=2 * leaves - 1, draft=draft())
+            else:
+                monitor.report(leaves=leaves, nodes=2 * leaves - 1)
+
         return grow_tree(
             data,
             make(data, monitor),
@@ -68,7 +79,7 @@ def grow_and_prune(problem: Problem, settings: Settings, monitor: Monitor, make:
             stopping,
             measure=settings["impurity"],
             stopped=monitor.stopped,
-            report=lambda leaves: monitor.report(leaves=leaves, nodes=2 * leaves - 1),
+            report=news,
             rows=rows,
         )
 

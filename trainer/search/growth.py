@@ -59,13 +59,13 @@ def grow_tree(
     *,
     measure: str,
     stopped: Callable[[], bool] = lambda: False,
-    report: Callable[[int], None] = lambda leaves: None,
+    report: Callable[[int, Callable[[], Draft]], None] = lambda leaves, draft: None,
     rows: CountArray | None = None,
 ) -> Growth:
     """Grow a tree over the rows (all by default).
 
     `split(rows, node)` returns the split of a node or None; `translate` turns it into a split of the uploaded columns and says
-    whether its sides are exchanged. A split is kept only if both sides have rows, so the induction ends.
+    whether its sides are exchanged. `report` hears of each split and can ask for the tree so far. A split is kept only if both sides have rows, so the induction ends.
     """
     root = _Open(rows=np.arange(len(data.X)) if rows is None else rows, depth=0)
     queue: deque[_Open] = deque([root])
@@ -91,7 +91,7 @@ def grow_tree(
         ]
         queue.extend(node.children)
         branches, boxes, classified = branches + 1, boxes + found.boxes, classified + found.classified
-        report(branches + 1)
+        report(branches + 1, lambda: _draft(root, translate, measure))
     return Growth(
         draft=_draft(root, translate, measure), branches=branches, finished=finished, boxes=boxes, classified=classified
     )
