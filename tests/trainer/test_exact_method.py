@@ -45,7 +45,7 @@ def test_the_certified_objective_is_that_of_the_oracle_in_the_columns_own_units(
                 table=table, labels=labels, method="exact", parameters=parameters, weights=weights if weighted else None
             )
         )
-        X = encode_binary(table, scheme, 4).bits(table)
+        X = encode_binary(table, scheme, 4, weights).bits(table)
         total = int(weights.sum())
         cost, leaves = best_cost(X, labels.codes, weights, 2, 2, Fraction(total, 100))
         assert result.certificate.objective == pytest.approx(float(1 - cost / total), abs=1e-12)
