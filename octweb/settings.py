@@ -126,7 +126,7 @@ AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
-SILENCED_SYSTEM_CHECKS = ["axes.W006"]
+SILENCED_SYSTEM_CHECKS = ["axes.W006", "urls.W002"]  # the protocol is served at /v2 and at /v2/
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = text("OCTWEB_TIME_ZONE", "UTC")

@@ -29,6 +29,7 @@ urlpatterns = [
     path("accounts/password/", auth.PasswordChangeView.as_view(), name="password_change"),
     path("accounts/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
     path("admin/", admin.site.urls),
+    path("favicon.ico", core.icon),
     path("healthz", core.healthz, name="healthz"),
     path("readyz", core.readyz, name="readyz"),
 ]

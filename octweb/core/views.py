@@ -7,7 +7,8 @@ import uuid
 
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.templatetags.static import static
 
 from octweb.core.problems import problem
 
@@ -17,6 +18,11 @@ log = logging.getLogger(__name__)
 def healthz(request: HttpRequest) -> HttpResponse:
     """The process answers."""
     return JsonResponse({"status": "ok"})
+
+
+def icon(request: HttpRequest) -> HttpResponse:
+    """Browsers ask for it on pages that name no icon, such as the administration."""
+    return redirect(static("icon.svg"))
 
 
 def readyz(request: HttpRequest) -> HttpResponse:

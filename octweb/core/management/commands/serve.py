@@ -75,6 +75,12 @@ class Command(BaseCommand):
             subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, start_new_session=True)  # noqa: S603
             for command in commands
         ]
+        # beside the others and not one of them: when it has ended, nothing is missing
+        warming = subprocess.Popen(  # noqa: S603
+            ["nice", "-n", "15", sys.executable, manage, "warm"],  # noqa: S607
+            cwd=settings.BASE_DIR, env=environment, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
         self.stdout.write(f"octweb: http://{host}:{port}/   (Ctrl-C ends it)")
         self.stdout.flush()
         try:
@@ -82,7 +88,7 @@ class Command(BaseCommand):
                 time.sleep(0.3)
         finally:
             failed = [child.returncode for child in children if child.poll() is not None]
-            _end(children)
+            _end([*children, warming])
         if not stop:
             raise CommandError(f"A part of octweb ended by itself (status {failed}); all of it was stopped.")
 
