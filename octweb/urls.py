@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.contrib.auth import views as auth
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from octweb.core import views as core
 from octweb.home.views import home
@@ -18,7 +18,7 @@ urlpatterns = [
     path("models/", include("octweb.registry.urls")),
     path("api/", include("octweb.serving.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="api-docs"),
+    path("api/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
     path("api/v1/", include("octweb.datasets.api_urls")),
     path("api/v1/", include("octweb.runs.api_urls")),
     path("api/v1/", include("octweb.registry.api_urls")),
