@@ -21,12 +21,13 @@ from trainer.data.encoding import Scheme
 from trainer.data.folds import holdout, stratified_folds
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError, SolverError
-from trainer.methods import get
+from trainer.methods import METHODS, get
 from trainer.methods.base import Method, Settings, Solution, leaf_penalty
 from trainer.monitor import Monitor, Sink
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, grow, simplify, to_draft, training_counts
+from trainer.warm_start import adapt
 
 TOLERANCE = 1e-9
 TICK = 0.05
@@ -35,7 +36,11 @@ MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not repeated in every
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest:
-    """What to train on which rows; `test_share` in [0, 0.9] or `folds` ≥ 2 ask for accuracy on unseen rows."""
+    """What to train on which rows; `test_share` in [0, 0.9] or `folds` ≥ 2 ask for accuracy on unseen rows.
+
+    `warm_start` is a tree to begin with, its columns and classes matched by name. Folds begin without it: it may have seen
+    their held-out rows.
+    """
 
     table: Table
     labels: Labels
@@ -45,6 +50,7 @@ class TrainRequest:
     folds: int = 0
     weights: np.ndarray | None = None
     name: str = ""
+    warm_start: Tree | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +73,9 @@ def train(
     method = get(request.method)
     settings = method.settings(request.parameters)
     _check_evaluation(request)
+    _check_start(request, method)
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
-    problem = _problem(request, settings, train_rows)
+    problem = _problem(request, settings, train_rows, start=request.warm_start)
     monitor = Monitor(_limits(settings), sink)
     if on_start is not None:
         on_start(monitor)
@@ -241,15 +248,17 @@ def _solve(method: Method, problem: Problem, settings: Settings, monitor: Monito
     return outcome[0]
 
 
-def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray) -> Problem:
+def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray, start: Tree | None = None) -> Problem:
     weights = None if request.weights is None else request.weights[rows]
+    table, labels = request.table.take(rows), request.labels.take(rows)
     return Problem(
-        table=request.table.take(rows),
-        labels=request.labels.take(rows),
+        table=table,
+        labels=labels,
         leaf_penalty=leaf_penalty(settings, len(rows) if weights is None else int(weights.sum())),
         weights=weights,
         scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
         bins=int(settings.get("bins", 5)),
+        warm_start=None if start is None else adapt(start, table, labels),
     )
 
 
@@ -265,6 +274,14 @@ def _check_evaluation(request: TrainRequest) -> None:
     if request.folds and not 2 <= request.folds <= min(50, len(request.table)):
         raise ParameterError(
             {"folds": f"Folds must be 0 or from 2 to {min(50, len(request.table))}; got {request.folds}."}
+        )
+
+
+def _check_start(request: TrainRequest, method: Method) -> None:
+    if request.warm_start is not None and not method.warm_start:
+        able = ", ".join(m.id for m in METHODS if m.warm_start)
+        raise ParameterError(
+            {"warm_start": f"'{method.id}' builds its tree anew and takes none. Methods that begin with one: {able}."}
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -12,10 +13,12 @@ from django.utils import timezone
 
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
+from octweb.registry.models import TreeModel
 from octweb.runs.models import FINISHED, RunStatus, TrainingRun, WorkerBeat
 from trainer.errors import ParameterError
 from trainer.methods import get
 from trainer.methods.base import Method
+from trainer.tree.file import from_json
 
 
 def enqueue(
@@ -27,12 +30,18 @@ def enqueue(
     test_share: float = 0.0,
     folds: int = 0,
     name: str = "",
+    warm_start: TreeModel | None = None,
 ) -> TrainingRun:
-    """A new run in the queue; raises ParameterError with a sentence for every bad parameter."""
+    """A new run in the queue, which may begin with the tree of a model that the owner sees.
+
+    Raises ParameterError with a sentence for every bad parameter.
+    """
     declared = get(method)
     values = _within_limits(declared, declared.settings(parameters or {}).to_json())
     _check_evaluation(dataset, test_share, folds)
     _check_classes(declared, dataset)
+    if warm_start is not None:
+        _check_start(declared, dataset, warm_start)
     waiting = TrainingRun.objects.filter(owner=owner, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).count()
     if waiting >= settings.MAX_QUEUED_RUNS:
         raise Conflict(
@@ -46,6 +55,7 @@ def enqueue(
             parameters=values,
             test_share=test_share,
             folds=folds,
+            warm_start=warm_start,
             name=name.strip()[:200] or f"{dataset.name}, {declared.title}",
         )
         transaction.on_commit(lambda: send(run))
@@ -84,6 +94,7 @@ def run_again(run: TrainingRun, *, owner) -> TrainingRun:
         test_share=run.test_share,
         folds=run.folds,
         name=run.name,
+        warm_start=run.warm_start,
     )
 
 
@@ -135,6 +146,21 @@ def _check_evaluation(dataset: Dataset, test_share: float, folds: int) -> None:
         errors["folds"] = f"must be 0 or from 2 to {min(50, dataset.rows)}; it is {folds}."
     if errors:
         raise ParameterError(errors)
+
+
+def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
+    """The method must take a start, and the data must have the columns that its tree asks for."""
+    if not method.warm_start:
+        raise ParameterError({"warm_start": f"'{method.id}' builds its tree anew and takes no start."})
+    tree = from_json(json.loads(model.document)).tree
+    kinds = {c["name"]: c["kind"] for c in dataset.columns if c.get("role") == "feature"}
+    for j in tree.used_columns:
+        column = tree.schema[j]
+        if kinds.get(column.name) != str(column.kind):
+            found = f"is {kinds[column.name]}" if column.name in kinds else "is not among the columns"
+            raise ParameterError(
+                {"warm_start": f"{model} reads '{column.name}' as {column.kind}; in '{dataset.name}' it {found}."}
+            )
 
 
 def _check_classes(method: Method, dataset: Dataset) -> None:

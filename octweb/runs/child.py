@@ -20,6 +20,7 @@ from octweb.runs.models import TrainingRun
 from octweb.runs.options import arguments_of
 
 LOG_BYTES = 20_000
+START = "start.json"
 
 
 @dataclass(kw_only=True)
@@ -38,6 +39,8 @@ class Child:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
+        if run.warm_start is not None:
+            (folder / START).write_text(run.warm_start.document, encoding="utf-8")
         return cls(run=run, folder=folder)
 
     @property
@@ -55,6 +58,7 @@ class Child:
             f"--target={run.dataset.target}",
             f"--method={run.method}",
             *arguments_of(run.parameters.items()),
+            *([f"--warm-start={self.folder / START}"] if (self.folder / START).exists() else []),
             f"--test-share={run.test_share}",
             f"--folds={run.folds}",
             f"--name={run.name}",

@@ -8,9 +8,11 @@ from django import forms
 from django.conf import settings
 
 from octweb.datasets.models import Dataset
+from octweb.registry.models import TreeModel
 from trainer.methods import METHODS
 from trainer.methods.base import Method, Parameter
 
+START = "p_warm_start"  # beside the parameters of the method, and checked like one of them
 EVALUATION = (
     ("test", "Hold out a share of the rows"),
     ("folds", "Cross-validate"),
@@ -54,12 +56,22 @@ class RunForm(forms.Form):
     test_percent = forms.IntegerField(min_value=1, max_value=90, initial=25, label="Held-out share", required=False)
     folds = forms.IntegerField(min_value=2, max_value=50, initial=5, label="Folds", required=False)
 
-    def __init__(self, *args: Any, dataset: Dataset, method: Method, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, user: Any, dataset: Dataset, method: Method, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.dataset = dataset
         self.method = method
         for parameter in method.parameters:
             self.fields[f"p_{parameter.name}"] = field_of(parameter)
+        if method.warm_start:
+            field = forms.ModelChoiceField(
+                queryset=TreeModel.objects.filter(owner=user, dataset=dataset).select_related("family"),
+                required=False,
+                label="Begin with",
+                help_text="The tree of a model of yours on these data; only better ones are then looked for.",
+                empty_label="no known tree",
+            )
+            field.advanced = True  # type: ignore[attr-defined]
+            self.fields[START] = field
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
@@ -79,6 +91,7 @@ class RunForm(forms.Form):
             "test_share": values["test_percent"] / 100 if evaluation == "test" else 0.0,
             "folds": values["folds"] if evaluation == "folds" else 0,
             "name": values["name"],
+            "warm_start": values.get(START),
         }
 
     def add_parameter_errors(self, errors: dict[str, str]) -> None:

@@ -28,6 +28,9 @@ class TrainingRun(Owned):
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
     folds = models.PositiveIntegerField(default=0)
+    warm_start = models.ForeignKey(  # the model whose tree the search begins with
+        "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
     name = models.CharField(max_length=200, blank=True)
 
     status = models.CharField(max_length=20, choices=RunStatus, default=RunStatus.QUEUED, db_index=True)

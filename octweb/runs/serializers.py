@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from octweb.datasets.models import Dataset
+from octweb.registry.models import TreeModel
 from octweb.runs import actions
 from octweb.runs.models import TrainingRun
 
@@ -16,6 +17,7 @@ class RunSerializer(serializers.ModelSerializer):
 
     dataset = serializers.UUIDField(source="dataset_id")
     model = serializers.UUIDField(source="model_id", allow_null=True)
+    warm_start = serializers.UUIDField(source="warm_start_id", allow_null=True)
     parameters = serializers.DictField()
     progress = serializers.DictField()
     summary = serializers.DictField()
@@ -25,7 +27,7 @@ class RunSerializer(serializers.ModelSerializer):
     class Meta:
         model = TrainingRun
         fields = [
-            "id", "name", "dataset", "method", "parameters", "test_share", "folds", "status", "queue_position", "attempt",
+            "id", "name", "dataset", "method", "parameters", "test_share", "folds", "warm_start", "status", "queue_position", "attempt",
             "cancel_requested", "created", "started", "finished", "progress", "summary", "error", "model", "owner",
         ]  # fmt: skip
         read_only_fields = fields
@@ -43,6 +45,7 @@ class NewRunSerializer(serializers.Serializer):
     test_share = serializers.FloatField(required=False, default=0.0, min_value=0, max_value=0.9)
     folds = serializers.IntegerField(required=False, default=0, min_value=0, max_value=50)
     name = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
+    warm_start = serializers.UUIDField(required=False, default=None, allow_null=True)
 
     def validate_parameters(self, values: dict[str, Any]) -> dict[str, Any]:
         for name, value in values.items():
@@ -53,7 +56,9 @@ class NewRunSerializer(serializers.Serializer):
     def create(self, validated_data: dict[str, Any]) -> TrainingRun:
         user = self.context["request"].user
         dataset = Dataset.objects.get_visible(user, validated_data.pop("dataset"))
-        return actions.enqueue(owner=user, dataset=dataset, **validated_data)
+        start = validated_data.pop("warm_start")
+        model = None if start is None else TreeModel.objects.get_visible(user, start)
+        return actions.enqueue(owner=user, dataset=dataset, warm_start=model, **validated_data)
 
 
 class ProgressSerializer(serializers.Serializer):
@@ -77,5 +82,6 @@ class MethodSerializer(serializers.Serializer):
     splits = serializers.ListField(child=serializers.CharField())
     binary = serializers.BooleanField()
     two_classes = serializers.BooleanField()
+    warm_start = serializers.BooleanField()
     size_hint = serializers.CharField(allow_blank=True)
     parameters = serializers.ListField(child=serializers.DictField())

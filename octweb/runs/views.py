@@ -55,7 +55,9 @@ def run_new(request: HttpRequest) -> HttpResponse:
         method = get(request.POST.get("method") or request.GET.get("method") or method_choices()[-1].id)
     except ParameterError:
         method = method_choices()[0]
-    form = RunForm(request.POST if request.method == "POST" else None, dataset=dataset, method=method)
+    form = RunForm(
+        request.POST if request.method == "POST" else None, user=request.user, dataset=dataset, method=method
+    )
     if request.method == "POST" and form.is_valid():
         try:
             run = actions.enqueue(owner=request.user, dataset=dataset, **form.request())

@@ -12,14 +12,15 @@ from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_numeri
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError
 from trainer.table import Labels, Table
-from trainer.tree.nodes import Tree
+from trainer.tree.nodes import Draft, Tree
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """A table without missing values, its labels, integer row weights and the objective's leaf penalty.
 
-    The objective is `correct / n - leaf_penalty * leaves`, maximised; `n` is the total weight.
+    The objective is `correct / n - leaf_penalty * leaves`, maximised; `n` is the total weight. `warm_start` is a tree over the
+    same columns that is known already; methods that declare `warm_start` begin with it.
     """
 
     table: Table
@@ -28,6 +29,7 @@ class Problem:
     weights: CountArray | None = None
     scheme: Scheme = Scheme.QUANTILE_THRESHOLDS
     bins: int = 5
+    warm_start: Draft | None = None
 
     def __post_init__(self) -> None:
         if len(self.table) == 0:

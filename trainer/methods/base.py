@@ -164,7 +164,8 @@ class Method:
     """A training method as users see it.
 
     `binary` methods search over the binary encoding of the columns, so that `binarise` and `bins` apply. `size_hint` says in
-    one sentence how large a problem may be. `two_classes` methods refuse other targets.
+    one sentence how large a problem may be. `two_classes` methods refuse other targets. `warm_start` methods can begin with a
+    known tree; the others build theirs anew.
     """
 
     id: str
@@ -177,6 +178,7 @@ class Method:
     solve: Solve
     binary: bool = False
     two_classes: bool = False
+    warm_start: bool = False
     size_hint: str = ""
     claim: str = ""
 
@@ -215,6 +217,7 @@ class Method:
             "splits": list(self.splits),
             "binary": self.binary,
             "two_classes": self.two_classes,
+            "warm_start": self.warm_start,
             "size_hint": self.size_hint,
             "parameters": [p.to_json() for p in self.parameters],
         }

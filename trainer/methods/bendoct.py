@@ -130,6 +130,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    warm_start=True,
     size_hint="Hundreds of rows, tens of yes/no questions, depth 2; bendoct-accelerated goes further.",
     claim="Optimal: no tree of this depth over the encoded questions is better.",
     parameters=(

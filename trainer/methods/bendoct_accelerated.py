@@ -219,6 +219,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    warm_start=True,
     size_hint="Thousands of rows, a hundred yes/no questions, depth 3; depth 4 with fewer.",
     claim="Optimal: no tree of this depth over the encoded questions is better.",
     parameters=(having(MIP_DEPTH, default=3), LEAF_PENALTY, *SWITCHES, *CONSTRAINTS, *TAIL),

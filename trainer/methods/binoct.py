@@ -118,6 +118,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    warm_start=True,
     size_hint="A hundred rows, depth 2. There is no leaf penalty.",
     claim="Optimal: no tree of this depth over the encoded questions classifies more training rows correctly.",
     parameters=(MIP_DEPTH, *TAIL),

@@ -17,6 +17,7 @@ from trainer.monitor import Monitor
 from trainer.search.bivariate import NodeSplit, SplitData, best_split
 from trainer.search.bivariate_pair import BOUNDS, SearchOptions
 from trainer.search.growth import Splitter
+from trainer.search.split_units import known_splits
 
 CLAIM = (
     "Every split marked as proved is the best on at most two columns for the rows that reach it; the tree is greedy."
@@ -36,6 +37,8 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     limit = settings["split_time_limit"]
 
     def make(data: SplitData, monitor: Monitor) -> Splitter:
+        known = known_splits(problem, data, options)
+
         def split(rows: CountArray, node: int) -> NodeSplit | None:
             end = math.inf if limit is None else time.perf_counter() + limit
 
@@ -43,7 +46,13 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
                 return monitor.stopped() or time.perf_counter() > end
 
             return best_split(
-                data, rows, options, threads=settings["threads"], stopped=stopped, seed=settings["seed"] + node
+                data,
+                rows,
+                options,
+                threads=settings["threads"],
+                stopped=stopped,
+                seed=settings["seed"] + node,
+                known=known.get(rows.tobytes()),
             )
 
         return split
@@ -57,6 +66,7 @@ METHOD = Method(
     summary="A greedy tree whose questions compare two columns, each proved to be the best such question.",
     paper="Bollwein & Westphal",
     guarantee=Guarantee.SPLITS,
+    warm_start=True,
     splits=("threshold", "subset", "linear"),
     size_hint="Tens of thousands of rows, tens of columns; the time grows with the square of the columns.",
     claim="Every split is proved optimal on at most two columns; the tree as a whole is built step by step.",

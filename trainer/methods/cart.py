@@ -11,6 +11,7 @@ from trainer.certificate import Guarantee
 from trainer.data.encoding import Encoding, Test
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
+from trainer.lazy_import import defer
 from trainer.methods.base import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, Method, Parameter, Settings, Solution, having
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
@@ -19,7 +20,8 @@ from trainer.tree.splits import Subset, Threshold
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Grow and prune; `pruning` is the complexity α in training error rate per leaf, or chosen by cross-validation."""
-    # scikit-learn takes most of a second to import, and only this method needs it
+    # scikit-learn takes most of a second to import, half of it for statistics that no tree needs; only this method needs it
+    defer("scipy.stats")
     import sklearn
     from sklearn.tree import DecisionTreeClassifier
 

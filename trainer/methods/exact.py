@@ -28,6 +28,7 @@ from trainer.search.exact import ExactOptions, ExactResult, Shape, solve_binary
 from trainer.search.exact_frontier import solve_frontier
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.version import VERSION
+from trainer.warm_start import binary_tree
 
 SCOPE = "all trees of the given depth over the binary features of the encoding"
 
@@ -54,6 +55,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         encoded_features=len(encoding.features),
         solver="octweb",
         solver_version=VERSION,
+        warm_start_objective=None if found.start is None else _objective(found.start, problem),
         evidence=(_evidence(found),),
     )
 
@@ -93,6 +95,12 @@ def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult
     def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
         monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
 
+    allowed = _allowed(problem, settings)
+    start = None
+    if problem.warm_start is not None:
+        start = binary_tree(
+            problem.warm_start, problem, depth=settings["depth"], min_leaf=settings["min_leaf"], allowed=allowed
+        )
     return solve_binary(
         problem.binary.bits(problem.table),
         problem.y,
@@ -101,7 +109,8 @@ def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult
         depth=settings["depth"],
         leaf_cost=problem.leaf_penalty * problem.n,
         min_leaf=settings["min_leaf"],
-        allowed=_allowed(problem, settings),
+        allowed=allowed,
+        start=start,
         threads=settings["threads"],
         options=_options(settings),
         stop=monitor.stopped,
@@ -162,6 +171,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    warm_start=True,
     size_hint="Depth 3 with hundreds of thousands of rows or hundreds of questions, depth 4 with hundreds of questions.",
     claim="Proves that no tree of this depth over the same questions has a higher objective.",
     parameters=(

@@ -146,6 +146,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    warm_start=True,
     size_hint="A hundred rows, depth 2.",
     claim="Optimal: no tree of this depth over the encoded questions is better.",
     parameters=(

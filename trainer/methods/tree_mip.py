@@ -43,6 +43,7 @@ from trainer.monitor import Monitor
 from trainer.search import greedy
 from trainer.search.exact import Shape, solve_binary
 from trainer.tree.nodes import Draft, DraftLeaf
+from trainer.warm_start import BinaryTree, binary_tree
 
 Halted = Callable[[], bool]
 SCOPE = "all trees of the given depth over the binary features of the encoding"
@@ -242,6 +243,7 @@ def solve_problem(
         return _only_leaf(problem, instance, solver, scope)
     seconds = min(settings["exact_seconds"], monitor.remaining())
     start = starting(instance, settings["first_tree"], seconds, monitor.stopped)
+    start = replace(start, trees=(*known_trees(problem, instance), *start.trees))
     try:
         formulation = make(instance, monitor.stopped, side)
         starts = formulation.first(start.trees)
@@ -403,6 +405,24 @@ def starting(instance: Instance, kind: str, seconds: float, stopped: Halted = ne
     feature = np.full(2 << instance.depth, CUT, np.int32)
     _plant(feature, found.shape, 1)
     return Start(trees=(instance.relabelled(feature), *trees), bound=instance.total - found.bound)
+
+
+def known_trees(problem: Problem, instance: Instance) -> tuple[ArrayTree, ...]:
+    """The problem's own warm start over the features of the instance, if it has one."""
+    if problem.warm_start is None:
+        return ()
+    kept = {int(f): j for j, f in enumerate(instance.features)}
+    feature = np.full(2 << instance.depth, CUT, np.int32)
+
+    def plant(part: BinaryTree, v: int) -> None:
+        # a feature that is constant over all rows is not in the instance, and parts nothing
+        feature[v] = LEAF if part is None else kept[part[0]]
+        if part is not None:
+            plant(part[1], 2 * v)
+            plant(part[2], 2 * v + 1)
+
+    plant(binary_tree(problem.warm_start, problem, depth=instance.depth), 1)
+    return (instance.relabelled(feature),)
 
 
 def _plant(feature: CodeArray, shape: Shape, v: int) -> None:

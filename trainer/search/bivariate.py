@@ -115,14 +115,17 @@ def best_split(
     threads: int = 1,
     stopped: Callable[[], bool] = lambda: False,
     seed: int = 0,
+    known: NodeSplit | None = None,
 ) -> NodeSplit | None:
     """The best split of the rows on at most two features, or None where there is none (equal rows, or too few for two leaves).
 
-    A univariate split is kept unless a line is strictly better. When `stopped` strikes, the best split found by then is
+    A univariate split, or a `known` one that is better, is kept unless a line is strictly better. When `stopped` strikes, the best split found by then is
     returned with the bound that is proved.
     """
     start = univariate_split(data, rows, options)
     total = class_counts(data, rows)
+    if known is not None and start is not None and known.value < start.value - 1e-12 * int(total.sum()):
+        start = known
     if start is not None and start.value <= 0.0:
         return start
     points = node_points(data.whole, rows)

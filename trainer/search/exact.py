@@ -57,6 +57,7 @@ class ExactResult:
     depth_two: int
     cache_entries: int
     evictions: int
+    start: Fraction | None = None  # cost of the tree that was given to begin with
 
 
 @dataclass(frozen=True)
@@ -415,12 +416,14 @@ def solve_binary(
     flag: np.ndarray | None = None,
     options: ExactOptions | None = None,
     report: Callable[[Fraction, Fraction, int], None] | None = None,
+    start: Shape = None,
 ) -> ExactResult:
     """The tree of depth ≤ `depth` with the smallest errors + leaf_cost * leaves, and the proof of it.
 
     X: uint8 (n, F) of 0/1; y: class codes below n_classes; `leaf_cost` in rows (weights), exact; `min_leaf` in weight;
     `allowed`: uint8 (F,), 0 for features that may not be used.  `report(cost, bound, nodes)` hears of progress in rows.
-    A stopped search returns its best tree and a valid lower bound.
+    A stopped search returns its best tree and a valid lower bound. `start` is a tree that is known, within the same limits: only
+    better ones are looked for.
     """
     instance = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
     depth = min(depth, X.shape[1], len(instance.rows) - 1)
@@ -441,13 +444,19 @@ def solve_binary(
         search.report = lambda cost, bound, nodes: heard(
             instance.true_cost(cost), instance.true_cost(min(bound, cost)), nodes
         )
-    return _finish(search)
+    return _finish(search, start)
 
 
-def _finish(search: Search) -> ExactResult:
+def _finish(search: Search, start: Shape) -> ExactResult:
     g = search.instance
     rows = np.arange(len(g.rows), dtype=np.int32)
-    known, shape = _solve_root(search, rows)
+    first = None
+    if start is None:
+        known, shape = _solve_root(search, rows)
+    else:
+        errors, leaves = evaluate(g, start)
+        first = Fraction(g.Q * errors + g.P * leaves, g.Q)
+        known, shape = _solve_from(search, rows, start, g.unit * errors + g.leaf * leaves)
     errors, leaves = evaluate(g, shape)
     cost = Fraction(g.Q * errors + g.P * leaves, g.Q)
     bound = cost if known.exact else min(cost, g.true_cost(known.lower))
@@ -462,7 +471,24 @@ def _finish(search: Search) -> ExactResult:
         depth_two=search.twos,
         cache_entries=len(search.memo),
         evictions=search.evictions,
+        start=first,
     )
+
+
+def _solve_from(search: Search, rows: np.ndarray, start: Shape, cost: int) -> tuple[_Known, Shape]:
+    """A tree that costs less than `start`, or the proof that there is none, or whichever is better when the search is stopped."""
+    search.root_lower = search._count_bound(search.prepare(rows), search.depth)
+    search.incumbent = (cost, None, 0)
+    search.report(cost, min(cost, search.root_lower), 0)
+    known = search.solve(rows, (), search.depth, cost)
+    if known.exact and known.lower < cost:
+        return known, search.extract(rows, (), search.depth, known.lower)
+    if known.exact or known.lower >= cost:
+        return _Known(cost, True), start
+    better, feature, height = search.incumbent
+    if feature is not None and better < cost:
+        return _Known(search.root_lower, False), search.split(rows, (), height, feature)
+    return _Known(max(known.lower, search.root_lower), False), start
 
 
 def _solve_root(search: Search, rows: np.ndarray) -> tuple[_Known, Shape]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from rest_framework.test import APIClient
 
+from octweb.registry import actions as registry
 from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from tests.octweb.small_models import trained
 from trainer.methods import METHODS
 
 pytestmark = pytest.mark.django_db
@@ -124,3 +128,30 @@ def test_a_run_on_a_strangers_data_set_is_not_found(stranger, dataset):
 def test_a_body_that_is_no_json_is_400(api):
     for body in (b"{", b"", b"[]", b"null", b"\xff\xfe", b'{"dataset": NaN}'):
         assert api.post("/api/v1/runs/", body, content_type="application/json").status_code == 400
+
+
+@pytest.fixture
+def model(owner, dataset):
+    """A model whose tree asks for columns that the data set does not have."""
+    document = json.loads(json.dumps(trained("cart", depth=2)).replace('"width"', '"breadth"'))
+    return registry.register(owner=owner, document=document, dataset=dataset, title="Other")
+
+
+def start(api, dataset, model, method="exact"):
+    body = {"dataset": str(dataset.pk), "method": method, "warm_start": str(getattr(model, "pk", model))}
+    return api.post("/api/v1/runs/", body, format="json")
+
+
+def test_a_start_that_does_not_fit_is_refused(api, dataset, model):
+    answer = start(api, dataset, model)
+    assert answer.status_code == 422
+    assert "in 'Small' it is not among the columns" in str(answer.json())
+    answer = start(api, dataset, model, method="cart")
+    assert answer.status_code == 422
+    assert "takes no start" in str(answer.json())
+
+
+def test_a_strangers_model_is_no_start(stranger, api, dataset, model):
+    answer = start(client_of(stranger), dataset, model)
+    assert answer.status_code == 404
+    assert start(api, dataset, "00000000-0000-0000-0000-000000000000").status_code == 404

@@ -28,7 +28,8 @@ def test_the_form_shows_what_the_method_takes_and_nothing_else(browser, dataset,
     page = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": method.id})
     assert page.status_code == 200
     shown = {name.removeprefix("p_") for name in page.context["form"].fields if name.startswith("p_")}
-    assert shown == {p.name for p in method.parameters}
+    start = {"warm_start"} if method.warm_start else set()
+    assert shown == {p.name for p in method.parameters} | start
 
 
 def test_start_queues_a_run(browser, dataset):

@@ -106,6 +106,18 @@ def test_a_run_ends_with_a_model(worker, enqueue):
     assert run.finished > run.started
 
 
+def test_a_run_begins_with_the_tree_of_another(worker, enqueue):
+    first = enqueue(parameters={"depth": 3})
+    worker()
+    wait_for(lambda: status(first) == RunStatus.SUCCEEDED)
+    first.refresh_from_db()
+    second = enqueue(method="exact", parameters={"depth": 3}, warm_start=first.model)
+    wait_for(lambda: status(second) == RunStatus.SUCCEEDED, seconds=120)
+    second.refresh_from_db()
+    assert second.summary["warm_start_objective"] is not None
+    assert second.summary["objective"] >= second.summary["warm_start_objective"]
+
+
 def test_a_bad_run_fails_with_its_reason(worker, enqueue, dataset):
     run = enqueue()
     os.remove(dataset.file.path)

@@ -21,6 +21,7 @@ from trainer.monitor import Monitor
 from trainer.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.table import ColumnSchema, MissingPolicy
 from trainer.tree.describe import rules_text
+from trainer.tree.file import read
 
 USAGE, FAILED = 2, 1
 
@@ -45,6 +46,11 @@ class Command(BaseCommand):
         )
         parser.add_argument("--schema", metavar="FILE", help="JSON list of columns: name, kind, missing, unit, role")
         parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
+        parser.add_argument(
+            "--warm-start",
+            metavar="MODEL.json",
+            help="a model to begin with, for the methods that can (`methods` lists them)",
+        )
         parser.add_argument("--name", default="", help="a name, kept in the model file")
         parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
         parser.add_argument("--progress", metavar="FILE", help="append one JSON line at each piece of news")
@@ -101,6 +107,7 @@ class Command(BaseCommand):
             test_share=options["test_share"],
             folds=options["folds"],
             name=options["name"],
+            warm_start=read(options["warm_start"]).tree if options["warm_start"] else None,
         )
         result = self._run(request, options["progress"])
         if options["output"]:

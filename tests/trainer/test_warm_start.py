@@ -1,0 +1,156 @@
+"""A known tree as the start: the optimum stays the optimum, a stopped search returns no worse tree, and misfits are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.trainer.exact_oracle import best_cost, random_binary
+from trainer.data.problem import Problem
+from trainer.errors import ParameterError
+from trainer.methods import METHODS
+from trainer.methods.base import Method
+from trainer.run import TrainRequest, build, train
+from trainer.search.exact import evaluate, solve_binary
+from trainer.search.exact_instance import build as exact_instance
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.tree.nodes import DraftBranch, DraftLeaf
+from trainer.tree.splits import Linear, Subset, Threshold
+from trainer.warm_start import adapt, binary_tree
+
+TAKING = [method for method in METHODS if method.warm_start]
+
+
+def request(seed: int, **options) -> TrainRequest:
+    draw = np.random.default_rng(seed)
+    X = draw.integers(0, 6, (60, 3)).astype(float)
+    y = ((X[:, 0] > X[:, 1]) ^ (draw.random(60) < 0.15)).astype(np.int32)
+    labels = Labels(name="y", classes=("a", "b"), codes=y)
+    return TrainRequest(table=numeric_table(X), labels=labels, **options)
+
+
+@pytest.mark.parametrize("method", TAKING, ids=lambda m: m.id)
+def test_the_value_is_that_of_a_search_without_a_start(method: Method):
+    for seed in range(3):
+        parameters = {"depth": 2}
+        cold = train(request(seed, method=method.id, parameters=parameters))
+        for start in (train(request(seed, method="cart", parameters=parameters)).tree, cold.tree):
+            warm = train(request(seed, method=method.id, parameters=parameters, warm_start=start))
+            assert warm.certificate.status is cold.certificate.status
+            assert warm.certificate.objective == pytest.approx(cold.certificate.objective)
+            assert warm.certificate.splits_proved == cold.certificate.splits_proved
+            if method.binary:
+                assert warm.certificate.warm_start_objective is not None
+
+
+def random_shape(draw: np.random.Generator, features: int, depth: int):
+    if depth == 0 or draw.random() < 0.2:
+        return None
+    return (
+        int(draw.integers(features)),
+        random_shape(draw, features, depth - 1),
+        random_shape(draw, features, depth - 1),
+    )
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_exact_from_any_start_is_brute_force(seed: int):
+    draw = np.random.default_rng(seed)
+    X, y, w, classes, leaf_cost = random_binary(seed)
+    depth = int(draw.integers(1, 4))
+    start = random_shape(draw, X.shape[1], min(depth, X.shape[1], len(X) - 1))
+    found = solve_binary(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, start=start)
+    cost, _ = best_cost(X, y, w, classes, depth, leaf_cost)
+    assert found.optimal
+    assert found.cost == cost
+    if start is not None:
+        g = exact_instance(X, y, n_classes=classes, weights=w, leaf_cost=leaf_cost, depth=depth)
+        errors, leaves = evaluate(g, start)
+        assert found.start == errors + leaf_cost * leaves
+
+
+def hard() -> TrainRequest:
+    draw = np.random.default_rng(5)
+    X = draw.integers(0, 2, (400, 40)).astype(float)
+    y = draw.integers(0, 2, 400).astype(np.int32)
+    return TrainRequest(
+        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), method="exact",
+        parameters={"depth": 5},
+    )  # fmt: skip
+
+
+def test_a_search_that_is_stopped_at_once_returns_the_start():
+    start = train(dataclasses.replace(hard(), method="cart", parameters={"depth": 5}))
+    stopped = dataclasses.replace(hard(), parameters={"depth": 5, "time_limit": 0.0}, warm_start=start.tree)
+    result = train(stopped)
+    assert result.certificate.status == "time_limit"
+    assert result.certificate.warm_start_objective == pytest.approx(start.certificate.objective)
+    assert result.certificate.objective == pytest.approx(start.certificate.objective)
+    assert result.certificate.bound >= result.certificate.objective
+
+
+def test_bivariate_keeps_the_known_splits_when_it_has_no_time():
+    finished = train(request(1, method="bivariate", parameters={"depth": 3}))
+    options = {"depth": 3, "split_time_limit": 0.0}
+    stopped = train(request(1, method="bivariate", parameters=options))
+    warm = train(request(1, method="bivariate", parameters=options, warm_start=finished.tree))
+    assert warm.certificate.correct == finished.certificate.correct
+    assert warm.certificate.correct > stopped.certificate.correct
+    assert warm.certificate.splits_proved <= finished.certificate.splits_proved
+
+
+def test_methods_that_build_anew_refuse_a_start():
+    start = train(request(0, method="cart", parameters={"depth": 1})).tree
+    for method in METHODS:
+        if not method.warm_start:
+            with pytest.raises(ParameterError, match="builds its tree anew"):
+                train(request(0, method=method.id, warm_start=start))
+
+
+def colours(categories: tuple[str, ...], codes: list[int], kind: Kind = Kind.CATEGORICAL, name: str = "colour"):
+    schema = ColumnSchema(name=name, kind=kind, categories=categories if kind is Kind.CATEGORICAL else ())
+    return Table(columns=(Column(schema=schema, values=np.asarray(codes, float)),), row_numbers=np.arange(len(codes)))
+
+
+def tree_over(table: Table, split, classes=("no", "yes")):
+    labels = Labels(name="y", classes=classes, codes=np.array([0, 1, 1, 0], np.int32))
+    problem = Problem(table=table, labels=labels)
+    return build(DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=1)), problem), labels
+
+
+def test_categories_and_classes_are_matched_by_name():
+    tree, _ = tree_over(colours(("blue", "green", "red"), [0, 1, 2, 0]), Subset(feature=0, codes=(0, 2)))
+    other = Labels(name="y", classes=("yes", "perhaps"), codes=np.zeros(4, np.int32))
+    draft = adapt(tree, colours(("red", "white"), [0, 1, 1, 0]), other)
+    assert isinstance(draft, DraftBranch)
+    assert draft.split == Subset(feature=0, codes=(0,))  # blue does not occur here
+    assert (draft.left, draft.right) == (DraftLeaf(label=None), DraftLeaf(label=0))
+
+
+def test_a_missing_column_or_another_kind_is_refused():
+    tree, labels = tree_over(colours(("blue", "green"), [0, 1, 1, 0]), Subset(feature=0, codes=(0,)))
+    with pytest.raises(ParameterError, match="do not have"):
+        adapt(tree, colours(("blue", "green"), [0, 1, 1, 0], name="shade"), labels)
+    with pytest.raises(ParameterError, match="categorical; in these data it is numeric"):
+        adapt(tree, colours((), [0, 1, 1, 0], kind=Kind.NUMERIC), labels)
+
+
+def test_a_split_becomes_the_feature_that_parts_the_rows_most_nearly_alike():
+    X = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    problem = Problem(
+        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 1, 1], np.int32))
+    )
+    oblique = DraftBranch(
+        split=Linear(features=(0, 1), coefficients=(1.0, 1.0), threshold=0.5, levels=(-1, -1)),
+        left=DraftLeaf(), right=DraftLeaf(),
+    )  # fmt: skip
+    nested = DraftBranch(split=Threshold(feature=0, threshold=0.2), left=oblique, right=DraftLeaf())
+    assert binary_tree(oblique, problem, depth=2) == (0, None, None)  # wrong for one row of four
+    # below x0 ≤ 0.2 the oblique test is x1 ≤ 0.5
+    assert binary_tree(nested, problem, depth=2) == (0, (1, None, None), None)
+    assert binary_tree(nested, problem, depth=1) == (0, None, None)
+    assert binary_tree(nested, problem, depth=2, min_leaf=2) == (0, None, None)
+    assert binary_tree(nested, problem, depth=2, min_leaf=3) is None
+    assert binary_tree(nested, problem, depth=2, allowed=np.array([0, 1], np.uint8)) == (1, None, None)

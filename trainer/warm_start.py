@@ -1,0 +1,111 @@
+"""A tree that is known beforehand, as the start of a search: brought over to the rows and features of a problem.
+
+A start only ever helps: what a method proves does not rest on it, and what it cannot express is replaced by the nearest it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trainer.data.problem import Problem
+from trainer.dtypes import BitArray, CountArray
+from trainer.errors import ParameterError
+from trainer.table import ColumnSchema, Labels, Table
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
+from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold, goes_left
+
+BinaryTree = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, subtree where it is 1), or None for a leaf
+
+
+def adapt(tree: Tree, table: Table, labels: Labels) -> Draft:
+    """`tree` over the columns of `table` and the classes of `labels`, matched by name.
+
+    Raises ParameterError where a column that it asks for is missing or of another kind. Categories that the table does not
+    have are left out of subsets; a leaf of an unknown class takes the majority of its rows.
+    """
+    columns = {column.name: j for j, column in enumerate(table.schema)}
+    for j in tree.used_columns:
+        old = tree.schema[j]
+        if old.name not in columns:
+            raise ParameterError(
+                {"warm_start": f"the start tree asks for the column '{old.name}', which these data do not have."}
+            )
+        new = table.schema[columns[old.name]]
+        if new.kind is not old.kind:
+            raise ParameterError(
+                {"warm_start": f"the start tree reads '{old.name}' as {old.kind}; in these data it is {new.kind}."}
+            )
+    known = {name: code for code, name in enumerate(labels.classes)}
+    drafts: dict[int, Draft] = {}
+    for node in reversed(tree.nodes):  # children come after their parents
+        if node.split is None:
+            drafts[node.id] = DraftLeaf(label=known.get(tree.classes[node.label]))
+        else:
+            split = _renamed(node.split, tree.schema, table.schema, columns)
+            drafts[node.id] = DraftBranch(split=split, left=drafts.pop(node.left), right=drafts.pop(node.right))
+    return drafts[0]
+
+
+def _renamed(split: Split, old: Sequence[ColumnSchema], new: Sequence[ColumnSchema], columns: dict[str, int]) -> Split:
+    def code(feature: int, level: int) -> int:
+        """The code of the same category in the new schema; -1 where it does not occur."""
+        name, categories = old[feature].categories[level], new[columns[old[feature].name]].categories
+        return categories.index(name) if name in categories else -1
+
+    def column(feature: int) -> int:
+        return columns[old[feature].name]
+
+    if isinstance(split, Threshold):
+        return Threshold(feature=column(split.feature), threshold=split.threshold)
+    if isinstance(split, Interval):
+        return Interval(feature=column(split.feature), low=split.low, high=split.high)
+    if isinstance(split, Subset):
+        codes = {code(split.feature, c) for c in split.codes} - {-1}
+        return Subset(feature=column(split.feature), codes=tuple(sorted(codes)))
+    terms = [
+        (column(f), a, -1 if level < 0 else code(f, level))
+        for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True)
+        if level < 0 or code(f, level) >= 0
+    ]
+    return Linear(
+        features=tuple(f for f, _, _ in terms),
+        coefficients=tuple(a for _, a, _ in terms),
+        threshold=split.threshold,
+        levels=tuple(level for _, _, level in terms),
+    )
+
+
+def binary_tree(
+    draft: Draft, problem: Problem, *, depth: int, min_leaf: int = 1, allowed: BitArray | None = None
+) -> BinaryTree:
+    """`draft` as a tree of at most `depth` over the problem's binary features.
+
+    A branching becomes the feature that parts the rows that reach it most nearly in the same way, of equal ones a feature of its
+    own column. Where a side would weigh less than `min_leaf` there is a leaf. `allowed` uint8 (features,) has 0 for features not
+    to be used.
+    """
+    X = problem.binary.bits(problem.table)
+    usable = np.ones(X.shape[1], bool) if allowed is None else allowed.astype(bool)
+    columns = np.array([feature.column for feature in problem.binary.features], np.int64)
+    weight = problem.row_weights
+
+    def visit(part: Draft, rows: CountArray, height: int) -> BinaryTree:
+        if isinstance(part, DraftLeaf) or height == 0:
+            return None
+        left, w, bits = goes_left(part.split, problem.matrix[rows]), weight[rows], X[rows]
+        ones = w @ bits
+        fits = usable & (np.minimum(ones, w.sum() - ones) >= max(1, min_leaf))
+        if not fits.any():
+            return None
+        same = w @ (bits == left[:, None])  # weight of the rows that go the same way
+        agreement = np.where(fits, np.maximum(same, w.sum() - same), -1)
+        # twice the agreement, so that half a row is the preference for a column of the split
+        feature = int(np.argmax(2 * agreement + np.isin(columns, part.split.used)))
+        one = bits[:, feature] == 1
+        sides = (part.right, part.left) if 2 * same[feature] >= w.sum() else (part.left, part.right)
+        return feature, visit(sides[0], rows[~one], height - 1), visit(sides[1], rows[one], height - 1)
+
+    return visit(draft, np.arange(len(problem.y)), depth)
