@@ -88,6 +88,7 @@ class Certificate:
     solver_version: str = ""
     warm_start_objective: float | None = None
     evidence: tuple[dict[str, Any], ...] = ()
+    goal: dict[str, Any] | None = None  # what is maximised in place of accuracy, see trainer.goal
 
     @property
     def proved_optimal(self) -> bool:

@@ -21,6 +21,7 @@ from trainer.data.encoding import Scheme
 from trainer.data.folds import holdout, stratified_folds
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError, SolverError
+from trainer.goal import Goal
 from trainer.methods import METHODS, get
 from trainer.methods.base import Method, Settings, Solution, leaf_penalty
 from trainer.monitor import Monitor, Sink
@@ -140,7 +141,7 @@ def certify(
     method: Method, problem: Problem, settings: Settings, solution: Solution, tree: Tree, monitor: Monitor
 ) -> Certificate:
     """The claim about `tree`; raises SolverError where the solver's bound contradicts the tree it returned."""
-    objective, bound = problem.objective(tree), solution.bound
+    objective, bound = reached(problem, tree, solution.goal), solution.bound
     if bound is not None:
         if bound < objective - TOLERANCE:
             raise SolverError(
@@ -179,7 +180,23 @@ def certify(
         solver_version=solution.solver_version,
         warm_start_objective=solution.warm_start_objective,
         evidence=solution.evidence,
+        goal=None if solution.goal is None else solution.goal.to_json(),
     )
+
+
+def reached(problem: Problem, tree: Tree, goal: Goal | None) -> float:
+    """The objective of `tree`; raises SolverError where it does not keep what the goal requires."""
+    if goal is None:
+        return problem.objective(tree)
+    positive = problem.y == problem.labels.classes.index(goal.positive)
+    weights, said = problem.row_weights, tree.predict(problem.matrix) == problem.labels.classes.index(goal.positive)
+    tp, tn = int(weights[positive & said].sum()), int(weights[~positive & ~said].sum())
+    counts = (tp, int(weights[positive].sum()), tn, int(weights[~positive].sum()))
+    if not goal.admits(*counts):
+        raise SolverError(
+            "The tree does not keep the sensitivity or specificity that was asked for. Nothing is stored."
+        )
+    return float(goal.value(*counts))
 
 
 def _split_proved(node: Node) -> bool:

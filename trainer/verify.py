@@ -115,7 +115,8 @@ def _structure(model: dict[str, Any]) -> Finding:
                 )
             seen.add(child)
             depth[child] = depth[i] + 1
-    limit, deepest = model.get("parameters", {}).get("depth"), max(depth.values())
+    parameters, deepest = model.get("parameters", {}), max(depth.values())
+    limit = None if parameters.get("topology") else parameters.get("depth")  # a topology takes the place of the depth
     if limit is not None and deepest > limit:
         return Finding(
             claim="structure", verdict="refuted", detail=f"The tree has depth {deepest}, over the limit {limit}."
@@ -287,6 +288,10 @@ def _objective(model: dict[str, Any], counts: list[list[int]]) -> list[Finding]:
     n = sum(counts[0])
     value = Fraction(correct, n) - _penalty(model) * len(leaves)
     out = []
+    if certificate.get("goal"):
+        value, kept = _goal(certificate["goal"], classes, counts, leaves)
+        out.append(Finding(claim="required shares", verdict="verified" if kept else "refuted",
+                           detail="Sensitivity and specificity recounted."))  # fmt: skip
     for claim, own in (("correct", correct), ("leaves", len(leaves)), ("n", n)):
         if claim in certificate:
             verdict: Verdict = "verified" if certificate[claim] == own else "refuted"
@@ -298,6 +303,24 @@ def _objective(model: dict[str, Any], counts: list[list[int]]) -> list[Finding]:
                     f"claimed {certificate['objective']}")
         )  # fmt: skip
     return out
+
+
+def _goal(
+    goal: dict[str, Any], classes: list[str], counts: list[list[int]], leaves: list[dict]
+) -> tuple[Fraction, bool]:
+    """The maximised share, and whether the required ones are kept."""
+    k = classes.index(goal["positive"])
+    positives, negatives = counts[0][k], sum(counts[0]) - counts[0][k]
+    tp = sum(counts[v["id"]][k] for v in leaves if v["class"] == classes[k])
+    tn = sum(sum(counts[v["id"]]) - counts[v["id"]][k] for v in leaves if v["class"] != classes[k])
+    found = {
+        "sensitivity": Fraction(tp, positives) if positives else Fraction(1),
+        "specificity": Fraction(tn, negatives) if negatives else Fraction(1),
+    }
+    kept = all(goal.get(name) is None or own >= Fraction(goal[name]) - TOLERANCE for name, own in found.items())
+    weight = Fraction(goal.get("weight") or 1)
+    found["accuracy"] = (tp + weight * tn) / (positives + weight * negatives)
+    return found[goal["maximise"]], kept
 
 
 def _bound(model: dict[str, Any], rows: _Rows) -> list[Finding]:
@@ -336,7 +359,7 @@ def _bound(model: dict[str, Any], rows: _Rows) -> list[Finding]:
 def _search_again(model: dict[str, Any], rows: _Rows) -> tuple[Fraction | None, str]:
     """The best objective by the plain recurrence over an encoding made here, or None and the reason."""
     parameters = model.get("parameters", {})
-    if model["method"] not in SAME_OBJECTIVE:
+    if model["method"] not in SAME_OBJECTIVE or model["certificate"].get("goal"):
         return None, f"the trees of '{model['method']}' are not those of the plain search"
     restricted = [name for name in RESTRICTIONS if parameters.get(name) not in (None, "", "none")]
     if restricted:

@@ -16,6 +16,7 @@ from trainer.data.folds import holdout
 from trainer.data.reader import load_for_model
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import TrainerError
+from trainer.goal import Goal
 from trainer.table import Kind, fingerprint
 
 TOLERANCE = 1e-9
@@ -100,7 +101,7 @@ def check_again(model: TreeModel) -> Check | None:
     file = model_file(model)
     codes = rows.codes[rows.training]
     correct, n = int((file.tree.predict(rows.matrix[rows.training]) == codes).sum()), len(codes)
-    objective = _objective(model, file.tree.n_leaves, correct, n)
+    objective = _objective(model, file.tree.n_leaves, rows, file.tree.predict(rows.matrix[rows.training]))
     words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
     if not rows.same:
         return Check(
@@ -120,12 +121,20 @@ def check_again(model: TreeModel) -> Check | None:
     return Check(agrees=True, correct=correct, n=n, objective=objective, sentence=f"yes, {words}")
 
 
-def _objective(model: TreeModel, leaves: int, correct: int, n: int) -> float:
+def _objective(model: TreeModel, leaves: int, rows: Rows, predicted: CodeArray) -> float:
+    file = model_file(model)
+    codes = rows.codes[rows.training]
+    if file.certificate.get("goal"):
+        goal = Goal.from_json(dict(file.certificate["goal"]))
+        k = file.tree.classes.index(goal.positive)
+        positive = codes == k
+        tp, tn = int((positive & (predicted == k)).sum()), int((~positive & (predicted != k)).sum())
+        return float(goal.value(tp, int(positive.sum()), tn, int((~positive).sum())))
     try:
-        penalty = Fraction(str(model_file(model).certificate.get("leaf_penalty", "0")))
+        penalty = Fraction(str(file.certificate.get("leaf_penalty", "0")))
     except (ValueError, ZeroDivisionError):
         penalty = Fraction(0)
-    return float(Fraction(correct, max(1, n)) - penalty * leaves)
+    return float(Fraction(int((predicted == codes).sum()), max(1, len(codes))) - penalty * leaves)
 
 
 def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from octweb.registry.parsed import model_file
 from octweb.registry.predicting import predict_rows
 from trainer.certificate import Status
 from trainer.errors import TrainerError
+from trainer.goal import Goal
 
 MAX_COMPARED = 40
 MAX_DESCRIBED, MAX_DESCRIBED_ROWS = 32, 20_000  # splits and rows up to which the notes of all pictures are worked out
@@ -104,6 +105,7 @@ def model_detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "follow": request.GET.get("row", ""),
         "has_rows": rows is not None,
         "certificate": certificate,
+        "goal_words": Goal.from_json(certificate["goal"]).words() if certificate.get("goal") else "",
         "checked": check_again(model) if inside else None,
         "formats": FORMATS,
         "possible": actions.possible(model, request.user),

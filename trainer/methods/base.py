@@ -15,6 +15,7 @@ from typing import Any, Literal
 from trainer.certificate import Guarantee, Status
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
+from trainer.goal import Goal
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft
 
@@ -133,7 +134,7 @@ class Solution:
     """What a method returns: a draft tree and what it proved.
 
     `bound` is in the unit of the objective (mean accuracy less penalties) and None where nothing is proved about the whole
-    tree. `finished` is False when the monitor stopped the search; the status then comes from the monitor. `scope` says in one
+    tree. `goal` says what is maximised in place of accuracy. `finished` is False when the monitor stopped the search; the status then comes from the monitor. `scope` says in one
     sentence of which trees the claim speaks.
     """
 
@@ -148,6 +149,7 @@ class Solution:
     solver_version: str = ""
     warm_start_objective: float | None = None
     evidence: tuple[dict[str, Any], ...] = ()
+    goal: Goal | None = None
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
         """Why the run ended, before the gap is looked at."""

@@ -6,57 +6,93 @@ Every decision node tests one column: a subset of its categories, or a threshold
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
-from trainer.errors import DataError
+from trainer.goal import Goal
 from trainer.methods.base import COMMON, DEPTH, Method, Parameter, Settings, Solution, having
+from trainer.methods.odt_goal import GOALS, Reach, goal_of, oriented, weighted
+from trainer.methods.odt_groups import make_groups, relabelled
 from trainer.monitor import Monitor
 from trainer.search.subset import Groups, Stopped, SubsetSearch
 from trainer.search.topology import Shape, parse
-from trainer.table import Kind
-from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
-from trainer.tree.splits import Subset, Threshold
-
-MAX_CATEGORIES = 62  # a subset is a mask of 64 bits
+from trainer.tree.nodes import Draft, DraftLeaf
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Search all trees of the topology; the claim speaks of the column groups and bins that were used."""
     shape = parse(settings["topology"]) if settings["topology"] else complete(settings["depth"])
-    if shape is None:
-        return Solution(draft=DraftLeaf(), bound=_majority(problem), scope="the tree without a question")
     groups = make_groups(problem, settings["bins"], settings["max_card"])
+    goal = goal_of(problem, settings)
+    stated: dict[str, Any] = {
+        "scope": scope(shape, groups, settings),
+        "encoded_features": int(groups.sizes.sum()),
+        "goal": goal,
+    }
+    if goal is not None and (goal.sensitivity or goal.specificity or settings["frontier"]):
+        reach = Reach(problem, groups, shape, goal, monitor, whole=settings["frontier"])
+        draft, bound = reach.solve()
+        evidence = reach.evidence() if settings["frontier"] else {"kind": "subset-search", "states": reach.search.nodes}
+        return Solution(
+            draft=draft, bound=float(bound), finished=reach.search.finished, nodes=reach.search.nodes,
+            evidence=(evidence,), **stated,
+        )  # fmt: skip
+    if shape is None:
+        return Solution(draft=_leaf(problem, goal), bound=_majority(problem, goal), **stated)
+    return _search(problem, groups, shape, goal, monitor, stated)
+
+
+def scope(shape: Shape | None, groups: Groups, settings: Settings) -> str:
+    """Of which trees the claim speaks."""
+    if shape is None:
+        return "the tree without a question"
+    limit = f", subsets of at most {settings['max_card']} categories or all but as many" if settings["max_card"] else ""
+    return (
+        f"all trees of this topology ({shape.nodes} questions, at most {shape.depth} a row) over subsets of "
+        f"{len(groups.sizes)} columns, numeric ones in at most {settings['bins']} bins{limit}"
+    )
+
+
+def _search(
+    problem: Problem, groups: Groups, shape: Shape, goal: Goal | None, monitor: Monitor, stated: dict[str, Any]
+) -> Solution:
+    """The largest weight of correct rows."""
+    classes = tuple(range(problem.n_classes))
+    if goal is not None:
+        groups, (a, b) = oriented(problem, groups, goal)
+        groups, _ = weighted(groups, goal)
+        classes = (a, b)
+    total = int(groups.w.sum())
     search = SubsetSearch(groups=groups, root=shape, stopped=monitor.stopped, flag=monitor.flag)
-    found: list[tuple[int, Draft]] = [(-1, DraftLeaf())]
+    found: list[Draft] = [DraftLeaf()]
 
     def better(value: int, draft: Draft) -> None:
-        found[0] = (value, draft)
-        monitor.report(phase="search", incumbent=value / problem.n, nodes=search.nodes, draft=draft)
+        found[0] = relabelled(draft, classes)
+        monitor.report(phase="search", incumbent=value / total, nodes=search.nodes, draft=found[0])
 
     search.on_incumbent = better
     rows = np.arange(len(problem.y))
     ceiling = search.ceiling(rows)
-    monitor.report(phase="search", bound=ceiling / problem.n)
+    monitor.report(phase="search", bound=ceiling / total)
     finished, value = True, ceiling
     try:
         value, draft = search.solve(shape, rows)
         if draft is not None:
-            found[0] = (value, draft)
+            found[0] = relabelled(draft, classes)
     except Stopped:
         finished, value = False, ceiling
-    monitor.report(bound=value / problem.n, nodes=search.nodes)
-    limit = f", subsets of at most {settings['max_card']} categories or all but as many" if settings["max_card"] else ""
+    monitor.report(bound=value / total, nodes=search.nodes)
     return Solution(
-        draft=found[0][1],
-        bound=value / problem.n,
+        draft=found[0],
+        bound=float(Fraction(value, total)),
         finished=finished,
-        scope=f"all trees of this topology ({shape.nodes} questions, at most {shape.depth} a row) over subsets of "
-        f"{len(groups.sizes)} columns, numeric ones in at most {settings['bins']} bins{limit}",
         nodes=search.nodes,
-        encoded_features=int(groups.sizes.sum()),
         evidence=({"kind": "subset-search", "states": search.nodes},),
+        **stated,
     )
 
 
@@ -68,65 +104,22 @@ def complete(depth: int) -> Shape | None:
     return Shape(below, below)
 
 
-def make_groups(problem: Problem, bins: int, card: int) -> Groups:
-    """Columns as groups: categories that occur, or bins between quantiles for numeric columns; constant ones are left out.
-
-    Raises DataError for a column with more than 62 categories.
-    """
-    columns: list[int] = []
-    codes: list[np.ndarray] = []
-    sizes: list[int] = []
-    ordered: list[int] = []
-    meaning: list[np.ndarray] = []
-    for j, column in enumerate(problem.table.columns):
-        nominal = column.kind is Kind.CATEGORICAL
-        values = np.unique(column.values) if nominal else _edges(column.values, bins)
-        size = len(values) if nominal else len(values) + 1
-        if size < 2:
-            continue
-        if size > MAX_CATEGORIES:
-            raise DataError(
-                f"Column '{column.name}' has {size} categories; odt takes at most {MAX_CATEGORIES}. Leave it out or merge rare ones."
-            )
-        columns.append(j)
-        codes.append(np.searchsorted(values, column.values, side="left").astype(np.int32))
-        sizes.append(size)
-        ordered.append(0 if nominal else 1)
-        meaning.append(values)
-
-    def branch(g: int, chosen: list[int], left: Draft, right: Draft) -> Draft:
-        if not ordered[g]:
-            return DraftBranch(
-                split=Subset(feature=columns[g], codes=tuple(int(meaning[g][a]) for a in chosen)),
-                left=left,
-                right=right,
-            )
-        if 0 in chosen:
-            cut = float(meaning[g][max(chosen)])
-            return DraftBranch(split=Threshold(feature=columns[g], threshold=cut), left=left, right=right)
-        cut = float(meaning[g][min(chosen) - 1])
-        return DraftBranch(split=Threshold(feature=columns[g], threshold=cut), left=right, right=left)
-
-    return Groups(
-        cat=np.ascontiguousarray(np.column_stack(codes)) if codes else np.zeros((len(problem.y), 0), np.int32),
-        y=problem.y.astype(np.int32),
-        w=problem.row_weights,
-        sizes=np.asarray(sizes, np.int64),
-        ordered=np.asarray(ordered, np.int64),
-        n_classes=problem.n_classes,
-        card=card or 0,
-        branch=branch,
-    )
+def _class_weights(problem: Problem, goal: Goal | None) -> list[Fraction]:
+    own = np.bincount(problem.y, weights=problem.row_weights, minlength=problem.n_classes)
+    factor = [Fraction(1)] * problem.n_classes
+    if goal is not None:
+        factor[1 - problem.labels.classes.index(goal.positive)] = Fraction(goal.weight)
+    return [int(w) * f for w, f in zip(own, factor, strict=True)]
 
 
-def _edges(values: np.ndarray, bins: int) -> np.ndarray:
-    """Upper ends of all bins but the last: quantiles, merged where equal; bins are closed on the right."""
-    quantiles = np.unique(np.quantile(values, np.arange(1, bins) / bins, method="inverted_cdf"))
-    return quantiles[quantiles < values.max()] if len(values) else quantiles
+def _leaf(problem: Problem, goal: Goal | None) -> DraftLeaf:
+    weights = _class_weights(problem, goal)
+    return DraftLeaf(label=weights.index(max(weights)))
 
 
-def _majority(problem: Problem) -> float:
-    return float(np.bincount(problem.y, weights=problem.row_weights).max() / problem.n)
+def _majority(problem: Problem, goal: Goal | None) -> float:
+    weights = _class_weights(problem, goal)
+    return float(max(weights) / sum(weights))
 
 
 METHOD = Method(
@@ -148,6 +141,7 @@ METHOD = Method(
             name="max_card", type="integer", default=0, minimum=0, maximum=62, label="Largest subset",
             help="A subset, or its complement, has at most this many categories; 0: any.",
         ),
+        *GOALS,
         Parameter(
             name="bins", type="integer", default=10, minimum=2, maximum=60, flag=True, label="Bins",
             help="Numeric columns are cut at this many quantiles.", advanced=True,

@@ -1,0 +1,42 @@
+"""`manage.py frontier`: pairs as text and JSON; refusals."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+
+@pytest.fixture
+def rows(tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = [f"{'abc'[i % 3]},{'xy'[i % 2]},{'yes' if (i % 3 == 0) != (i % 7 == 0) else 'no'}" for i in range(60)]
+    path.write_text("colour,shape,answer\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def run(*arguments):
+    out = StringIO()
+    call_command("frontier", *arguments, stdout=out, stderr=StringIO())
+    return out.getvalue()
+
+
+def test_pairs_fall_in_specificity_and_are_proved(rows):
+    record = json.loads(run(str(rows), "--target=answer", "--depth=2", "--json").splitlines()[-1])
+    points = record["points"]
+    assert record["positive"] == "yes"
+    assert len(points) > 1
+    assert all(p["proved"] for p in points)
+    assert [p["specificity"] for p in points] == sorted((p["specificity"] for p in points), reverse=True)
+    assert points[-1]["sensitivity"] == 1
+
+
+def test_the_text_has_a_line_for_each_pair(rows):
+    assert run(str(rows), "--target=answer", "--depth=1").count("yes\n") >= 2
+
+
+def test_a_bad_class_is_refused(rows):
+    with pytest.raises(CommandError, match="not a class"):
+        run(str(rows), "--target=answer", "--set=positive=maybe")

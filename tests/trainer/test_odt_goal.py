@@ -1,0 +1,191 @@
+"""Sensitivity, specificity, class weight and the frontier of odt against brute force over all trees of a topology."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.test_odt import partitions, problem_of, random_problem
+from trainer.certificate import Limits, Status
+from trainer.errors import InfeasibleError, ParameterError
+from trainer.methods import odt
+from trainer.monitor import Monitor
+from trainer.run import TrainRequest, fit, save, train
+from trainer.search.topology import parse
+from trainer.table import Kind
+from trainer.verify import verify
+
+TOPOLOGIES = ("depth-1", "depth-2", "depth-2.5", "[.[..]]", "depth-3")
+
+
+def reachable(problem, shape, card):
+    """All pairs of correct positives and negatives (class 1 positive) that a tree of the topology reaches, not dominated."""
+    tests = partitions(problem, card)
+    known = {}
+
+    def best(pairs):
+        out, top = [], -1
+        for tp, tn in sorted(pairs, reverse=True):
+            if tn > top:
+                out.append((tp, tn))
+                top = tn
+        return out
+
+    def pairs(shape, rows):
+        if shape is None:
+            positive = sum(problem.y[i] for i in rows)
+            return best([(positive, 0), (0, len(rows) - positive)])
+        key = (shape, rows)
+        if key not in known:
+            known[key] = best(
+                {
+                    (a + c, b + d)
+                    for test in tests
+                    for a, b in pairs(shape.left, rows & test)
+                    for c, d in pairs(shape.right, rows - test)
+                }
+            )
+        return known[key]
+
+    return sorted(pairs(shape, frozenset(range(len(problem.y)))))
+
+
+def two_classes(seed):
+    problem = random_problem(seed)
+    return problem if problem.n_classes == 2 and len(set(problem.y)) == 2 else two_classes(seed + 10_000)
+
+
+def solved(problem, **settings):
+    values = odt.METHOD.settings({"bins": 60, "positive": "k1"} | settings)
+    return fit(odt.METHOD, problem, values, Monitor())
+
+
+def reached(problem, tree):
+    said = tree.predict(problem.matrix)
+    return int(((said == 1) & (problem.y == 1)).sum()), int(((said == 0) & (problem.y == 0)).sum())
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_the_frontier_is_that_of_all_trees(seed):
+    problem, topology, card = two_classes(seed), TOPOLOGIES[seed % 5], (0, 0, 1)[seed % 3]
+    expected = reachable(problem, parse(topology), card)
+    tree, certificate, _ = solved(problem, topology=topology, frontier=True, max_card=card)
+    assert certificate.status is Status.OPTIMAL
+    kept = certificate.evidence[0]
+    assert [tuple(p) for p in kept["pairs"]] == [(tp, tn, tn) for tp, tn in expected]
+    assert sum(reached(problem, tree)) == max(tp + tn for tp, tn in expected)
+
+
+@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("share", ["sensitivity", "specificity"])
+def test_a_required_share_is_kept_and_the_other_maximised(seed, share):
+    problem, topology, card = two_classes(500 + seed), TOPOLOGIES[seed % 5], (0, 0, 1)[seed % 3]
+    least = (0, 0.3, 0.5, 0.75, 0.9, 1)[seed % 6]
+    tree, certificate, _ = solved(problem, topology=topology, max_card=card, **{share: least})
+    pairs = reachable(problem, parse(topology), card)
+    rows = [int((problem.y == 1).sum()), int((problem.y == 0).sum())]
+    own = 0 if share == "sensitivity" else 1
+    best = max(pair[1 - own] for pair in pairs if pair[own] >= Fraction(str(least)) * rows[own])
+    found = reached(problem, tree)
+    assert certificate.status is Status.OPTIMAL
+    assert found[own] >= Fraction(str(least)) * rows[own]
+    assert found[1 - own] == best
+    assert certificate.objective == pytest.approx(best / rows[1 - own])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_both_shares_or_the_best_that_can_be_reached(seed):
+    problem, topology = two_classes(900 + seed), TOPOLOGIES[seed % 4]
+    pairs = reachable(problem, parse(topology), 0)
+    positives, negatives = int((problem.y == 1).sum()), int((problem.y == 0).sum())
+    s, t = Fraction(1 + seed % 4, 4), Fraction(1 + seed % 3, 3).limit_denominator(100)
+    least_s, least_t = float(s), round(float(t), 6)
+    kept = [(a, b) for a, b in pairs if a >= s * positives and b >= Fraction(str(least_t)) * negatives]
+    settings = {"topology": topology, "sensitivity": least_s, "specificity": least_t}
+    if kept:
+        tree, certificate, _ = solved(problem, **settings)
+        assert certificate.proved_optimal
+        assert sum(reached(problem, tree)) == max(a + b for a, b in kept)
+    else:
+        with pytest.raises(InfeasibleError, match="is not reachable, the best is") as caught:
+            solved(problem, **settings)
+        assert caught.value.best == pytest.approx(max(b for a, b in pairs if a >= s * positives) / negatives)
+
+
+@pytest.mark.parametrize("weight", ["0", "0.5", "2", "3.7", "balanced"])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_class_weight_counts_correct_negatives(weight, seed):
+    problem, topology = two_classes(1300 + seed), TOPOLOGIES[seed % 5]
+    positives, negatives = int((problem.y == 1).sum()), int((problem.y == 0).sum())
+    C = Fraction(positives, negatives) if weight == "balanced" else Fraction(weight)
+    best = max(tp + C * tn for tp, tn in reachable(problem, parse(topology), 0))
+    tree, certificate, _ = solved(problem, topology=topology, class_weight=weight)
+    tp, tn = reached(problem, tree)
+    assert tp + C * tn == best
+    assert certificate.proved_optimal
+    assert certificate.objective == pytest.approx(float(best / (positives + C * negatives)))
+
+
+def test_the_first_class_may_be_the_positive_one():
+    problem = two_classes(3)
+    mirrored = problem_of(
+        [c.values for c in problem.table.columns],
+        [1 - int(k) for k in problem.y],
+        [c.kind for c in problem.table.columns],
+    )
+    one, _, _ = solved(problem, sensitivity=0.8)
+    two, _, _ = solved(mirrored, sensitivity=0.8, positive="k0")
+    assert reached(problem, one) == reached(mirrored, two)[::-1]
+
+
+def test_a_stopped_search_keeps_the_required_share_and_a_bound():
+    rng = np.random.default_rng(5)
+    problem = problem_of(
+        [rng.integers(0, 12, 400) for _ in range(10)], list(rng.integers(0, 2, 400)), [Kind.CATEGORICAL] * 10
+    )
+    values = odt.METHOD.settings({"depth": 3, "sensitivity": 0.9, "positive": "k1"})
+    tree, certificate, _ = fit(odt.METHOD, problem, values, Monitor(Limits(time=0.5)))
+    assert certificate.status is Status.TIME_LIMIT
+    assert reached(problem, tree)[0] >= 0.9 * (problem.y == 1).sum()
+    assert certificate.bound > certificate.objective
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [({"positive": "k9", "sensitivity": 0.5}, "positive"), ({"class_weight": "much"}, "class_weight"),
+     ({"class_weight": "2", "sensitivity": 0.5}, "class_weight")],
+)  # fmt: skip
+def test_a_bad_goal_is_refused(asked, name):
+    with pytest.raises(ParameterError) as caught:
+        solved(two_classes(1), **asked)
+    assert name in caught.value.errors
+
+
+def test_three_classes_have_no_sensitivity():
+    problem = problem_of([[0, 1, 2, 0]], [0, 1, 2, 1], [Kind.CATEGORICAL])
+    with pytest.raises(ParameterError):
+        solved(problem, sensitivity=0.5)
+
+
+def test_the_checker_recounts_the_goal(tmp_path):
+    problem = two_classes(8)
+    result = train(
+        TrainRequest(
+            table=problem.table, labels=problem.labels, method="odt",
+            parameters={"sensitivity": 0.9, "topology": "depth-2.5", "positive": "k1"},
+        )
+    )  # fmt: skip
+    save(result.model, tmp_path / "model.json")
+    names = [c.schema.name for c in problem.table.columns]
+    lines = [",".join([*names, "y"])]
+    for i, label in enumerate(problem.y):
+        cells = [
+            c.schema.categories[int(c.values[i])] if c.schema.categories else repr(c.values[i])
+            for c in problem.table.columns
+        ]
+        lines.append(",".join([*cells, problem.labels.classes[label]]))
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    found = {f.claim: f.verdict for f in verify(tmp_path / "model.json", tmp_path / "rows.csv")}
+    assert found["objective"] == found["required shares"] == found["structure"] == "verified"
