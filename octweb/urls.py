@@ -10,6 +10,8 @@ from octweb.home.views import home
 from octweb.serving import schema  # noqa: F401  (how tokens appear in the OpenAPI document)
 
 admin.autodiscover()
+admin.site.site_header = admin.site.site_title = "octweb administration"
+admin.site.index_title = "Review and accounts"
 
 urlpatterns = [
     path("", home, name="home"),

@@ -43,7 +43,35 @@ async function draw(element) {
   if (natural) element.style.overflowX = "auto";
   await window.Plotly.react(element, drawn.data, drawn.layout, { ...CONFIG, responsive: !natural });
   wire(element);
+  offer(element);
   if (natural) mark(element);
+}
+
+// ---- pictures to take away: as shown, on the page's own background
+
+async function save(element, format) {
+  const style = getComputedStyle(document.documentElement);
+  const background = style.getPropertyValue("--card").trim();
+  const { _fullLayout: full } = element;
+  await window.Plotly.downloadImage(
+    { data: element.data, layout: { ...element.layout, paper_bgcolor: background, plot_bgcolor: background } },
+    { format, width: full.width, height: full.height, scale: format === "png" ? 2 : 1, filename: element.dataset.name || "octweb" },
+  );
+}
+
+function offer(element) {
+  if (element.nextElementSibling?.classList.contains("take")) return;
+  const bar = document.createElement("p");
+  bar.className = "take";
+  for (const format of ["svg", "png"]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = format.toUpperCase();
+    button.setAttribute("aria-label", `Save this picture as ${format.toUpperCase()}`);
+    button.addEventListener("click", () => save(element, format));
+    bar.append(button);
+  }
+  element.after(bar);
 }
 
 function say(element, text) {

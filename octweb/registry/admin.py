@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.forms import Script
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from rest_framework.exceptions import APIException
@@ -66,12 +68,21 @@ class TreeModelAdmin(ReadOnly):
     list_select_related = ("family", "owner")
     inlines = (Events,)
     actions = ("approve_chosen", "reject_chosen", "retire_chosen")
-    fields = (
-        "title", "family", "version", "owner", "dataset", "state", "claim", "method", "status", "objective", "bound", "gap",
-        "unseen_accuracy", "train_accuracy", "leaves", "depth", "requested", "checked_again", "tree", "rules",
-        "difference", "certificate", "fingerprint", "sha256", "document_text", "created",
-    )  # fmt: skip
-    readonly_fields = fields
+    fieldsets = (
+        (None, {"fields": ("title", "family", "version", "owner", "dataset", "state", "requested", "created")}),
+        ("Tree", {"fields": ("picture", "tree", "rules", "difference")}),
+        (
+            "What is claimed",
+            {"fields": ("claim", "objective", "bound", "gap", "status", "checked_again", "certificate")},
+        ),
+        ("Quality and size", {"fields": ("unseen_accuracy", "train_accuracy", "leaves", "depth", "method")}),
+        ("Document", {"fields": ("fingerprint", "sha256", "document_text")}),
+    )
+    readonly_fields = tuple(name for _, part in fieldsets for name in part["fields"])
+
+    class Media:
+        css: ClassVar = {"all": ["tokens.css", "admin.css"]}
+        js = ("vendor/plotly.min.js", Script("figures.js", type="module"), Script("admin.js", type="module"))
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.is_active and request.user.is_staff)
@@ -98,13 +109,23 @@ class TreeModelAdmin(ReadOnly):
         check = check_again(model)
         return check.sentence if check else "not possible: the rows are gone, too many to read here, or no longer fit"
 
-    @admin.display(description="tree")
+    @admin.display(description="picture")
+    def picture(self, model: TreeModel) -> SafeString:
+        return format_html(
+            '<div class="figure" data-name="tree" data-figure-url="{}" data-page="{}" aria-label="The tree; the list below says the same."></div>',
+            reverse("api-model-tree-figure", args=[model.pk]),
+            reverse("registry:detail", args=[model.pk]),
+        )
+
+    @admin.display(description="tree as a list")
     def tree(self, model: TreeModel) -> SafeString:
-        return format_html("<ul>{}</ul>", _outline(tree_outline(model_file(model).tree), ""))
+        outline = _outline(tree_outline(model_file(model).tree), "")
+        return format_html("<details><summary>show</summary><ul>{}</ul></details>", outline)
 
     @admin.display(description="rules, every digit")
     def rules(self, model: TreeModel) -> SafeString:
-        return format_html("<pre>{}</pre>", rules_text(model_file(model).tree, full=True))
+        rules = rules_text(model_file(model).tree, full=True)
+        return format_html("<details><summary>show</summary><pre>{}</pre></details>", rules)
 
     @admin.display(description="difference to the version now served")
     def difference(self, model: TreeModel) -> SafeString | str:

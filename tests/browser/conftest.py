@@ -18,7 +18,7 @@ STATIC = Path(__file__).resolve().parents[2] / "static"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PAGE = """<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>Figures</title>
-<link rel="icon" href="icon.svg"><link rel="stylesheet" href="octweb.css">
+<link rel="icon" href="icon.svg"><link rel="stylesheet" href="tokens.css"><link rel="stylesheet" href="octweb.css">
 <main>{body}</main><script src="plotly.min.js"></script><script src="figures.js" type="module"></script></html>"""
 CARD = """<section class="card"><header><h2>{name}</h2></header><div class="body">
 <div id="{name}" class="figure"></div><script type="application/json" data-figure-for="{name}">{figure}</script></div></section>"""

@@ -135,3 +135,17 @@ def test_a_figure_behind_an_address_is_fetched_when_seen_and_on_reload(figure_pa
 def test_a_figure_that_cannot_be_fetched_says_so(figure_page):
     page = figure_page({}, body='<div id="gone" class="figure" data-figure-url="gone.json"></div>')
     page.wait_for_selector("text=The picture could not be loaded")
+
+
+@pytest.mark.parametrize("format", ["svg", "png"])
+def test_a_picture_can_be_saved(figure_page, format):
+    figure = tree_figure(tree_of(4, classes=2, seed=6))
+    page = figure_page({"tree": figure})
+    with page.expect_download() as download:
+        page.click(f".take button:has-text('{format.upper()}')")
+    content = Path(download.value.path()).read_bytes()
+    assert download.value.suggested_filename == f"octweb.{format}"
+    assert content.startswith(b"<svg" if format == "svg" else b"\x89PNG")
+    assert page.problems == []
+    page.evaluate("document.documentElement.dataset.theme = 'dark'; document.dispatchEvent(new Event('octweb:theme'))")
+    assert page.locator(".take").count() == 1
