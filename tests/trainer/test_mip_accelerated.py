@@ -139,6 +139,37 @@ def test_depth_two_equals_the_recurrence(seed):
     assert block.value == Fraction(inst.total - int(inst.weight[block.wrong].sum())) - inst.kappa * block.leaves
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_depth_two_breaks_ties_by_leaves_and_then_by_features(seed):
+    """Among all best trees: fewest leaves, smallest root feature, left child split first, smallest child features."""
+    inst = replace(random_instance(seed, max_depth=2, max_rows=8), depth=2)
+    rows = np.flatnonzero(np.random.default_rng(seed).random(inst.n) < 0.8)
+    rows = rows if len(rows) else np.arange(inst.n)
+    part = replace(inst, X=inst.X[rows], y=inst.y[rows], weight=inst.weight[rows])
+    last = len(inst.F)
+    best = max(part.value(tree) for tree in all_trees(part))
+    order = min(
+        (len(tree.leaves), f, g if g >= 0 else last, h if h >= 0 else last)
+        for tree in all_trees(part)
+        for f, g, h in [tree.feature[1:4].tolist()]
+        if part.value(tree) == best
+    )
+    block = DepthTwo(inst).best(rows)
+    f, g, h = block.features
+    assert block.value == best
+    assert (block.leaves, f, g if g >= 0 else last, h if h >= 0 else last) == order
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_split_bounds_are_the_best_subtrees_of_both_sides(seed):
+    inst = random_instance(seed, max_rows=40)
+    solver = DepthTwo(inst)
+    rows = np.arange(inst.n)
+    for f, bound in enumerate(solver.split_bounds(rows)):
+        sides = (rows[~inst.ones[:, f]], rows[inst.ones[:, f]])
+        assert bound == pytest.approx(float(sum(solver.best(side).value for side in sides)), abs=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_polishing_never_loses(seed):
     inst = random_instance(seed, max_depth=3)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.cuts.instance import Instance
-from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.milo import VIOLATION, Row, Variables
 
 USER_TOLERANCE = 1e-4
@@ -33,11 +33,13 @@ class BendersCuts:
 
     def integral(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
         """Violated cuts at an integral point: b (|B|, F), w (|V|, K), theta (n,)."""
+        wrong, at = self.wrong(b, w, theta)
+        return [row for v in np.unique(at[wrong]).tolist() for row in self._rows(wrong[at[wrong] == v], v, w, theta)]
+
+    def wrong(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> tuple[CountArray, CountArray]:
+        """The rows whose score is higher than what the tree of an integral point earns them, and the leaf of every row."""
         inst = self.instance
-        feature = np.full(2 << inst.depth, -1, np.int32)
-        if b.size:
-            feature[1 : 1 + len(b)] = np.where(b.max(axis=1) > 0.5, b.argmax(axis=1), -1)
-        at = inst.route(feature)
+        at = inst.route(self._feature(b))
         earned = np.zeros(inst.n)
         node = at.copy()
         while True:  # a score is earned at any node of the path that predicts the label
@@ -45,16 +47,18 @@ class BendersCuts:
             node >>= 1
             if not node.any():
                 break
-        wrong = np.flatnonzero(theta > earned + VIOLATION)
-        return [self._row(int(i), int(at[i]), w, theta) for i in wrong]
+        return np.flatnonzero(theta > earned + VIOLATION), at
+
+    def _feature(self, b: FloatArray) -> CodeArray:
+        feature = np.full(2 << self.instance.depth, -1, np.int32)
+        if b.size:
+            feature[1 : 1 + len(b)] = np.where(b.max(axis=1) > 0.5, b.argmax(axis=1), -1)
+        return feature
 
     def earned(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
         """Rows that raise scores below what the tree earns: theta[i] ≥ w[v, y_i] - exits from the path to v."""
         inst = self.instance
-        feature = np.full(2 << inst.depth, -1, np.int32)
-        if b.size:
-            feature[1 : 1 + len(b)] = np.where(b.max(axis=1) > 0.5, b.argmax(axis=1), -1)
-        at = inst.route(feature)
+        at = inst.route(self._feature(b))
         low = np.flatnonzero(theta < w[at - 1, inst.y] - VIOLATION)
         return [self.earned_row(int(i), int(at[i])) for i in low]
 
@@ -68,22 +72,38 @@ class BendersCuts:
         values[1] = -1.0
         return Row(columns, values, lower=0.0, name="earned")
 
-    def _row(self, i: int, v: int, w: FloatArray, theta: FloatArray) -> Row:
+    def _rows(self, rows: CountArray, v: int, w: FloatArray, theta: FloatArray) -> list[Row]:
+        """The cuts of rows that end in leaf v."""
         inst = self.instance
-        y = int(inst.y[i])
-        if self.strengthened and v >= 1 << inst.depth and w[(v ^ 1) - 1, y] < theta[i] - USER_TOLERANCE and inst.depth:
-            return self.strengthened_row(i, v)
-        return self.row(i, v)
+        found: list[Row] = []
+        if self.strengthened and v >= 1 << inst.depth and inst.depth:
+            halved = w[(v ^ 1) - 1, inst.y[rows]] < theta[rows] - USER_TOLERANCE
+            found = [self.strengthened_row(i, v) for i in rows[halved].tolist()]
+            rows = rows[~halved]
+        return found + self.at_leaf(rows, v)
 
     def row(self, i: int, v: int) -> Row:
         """(9) for v in B, (10) for v in T."""
+        return self.at_leaf(np.array([i]), v)[0]
+
+    def at_leaf(self, rows: CountArray, v: int) -> list[Row]:
+        """(9) or (10) of some rows for one v; what they share is put together once."""
         inst = self.instance
-        on_one = inst.ones[i]
-        exits = [self.b.columns[u - 1, ~on_one if side else on_one] for u, side in inst.tree.turns(v)]
-        if v < 1 << inst.depth:
-            exits.append(self.b.columns[v - 1])
-        earned = self.w.columns[np.array(inst.tree.path(v)) - 1, inst.y[i]]
-        return self._make(i, np.concatenate([*exits, earned]))
+        turns = inst.tree.turns(v)
+        ones = inst.ones[rows]
+        leaves = np.concatenate(
+            [np.zeros((len(rows), 0), bool), *(~ones if side else ones for _, side in turns)], axis=1
+        )
+        exits = np.concatenate([np.zeros(0, np.int64), *(self.b.columns[u - 1] for u, _ in turns)])
+        asked = self.b.columns[v - 1] if v < 1 << inst.depth else exits[:0]
+        earned = self.w.columns[np.array(inst.tree.path(v)) - 1][:, inst.y[rows]]
+        values = np.full(1 + leaves.shape[1] + len(asked) + len(earned), -1.0)
+        values[0] = 1.0
+        found = []
+        for j, i in enumerate(rows.tolist()):
+            columns = np.concatenate([self.theta.columns[i : i + 1], exits[leaves[j]], asked, earned[:, j]])
+            found.append(Row(columns, values[: len(columns)], upper=0.0, name="benders"))
+        return found
 
     def strengthened_row(self, i: int, v: int) -> Row:
         """(12): half of the way to the sibling and half of the sibling's vote."""

@@ -61,6 +61,7 @@ class PathBoundCuts:
     w: Variables
     theta: Variables
     best: Callable[[CountArray], Block]
+    splits: Callable[[CountArray], FloatArray]
     negative: bool = True
     structure: bool = True
     endpoints_only: bool = False
@@ -174,11 +175,7 @@ class PathBoundCuts:
     def split_row(self, path: tuple[Step, ...], v: int, members: CountArray) -> Row:
         """(27') at a node with three levels below it, where D2S at its children is exact."""
         inst = self.instance
-        ones = inst.ones[members]
-        bounds = np.empty(len(inst.F))
-        for f in inst.F:
-            sides = (members[~ones[:, f]], members[ones[:, f]])
-            bounds[f] = sum(float(self.best(side).value) if len(side) else -float(inst.kappa) for side in sides)
+        bounds = self.splits(members)
         classes = np.bincount(inst.y[members], weights=inst.weight[members], minlength=inst.classes)
         leaf = float(classes.max()) - float(inst.kappa)
         size = _size(inst, members) - min(0.0, leaf, float(bounds.min(initial=0.0)))

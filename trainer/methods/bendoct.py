@@ -87,9 +87,23 @@ class BendersHooks(Hooks):
         rows = form.benders.integral(point[s.b], point[s.w], point[form.theta])
         if form.exact_scores:
             rows += form.benders.earned(point[s.b], point[s.w], point[form.theta])
-        if rows and form.repair:
-            self.offer(form.read(point.values))
+        if rows:
+            self.repair(point, origin)
         return rows
+
+    def refuses(self, point: Point, origin: str) -> bool:
+        """True if some score is higher than what the tree earns; its tree is proposed with the scores that it does."""
+        form = self.formulation
+        s = form.structure
+        wrong, _ = form.benders.wrong(point[s.b], point[s.w], point[form.theta])
+        if len(wrong):
+            self.repair(point, origin)
+        return len(wrong) > 0
+
+    def repair(self, point: Point, origin: str) -> None:
+        """Propose the tree of a point that is cut off."""
+        if self.formulation.repair:
+            self.offer(self.formulation.read(point.values))
 
     def offer(self, tree: ArrayTree) -> None:
         """Propose a tree that is better than all proposed before and that the constraints admit."""

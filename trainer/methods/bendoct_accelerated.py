@@ -101,7 +101,7 @@ class AcceleratedBendOCT(BendOCT):
         s = self.structure
         self.paths = PathBoundCuts(
             instance=instance, b=s.b, p=s.p, w=s.w, theta=self.theta, best=self.depth_two.best,
-            negative=t.negative_samples, structure=t.structure, endpoints_only=t.endpoints_only,
+            splits=self.depth_two.split_bounds, negative=t.negative_samples, structure=t.structure, endpoints_only=t.endpoints_only,
             objective_form=t.objective_form, split_bounds=t.split_bounds,
         )  # fmt: skip
 
@@ -137,13 +137,16 @@ class AcceleratedHooks(BendersHooks):
         """Benders rows, the bounds of the paths of the tree, and a polished tree as a proposal."""
         form = self.formulation
         rows = list(super().on_integral(point, origin))
-        if not rows:
-            return rows
-        if form.techniques.polishing and origin != "start":
-            self.offer(polish(form.instance, form.read(point.values), form.depth_two))
-        if form.techniques.bounding and form.techniques.at_integral:
+        if rows and form.techniques.bounding and form.techniques.at_integral:
             rows += self._bounds(point)
         return rows
+
+    def repair(self, point: Point, origin: str) -> None:
+        """As in BendOCT, and the tree polished."""
+        super().repair(point, origin)
+        form = self.formulation
+        if form.techniques.polishing and origin != "start":
+            self.offer(polish(form.instance, form.read(point.values), form.depth_two))
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
         """Path bounds; at the root minimum cuts as well, where they are on."""

@@ -149,6 +149,13 @@ class Watched(Hooks):
         self.consider(self.formulation.read(point.values))
         return rows
 
+    def refuses(self, point: Point, origin: str) -> bool:
+        """The formulation's verdict; a refused point is a tree all the same."""
+        refused = self.inner.refuses(point, origin)
+        if refused:
+            self.consider(self.formulation.read(point.values))
+        return refused
+
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
         """The formulation's rows."""
         return self.inner.on_fractional(point, info)

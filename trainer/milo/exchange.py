@@ -41,6 +41,7 @@ class Exchange:
         self._integers = model.integers
         self._reported = -math.inf
         self._verdicts: dict[bytes, list[Row]] = {}
+        self._refused: set[bytes] = set()
         self._lock = threading.RLock()
 
     def elapsed(self) -> float:
@@ -92,6 +93,22 @@ class Exchange:
         if not rows:
             self.accept(values)
         return rows
+
+    def refused(self, values: FloatArray, origin: str) -> bool:
+        """True if an integral point violates hidden rows; nothing is added."""
+        key = values.tobytes()
+        if key in self._refused:
+            return True
+        if key not in self._verdicts:
+            begin = time.perf_counter()
+            refused = self.hooks.refuses(Point(self.rounded(values)), origin)
+            self.hook_seconds += time.perf_counter() - begin
+            if refused:
+                if len(self._refused) > 1024:
+                    self._refused.clear()
+                self._refused.add(key)
+                return True
+        return bool(self.integral(values, origin, adding=False))
 
     def accept(self, values: FloatArray) -> None:
         """Keep an accepted point if it is the best so far."""

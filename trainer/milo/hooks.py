@@ -69,6 +69,13 @@ class Hooks:
         """Rows that an integral point violates; an empty answer accepts the point. `origin`: lp, heuristic, start, injected."""
         return ()
 
+    def refuses(self, point: Point, origin: str) -> bool:
+        """True where an integral point is surely cut off, found without writing the rows; False says nothing.
+
+        Asked before `on_integral` by solvers that judge many candidates without adding rows.
+        """
+        return False
+
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
         """Rows (lazy or user) that the solution of a node's relaxation violates."""
         return ()

@@ -145,8 +145,8 @@ class HiddenRows(pyscipopt.Conshdlr):
             return {"result": SCIP_RESULT.INFEASIBLE}
 
         def judge() -> Any:
-            rows = self.exchange.integral(self.session.values(solution), "heuristic", adding=False)
-            return SCIP_RESULT.INFEASIBLE if rows else SCIP_RESULT.FEASIBLE
+            refused = self.exchange.refused(self.session.values(solution), "heuristic")
+            return SCIP_RESULT.INFEASIBLE if refused else SCIP_RESULT.FEASIBLE
 
         return self._verdict(judge, SCIP_RESULT.INFEASIBLE)
 

@@ -1,7 +1,7 @@
 """Best subtrees of depth two for a set of rows (D2S), cached, and polishing: put them in at the bottom of a tree.
 
-Keegan, Forbes, Corry & Abolghasemi (accelerated BendOCT), Algorithm 1 and the tabular solver behind it. For a root feature f and
-a child feature g, per class k: N[k,f,g] weight of the rows with x_f = x_g = 1; the other three quarters follow by subtraction.
+Keegan, Forbes, Corry & Abolghasemi (accelerated BendOCT), Algorithm 1 and the tabular solver behind it, whose tables are counted
+in kernels/depth_two.py.
 
 Ties are broken the same way everywhere, because cuts that come from nested sets of rows must ask for the same subtree: fewest
 leaves, then the smallest root feature, then the left child split before the right one, then the smallest child features; labels
@@ -17,8 +17,10 @@ import numpy as np
 
 from trainer.cuts.instance import CUT, LEAF, ArrayTree, Instance
 from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.kernels import depth_two as kernel
 
 NONE = -1
+PIECE = 20_000_000  # table cells between two returns from the kernel, some hundredths of a second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,72 +62,41 @@ class DepthTwo:
             self._cache[key] = found
         return found
 
-    def _solve(self, rows: CountArray) -> Subtree:
-        inst = self.instance
-        class_weight = np.bincount(inst.y[rows], weights=inst.weight[rows], minlength=inst.classes).astype(np.float64)
-        shapes = [(float(class_weight.max()), 1, (NONE, NONE, NONE))]
-        if len(inst.F) and np.count_nonzero(class_weight) > 1:
-            shapes += self._shapes(rows, class_weight)
-        p, q = self.kappa.numerator, self.kappa.denominator
-        # the first of the best: shapes come by number of leaves
-        _, leaves, features = max(shapes, key=lambda s: q * round(s[0]) - p * s[1])
-        return self._subtree(rows, features, leaves)
+    def split_bounds(self, rows: CountArray) -> FloatArray:
+        """The best value, in rows, of a tree of three levels for `rows` that branches on each feature, float64 (F,).
 
-    def _shapes(self, rows: CountArray, class_weight: FloatArray) -> list[tuple[float, int, tuple[int, int, int]]]:
-        """For two, three and four leaves the best correct weight and the first features that reach it."""
-        left, right, zero, one = self._tables(rows, class_weight)
-        best_left, g_left = left.max(axis=1), left.argmax(axis=1)
-        best_right, g_right = right.max(axis=1), right.argmax(axis=1)
-        two = zero + one
-        three = np.maximum(best_left + one, zero + best_right)
-        four = best_left + best_right
-        f2, f3, f4 = int(two.argmax()), int(three.argmax()), int(four.argmax())
-        if best_left[f3] + one[f3] >= zero[f3] + best_right[f3]:
-            split3 = (f3, int(g_left[f3]), NONE)
-        else:
-            split3 = (f3, NONE, int(g_right[f3]))
-        return [
-            (two[f2], 2, (f2, NONE, NONE)),
-            (three[f3], 3, split3),
-            (four[f4], 4, (f4, int(g_left[f4]), int(g_right[f4]))),
-        ]
-
-    def _tables(
-        self, rows: CountArray, class_weight: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Correct weight below the left and right child for every (f, g), and of the two sides as leaves for every f."""
+        The kernel is called piece by piece, so that other threads are heard between.
+        """
         inst = self.instance
         size = len(inst.F)
-        quarter = np.zeros((4, size, size))  # best class of: 00, 01, 10, 11 over (f, g)
-        side = np.zeros((2, size))
-        X, w, y = inst.X[rows], inst.weight[rows], inst.y[rows]
-        for k in np.flatnonzero(class_weight):
-            mine = X[y == k].astype(np.float64)  # exact: counts stay far below 2^53
-            both = (mine * w[y == k, None]).T @ mine
-            single = both.diagonal().copy()
-            c11, c10, c01 = both, single[:, None] - both, single[None, :] - both
-            c00 = class_weight[k] - single[:, None] - c01
-            for place, table in enumerate((c00, c01, c10, c11)):
-                np.maximum(quarter[place], table, out=quarter[place])
-            np.maximum(side[0], class_weight[k] - single, out=side[0])
-            np.maximum(side[1], single, out=side[1])
-        return quarter[0] + quarter[1], quarter[2] + quarter[3], side[0], side[1]
+        best = np.zeros((size, 2, 4), np.int64)
+        step = max(1, PIECE // max(1, len(rows) + inst.classes * size * size))
+        for first in range(0, size, step):
+            last = min(first + step, size)
+            kernel.split_values(inst.X, inst.y, inst.weight, rows, inst.classes, first, last, best)
+        p, q = self.kappa.numerator, self.kappa.denominator
+        exact = np.int64 if q * inst.total + 4 * p < 1 << 62 else object
+        values = (q * best.astype(exact) - p * np.arange(1, 5).astype(exact)).max(axis=2).sum(axis=1)
+        return (values / q).astype(np.float64)
+
+    def _solve(self, rows: CountArray) -> Subtree:
+        inst = self.instance
+        best, shape = np.empty(4, np.int64), np.empty((4, 3), np.int32)
+        kernel.best_subtrees(inst.X, inst.y, inst.weight, rows, inst.classes, best, shape)
+        p, q = self.kappa.numerator, self.kappa.denominator
+        # the first of the best: shapes come by number of leaves
+        values = [q * int(best[t]) - p * (t + 1) for t in range(4)]
+        leaves = 1 if shape[1, 0] == NONE else 1 + values.index(max(values))
+        f, g, h = (int(x) for x in shape[leaves - 1])
+        return self._subtree(rows, (f, g, h), leaves)
 
     def _subtree(self, rows: CountArray, features: tuple[int, int, int], leaves: int) -> Subtree:
         inst = self.instance
         f, g, h = features
-        at = np.ones(len(rows), np.int64)
-        X = inst.X[rows]
-        if f != NONE:
-            at = 2 + X[:, f].astype(np.int64)
-            for child, feature in ((2, g), (3, h)):
-                if feature != NONE:
-                    at = np.where(at == child, 2 * child + X[:, feature], at)
-        counts = np.bincount(at * inst.classes + inst.y[rows], weights=inst.weight[rows], minlength=8 * inst.classes)
-        majority = counts.reshape(8, inst.classes).argmax(axis=1)
+        counts, right = np.zeros((8, inst.classes), np.int64), np.empty(len(rows), np.bool_)
+        majority = kernel.settle(inst.X, inst.y, inst.weight, rows, inst.classes, f, g, h, counts, right)
         places = [1] if f == NONE else [*((2,) if g == NONE else (4, 5)), *((3,) if h == NONE else (6, 7))]
         labels = tuple(int(majority[v]) if v in places else -1 for v in range(1, 8))
-        right = majority[at] == inst.y[rows]
         correct = int(inst.weight[rows[right]].sum())
         return Subtree(
             features=features,

@@ -1,0 +1,248 @@
+"""Kernels of depth-two subtrees (D2S): pair counts of a set of rows, best subtrees by number of leaves, all splits above them.
+
+Legend     X[i,f] bits, y[i] class, weight[i]; P[k,f,g] weight of class k with x_f = x_g = 1, f ≤ g; P[k,f,f] with x_f = 1
+           best[t] largest correct weight of a subtree with t + 1 leaves, t = 0..3; shape[t] its features (root, left, right)
+
+Keegan, Forbes, Corry & Abolghasemi, equations 27-40. Rows of one class and one power of two of the weights are packed 64 to a
+word, feature by feature, so that a pair count is a sum of shifted population counts. Ties: the smallest root feature, the left
+child split before the right one, then the smallest child features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+i32 = np.int32
+i64 = np.int64
+u64 = np.uint64
+NONE = -1
+
+
+def _ctpop(typingctx, x):
+    """Population count of a 64-bit word; LLVM chooses the instruction of the machine."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+ctpop: Any = intrinsic(_ctpop)
+
+
+@njit(cache=True, nogil=True)
+def _flush(words, shift, P):
+    """Add the pair counts of one word of rows to P (F, F), upper triangle."""
+    size = len(words)
+    for f in range(size):
+        x = words[f]
+        if x == u64(0):
+            continue
+        out = P[f]
+        for g in range(f, size):
+            out[g] = i32(out[g] + i32(i32(ctpop(x & words[g])) << shift))
+    words[:] = u64(0)
+
+
+@njit(cache=True, nogil=True)
+def count_pairs(X, y, weight, rows, P, totals):
+    """Fill P (K, F, F) and totals (K,) with the counts of `rows`."""
+    classes, size = P.shape[0], P.shape[1]
+    P[:] = i32(0)
+    totals[:] = i32(0)
+    starts = np.zeros(classes + 1, i64)
+    heaviest = i64(0)
+    for i in rows:
+        starts[y[i] + 1] += 1
+        totals[y[i]] = i32(totals[y[i]] + weight[i])
+        heaviest |= weight[i]
+    for k in range(classes):
+        starts[k + 1] += starts[k]
+    ordered = np.empty(len(rows), i64)
+    place = starts[:classes].copy()
+    for i in rows:
+        ordered[place[y[i]]] = i
+        place[y[i]] += 1
+    words = np.zeros(size, u64)
+    for k in range(classes):
+        shift = 0
+        while heaviest >> shift:
+            held = 0
+            for j in range(starts[k], starts[k + 1]):
+                i = ordered[j]
+                if (weight[i] >> shift) & 1:
+                    at = u64(held)
+                    for f in range(size):
+                        words[f] |= u64(X[i, f]) << at
+                    held += 1
+                    if held == 64:
+                        _flush(words, i32(shift), P[k])
+                        held = 0
+            if held:
+                _flush(words, i32(shift), P[k])
+            shift += 1
+
+
+@njit(cache=True, nogil=True)
+def best_values(P, totals, best, zero, one, left, right):
+    """best (4,); per feature the best class at its two sides and the best split of its two sides, all int32 (F,)."""
+    classes, size = P.shape[0], P.shape[1]
+    zero[:] = 0
+    one[:] = 0
+    left[:] = 0
+    right[:] = 0
+    single = np.zeros((classes, size), i32)
+    for k in range(classes):
+        for f in range(size):
+            single[k, f] = P[k, f, f]
+            one[f] = max(one[f], single[k, f])
+            zero[f] = max(zero[f], i32(totals[k] - single[k, f]))
+    q00, q01 = np.empty(size, i32), np.empty(size, i32)
+    q10, q11 = np.empty(size, i32), np.empty(size, i32)
+    for f in range(size):
+        q00[f:] = 0
+        q01[f:] = 0
+        q10[f:] = 0
+        q11[f:] = 0
+        for k in range(classes):
+            if totals[k] == 0:
+                continue
+            both, there, here = P[k, f], single[k], single[k, f]
+            away = i32(totals[k] - here)
+            for g in range(f, size):
+                c11 = both[g]
+                c01 = i32(there[g] - c11)
+                q11[g] = max(q11[g], c11)
+                q10[g] = max(q10[g], i32(here - c11))
+                q01[g] = max(q01[g], c01)
+                q00[g] = max(q00[g], i32(away - c01))
+        low, high = left[f], right[f]
+        for g in range(f, size):
+            low = max(low, i32(q00[g] + q01[g]))
+            high = max(high, i32(q10[g] + q11[g]))
+            left[g] = max(left[g], i32(q00[g] + q10[g]))  # the same quarters with g as the root
+            right[g] = max(right[g], i32(q01[g] + q11[g]))
+        left[f], right[f] = low, high
+    best[0], best[1], best[2], best[3] = totals.max(), 0, 0, 0
+    for f in range(size):
+        best[1] = max(best[1], i64(zero[f]) + one[f])
+        best[2] = max(best[2], i64(left[f]) + one[f], i64(zero[f]) + right[f])
+        best[3] = max(best[3], i64(left[f]) + right[f])
+
+
+@njit(cache=True, nogil=True)
+def _best_child(P, totals, f, side, value):
+    """The smallest child feature that reaches `value` on a side of root f."""
+    classes, size = P.shape[0], P.shape[1]
+    for g in range(size):
+        off = on = i32(0)
+        for k in range(classes):
+            both = P[k, min(f, g), max(f, g)]
+            here, there = P[k, f, f], P[k, g, g]
+            on = max(on, both if side else i32(there - both))
+            off = max(off, i32(here - both) if side else i32(totals[k] - here - there + both))
+        if on + off == value:
+            return g
+    return NONE
+
+
+@njit(cache=True, nogil=True)
+def best_shapes(P, totals, best, shape):
+    """best (4,) and shape (4, 3) from the counts of a set of rows."""
+    size = P.shape[1]
+    zero, one = np.empty(size, i32), np.empty(size, i32)
+    left, right = np.empty(size, i32), np.empty(size, i32)
+    best_values(P, totals, best, zero, one, left, right)
+    shape[:] = NONE
+    for f in range(size - 1, -1, -1):
+        if i64(zero[f]) + one[f] == best[1]:
+            shape[1, 0] = f
+        by_left, by_right = i64(left[f]) + one[f], i64(zero[f]) + right[f]
+        if max(by_left, by_right) == best[2]:
+            shape[2, 0] = f
+            shape[2, 1] = i32(0) if by_left >= by_right else i32(NONE)
+        if i64(left[f]) + right[f] == best[3]:
+            shape[3, 0] = f
+    f = shape[2, 0]
+    if shape[2, 1] != NONE:
+        shape[2, 1] = _best_child(P, totals, f, 0, left[f])
+    else:
+        shape[2, 2] = _best_child(P, totals, f, 1, right[f])
+    f = shape[3, 0]
+    shape[3, 1] = _best_child(P, totals, f, 0, left[f])
+    shape[3, 2] = _best_child(P, totals, f, 1, right[f])
+
+
+@njit(cache=True, nogil=True)
+def best_subtrees(X, y, weight, rows, classes, best, shape):
+    """best (4,) and shape (4, 3) of a set of rows; only the single leaf where there is one class or no feature."""
+    size = X.shape[1]
+    P, totals = np.empty((classes, size, size), i32), np.empty(classes, i32)
+    count_pairs(X, y, weight, rows, P, totals)
+    if size == 0 or (totals > 0).sum() < 2:
+        shape[:] = NONE
+        best[:] = i64(totals.max())
+        return
+    best_shapes(P, totals, best, shape)
+
+
+@njit(cache=True, nogil=True)
+def split_values(X, y, weight, rows, classes, first, last, best):
+    """best (F, 2, 4) of the rows with x_f = 0 and with x_f = 1, for features first ≤ f < last.
+
+    Counts are taken on the smaller side; those of the other are what is left of the counts of all rows.
+    """
+    size = X.shape[1]
+    whole, all_totals = np.empty((classes, size, size), i32), np.empty(classes, i32)
+    part, totals = np.empty((classes, size, size), i32), np.empty(classes, i32)
+    rest, rest_totals = np.empty((classes, size, size), i32), np.empty(classes, i32)
+    zero, one = np.empty(size, i32), np.empty(size, i32)
+    left, right = np.empty(size, i32), np.empty(size, i32)
+    count_pairs(X, y, weight, rows, whole, all_totals)
+    side = np.empty(len(rows), i64)
+    for f in range(first, last):
+        ones = 0
+        for i in rows:
+            ones += X[i, f]
+        small = 1 if 2 * ones <= len(rows) else 0
+        held = 0
+        for i in rows:
+            if X[i, f] == small:
+                side[held] = i
+                held += 1
+        count_pairs(X, y, weight, side[:held], part, totals)
+        for k in range(classes):
+            rest_totals[k] = i32(all_totals[k] - totals[k])
+            for g in range(size):
+                for h in range(g, size):
+                    rest[k, g, h] = i32(whole[k, g, h] - part[k, g, h])
+        best_values(part, totals, best[f, small], zero, one, left, right)
+        best_values(rest, rest_totals, best[f, 1 - small], zero, one, left, right)
+
+
+@njit(cache=True, nogil=True)
+def settle(X, y, weight, rows, classes, f, g, h, counts, right):
+    """Weight of each class at the places 1..7 of a subtree, counts (8, K) zeroed by the caller, and whether each row is right."""
+    at = np.ones(len(rows), i64)
+    for j in range(len(rows)):
+        i = rows[j]
+        v = i64(1)
+        if f != NONE:
+            v = 2 + i64(X[i, f])
+            child = g if v == 2 else h
+            if child != NONE:
+                v = 2 * v + i64(X[i, child])
+        at[j] = v
+        counts[v, y[i]] += weight[i]
+    label = np.zeros(8, i64)
+    for v in range(8):
+        for k in range(classes):
+            if counts[v, k] > counts[v, label[v]]:
+                label[v] = k
+    for j in range(len(rows)):
+        right[j] = label[at[j]] == y[rows[j]]
+    return label
