@@ -239,10 +239,10 @@ def settle(X, y, weight, rows, classes, f, g, h, counts, right):
         at[j] = v
         counts[v, y[i]] += weight[i]
     label = np.zeros(8, i64)
-    for v in range(8):
+    for place in range(8):
         for k in range(classes):
-            if counts[v, k] > counts[v, label[v]]:
-                label[v] = k
+            if counts[place, k] > counts[place, label[place]]:
+                label[place] = k
     for j in range(len(rows)):
         right[j] = label[at[j]] == y[rows[j]]
     return label

@@ -9,7 +9,7 @@ from trainer.methods import METHODS
 from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
 
-COMPILED = ("bivariate", "oc1", "exact", "odt")
+COMPILED = ("bivariate", "oc1", "exact", "odt", "bendoct-accelerated")
 
 
 class Command(BaseCommand):
