@@ -20,9 +20,11 @@ from trainer.tree.splits import Subset, Threshold
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Grow and prune; `pruning` is the complexity α in training error rate per leaf, or chosen by cross-validation."""
-    # scikit-learn takes most of a second to import, half of it for statistics that no tree needs; only this method needs it
+    # scikit-learn takes more than a second to import, most of it for statistics and neighbours that no tree needs
     defer("scipy.stats")
     import sklearn
+
+    defer("sklearn.neighbors")
     from sklearn.tree import DecisionTreeClassifier
 
     monitor.report(phase="grow")
