@@ -116,12 +116,12 @@ def test_both_shares_or_the_best_that_can_be_reached(seed):
 
 @pytest.mark.parametrize("weight", ["0", "0.5", "2", "3.7", "balanced"])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_class_weight_counts_correct_negatives(weight, seed):
+def test_a_negative_weight_counts_correct_negatives(weight, seed):
     problem, topology = two_classes(1300 + seed), TOPOLOGIES[seed % 5]
     positives, negatives = int((problem.y == 1).sum()), int((problem.y == 0).sum())
     C = Fraction(positives, negatives) if weight == "balanced" else Fraction(weight)
     best = max(tp + C * tn for tp, tn in reachable(problem, parse(topology), 0))
-    tree, certificate, _ = solved(problem, topology=topology, class_weight=weight)
+    tree, certificate, _ = solved(problem, topology=topology, negative_weight=weight)
     tp, tn = reached(problem, tree)
     assert tp + C * tn == best
     assert certificate.proved_optimal
@@ -154,8 +154,8 @@ def test_a_stopped_search_keeps_the_required_share_and_a_bound():
 
 @pytest.mark.parametrize(
     ("asked", "name"),
-    [({"positive": "k9", "sensitivity": 0.5}, "positive"), ({"class_weight": "much"}, "class_weight"),
-     ({"class_weight": "2", "sensitivity": 0.5}, "class_weight")],
+    [({"positive": "k9", "sensitivity": 0.5}, "positive"), ({"negative_weight": "much"}, "negative_weight"),
+     ({"negative_weight": "2", "sensitivity": 0.5}, "negative_weight")],
 )  # fmt: skip
 def test_a_bad_goal_is_refused(asked, name):
     with pytest.raises(ParameterError) as caught:

@@ -1,7 +1,7 @@
 """ODT: optimal trees for categorical data on a fixed topology, with subset branching (Günlük et al.).
 
 Every decision node tests one column: a subset of its categories, or a threshold between its bins. The search is the exact one of
-`trainer.search.subset`, which needs no MIP solver.
+`trainer.search.subset`, which needs no MIP solver, or the paper's model under one (`trainer.methods.odt_mip`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import numpy as np
 
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
+from trainer.errors import ParameterError
 from trainer.goal import Goal
-from trainer.methods.base import COMMON, DEPTH, Method, Parameter, Settings, Solution, having
+from trainer.methods.base import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
 from trainer.methods.odt_goal import GOALS, Reach, goal_of, oriented, weighted
 from trainer.methods.odt_groups import make_groups, relabelled
+from trainer.methods.odt_mip import MIP, solve_mip
 from trainer.monitor import Monitor
 from trainer.search.subset import Groups, Stopped, SubsetSearch
 from trainer.search.topology import Shape, parse
@@ -33,6 +35,10 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         "encoded_features": int(groups.sizes.sum()),
         "goal": goal,
     }
+    if settings["solver"] not in ("auto", "search") and shape is not None and len(groups.sizes):
+        if settings["frontier"]:
+            raise ParameterError({"frontier": "The whole frontier is found by solver=search only."})
+        return solve_mip(problem, groups, shape, goal, settings, monitor, stated)
     if goal is not None and (goal.sensitivity or goal.specificity or settings["frontier"]):
         reach = Reach(problem, groups, shape, goal, monitor, whole=settings["frontier"])
         draft, bound = reach.solve()
@@ -104,7 +110,7 @@ def complete(depth: int) -> Shape | None:
     return Shape(below, below)
 
 
-def _class_weights(problem: Problem, goal: Goal | None) -> list[Fraction]:
+def _negative_weights(problem: Problem, goal: Goal | None) -> list[Fraction]:
     own = np.bincount(problem.y, weights=problem.row_weights, minlength=problem.n_classes)
     factor = [Fraction(1)] * problem.n_classes
     if goal is not None:
@@ -113,12 +119,12 @@ def _class_weights(problem: Problem, goal: Goal | None) -> list[Fraction]:
 
 
 def _leaf(problem: Problem, goal: Goal | None) -> DraftLeaf:
-    weights = _class_weights(problem, goal)
+    weights = _negative_weights(problem, goal)
     return DraftLeaf(label=weights.index(max(weights)))
 
 
 def _majority(problem: Problem, goal: Goal | None) -> float:
-    weights = _class_weights(problem, goal)
+    weights = _negative_weights(problem, goal)
     return float(max(weights) / sum(weights))
 
 
@@ -146,6 +152,12 @@ METHOD = Method(
             name="bins", type="integer", default=10, minimum=2, maximum=60, flag=True, label="Bins",
             help="Numeric columns are cut at this many quantiles.", advanced=True,
         ),
+        *MIP,
+        having(
+            SOLVER, choices=("auto", "search", "scip", "highs", "gurobi"),
+            help="'search' (and 'auto') is the exact search of this method; the others solve the paper's mixed-integer program.",
+        ),
+        MIP_GAP,
         *COMMON,
     ),
     solve=solve,

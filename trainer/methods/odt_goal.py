@@ -37,7 +37,7 @@ GOALS = (
         help="The class that sensitivity speaks of; empty: the last one.", advanced=True,
     ),
     Parameter(
-        name="class_weight", type="text", default="1", label="Weight of the other class",
+        name="negative_weight", type="text", default="1", label="Weight of the other class",
         help="What a correct row of the other class counts, a positive one counting 1; 'balanced': both classes count the same.",
         advanced=True,
     ),
@@ -52,13 +52,13 @@ GOALS = (
 def goal_of(problem: Problem, settings: Settings) -> Goal | None:
     """What the settings ask for in place of accuracy; None where they ask for accuracy alone."""
     given = {name: settings[name] for name in ("sensitivity", "specificity") if settings[name] is not None}
-    weight = settings["class_weight"].strip() or "1"
+    weight = settings["negative_weight"].strip() or "1"
     if not given and weight == "1" and not settings["frontier"]:
         return None
     classes = problem.labels.classes
     if len(classes) != 2:
         raise ParameterError(
-            {name: f"Needs two classes; this target has {len(classes)}." for name in given or {"class_weight": 1}}
+            {name: f"Needs two classes; this target has {len(classes)}." for name in given or {"negative_weight": 1}}
         )
     positive = settings["positive"].strip() or classes[-1]
     if positive not in classes:
@@ -68,7 +68,7 @@ def goal_of(problem: Problem, settings: Settings) -> Goal | None:
     if len(required) == 1:
         if weight != "1":
             raise ParameterError(
-                {"class_weight": "It has no effect where one share is required and the other maximised."}
+                {"negative_weight": "It has no effect where one share is required and the other maximised."}
             )
         maximise: Maximised = "specificity" if sensitivity else "sensitivity"
         return Goal(positive=positive, maximise=maximise, sensitivity=sensitivity, specificity=specificity)
@@ -85,9 +85,9 @@ def _weight(problem: Problem, text: str, positive: str) -> Fraction:
     try:
         weight = exact_fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise ParameterError({"class_weight": f"'{text}' is neither a number nor 'balanced'."}) from None
+        raise ParameterError({"negative_weight": f"'{text}' is neither a number nor 'balanced'."}) from None
     if not 0 <= weight <= 1000:
-        raise ParameterError({"class_weight": f"{text} is not from 0 to 1000."})
+        raise ParameterError({"negative_weight": f"{text} is not from 0 to 1000."})
     return weight
 
 

@@ -11,7 +11,7 @@ from trainer.errors import DataError
 from trainer.search.subset import Groups
 from trainer.table import Kind
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
-from trainer.tree.splits import Subset, Threshold, goes_left
+from trainer.tree.splits import Split, Subset, Threshold, goes_left
 
 MAX_CATEGORIES = 62  # a subset is a mask of 64 bits
 
@@ -55,6 +55,14 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
         cut = float(meaning[g][min(chosen) - 1])
         return DraftBranch(split=Threshold(feature=columns[g], threshold=cut), left=right, right=left)
 
+    def question(split: Split) -> tuple[int, list[int]]:
+        if isinstance(split, Subset):
+            g = columns.index(split.feature)
+            return g, [a for a in range(sizes[g]) if int(meaning[g][a]) in split.codes]
+        assert isinstance(split, Threshold)
+        g = columns.index(split.feature)
+        return g, list(range(int(np.searchsorted(meaning[g], split.threshold, side="right"))))
+
     return Groups(
         cat=np.ascontiguousarray(np.column_stack(codes)) if codes else np.zeros((len(problem.y), 0), np.int32),
         y=problem.y.astype(np.int32),
@@ -64,6 +72,7 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
         n_classes=problem.n_classes,
         card=card or 0,
         branch=branch,
+        question=question,
     )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from trainer.kernels.subset import count, last_level, last_level_of, two_levels_of
 from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf
+from trainer.tree.splits import Split
 
 SLICE = 20_000  # nodes of a kernel call, well below a tenth of a second
 MEMORY = 200_000  # row sets kept
@@ -32,7 +33,8 @@ class Stopped(Exception):
 class Groups:
     """Rows in groups: cat int32 (n, groups), codes y int32 (n,), weights w int64 (n,); group g has sizes[g] categories.
 
-    `branch(g, categories, left, right)` builds the draft of a test on group g whose `categories` go left.
+    `branch(g, categories, left, right)` builds the draft of a test on group g whose `categories` go left;
+    `question(split)` is its inverse: group and categories that go left.
     """
 
     cat: np.ndarray
@@ -43,6 +45,7 @@ class Groups:
     n_classes: int
     card: int
     branch: Callable[[int, list[int], Draft, Draft], Draft]
+    question: Callable[[Split], tuple[int, list[int]]]
 
     @property
     def start(self) -> np.ndarray:
