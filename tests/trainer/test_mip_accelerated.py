@@ -17,7 +17,8 @@ from trainer.milo import BACKENDS, backend
 from trainer.search import greedy
 from trainer.search.polish import DepthTwo, polish
 
-ALL = Techniques(equivalent_points="recursive")
+ALL = Techniques(separated=False)
+STATED = replace(VANILLA, separated=False)
 VARIANTS = {
     "default": Techniques(),
     "everything": ALL,
@@ -33,14 +34,18 @@ VARIANTS = {
     "objective form": replace(ALL, objective_form=True, equivalent_points=None),
     "split bounds": replace(VANILLA, split_bounds=True),
     "no cache": replace(ALL, cache=False),
-    "basic": replace(VANILLA, equivalent_points="basic", group_selection=False),
-    "basic, groups": replace(VANILLA, equivalent_points="basic"),
+    "basic": replace(STATED, equivalent_points="basic", group_selection=False),
+    "basic, groups": replace(STATED, equivalent_points="basic"),
     "chain": replace(VANILLA, equivalent_points="chain", disaggregated=False, group_selection=False),
-    "chain, disaggregated": replace(VANILLA, equivalent_points="chain"),
+    "chain, disaggregated": replace(STATED, equivalent_points="chain"),
     "recursive": replace(VANILLA, equivalent_points="recursive", disaggregated=False, group_selection=False),
-    "recursive, disaggregated": replace(VANILLA, equivalent_points="recursive", group_selection=False),
-    "split sets of one": replace(VANILLA, equivalent_points="recursive", split_set=1),
-    "no split set": replace(VANILLA, equivalent_points="recursive", split_set=0),
+    "recursive, disaggregated": replace(STATED, equivalent_points="recursive", group_selection=False),
+    "split sets of one": replace(STATED, equivalent_points="recursive", split_set=1),
+    "no split set": replace(STATED, equivalent_points="recursive", split_set=0),
+    "basic, separated": replace(VANILLA, equivalent_points="basic", group_selection=False),
+    "chain, separated": replace(VANILLA, equivalent_points="chain", split_set=1),
+    "recursive, separated": replace(VANILLA, equivalent_points="recursive"),
+    "recursive, separated, no groups": replace(VANILLA, equivalent_points="recursive", group_selection=False),
 }
 
 
@@ -87,11 +92,59 @@ def test_equivalent_point_rows_hold_for_every_tree(seed):
     trees = list(itertools.islice(all_trees(inst, labels=True), 600))
     for form, disaggregated, groups in shapes:
         t = replace(
-            VANILLA, equivalent_points=form, disaggregated=disaggregated, group_selection=groups, strengthened=True
+            STATED, equivalent_points=form, disaggregated=disaggregated, group_selection=groups, strengthened=True
         )
         model = AcceleratedBendOCT(inst, t)
         for tree in trees:
             assert model.model.violated(model.assignment(tree)) is None
+
+
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("form", ["basic", "chain", "recursive"])
+def test_separated_equivalent_points_say_what_stated_ones_say(seed, form):
+    """At a fractional point as many sets are violated, given the largest mediators that the stated rows allow; no tree is cut."""
+    inst = random_instance(seed, max_rows=13)
+    groups = bool(seed % 2)
+    sets = equivalent_sets(inst, split_size=2, limit=1000)
+    stated = AcceleratedBendOCT(inst, replace(STATED, equivalent_points=form, group_selection=groups))
+    apart = AcceleratedBendOCT(inst, replace(VANILLA, equivalent_points=form, group_selection=groups))
+    assert apart.model.size <= stated.model.size
+    r = np.random.default_rng(seed)
+    trees = list(itertools.islice(all_trees(inst), 300))
+    for density in (0.05, 0.2, 0.4):
+        b = r.random((len(inst.tree.branch_nodes), len(inst.F))) * density
+        theta = r.random(inst.n) ** 0.5
+        values = np.zeros(stated.model.size)
+        values[stated.structure.b.columns], values[stated.theta.columns] = b, theta
+        stated.equivalent.fill(values)
+        claims = [row.activity(values) - row.upper for row in stated.model.rows if row.name in ("E17", "E22")]
+        # the rows that define the selectors hold with equality
+        broken = sum(claim > 1.1e-3 for claim in claims)
+        rows = apart.equivalent_cuts.fractional(b, theta, limit=10_000)
+        assert len(rows) == sum(claim > 1e-3 for claim in claims) >= broken
+        assert len(rows) <= len(sets)
+        point = np.zeros(apart.model.size)
+        point[apart.structure.b.columns], point[apart.theta.columns] = b, theta
+        assert all(row.activity(point) > row.upper for row in rows)
+        for tree in trees:
+            assert all(row.violation(apart.assignment(tree)) <= 1e-9 for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_split_sets_that_cannot_occur_are_not_looked_at(seed):
+    """The sets are those of all pairs of features."""
+    inst = random_instance(seed, max_rows=40)
+    found = [(J.split, J.rows.tolist()) for J in equivalent_sets(inst, split_size=2, limit=10_000)]
+    wanted = set()
+    for size in range(3):
+        for split in itertools.combinations(inst.F, size):
+            kept = np.setdiff1d(np.arange(len(inst.F)), split).astype(np.int64)
+            for i in range(inst.n):
+                J = np.flatnonzero((inst.X[:, kept] == inst.X[i, kept]).all(axis=1))
+                if len(np.unique(inst.y[J])) > 1 and np.ptp(inst.X[J][:, list(split)], axis=0).all():
+                    wanted.add((split, tuple(J.tolist())))
+    assert {(s, tuple(rows)) for s, rows in found} == wanted
+    assert len(found) == len(wanted)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -11,7 +11,7 @@ Forms      basic (16), chain (18) / disaggregated (19), recursive (20) / disaggr
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,6 +20,8 @@ import numpy as np
 from trainer.cuts.instance import Instance
 from trainer.dtypes import CountArray, FloatArray
 from trainer.milo import Expression, Model, Variables, total, weighted
+
+BLOCK = 512  # rows compared with all others at a time
 
 Form = Literal["basic", "chain", "recursive"]
 
@@ -42,11 +44,32 @@ def equivalent_sets(instance: Instance, *, split_size: int, limit: int) -> list[
     random: Any = np.random.default_rng(0).integers(1, 2**63, instance.X.shape[1], dtype=np.uint64)
     whole: Any = np.add.reduce(instance.X * random, axis=1)
     for size in range(split_size + 1):
-        for split in itertools.combinations(instance.F, size):
+        for split in _splits(instance, size):
             masked = whole - (instance.X[:, list(split)] * random[list(split)]).sum(axis=1, dtype=np.uint64)
             found += _groups(instance, masked, split)
     found.sort(key=lambda s: (-s.loss, len(s.split), s.split))
     return found[:limit]
+
+
+def _splits(instance: Instance, size: int) -> Iterable[tuple[int, ...]]:
+    """The split sets of a size that can occur: for up to two features, those in which some two rows differ and nowhere else.
+
+    A set that varies in both of two features holds two rows that differ in both. For three this fails, and all are looked at.
+    """
+    if size == 0 or size > 2:
+        return itertools.combinations(instance.F, size)
+    X = instance.X.astype(np.float32)  # counts up to 2^24 are exact
+    ones = X.sum(axis=1)
+    codes: set[int] = set()
+    for first in range(0, len(X), BLOCK):
+        block = slice(first, first + BLOCK)
+        distance = ones[block, None] + ones[None, :] - 2 * (X[block] @ X.T)
+        i, h = np.nonzero(distance == size)
+        later = h > i + first
+        differ = np.nonzero(instance.X[i[later] + first] != instance.X[h[later]])[1].reshape(-1, size)
+        codes.update(np.unique(differ[:, 0] * len(instance.F) + differ[:, -1]).tolist())
+    pairs = (divmod(code, len(instance.F)) for code in sorted(codes))
+    return [(f,) if size == 1 else (f, g) for f, g in pairs]
 
 
 def _groups(instance: Instance, masked: np.ndarray, split: tuple[int, ...]) -> Iterator[EquivalentSet]:
@@ -54,12 +77,12 @@ def _groups(instance: Instance, masked: np.ndarray, split: tuple[int, ...]) -> I
     edges = np.flatnonzero(np.diff(masked[order])) + 1
     starts = np.concatenate([[0], edges])
     sizes = np.diff(np.concatenate([starts, [len(order)]]))
+    codes = instance.y[order]
+    mixed = np.minimum.reduceat(codes, starts) < np.maximum.reduceat(codes, starts)
     kept = np.setdiff1d(np.arange(instance.X.shape[1]), split).astype(np.int64)
-    for start, size in zip(starts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
+    for start, size in zip(starts[mixed].tolist(), sizes[mixed].tolist(), strict=True):
         rows = np.sort(order[start : start + size])
         classes = np.bincount(instance.y[rows], weights=instance.weight[rows], minlength=instance.classes)
-        if np.count_nonzero(classes) < 2:
-            continue
         X = instance.X[rows]
         # a set that is constant on part of the split set was found with the smaller one
         if (X[:, list(split)].min(axis=0) == X[:, list(split)].max(axis=0)).any() or (X[:, kept] != X[0, kept]).any():

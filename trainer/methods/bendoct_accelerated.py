@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from trainer.certificate import Guarantee
 from trainer.cuts.equivalent import EquivalentPoints, Form, equivalent_sets
+from trainer.cuts.equivalent_cuts import EquivalentCuts
 from trainer.cuts.instance import ArrayTree, Instance
 from trainer.cuts.path_bound import PathBoundCuts
 from trainer.cuts.side import SideConstraint
@@ -20,23 +22,29 @@ from trainer.methods.base import LEAF_PENALTY, Method, Parameter, Settings, Solu
 from trainer.methods.bendoct import BendersHooks, BendOCT
 from trainer.methods.constraints import CONSTRAINTS
 from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Halted, never, solve_problem
-from trainer.milo import Hooks, NodeInfo, Point, Row
+from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
 from trainer.monitor import Monitor
 from trainer.search.polish import DepthTwo, polish
+
+EQUIVALENT_ROUNDS = 10  # at the root, where no bound of subtrees is violated any more
+EQUIVALENT_LIMIT = 20  # rows a round
 
 
 @dataclass(frozen=True, kw_only=True)
 class Techniques:
     """Switches of the accelerations; PAPER is the best configuration of the paper.
 
-    The defaults have split bounds in place of equivalent-point rows: beside them those rows only slow the relaxation down.
+    The defaults are those of the paper, split bounds, bounds at whole trees, and equivalent-point rows separated where they are
+    violated in place of stated for every set: the relaxation is as strong and much smaller.
 
     `equivalent_points` None leaves those rows out; `split_set` is the largest split set, `set_limit` the largest number of sets.
+    `separated` needs a form without whole variables: basic, or disaggregated.
     """
 
     strengthened: bool = False
     polishing: bool = True
-    equivalent_points: Form | None = None
+    equivalent_points: Form | None = "recursive"
+    separated: bool = True
     disaggregated: bool = True
     group_selection: bool = True
     split_set: int = 2
@@ -56,9 +64,14 @@ class Techniques:
         """True if any bound of subtrees is used."""
         return self.path_bounds or self.split_bounds
 
+    @property
+    def separable(self) -> bool:
+        """True if equivalent-point rows are separated: the other forms have whole variables of their own."""
+        return self.separated and (self.disaggregated or self.equivalent_points == "basic")
 
-VANILLA = Techniques(polishing=False, path_bounds=False, split_bounds=False)
-PAPER = Techniques(split_bounds=False, at_integral=False, equivalent_points="recursive", set_limit=5000)
+
+VANILLA = Techniques(equivalent_points=None, polishing=False, path_bounds=False, split_bounds=False)
+PAPER = Techniques(split_bounds=False, at_integral=False, separated=False)
 
 
 class AcceleratedBendOCT(BendOCT):
@@ -87,7 +100,7 @@ class AcceleratedBendOCT(BendOCT):
         )
         self.depth_two = DepthTwo(instance, cache=t.cache)
         self.equivalent: EquivalentPoints | None = None
-        if t.equivalent_points is not None:
+        if t.equivalent_points is not None and not t.separable:
             self.equivalent = EquivalentPoints(
                 instance=instance,
                 model=self.model,
@@ -103,6 +116,18 @@ class AcceleratedBendOCT(BendOCT):
             instance=instance, b=s.b, p=s.p, w=s.w, theta=self.theta, best=self.depth_two.best,
             splits=self.depth_two.split_bounds, negative=t.negative_samples, structure=t.structure, endpoints_only=t.endpoints_only,
             objective_form=t.objective_form, split_bounds=t.split_bounds,
+        )  # fmt: skip
+
+    @cached_property
+    def equivalent_cuts(self) -> EquivalentCuts | None:
+        """The separator of equivalent-point rows, put together when it is first asked."""
+        t = self.techniques
+        if t.equivalent_points is None or not t.separable:
+            return None
+        return EquivalentCuts(
+            instance=self.instance, b=self.structure.b, theta=self.theta, form=t.equivalent_points,
+            sets=equivalent_sets(self.instance, split_size=t.split_set, limit=t.set_limit),
+            group_selection=t.group_selection,
         )  # fmt: skip
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
@@ -130,8 +155,12 @@ class AcceleratedHooks(BendersHooks):
 
     def __init__(self, formulation: AcceleratedBendOCT) -> None:
         super().__init__(formulation)
-        if formulation.techniques.bounding:
+        t = formulation.techniques
+        if t.bounding:
             self.fractional = 1
+        elif t.equivalent_points is not None and t.separable:
+            self.fractional = -1
+        self.equivalent_rounds = 0
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
         """Benders rows, the bounds of the paths of the tree, and a polished tree as a proposal."""
@@ -149,11 +178,20 @@ class AcceleratedHooks(BendersHooks):
             self.offer(polish(form.instance, form.read(point.values), form.depth_two))
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Path bounds; at the root minimum cuts as well, where they are on."""
+        """Path bounds; at the root minimum cuts as well, where they are on, and equivalent points where no bound is violated."""
         rows = list(super().on_fractional(point, info))
         if self.formulation.techniques.bounding:
             rows += self._bounds(point)
+        if info.is_root and not any(row.violation(point.values) > USER_VIOLATION for row in rows):
+            rows += self._equivalent(point)
         return rows
+
+    def _equivalent(self, point: Point) -> list[Row]:
+        form = self.formulation
+        self.equivalent_rounds += 1
+        if self.equivalent_rounds > EQUIVALENT_ROUNDS or form.equivalent_cuts is None:
+            return []
+        return form.equivalent_cuts.fractional(point[form.structure.b], point[form.theta], limit=EQUIVALENT_LIMIT)
 
     def _bounds(self, point: Point) -> list[Row]:
         form = self.formulation
@@ -195,9 +233,12 @@ SWITCHES = (
     ),
     _switch("split_bounds", "Split bounds", "Bound each split three levels above the last leaves by its two best subtrees."),
     Parameter(
-        name="equivalent_points", type="choice", default="none", choices=("none", "basic", "chain", "recursive"),
+        name="equivalent_points", type="choice", default="recursive", choices=("none", "basic", "chain", "recursive"),
         label="Equivalent points", help="Rows that agree on most questions end in one leaf unless the tree asks another.",
         advanced=True,
+    ),
+    _switch(
+        "separated", "Separated", "Equivalent points: add rows where they are violated, in place of stating all beforehand."
     ),
     _switch("disaggregated", "Disaggregated", "Equivalent points: one inequality a node in place of their sum."),
     _switch("group_selection", "Group selection", "Equivalent points: choose the class of each set that may be right."),

@@ -25,12 +25,13 @@ accepted, `outcome.bound` an upper bound that no accepted point exceeds. An exce
 from trainer.milo.backend import Backend, Capabilities
 from trainer.milo.choose import BACKENDS, backend
 from trainer.milo.expression import Expression, Row, row, total, weighted
-from trainer.milo.hooks import INTEGRALITY, VIOLATION, Ended, Hooks, NodeInfo, Options, Outcome, Report
+from trainer.milo.hooks import INTEGRALITY, USER_VIOLATION, VIOLATION, Ended, Hooks, NodeInfo, Options, Outcome, Report
 from trainer.milo.model import BuildStopped, Model, Point, Variables
 
 __all__ = [
     "BACKENDS",
     "INTEGRALITY",
+    "USER_VIOLATION",
     "VIOLATION",
     "Backend",
     "BuildStopped",
