@@ -1,0 +1,197 @@
+"""`manage.py evaluate`: methods on the same folds of many data sets, with ranks and tests. It never opens the database."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from octweb.figures.evaluation import evaluation_page
+from octweb.runs.options import add_parameter_flags, parameters_of
+from trainer.data.reader import load
+from trainer.errors import DataError, ParameterError, TrainerError
+from trainer.evaluate import Dataset, Record, Study, Variant, report, run_study
+from trainer.methods import METHODS, get
+from trainer.table import Kind, MissingPolicy
+from trainer.tree.file import write_atomically
+
+USAGE, FAILED = 2, 1
+
+
+class Command(BaseCommand):
+    help = "Compare methods by cross-validation, on the same folds of one or many data sets."
+    requires_system_checks: tuple[str, ...] = ()
+
+    def add_arguments(self, parser):
+        parser.add_argument("data", nargs="+", metavar="DATA", help="CSV (also .gz) or Parquet; names with --manifest")
+        parser.add_argument("--target", default="class", metavar="COLUMN", help="the column to predict ('class')")
+        parser.add_argument(
+            "--method", action="append", required=True, choices=[m.id for m in METHODS],
+            help="repeat it to compare; the first is the control of Holm's test",
+        )  # fmt: skip
+        add_parameter_flags(parser)
+        parser.add_argument("--folds", type=int, default=10)
+        parser.add_argument(
+            "--pruned", action="store_true", help="every method also with its pruning chosen by inner cross-validation"
+        )
+        parser.add_argument("--all-threads", action="store_true", help="time every fold with all processors as well")
+        parser.add_argument("--jobs", type=int, default=1, help="folds at once; times are then those of a busy machine")
+        parser.add_argument("--dask", metavar="ADDRESS", help="compute the folds on this dask cluster")
+        parser.add_argument("--state", metavar="FILE", help="keep finished folds here and go on from them")
+        parser.add_argument(
+            "--manifest", metavar="FILE", help="JSON list of data sets: name, file, numeric_features, …"
+        )
+        parser.add_argument("--missing", choices=[str(p) for p in MissingPolicy], default="drop")
+        parser.add_argument(
+            "--categorical", action="append", default=[], metavar="COLUMN", help="read it as categories"
+        )
+        parser.add_argument("--output", metavar="FOLDER", help="write results.md, results.csv and results.html there")
+        parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
+
+    def handle(self, *args, **options):
+        try:
+            self._handle(options)
+        except ParameterError as error:
+            raise CommandError(str(error), returncode=USAGE) from error
+        except (TrainerError, OSError) as error:
+            raise CommandError(" ".join(str(error).split()), returncode=FAILED) from error
+        except KeyboardInterrupt as error:
+            kept = f"; the finished folds are in {options['state']}" if options["state"] else ""
+            raise CommandError(f"interrupted{kept}", returncode=FAILED) from error
+
+    def _handle(self, options: dict[str, Any]) -> None:
+        variants = _variants(options)
+        study = Study(
+            datasets=_datasets(options),
+            variants=variants,
+            folds=options["folds"],
+            seed=int(options.get("seed") or 0),
+            threads=_threads(options),
+        )
+        records = run_study(
+            study,
+            path=Path(options["state"]) if options["state"] else None,
+            jobs=_jobs(options),
+            context=_dask(options["dask"]),
+            news=self._news,
+        )
+        found = report(study, records)
+        if options["output"]:
+            folder = Path(options["output"])
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(folder / "results.md", found.to_markdown().encode())
+            write_atomically(folder / "results.csv", found.to_csv().encode())
+            write_atomically(folder / "results.html", evaluation_page(found).encode())
+        if options["json"]:
+            self.stdout.write(json.dumps(found.to_json(), allow_nan=False))
+        else:
+            self.stdout.write(found.to_markdown())
+        failed = [cell for cell in found.cells if cell.failed]
+        for cell in failed:
+            self.stderr.write(f"note: {cell.variant} on {cell.dataset}: {cell.failed} folds failed: {cell.error}")
+        if len(failed) == len(found.cells):
+            raise CommandError("no fold of any method ended with a tree", returncode=FAILED)
+
+    def _news(self, record: Record, done: int, total: int) -> None:
+        end = record.error or f"{100 * record.accuracy:.1f} %, {record.leaves} leaves, {record.seconds:.2f} s"
+        self.stderr.write(f"{done}/{total} {record.dataset}, {record.variant}, fold {record.fold + 1}: {end}")
+
+
+def _variants(options: dict[str, Any]) -> list[Variant]:
+    """A variant for every method, and with `--pruned` one more for each that can be pruned."""
+    methods = [get(name) for name in dict.fromkeys(options["method"])]
+    general = [pair for pair in options["extra"] if "." not in pair.partition("=")[0]]
+    variants, pruned = [], []
+    for method in methods:
+        own = [p.removeprefix(f"{method.id}.") for p in options["extra"] if p.startswith(f"{method.id}.")]
+        taken = [p for p in general if method.parameter(p.partition("=")[0].strip().replace("-", "_"))]
+        raw, _ = parameters_of(method, {**options, "extra": [*taken, *own]})
+        raw.pop("threads", None)
+        variants.append(
+            Variant(label=method.title, method=method.id, parameters=raw, group="unpruned" if options["pruned"] else "")
+        )
+        if options["pruned"] and method.parameter("pruning"):
+            pruned.append(
+                Variant(
+                    label=f"{method.title}, pruned",
+                    method=method.id,
+                    parameters=raw | {"pruning": "cross-validation"},
+                    group="pruned",
+                )
+            )
+    for pair in options["extra"]:
+        name = pair.partition("=")[0].strip()
+        owner, dot, parameter = name.rpartition(".")
+        takers = [m for m in methods if not dot or m.id == owner]
+        if not any(m.parameter(parameter.replace("-", "_")) for m in takers):
+            raise ParameterError({"set": f"no method of this comparison takes '{name}'."})
+    return [*variants, *pruned]
+
+
+def _datasets(options: dict[str, Any]) -> list[Dataset]:
+    if options["manifest"]:
+        return _from_manifest(options)
+    found = []
+    for path in options["data"]:
+        table, labels, _ = load(
+            path,
+            target=options["target"],
+            default_missing=MissingPolicy(options["missing"]),
+            kinds=dict.fromkeys(options["categorical"], Kind.CATEGORICAL),
+        )
+        found.append(Dataset(name=Path(path).name.split(".")[0], table=table, labels=labels))
+    return found
+
+
+def _from_manifest(options: dict[str, Any]) -> list[Dataset]:
+    """Data sets by their names in a manifest, which says where each is and which columns are categories."""
+    path = Path(options["manifest"])
+    try:
+        entries = {entry["name"]: entry for entry in json.loads(path.read_text(encoding="utf-8"))}
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{path} is no JSON list of data sets with names: {error}.") from error
+    found = []
+    for name in options["data"]:
+        if name not in entries:
+            raise ParameterError({"data": f"the manifest has no '{name}'. It has: {', '.join(sorted(entries))}."})
+        entry = entries[name]
+        table, labels, _ = load(
+            path.parent / entry["file"],
+            target=entry.get("target") or options["target"],
+            default_missing=MissingPolicy(options["missing"]),
+            kinds=dict.fromkeys(entry.get("categorical_features", []), Kind.CATEGORICAL)
+            | dict.fromkeys(entry.get("numeric_features", []), Kind.NUMERIC),
+        )
+        found.append(Dataset(name=name, table=table, labels=labels))
+    return found
+
+
+def _threads(options: dict[str, Any]) -> tuple[int, ...]:
+    first = int(options.get("threads") or 1)
+    return tuple(dict.fromkeys((first, os.cpu_count() or 1))) if options["all_threads"] else (first,)
+
+
+def _jobs(options: dict[str, Any]) -> int:
+    if options["jobs"] == 0 or options["jobs"] < -1:
+        raise ParameterError(
+            {"jobs": f"must be a number of processes, or -1 for all processors; got {options['jobs']}."}
+        )
+    return -1 if options["dask"] else int(options["jobs"])
+
+
+def _dask(address: str | None) -> AbstractContextManager[Any] | None:
+    """joblib on a dask cluster; dask itself is not among the requirements."""
+    if not address:
+        return None
+    try:
+        from dask.distributed import Client
+    except ImportError as error:
+        raise ParameterError({"dask": "dask.distributed is not installed: pip install distributed."}) from error
+    import joblib
+
+    Client(address)
+    return joblib.parallel_config(backend="dask")

@@ -1,0 +1,260 @@
+"""A study: every variant of a method on the same stratified folds of every data set, one record a fold.
+
+Records are appended to a file as they come, one JSON object a line. A study that is started again with the same file computes
+only what is missing, so an interruption costs the folds that were running.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.data.folds import stratified_folds
+from trainer.errors import DataError, ParameterError, TrainerError
+from trainer.methods import get
+from trainer.run import TrainRequest, train
+from trainer.table import Labels, Table, fingerprint, numeric_table
+
+MAX_FOLDS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A table with labels under the name that the tables of results show."""
+
+    name: str
+    table: Table
+    labels: Labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A method with parameters; variants of one `group` are ranked against each other, first the one under test."""
+
+    label: str
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    group: str = ""
+
+    @property
+    def key(self) -> str:
+        """What makes two variants the same: the method and all its checked parameters, threads apart."""
+        values = get(self.method).settings(self.parameters).to_json()
+        return json.dumps([self.method, {k: v for k, v in sorted(values.items()) if k != "threads"}])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What is to be computed; `threads` lists the numbers of threads with which each fold is timed.
+
+    Raises ParameterError where a variant has a bad parameter or the number of folds does not fit a data set.
+    """
+
+    datasets: Sequence[Dataset]
+    variants: Sequence[Variant]
+    folds: int = 10
+    seed: int = 0
+    threads: Sequence[int] = (1,)
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.folds <= MAX_FOLDS:
+            raise ParameterError({"folds": f"must be from 2 to {MAX_FOLDS}; it is {self.folds}."})
+        for dataset in self.datasets:
+            if len(dataset.table) < self.folds:
+                raise ParameterError(
+                    {"folds": f"'{dataset.name}' has {len(dataset.table)} rows, too few for {self.folds} folds."}
+                )
+        for variant in self.variants:
+            get(variant.method).settings(variant.parameters)
+        for what, names in (("data set", self.datasets), ("variant", self.variants)):
+            labels = [n.name if isinstance(n, Dataset) else n.label for n in names]
+            if len(set(labels)) < len(labels):
+                raise ParameterError({"study": f"two {what}s have the same name: {', '.join(labels)}."})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One fold: the tree that a variant grew on the other folds, measured on this one; `error` where there is none."""
+
+    dataset: str
+    fingerprint: str
+    variant: str
+    key: str
+    folds: int
+    seed: int
+    fold: int
+    threads: int
+    correct: int = 0
+    n: int = 0
+    accuracy: float = 0.0
+    train_accuracy: float = 0.0
+    leaves: int = 0
+    depth: int = 0
+    seconds: float = 0.0
+    status: str = ""
+    gap: float | None = None
+    splits: int | None = None
+    splits_proved: int | None = None
+    error: str = ""
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for two records of the same computation."""
+        return (self.fingerprint, self.key, self.folds, self.seed, self.fold, self.threads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Task:
+    dataset: Dataset
+    variant: Variant
+    folds: int
+    seed: int
+    fold: int
+    threads: int
+    fingerprint: str
+
+    @property
+    def head(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset.name, "fingerprint": self.fingerprint, "variant": self.variant.label,
+            "key": self.variant.key, "folds": self.folds, "seed": self.seed, "fold": self.fold, "threads": self.threads,
+        }  # fmt: skip
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        return Record(**self.head).identity
+
+
+def run_study(
+    study: Study,
+    *,
+    path: Path | None = None,
+    jobs: int = 1,
+    context: AbstractContextManager[Any] | None = None,
+    news: Callable[[Record, int, int], None] = lambda record, done, total: None,
+) -> list[Record]:
+    """All records of a study, in its order; those that `path` has already are not computed again.
+
+    `jobs` folds run at once (times are then those of a busy machine); `context` is a joblib configuration, such as that of a dask
+    cluster. `news(record, done, total)` hears of each new record. A fold that fails leaves a record with its `error`, which is
+    tried again next time.
+    """
+    from joblib import Parallel, delayed
+
+    tasks = _tasks(study)
+    known = {r.identity: r for r in read_records(path)} if path is not None and path.exists() else {}
+    known = {identity: record for identity, record in known.items() if not record.error}
+    wanted = {task.identity: task for task in tasks}
+    missing = [task for identity, task in wanted.items() if identity not in known]
+    done = len(wanted) - len(missing)
+    with context or nullcontext():
+        pool = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+        for record in pool(delayed(_fold)(task) for task in missing):
+            known[record.identity] = record
+            done += 1
+            if path is not None:
+                _append(path, record)
+            news(record, done, len(wanted))
+    # the same computation may stand under another name in the file
+    return [replace(known[t.identity], dataset=t.dataset.name, variant=t.variant.label) for t in tasks]
+
+
+def read_records(path: Path) -> Iterable[Record]:
+    """The records of a file; a half-written last line, which an interruption leaves, is passed over.
+
+    Raises DataError where another line is no record.
+    """
+    names = {f.name for f in fields(Record)}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            found = json.loads(line)
+            yield Record(**{name: value for name, value in found.items() if name in names})
+        except (ValueError, TypeError, AttributeError) as error:
+            if number < len(lines):
+                raise DataError(f"Line {number} of {path} is no record of a study: {error}.") from error
+
+
+def _append(path: Path, record: Record) -> None:
+    end = b""
+    if path.exists() and path.stat().st_size:
+        with path.open("rb") as stream:
+            stream.seek(-1, 2)
+            end = stream.read()
+    with path.open("a", encoding="utf-8") as stream:
+        if end not in (b"", b"\n"):  # the half-written line of an interruption
+            stream.write("\n")
+        stream.write(json.dumps(asdict(record), allow_nan=False) + "\n")
+
+
+def _tasks(study: Study) -> list[_Task]:
+    tasks = []
+    for dataset in study.datasets:
+        mark = fingerprint(dataset.table, dataset.labels)
+        for variant in study.variants:
+            takes = get(variant.method).parameter("threads") is not None
+            for threads in study.threads if takes else (1,):
+                tasks += [
+                    _Task(
+                        dataset=dataset, variant=variant, folds=study.folds, seed=study.seed, fold=fold,
+                        threads=threads, fingerprint=mark,
+                    )
+                    for fold in range(study.folds)
+                ]  # fmt: skip
+    return tasks
+
+
+def _fold(task: _Task) -> Record:
+    """Train on the other folds and count on this one; a refusal becomes the record's error."""
+    codes = task.dataset.labels.codes
+    fold = stratified_folds(codes, task.folds, task.seed)
+    inside, outside = np.flatnonzero(fold != task.fold), np.flatnonzero(fold == task.fold)
+    method = get(task.variant.method)
+    parameters = dict(task.variant.parameters)
+    if method.parameter("threads") is not None:
+        parameters["threads"] = task.threads
+    _warm(method.id)
+    try:
+        result = train(
+            TrainRequest(
+                table=task.dataset.table.take(inside),
+                labels=task.dataset.labels.take(inside),
+                method=method.id,
+                parameters=parameters,
+            )
+        )
+    except TrainerError as error:
+        return Record(**task.head, error=str(error), status="failed")
+    matrix = task.dataset.table.take(outside).matrix()
+    correct = int((result.tree.predict(matrix) == codes[outside]).sum())
+    certificate = result.certificate
+    return Record(
+        **task.head,
+        correct=correct,
+        n=len(outside),
+        accuracy=correct / len(outside),
+        train_accuracy=certificate.correct / certificate.n,
+        leaves=result.tree.n_leaves,
+        depth=result.tree.depth,
+        seconds=certificate.seconds,
+        status=str(certificate.status),
+        gap=certificate.gap,
+        splits=certificate.splits,
+        splits_proved=certificate.splits_proved,
+    )
+
+
+@cache
+def _warm(method: str) -> None:
+    """Load the method's libraries and compiled code once a process, so that no fold pays for them."""
+    draw = np.random.default_rng(0)
+    X, y = draw.integers(0, 9, (60, 3)).astype(float), draw.integers(0, 2, 60).astype(np.int32)
+    labels = Labels(name="y", classes=("a", "b"), codes=y)
+    train(TrainRequest(table=numeric_table(X), labels=labels, method=method, parameters={"time_limit": 20}))

@@ -1,0 +1,237 @@
+"""Records of a study as a report: a cell for each data set and variant, comparisons, Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from trainer.evaluate.statistics import Comparison, compare
+from trainer.evaluate.study import Record, Study
+
+MEASURES = {  # field of a cell: (title, whether more is better)
+    "accuracy": ("accuracy", True),
+    "leaves": ("leaves", False),
+    "seconds": ("induction time", False),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A variant on a data set: means over the folds, with the standard deviation (over folds - 1) of the accuracy.
+
+    `seconds` has the mean induction time by number of threads. `limited` folds ended at a limit, `failed` ones have no tree;
+    `proved` is the share of splits, or of trees, that are proved (None for a heuristic).
+    """
+
+    dataset: str
+    variant: str
+    group: str
+    folds: int
+    accuracy: float
+    deviation: float
+    accuracies: tuple[float, ...]
+    train_accuracy: float
+    leaves: float
+    leaves_deviation: float
+    seconds: dict[int, float]
+    limited: int
+    failed: int
+    proved: float | None
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The cells of a study and, for each group of variants, the comparisons by measure over the data sets without a failure."""
+
+    cells: tuple[Cell, ...]
+    comparisons: dict[str, dict[str, Comparison]]
+    folds: int
+    seed: int
+
+    def cell(self, dataset: str, variant: str) -> Cell:
+        """The cell of a data set and a variant; raises KeyError."""
+        for cell in self.cells:
+            if (cell.dataset, cell.variant) == (dataset, variant):
+                return cell
+        raise KeyError((dataset, variant))
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(cell.dataset for cell in self.cells))
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The variants of each group."""
+        groups: dict[str, dict[str, None]] = {}
+        for cell in self.cells:
+            groups.setdefault(cell.group, {})[cell.variant] = None
+        return {group: tuple(variants) for group, variants in groups.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as one object; that of a single data set and variant has its numbers at the top as well."""
+        document: dict[str, Any] = {
+            "folds": self.folds,
+            "seed": self.seed,
+            "results": [asdict(cell) for cell in self.cells],
+            "comparisons": {g: {m: asdict(c) for m, c in by.items()} for g, by in self.comparisons.items()},
+        }
+        if len(self.cells) == 1:
+            only = asdict(self.cells[0])
+            document |= {name: only[name] for name in ("accuracy", "deviation", "accuracies", "leaves", "seconds")}
+        return document
+
+    def to_csv(self) -> str:
+        """One line a cell."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        threads = sorted({t for cell in self.cells for t in cell.seconds})
+        writer.writerow(
+            ["dataset", "group", "variant", "folds", "accuracy", "deviation", "train_accuracy", "leaves", "leaves_deviation",
+             *(f"seconds_{t}_threads" for t in threads), "folds_limited", "folds_failed", "proved"]
+        )  # fmt: skip
+        for c in self.cells:
+            writer.writerow(
+                [c.dataset, c.group, c.variant, c.folds, c.accuracy, c.deviation, c.train_accuracy, c.leaves,
+                 c.leaves_deviation, *(c.seconds.get(t, "") for t in threads), c.limited, c.failed, c.proved]
+            )  # fmt: skip
+        return out.getvalue()
+
+    def to_markdown(self) -> str:
+        """A table for each group and measure with its ranks and tests below."""
+        parts = []
+        for group, variants in self.groups.items():
+            for measure in MEASURES:
+                parts.append(self._table(group, variants, measure))
+        return "\n\n".join(parts) + "\n"
+
+    def _table(self, group: str, variants: Sequence[str], measure: str) -> str:
+        title, _ = MEASURES[measure]
+        threads = (
+            sorted({t for c in self.cells if c.group == group for t in c.seconds}) if measure == "seconds" else [0]
+        )
+        columns = [(v, t) for v in variants for t in threads]
+        lines = [f"### {title.capitalize()}{f', {group}' if group else ''}", ""]
+        lines.append("| data set | " + " | ".join(_heading(v, t) for v, t in columns) + " |")
+        lines.append("|---|" + "---:|" * len(columns))
+        for dataset in self.datasets:
+            texts = [self.text(dataset, variant, measure, t) for variant, t in columns]
+            lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
+        found = self.comparisons.get(group, {}).get(measure)
+        if found is not None:
+            ranks = dict(zip(found.labels, found.ranks, strict=True))
+            lines.append(
+                "| *average rank* | "
+                + " | ".join(f"*{ranks[v]:.2f}*" if t in (0, 1) else "" for v, t in columns)
+                + " |"
+            )
+            lines += ["", sentence(found)]
+        return "\n".join(lines)
+
+    def text(self, dataset: str, variant: str, measure: str, threads: int | None = None) -> str:
+        """What a table shows; times are those with the fewest threads unless said otherwise."""
+        cell = self.cell(dataset, variant)
+        if cell.failed == cell.folds:
+            return "failed"
+        star = "*" * min(1, cell.limited)
+        if measure == "accuracy":
+            return f"{100 * cell.accuracy:.1f} ± {100 * cell.deviation:.1f}{star}"
+        if measure == "leaves":
+            return f"{cell.leaves:.1f}{star}"
+        threads = min(cell.seconds) if threads is None else threads
+        return f"{cell.seconds[threads]:.3g} s{star}" if threads in cell.seconds else ""
+
+
+def report(study: Study, records: Sequence[Record]) -> Report:
+    """The report of a study from all its records."""
+    cells = tuple(
+        _cell(dataset.name, variant.label, variant.group, study.folds, [r for r in records if (r.dataset, r.variant) == (dataset.name, variant.label)])
+        for dataset in study.datasets
+        for variant in study.variants
+    )  # fmt: skip
+    found = Report(cells=cells, comparisons={}, folds=study.folds, seed=study.seed)
+    comparisons = {}
+    for group, variants in found.groups.items():
+        whole = [d for d in found.datasets if all(found.cell(d, v).failed == 0 for v in variants)]
+        if len(variants) > 1 and whole:
+            comparisons[group] = {m: _compare(found, whole, variants, m) for m in MEASURES}
+    return Report(cells=cells, comparisons=comparisons, folds=study.folds, seed=study.seed)
+
+
+def sentence(found: Comparison) -> str:
+    """Friedman and Holm in words."""
+    if found.p is None or found.chi_square is None:
+        return f"Friedman's test needs three variants and two data sets."
+    words = f"{found.datasets} data sets; Friedman χ² = {found.chi_square:.2f}, p = {found.p:.2g}."
+    control = found.labels[0]
+    tests = [f"{label} p = {p:.2g}" for label, p in zip(found.labels, found.holm, strict=True) if p is not None]
+    if tests:
+        return f"{words} Holm against {control}: {', '.join(tests)}."
+    return f"{words} The differences are not significant at 5 %."
+
+
+def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[Record]) -> Cell:
+    first = min((r.threads for r in records), default=1)
+    own = sorted((r for r in records if r.threads == first), key=lambda r: r.fold)
+    good = [r for r in own if not r.error]
+    accuracies = np.array([r.accuracy for r in good])
+    leaves = np.array([float(r.leaves) for r in good])
+    seconds: dict[int, float] = {}
+    for t in sorted({r.threads for r in records}):
+        timed = [r.seconds for r in records if r.threads == t and not r.error]
+        if timed:
+            seconds[t] = float(np.mean(timed))
+    return Cell(
+        dataset=dataset,
+        variant=variant,
+        group=group,
+        folds=folds,
+        accuracy=_mean(accuracies),
+        deviation=_deviation(accuracies),
+        accuracies=tuple(float(a) for a in accuracies),
+        train_accuracy=_mean(np.array([r.train_accuracy for r in good])),
+        leaves=_mean(leaves),
+        leaves_deviation=_deviation(leaves),
+        seconds=seconds,
+        limited=sum(r.status in {"time_limit", "memory_limit"} for r in good),
+        failed=folds - len(good),
+        proved=_proved(good),
+        error=next((r.error for r in own if r.error), ""),
+    )
+
+
+def _proved(records: Sequence[Record]) -> float | None:
+    if not records:
+        return None
+    if all(r.splits is not None for r in records):
+        total = sum(r.splits or 0 for r in records)
+        return sum(r.splits_proved or 0 for r in records) / total if total else 1.0
+    if all(r.gap is not None for r in records):
+        return sum(r.status == "optimal" for r in records) / len(records)
+    return None
+
+
+def _compare(found: Report, datasets: Sequence[str], variants: Sequence[str], measure: str) -> Comparison:
+    def value(dataset: str, variant: str) -> float:
+        cell = found.cell(dataset, variant)
+        return cell.seconds[min(cell.seconds)] if measure == "seconds" else float(getattr(cell, measure))
+
+    values = np.array([[value(d, v) for v in variants] for d in datasets])
+    return compare(variants, values, higher_is_better=MEASURES[measure][1])
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def _deviation(values: np.ndarray) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+
+def _heading(variant: str, threads: int) -> str:
+    return f"{variant}, {threads} thread{'s' if threads > 1 else ''}" if threads else variant
