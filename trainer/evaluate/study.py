@@ -23,6 +23,7 @@ from trainer.run import TrainRequest, train
 from trainer.table import Labels, Table, fingerprint, numeric_table
 
 MAX_FOLDS = 50
+LONGEST = 1 << 16  # bytes of a record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,15 +184,13 @@ def read_records(path: Path) -> Iterable[Record]:
 
 
 def _append(path: Path, record: Record) -> None:
-    end = b""
-    if path.exists() and path.stat().st_size:
-        with path.open("rb") as stream:
-            stream.seek(-1, 2)
-            end = stream.read()
-    with path.open("a", encoding="utf-8") as stream:
-        if end not in (b"", b"\n"):  # the half-written line of an interruption
-            stream.write("\n")
-        stream.write(json.dumps(asdict(record), allow_nan=False) + "\n")
+    """Write one line; what an interruption left of a line is removed first."""
+    with path.open("ab+") as stream:
+        size = stream.seek(0, 2)
+        back = min(size, LONGEST)
+        stream.seek(size - back)
+        stream.truncate(size - back + stream.read(back).rfind(b"\n") + 1)
+        stream.write((json.dumps(asdict(record), allow_nan=False) + "\n").encode())
 
 
 def _tasks(study: Study) -> list[_Task]:

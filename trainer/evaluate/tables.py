@@ -166,7 +166,7 @@ def report(study: Study, records: Sequence[Record]) -> Report:
 def sentence(found: Comparison) -> str:
     """Friedman and Holm in words."""
     if found.p is None or found.chi_square is None:
-        return f"Friedman's test needs three variants and two data sets."
+        return "Friedman's test needs three variants and two data sets."
     words = f"{found.datasets} data sets; Friedman χ² = {found.chi_square:.2f}, p = {found.p:.2g}."
     control = found.labels[0]
     tests = [f"{label} p = {p:.2g}" for label, p in zip(found.labels, found.holm, strict=True) if p is not None]

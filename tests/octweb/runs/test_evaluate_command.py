@@ -1,0 +1,104 @@
+"""`manage.py evaluate`: from files to tables, CSV, page and JSON, and every refusal."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.octweb.runs.conftest import CSV
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    paths[0].write_text(CSV)
+    paths[1].write_text("\n".join([*CSV.splitlines()[:1], *CSV.splitlines()[21:]]) + "\n")
+    return [str(p) for p in paths]
+
+
+def evaluate(capsys, *arguments: str) -> dict:
+    call_command("evaluate", *arguments, "--folds=3", "--json")
+    return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+
+
+def test_one_data_set_and_one_method(capsys, files):
+    found = evaluate(capsys, files[0], "--target=class", "--method=cart", "--depth=3")
+    assert 0.5 < found["accuracy"] <= 1
+    assert len(found["accuracies"]) == 3
+    assert found["results"][0]["leaves"] >= 2
+
+
+def test_many_methods_write_tables_and_a_page(capsys, files, tmp_path):
+    out = tmp_path / "out"
+    options = ["--method=bivariate", "--method=cart", "--method=exact", "--pruned", "--depth=2", f"--output={out}"]
+    found = evaluate(capsys, *files, *options)
+    assert {r["group"] for r in found["results"]} == {"unpruned", "pruned"}
+    assert [r["variant"] for r in found["results"] if r["group"] == "pruned"][:2] == [
+        "Bivariate tree, pruned", "CART, pruned",
+    ]  # fmt: skip
+    assert len(found["comparisons"]["unpruned"]["accuracy"]["ranks"]) == 3
+    with (out / "results.csv").open() as stream:
+        assert len(list(csv.DictReader(stream))) == 10
+    assert "| two |" in (out / "results.md").read_text()
+    page = (out / "results.html").read_text()
+    assert "<table>" in page
+    assert "Plotly" in page
+    assert "http" not in page.split("<script>", 1)[0].replace("http://www.w3.org", "")  # nothing is fetched
+
+
+def test_a_state_file_is_gone_on_from(capsys, files, tmp_path):
+    state = tmp_path / "state.jsonl"
+    evaluate(capsys, files[0], "--method=cart", "--depth=2", f"--state={state}")
+    before = state.read_text()
+    evaluate(capsys, files[0], "--method=cart", "--depth=2", f"--state={state}")
+    assert state.read_text() == before
+    evaluate(capsys, files[0], "--method=cart", "--method=exact", "--depth=2", f"--state={state}")
+    assert len(state.read_text().splitlines()) == 6
+
+
+def test_a_parameter_of_one_method_only(capsys, files):
+    options = ["--method=cart", "--method=exact", "--set=cart.depth=1", "--set=exact.depth=2", "--set=min_leaf=3"]
+    found = evaluate(capsys, files[0], *options)
+    assert found["results"][0]["leaves"] <= 2 < found["results"][1]["leaves"]
+
+
+def test_a_manifest_names_the_data_sets(capsys, files, tmp_path):
+    entry = {
+        "name": "mine",
+        "file": "one.csv",
+        "categorical_features": ["colour"],
+        "numeric_features": ["width", "height"],
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps([entry]))
+    found = evaluate(capsys, "mine", f"--manifest={tmp_path / 'manifest.json'}", "--method=cart")
+    assert found["results"][0]["dataset"] == "mine"
+    with pytest.raises(CommandError, match="It has: mine"):
+        evaluate(capsys, "yours", f"--manifest={tmp_path / 'manifest.json'}", "--method=cart")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--method=cart", "--set=nonsense=1"], 2, "takes 'nonsense'"),
+        (["--method=cart", "--set=exact.bins=1"], 2, "takes 'exact.bins'"),
+        (["--method=cart", "--depth=99"], 2, "depth"),
+        (["--method=cart", "--jobs=0"], 2, "jobs"),
+        (["--method=cart", "--target=nowhere"], 1, "nowhere"),
+        (["--method=cart", "--folds=500"], 2, "from 2 to 50"),
+    ],
+)
+def test_refusals(capsys, files, arguments, status, words):
+    with pytest.raises(CommandError, match=words) as refusal:
+        call_command("evaluate", files[0], *arguments)
+    assert refusal.value.returncode == status
+
+
+def test_dask_is_asked_for_where_it_is_missing(capsys, files, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "dask.distributed", None)
+    with pytest.raises(CommandError, match="not installed"):
+        call_command("evaluate", files[0], "--method=cart", "--dask=tcp://127.0.0.1:1")

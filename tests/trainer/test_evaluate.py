@@ -1,0 +1,213 @@
+"""Studies: the same folds for all, resumption, statistics against SciPy and the paper's printed values, tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import friedmanchisquare
+
+from trainer.data.folds import stratified_folds
+from trainer.errors import DataError, ParameterError
+from trainer.evaluate import Dataset, Record, Study, Variant, average_ranks, compare, report, run_study
+from trainer.evaluate import study as study_module
+from trainer.evaluate.study import read_records
+from trainer.run import TrainRequest, train
+from trainer.table import Labels, numeric_table
+
+
+def dataset(seed: int = 0, rows: int = 40, name: str = "noise") -> Dataset:
+    draw = np.random.default_rng(seed)
+    X = draw.integers(0, 7, (rows, 2)).astype(float)
+    y = ((X[:, 0] > X[:, 1]) ^ (draw.random(rows) < 0.1)).astype(np.int32)
+    return Dataset(name=name, table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
+
+
+def variant(label: str = "CART", method: str = "cart", **parameters) -> Variant:
+    return Variant(label=label, method=method, parameters=parameters)
+
+
+def small(**changes) -> Study:
+    settings = {"datasets": [dataset()], "variants": [variant(depth=2), variant("Deep", depth=6)], "folds": 4} | changes
+    return Study(**settings)
+
+
+def test_a_fold_is_what_training_on_the_others_gives():
+    study = small(seed=3)
+    records = run_study(study)
+    data = study.datasets[0]
+    fold = stratified_folds(data.labels.codes, 4, 3)
+    for record in records:
+        chosen = next(v for v in study.variants if v.label == record.variant)
+        inside, outside = np.flatnonzero(fold != record.fold), np.flatnonzero(fold == record.fold)
+        tree = train(
+            TrainRequest(
+                table=data.table.take(inside),
+                labels=data.labels.take(inside),
+                method="cart",
+                parameters=chosen.parameters,
+            )
+        ).tree
+        right = tree.predict(data.table.take(outside).matrix()) == data.labels.codes[outside]
+        assert (record.correct, record.n, record.leaves) == (right.sum(), len(outside), tree.n_leaves)
+    assert [(r.variant, r.fold) for r in records] == [(v, f) for v in ("CART", "Deep") for f in range(4)]
+
+
+def test_an_interrupted_study_computes_only_what_is_missing(tmp_path, monkeypatch):
+    path, study = tmp_path / "state.jsonl", small()
+    first = run_study(study, path=path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[:5]) + "\n" + lines[5][:20])  # killed in the middle of a line
+    heard: list[tuple[int, int]] = []
+    again = run_study(study, path=path, news=lambda record, done, total: heard.append((done, total)))
+    assert heard == [(6, 8), (7, 8), (8, 8)]
+    assert [r.accuracy for r in again] == [r.accuracy for r in first]
+    monkeypatch.setattr(study_module, "_fold", None)  # nothing is left to compute
+    renamed = small(datasets=[dataset(name="other name")])
+    assert {r.dataset for r in run_study(renamed, path=path)} == {"other name"}
+
+
+def test_a_changed_parameter_is_another_computation(tmp_path):
+    path = tmp_path / "state.jsonl"
+    run_study(small(), path=path)
+    count = len(path.read_text().splitlines())
+    run_study(small(variants=[variant(depth=3)]), path=path)
+    run_study(small(variants=[variant(depth=3)], seed=1), path=path)
+    run_study(small(variants=[variant(depth=3)], folds=3), path=path)
+    assert len(path.read_text().splitlines()) == count + 4 + 4 + 3
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "state.jsonl"
+    path.write_text('{"dataset": "x"}\n{"dataset": "y"}\n')
+    with pytest.raises(DataError, match="Line 1"):
+        list(read_records(path))
+
+
+def test_a_fold_that_fails_says_so_and_is_tried_again(tmp_path):
+    three = dataset()
+    codes = (np.arange(40) % 3).astype(np.int32)
+    three = Dataset(name="three", table=three.table, labels=Labels(name="y", classes=("a", "b", "c"), codes=codes))
+    huge = variant(method="oct", label="OCT", depth=8, solver="highs", time_limit=0)
+    path = tmp_path / "state.jsonl"
+    study = Study(datasets=[three], variants=[variant(), huge], folds=2)
+    monkey = dict(study_module.__dict__)
+
+    def fails(request):
+        if request.method == "oct":
+            raise DataError("no such tree")
+        return monkey["train"](request)
+
+    study_module.train = fails
+    study_module._warm.cache_clear()
+    study_module._warm = lambda method: None
+    try:
+        found = report(study, run_study(study, path=path))
+    finally:
+        study_module.train, study_module._warm = monkey["train"], monkey["_warm"]
+    assert found.cell("three", "OCT").failed == 2
+    assert found.cell("three", "OCT").error == "no such tree"
+    assert found.text("three", "OCT", "accuracy") == "failed"
+    assert found.comparisons == {}  # no data set on which all have a result
+    assert sum(r.error == "" for r in read_records(path)) == 2
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_jobs_and_threads_change_no_tree(jobs):
+    study = small(variants=[variant("Bivariate", "bivariate", depth=2)], threads=(1, 2), folds=3)
+    records = run_study(study, jobs=jobs)
+    one, two = ([r for r in records if r.threads == t] for t in (1, 2))
+    assert [(r.correct, r.leaves) for r in one] == [(r.correct, r.leaves) for r in two]
+    assert set(report(study, records).cells[0].seconds) == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"folds": 1}, "from 2 to 50"),
+        ({"folds": 41}, "too few for 41 folds"),
+        ({"variants": [variant(depth=99)]}, "out of range"),
+        ({"variants": [variant(), variant()]}, "same name"),
+        ({"datasets": [dataset(), dataset(1)]}, "same name"),
+    ],
+)
+def test_a_study_that_cannot_be_is_refused(changes, words):
+    with pytest.raises(ParameterError, match=words):
+        small(**changes)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_friedman_is_that_of_scipy(seed):
+    draw = np.random.default_rng(seed)
+    values = draw.integers(0, 5 if seed % 2 else 1000, (int(draw.integers(2, 25)), int(draw.integers(3, 7)))).astype(
+        float
+    )
+    found = compare([str(j) for j in range(values.shape[1])], values, higher_is_better=False)
+    if all(len(set(row)) == 1 for row in values.tolist()):
+        assert found.p is None
+        return
+    expected = friedmanchisquare(*values.T)
+    assert found.chi_square == pytest.approx(expected.statistic)
+    assert found.p == pytest.approx(expected.pvalue)
+    assert sum(found.ranks) == pytest.approx(sum(range(1, values.shape[1] + 1)))
+
+
+def test_the_printed_statistics_of_the_paper():
+    """Ranks 1.4, 2.1 and 2.5 over 20 data sets: chi-square 12.4, p = 0.002; Holm by hand."""
+    rows = [(1, 2, 3)] * 10 + [(1, 3, 2)] * 5 + [(2, 1, 3)] * 2 + [(3, 1, 2)] * 1 + [(3, 2, 1)] * 2
+    ranks = np.array(rows, float)
+    assert ranks.sum(axis=0).tolist() == [28, 42, 50]
+    found = compare(["BiDT", "OC1", "DT"], ranks, higher_is_better=False)
+    assert found.ranks == pytest.approx((1.4, 2.1, 2.5))
+    assert found.chi_square == pytest.approx(12.4)
+    assert found.p == pytest.approx(2.0e-3, rel=0.02)
+    z = [0.7 * np.sqrt(10), 1.1 * np.sqrt(10)]
+    p = [2 * (1 - _phi(v)) for v in z]
+    assert found.holm[0] is None
+    assert found.holm[1] == pytest.approx(max(p[0], min(1, 2 * p[1])), rel=1e-6)
+    assert found.holm[2] == pytest.approx(2 * p[1], rel=1e-6)
+
+
+def _phi(z: float) -> float:
+    from scipy.stats import norm
+
+    return float(norm.cdf(z))
+
+
+def test_ranks_share_ties_and_know_the_direction():
+    values = np.array([[3.0, 1.0, 3.0], [1.0, 2.0, 3.0]])
+    assert average_ranks(values, higher_is_better=True).tolist() == [[1.5, 3, 1.5], [3, 2, 1]]
+    assert average_ranks(values, higher_is_better=False).tolist() == [[2.5, 1, 2.5], [1, 2, 3]]
+
+
+def records_of(study: Study, accuracy: dict[tuple[str, str], list[float]]) -> list[Record]:
+    return [
+        Record(
+            dataset=d.name, fingerprint="", variant=v.label, key="", folds=2, seed=0, fold=f, threads=1, n=10,
+            correct=int(10 * accuracy[d.name, v.label][f]), accuracy=accuracy[d.name, v.label][f], leaves=3 + f,
+            seconds=0.5, status="time_limit" if v.label == "Deep" else "heuristic",
+        )
+        for d in study.datasets for v in study.variants for f in range(2)
+    ]  # fmt: skip
+
+
+def test_tables():
+    study = small(datasets=[dataset(), dataset(1, name="more")], folds=2)
+    found = report(
+        study,
+        records_of(
+            study, {(d, v): [0.5, 0.7 + 0.2 * (v == "Deep")] for d in ("noise", "more") for v in ("CART", "Deep")}
+        ),
+    )
+    text = found.to_markdown()
+    assert "| noise | 60.0 ± 14.1 | 70.0 ± 28.3* |" in text  # the star: a limit ended it
+    assert "| *average rank* | *2.00* | *1.00* |" in text
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert len(rows) == 4
+    assert float(rows[0]["accuracy"]) == pytest.approx(0.6)
+    assert float(rows[0]["seconds_1_threads"]) == 0.5
+    assert found.to_json()["comparisons"][""]["accuracy"]["ranks"] == (2.0, 1.0)
