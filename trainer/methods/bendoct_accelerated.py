@@ -158,6 +158,7 @@ class AcceleratedHooks(BendersHooks):
         t = formulation.techniques
         if t.bounding:
             self.fractional = 1
+            self.presolve = False
         elif t.equivalent_points is not None and t.separable:
             self.fractional = -1
         self.equivalent_rounds = 0

@@ -175,6 +175,8 @@ def _parameters(exchange: Exchange) -> dict[str, Any]:
         found["LazyConstraints"] = 1
     if exchange.hooks.fractional:
         found["PreCrush"] = 1
+    if not exchange.hooks.presolve:
+        found["Presolve"] = 0
     if options.time is not None:
         found["TimeLimit"] = float(exchange.remaining() or 0.0)
     if options.memory is not None:

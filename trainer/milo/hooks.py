@@ -61,6 +61,7 @@ class Hooks:
 
     lazy: bool = False
     fractional: int = 0
+    presolve: bool = True  # False where rows come at once that are worth more than presolving finds
     locked: bool = (
         True  # hidden rows may hold any variable back in both directions, so no solver may fix one by rounding
     )

@@ -308,6 +308,8 @@ def _configure(scip: Any, exchange: Exchange) -> None:
     if exchange.hooks.lazy:
         settings |= {"misc/usesymmetry": 0, "presolving/maxrestarts": 0, "misc/allowstrongdualreds": False}
         settings |= {"misc/allowweakdualreds": False}
+    if not exchange.hooks.presolve:
+        settings["presolving/maxrounds"] = 0
     if options.time is not None:
         settings["limits/time"] = max(0.0, float(exchange.remaining() or 0.0))
     if options.memory is not None:
