@@ -1,12 +1,13 @@
 """Exact search for subset branching on a fixed topology, without a MIP.
 
-Below a node with leaf children every group is solved by counting; two levels are a depth-first search over the categories of the
-upper group (`trainer.kernels.subset`); above that this module searches depth first over groups and categories, largest category
-first, and cuts a partial assignment off when the errors that its decided rows must make already reach the incumbent. Values of
-row sets are kept, for a set of rows reached in two ways has one value.
+Below a node with leaf children every group is solved by counting; two levels are one kernel call (`trainer.kernels.subset_signed`
+for two classes, `trainer.kernels.subset` for more); above that this module searches depth first over groups and categories, largest
+category first, better side first. A partial assignment is cut off when the errors that its decided rows must make, and those that
+every undecided category must make by itself, already reach the incumbent. Values of row sets are kept, for a set of rows reached
+in two ways has one value.
 
-Legend: V(shape, D) is the largest weight of rows of D that a tree of the shape classifies correctly; errors = w(D) - V never fall
-when rows are added to D, which gives every bound used here.
+Legend: V(shape, D) is the largest weight of rows of D that a tree of the shape classifies correctly; the errors w(D) - V of two
+disjoint sets together are at least the sum of their own errors, which gives every bound used here.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from trainer.kernels import subset_signed as signed
 from trainer.kernels.subset import count, last_level, last_level_of, two_levels_of
 from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.splits import Split
 
 SLICE = 20_000  # nodes of a kernel call, well below a tenth of a second
-MEMORY = 200_000  # row sets kept
+MEMORY = 200_000_000  # bytes of row sets kept
+SMALL_WEIGHT = 1 << 29  # total weight up to which signed sums fit into 32 bits
+CLIMBS = 40  # local searches for a first tree
 
 
 class Stopped(Exception):
@@ -53,6 +57,42 @@ class Groups:
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """A shape of the topology; equal shapes are one object."""
+
+    key: int
+    shape: Shape | None
+    below: tuple[_Level, ...] = ()
+
+    @property
+    def left(self) -> _Level:
+        return self.below[0]
+
+    @property
+    def right(self) -> _Level:
+        return self.below[1]
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.shape is None
+
+    @property
+    def is_two(self) -> bool:
+        """True for a node whose children are both above two leaves."""
+        return all(child.shape is not None and child.shape.is_last for child in self.below)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a row set: V itself if exact, else an upper bound; recipe (group, mask) of the root, group -1 or -2: a trivial test."""
+
+    value: int
+    exact: bool
+    group: int = -1
+    mask: int = 0
+
+
 @dataclass(kw_only=True)
 class SubsetSearch:
     """One search; `stopped` is asked often, `flag[0] != 0` ends a kernel call."""
@@ -63,14 +103,31 @@ class SubsetSearch:
     on_incumbent: Callable[[int, Draft], None] = lambda value, draft: None
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     nodes: int = 0
-    _values: dict[tuple[Shape, bytes], tuple[int, bool]] = field(default_factory=dict)
+    _known: dict[tuple[int, bytes], _Known] = field(default_factory=dict)
+    _levels: dict[Shape | None, _Level] = field(default_factory=dict)
     _start: np.ndarray = field(init=False)
     _identical: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        self._start = self.groups.start
-        _, inverse = np.unique(self.groups.cat, axis=0, return_inverse=True)
+        g = self.groups
+        self._start = g.start
+        _, inverse = np.unique(g.cat, axis=0, return_inverse=True)
         self._identical = inverse.reshape(-1).astype(np.int64)
+        self._distinct = int(self._identical.max(initial=-1)) + 1
+        self._signed = g.n_classes == 2 and int(g.w.sum()) < SMALL_WEIGHT and g.cat.shape[1] > 0
+        self._s = np.where(g.y == 1, g.w, -g.w).astype(np.int32)
+        columns = int(self._start[-1])
+        self._T, self._size = np.zeros((columns, columns), np.int32), np.zeros(columns, np.int64)
+        self._entry = len(g.y) // 8 + 300
+        self._top = self._level(self.root)
+
+    def _level(self, shape: Shape | None) -> _Level:
+        if shape not in self._levels:
+            below = () if shape is None else (self._level(shape.left), self._level(shape.right))
+            self._levels[shape] = _Level(len(self._levels), shape, below)
+        return self._levels[shape]
+
+    # -- what others ask
 
     def ceiling(self, rows: np.ndarray) -> int:
         """No tree classifies more of `rows`: rows equal in all groups get one label."""
@@ -78,83 +135,133 @@ class SubsetSearch:
             return 0
         K = self.groups.n_classes
         table = np.bincount(
-            self._identical[rows] * K + self.groups.y[rows],
-            weights=self.groups.w[rows],
-            minlength=K * (self._identical.max() + 1),
+            self._identical[rows] * K + self.groups.y[rows], weights=self.groups.w[rows], minlength=K * self._distinct
         )
         return round(table.reshape(-1, K).max(axis=1).sum())
+
+    def value(self, shape: Shape | None, rows: np.ndarray, lower: int = -1) -> int:
+        """V(shape, rows) if it exceeds `lower`; otherwise `lower`."""
+        return self._value(self._level(shape), rows, lower)[0]
+
+    def solve(self, shape: Shape | None, rows: np.ndarray, lower: int = -1) -> tuple[int, Draft | None]:
+        """(V, draft) where V > lower, else (lower, None). Raises Stopped."""
+        level = self._level(shape)
+        value, above = self._value(level, rows, lower)
+        return value, self._draft(level, rows) if above else None
+
+    # -- the recurrence
+
+    def _value(self, level: _Level, rows: np.ndarray, lower: int) -> tuple[int, bool]:
+        """(V, True) where V > lower, else (lower, False)."""
+        self._check()
+        if level.is_leaf or len(rows) == 0 or not self.groups.cat.shape[1]:
+            best = self._majority(rows)
+            return (best, True) if best > lower else (lower, False)
+        key = self._key(level, rows)
+        known = self._known.get(key)
+        if known is not None and (known.exact or known.value <= lower):
+            return (known.value, True) if known.value > lower else (lower, False)
+        top = known.value if known is not None else self.ceiling(rows)
+        if top <= lower:
+            return lower, False
+        self.nodes += 1
+        if level.shape is not None and level.shape.is_last:
+            value, group = self.best_last(rows)
+            found = _Known(value, True, group)
+        else:
+            found = self._branch(level, rows, lower, top)
+        if len(self._known) * self._entry > MEMORY:
+            self._known.clear()
+        self._known[key] = found
+        return (found.value, True) if found.exact and found.value > lower else (lower, False)
+
+    def _key(self, level: _Level, rows: np.ndarray) -> tuple[int, bytes]:
+        member = np.zeros(len(self.groups.y), bool)
+        member[rows] = True
+        return level.key, np.packbits(member).tobytes()
+
+    def _majority(self, rows: np.ndarray) -> int:
+        if len(rows) == 0:
+            return 0
+        return round(np.bincount(self.groups.y[rows], weights=self.groups.w[rows]).max())
 
     def best_last(self, rows: np.ndarray) -> tuple[int, int]:
         """V of one test and two leaves: (value, group)."""
         G = self.groups
-        counts = np.zeros((self._start[-1], G.n_classes), np.int64)
-        count(G.cat, G.y, G.w, rows, self._start, G.n_classes, counts)
-        value, group = last_level(counts, self._start, G.ordered, G.card)
+        value, group = last_level(self._counts(rows), self._start, G.ordered, G.card)
         return int(value), int(group)
 
-    def value(self, shape: Shape | None, rows: np.ndarray, lower: int = -1) -> int:
-        """V(shape, rows) if it exceeds `lower`; otherwise some number ≤ lower that V does not exceed being above it."""
-        return self.solve(shape, rows, lower)[0]
-
-    def solve(self, shape: Shape | None, rows: np.ndarray, lower: int = -1) -> tuple[int, Draft | None]:
-        """(V, draft) where V > lower, else (an upper bound of V that is ≤ lower, None). Raises Stopped."""
-        self._check()
-        if shape is None or len(rows) == 0 or not self.groups.cat.shape[1]:
-            # no group left: every test is trivial and a leaf says it all
-            total = np.bincount(self.groups.y[rows], weights=self.groups.w[rows], minlength=self.groups.n_classes)
-            best = round(total.max()) if len(rows) else 0
-            return (best, DraftLeaf(label=int(total.argmax()) if len(rows) else 0)) if best > lower else (lower, None)
-        key = (shape, rows.tobytes())
-        known = self._values.get(key)
-        top = known[0] if known else self.ceiling(rows)
-        if top <= lower:
-            return lower, None
-        if shape.is_last:
-            value, group = self.best_last(rows)
-            draft = self._last_draft(rows, group) if value > lower else None
-        else:
-            value, draft = self._branch(shape, rows, lower if not (known and known[1]) else known[0] - 1, top)
-        if len(self._values) >= MEMORY:
-            self._values.clear()
-        self._values[key] = (value, draft is not None)
-        return value, draft
-
-    def _branch(self, shape: Shape, rows: np.ndarray, lower: int, top: int) -> tuple[int, Draft | None]:
-        best, draft = self._one_sided(shape, rows, lower)
-        self._tell(shape, rows, best, draft)
-        two = shape.left is not None and shape.right is not None and shape.left.is_last and shape.right.is_last
-        for g in self._order(rows):
-            if best >= top:
-                break
-            value, found = self._two_levels(rows, g, best) if two else self._assign(shape, rows, g, best)
-            if found is not None:
-                best, draft = value, found
-                self._tell(shape, rows, best, draft)
-        return best, draft
-
-    def _tell(self, shape: Shape, rows: np.ndarray, value: int, draft: Draft | None) -> None:
-        """A better tree of the whole problem is news."""
-        if draft is not None and shape == self.root and len(rows) == len(self.groups.y):
-            self.on_incumbent(value, draft)
-
-    def _order(self, rows: np.ndarray) -> list[int]:
-        """Groups by what one test of them is worth, best first, so that the incumbent is good early."""
+    def _counts(self, rows: np.ndarray) -> np.ndarray:
         G = self.groups
         counts = np.zeros((self._start[-1], G.n_classes), np.int64)
         count(G.cat, G.y, G.w, rows, self._start, G.n_classes, counts)
+        return counts
+
+    def _branch(self, level: _Level, rows: np.ndarray, lower: int, top: int) -> _Known:
+        """Every test at the root of the level; the trivial ones first."""
+        best = _Known(lower, False)
+        for mark, child in ((-1, level.left), (-2, level.right)):
+            value, above = self._value(child, rows, best.value)
+            if above:
+                best = self._take(level, rows, _Known(value, True, mark))
+        if level.is_two and self._signed:
+            return self._two_signed(level, rows, best)
+        whole = level is self._top and len(rows) == len(self.groups.y)
+        if whole and self._signed:
+            best = self._climb(level, rows, best)
+        for g in self._order(rows):
+            if best.value >= top:
+                break
+            if level.is_two:
+                best = self._two_levels(level, rows, g, best)
+            else:
+                best = _Assignment(self, level, rows, g, best).run()
+        return best
+
+    def _take(self, level: _Level, rows: np.ndarray, found: _Known) -> _Known:
+        """Keep what was found; a better tree of the whole problem is news."""
+        if level is self._top and len(rows) == len(self.groups.y):
+            self._known[self._key(level, rows)] = found
+            self.on_incumbent(found.value, self._draft(level, rows))
+            # it is the best so far, not the best
+            self._known.pop(self._key(level, rows), None)
+        return found
+
+    def _order(self, rows: np.ndarray) -> list[int]:
+        """Groups by what one test of them is worth, best first, so that the incumbent is good early."""
+        G, counts = self.groups, self._counts(rows)
         worth = [
             int(last_level_of(counts, self._start[g], self._start[g + 1], G.ordered[g], G.card))
             for g in range(len(G.sizes))
         ]
         return sorted(range(len(G.sizes)), key=lambda g: -worth[g])
 
-    def _two_levels(self, rows: np.ndarray, g: int, lower: int) -> tuple[int, Draft | None]:
-        G = self.groups
-        limit = SLICE
+    def _two_signed(self, level: _Level, rows: np.ndarray, best: _Known) -> _Known:
+        """Two levels for two classes: s = 2 V - w in the kernel's units."""
+        G, limit = self.groups, SLICE
+        signed.tables(G.cat, self._s, G.w, rows, self._start, self._T, self._size)
+        weight = int(G.w[rows].sum())
+        done = np.zeros(len(G.sizes), np.int64)
+        while True:
+            self._check()
+            lower = np.int32(max(2 * best.value - weight, -1))
+            value, group, mask, finished = signed.two_levels(
+                self._T, self._size, self._start, G.ordered, G.card, lower, done, limit, self.flag
+            )
+            if group >= 0:
+                best = self._take(level, rows, _Known((int(value) + weight) // 2, True, int(group), int(mask)))
+            if finished:
+                return best
+            if self.flag[0]:
+                raise Stopped
+            limit *= 4
+
+    def _two_levels(self, level: _Level, rows: np.ndarray, g: int, best: _Known) -> _Known:
+        G, limit = self.groups, SLICE
         while True:
             self._check()
             value, mask, finished = two_levels_of(
-                G.cat, G.y, G.w, rows, self._start, G.ordered, G.n_classes, g, G.card, lower, limit, self.flag
+                G.cat, G.y, G.w, rows, self._start, G.ordered, G.n_classes, g, G.card, best.value, limit, self.flag
             )
             self.nodes += 1
             if finished:
@@ -163,119 +270,223 @@ class SubsetSearch:
                 raise Stopped
             # start again with a larger slice: the work lost is at most a third
             limit *= 4
-        if mask < 0:
-            return lower, None
-        goes = ((np.int64(mask) >> G.cat[rows, g].astype(np.int64)) & 1).astype(bool)
-        categories = [a for a in range(G.sizes[g]) if (int(mask) >> a) & 1]
-        left, right = rows[goes], rows[~goes]
-        return int(value), G.branch(
-            g,
-            categories,
-            self._last_draft(left, self.best_last(left)[1]),
-            self._last_draft(right, self.best_last(right)[1]),
-        )
+        return best if mask < 0 else self._take(level, rows, _Known(int(value), True, g, int(mask)))
+
+    def _climb(self, level: _Level, rows: np.ndarray, best: _Known) -> _Known:
+        """First trees by local search: subtrees for a test, then the best test for these subtrees, until nothing improves."""
+        G, rng = self.groups, np.random.default_rng(0)
+        sides = (level.left, level.right)
+        if any(side.shape is None or side.shape.depth > 2 for side in sides):
+            return best
+        for climb in range(CLIMBS):
+            g = climb % len(G.sizes)
+            mask, reached = self._random_test(g, rng), -1
+            while True:
+                left, right = split(G, rows, g, mask)
+                if not len(left) or not len(right):
+                    break
+                value = sum(self._value(side, part, -1)[0] for side, part in zip(sides, (left, right), strict=True))
+                if value > best.value:
+                    best = self._take(level, rows, _Known(value, True, g, mask))
+                if value <= reached:
+                    break
+                reached = value
+                g, mask = self._better_test(
+                    *(labels(G, self._draft(s, p)) for s, p in zip(sides, (left, right), strict=True))
+                )
+        return best
+
+    def _random_test(self, g: int, rng: np.random.Generator) -> int:
+        """Some test of a group that is allowed."""
+        G, size = self.groups, int(self.groups.sizes[g])
+        if G.ordered[g]:
+            return (1 << int(rng.integers(1, size))) - 1
+        most = G.card if 0 < 2 * G.card < size else size // 2
+        chosen = rng.permutation(size)[: int(rng.integers(1, most + 1))]
+        return sum(1 << int(a) for a in chosen)
+
+    def _better_test(self, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
+        """The test that sends every category to the labels which are right for more of it; (0, 0) where there is none."""
+        G, best, found = self.groups, -1, (0, 0)
+        for g in range(len(G.sizes)):
+            own = [np.bincount(G.cat[:, g], (side == G.y) * G.w, int(G.sizes[g])) for side in (left, right)]
+            goes = own[0] > own[1]
+            if G.card and min(goes.sum(), len(goes) - goes.sum()) > G.card:
+                continue
+            if G.ordered[g] and np.count_nonzero(goes[1:] != goes[:-1]) > 1:
+                continue
+            value = int(np.maximum(own[0], own[1]).sum())
+            if value > best:
+                best, found = value, (g, sum(1 << int(a) for a in np.flatnonzero(goes)))
+        return found
+
+    # -- trees
+
+    def _draft(self, level: _Level, rows: np.ndarray) -> Draft:
+        """An optimal tree of a row set."""
+        G = self.groups
+        if level.is_leaf or len(rows) == 0 or not G.cat.shape[1]:
+            weights = np.bincount(G.y[rows], weights=G.w[rows], minlength=G.n_classes)
+            return DraftLeaf(label=int(weights.argmax()))
+        known = self._known.get(self._key(level, rows))
+        if known is None or not known.exact:
+            self._value(level, rows, -1)
+            known = self._known[self._key(level, rows)]
+        if level.shape is not None and level.shape.is_last:
+            return self._last_draft(rows, known.group)
+        if known.group < 0:
+            return self._draft(level.left if known.group == -1 else level.right, rows)
+        left, right = split(G, rows, known.group, known.mask)
+        chosen = [a for a in range(G.sizes[known.group]) if known.mask >> a & 1]
+        return G.branch(known.group, chosen, self._draft(level.left, left), self._draft(level.right, right))
 
     def _last_draft(self, rows: np.ndarray, g: int) -> Draft:
         """One test of group g and its two leaves, for the subset that `last_level_of` has counted."""
         G = self.groups
-        counts = np.zeros((self._start[-1], G.n_classes), np.int64)
-        count(G.cat, G.y, G.w, rows, self._start, G.n_classes, counts)
-        part = counts[self._start[g] : self._start[g + 1]]
+        part = self._counts(rows)[self._start[g] : self._start[g + 1]]
         subset = best_subset(part, bool(G.ordered[g]), G.card)
-        labels = [int(part[subset].sum(axis=0).argmax()), int(part.sum(axis=0).argmax())]
         others = np.setdiff1d(np.arange(len(part)), subset)
-        labels[1] = int(part[others].sum(axis=0).argmax()) if len(others) else labels[0]
-        if not len(subset) or not len(others) or labels[0] == labels[1]:
+        one = int(part[subset].sum(axis=0).argmax())
+        other = int(part[others].sum(axis=0).argmax()) if len(others) else one
+        if not len(subset) or not len(others) or one == other:
             return DraftLeaf(label=int(part.sum(axis=0).argmax()))
-        return G.branch(g, [int(a) for a in subset], DraftLeaf(label=labels[0]), DraftLeaf(label=labels[1]))
-
-    def _assign(self, shape: Shape, rows: np.ndarray, g: int, lower: int) -> tuple[int, Draft | None]:
-        """The best test of group g at the root of `shape`: categories are sent left or right one after the other."""
-        G = self.groups
-        categories = np.unique(G.cat[rows, g])
-        parts = {int(a): rows[G.cat[rows, g] == a] for a in categories}
-        weight = {a: int(G.w[part].sum()) for a, part in parts.items()}
-        best: int = lower
-        draft: Draft | None = None
-        if len(categories) < 2:
-            return best, draft
-        if G.ordered[g]:
-            for cut in range(1, len(categories)):
-                for flip in (False,) if shape.is_symmetric else (False, True):
-                    low = [int(a) for a in categories[:cut]]
-                    chosen = [int(a) for a in categories[cut:]] if flip else low
-                    value, found = self._both(shape, g, chosen, parts, best)
-                    if found is not None:
-                        best, draft = value, found
-            return best, draft
-        order = sorted(parts, key=lambda a: -weight[a])
-        rest = np.concatenate([np.cumsum([weight[a] for a in order[::-1]])[::-1], [0]])
-        stack: list[tuple[int, tuple[int, ...]]] = [(1, (order[0],))]
-        if not shape.is_symmetric:
-            stack.append((1, ()))
-        while stack:
-            self._check()
-            self.nodes += 1
-            decided, left = stack.pop()
-            if G.card and min(len(left), decided - len(left)) > G.card:
-                continue
-            if decided == len(order):
-                if 0 < len(left) < len(order):
-                    value, found = self._both(shape, g, list(left), parts, best)
-                    if found is not None:
-                        best, draft = value, found
-                continue
-            if decided >= 2 and not self._can_win(shape, order[:decided], left, parts, best - int(rest[decided])):
-                continue
-            stack.append((decided + 1, left))
-            stack.append((decided + 1, (*left, order[decided])))
-        return best, draft
-
-    def _one_sided(self, shape: Shape, rows: np.ndarray, lower: int) -> tuple[int, Draft | None]:
-        """A trivial test: all rows into one subtree."""
-        best: int = lower
-        draft: Draft | None = None
-        for child in (shape.left, shape.right):
-            value, found = self.solve(child, rows, best)
-            if found is not None:
-                best, draft = value, found
-        return best, draft
-
-    def _both(
-        self, shape: Shape, g: int, chosen: list[int], parts: dict[int, np.ndarray], lower: int
-    ) -> tuple[int, Draft | None]:
-        """Both subtrees of the test `group g in chosen`, if together they exceed `lower`."""
-        left = np.sort(np.concatenate([parts[a] for a in chosen if a in parts] or [np.zeros(0, np.int64)]))
-        right = np.sort(
-            np.concatenate([part for a, part in parts.items() if a not in chosen] or [np.zeros(0, np.int64)])
-        )
-        other = self.ceiling(right)
-        a, left_draft = self.solve(shape.left, left, lower - other)
-        if left_draft is None:
-            return lower, None
-        b, right_draft = self.solve(shape.right, right, lower - a)
-        if right_draft is None:
-            return lower, None
-        return a + b, self.groups.branch(g, sorted(chosen), left_draft, right_draft)
-
-    def _can_win(
-        self, shape: Shape, decided: list[int], left: tuple[int, ...], parts: dict[int, np.ndarray], lower: int
-    ) -> bool:
-        """Whether the decided rows may still be classified better than `lower`."""
-        a = np.sort(np.concatenate([parts[c] for c in decided if c in left] or [np.zeros(0, np.int64)]))
-        b = np.sort(np.concatenate([parts[c] for c in decided if c not in left] or [np.zeros(0, np.int64)]))
-        top_a, top_b = self.ceiling(a), self.ceiling(b)
-        if top_a + top_b <= lower:
-            return False
-        value, found = self.solve(shape.left, a, lower - top_b)
-        if found is None and value <= lower - top_b:
-            return False
-        return self.solve(shape.right, b, lower - value)[1] is not None
+        return G.branch(g, [int(a) for a in subset], DraftLeaf(label=one), DraftLeaf(label=other))
 
     def _check(self) -> None:
         if self.stopped():
             self.flag[0] = 1
             raise Stopped
+
+
+class _Assignment:
+    """All tests of one group at the root of a level: categories are sent left or right, the largest first, the better side first."""
+
+    def __init__(self, search: SubsetSearch, level: _Level, rows: np.ndarray, g: int, best: _Known) -> None:
+        self.search, self.level, self.rows, self.g, self.best = search, level, rows, g, best
+        assert level.shape is not None
+        self.sides, self.symmetric = (level.left, level.right), level.shape.is_symmetric
+        G = search.groups
+        here = G.cat[rows, g]
+        present = np.unique(here)
+        if G.ordered[g]:
+            self.order = [int(a) for a in present]
+        else:
+            weight = np.bincount(here, G.w[rows], int(G.sizes[g]))
+            self.order = [int(a) for a in sorted(present, key=lambda a: -weight[a])]
+        self.parts = [rows[here == a] for a in self.order]
+        self.card = G.card
+
+    def run(self) -> _Known:
+        """The best test, if it exceeds the best so far."""
+        if len(self.parts) < 2:
+            return self.best
+        if self.search.groups.ordered[self.g]:
+            for flip in (False,) if self.symmetric else (False, True):
+                self._thresholds(0, len(self.parts), None, None, flip)
+            return self.best
+        # what the categories from the t-th on are worth at most: each by itself, on its better side
+        alone = [max(self.search._value(side, part, -1)[0] for side in self._different()) for part in self.parts]
+        self.rest = np.concatenate([np.cumsum(alone[::-1])[::-1], [0]]).astype(np.int64)
+        if self.rest[0] <= self.best.value:
+            return self.best
+        empty = self.rows[:0]
+        for side in (0,) if self.symmetric else (0, 1):
+            rows = [empty, empty]
+            rows[side] = self.parts[0]
+            value, above = self._side(side, rows[side], self.best.value - int(self.rest[1]))
+            if above:
+                values = (value, 0) if side == 0 else (0, value)
+                mask = 1 << self.order[0] if side == 0 else 0
+                self._assign(1, rows[0], rows[1], values, mask, 1 - side)
+        return self.best
+
+    def _different(self) -> tuple[_Level, ...]:
+        return self.sides[:1] if self.sides[0] is self.sides[1] else self.sides
+
+    def _side(self, side: int, rows: np.ndarray, lower: int) -> tuple[int, bool]:
+        return self.search._value(self.sides[side], rows, lower)
+
+    def _assign(
+        self, t: int, left: np.ndarray, right: np.ndarray, values: tuple[int, int], mask: int, size: int
+    ) -> None:
+        """Send the t-th category and all after it."""
+        if t == len(self.parts):
+            if values[0] + values[1] > self.best.value:
+                found = _Known(values[0] + values[1], True, self.g, mask)
+                self.best = self.search._take(self.level, self.rows, found)
+            return
+        self.search.nodes += 1
+        rest, part = int(self.rest[t + 1]), self.parts[t]
+        ways = []
+        for side, own in ((0, left), (1, right)):
+            if self.card and min(size + 1 - side, t + side - size) > self.card:
+                continue
+            grown = np.sort(np.concatenate([own, part]))
+            value, above = self._side(side, grown, self.best.value - values[1 - side] - rest)
+            if above:
+                ways.append((value + values[1 - side], side, grown, value))
+        for reach, side, grown, value in sorted(ways, key=lambda way: -way[0]):
+            if reach + rest <= self.best.value:
+                continue
+            if side == 0:
+                self._assign(t + 1, grown, right, (value, values[1]), mask | 1 << self.order[t], size + 1)
+            else:
+                self._assign(t + 1, left, grown, (values[0], value), mask, size)
+
+    def _thresholds(self, low: int, high: int, left: int | None, right: int | None, flip: bool) -> None:
+        """Cuts strictly between `low` and `high`, the middle one first; `left`, `right` the errors of all below low, all from high on."""
+        if high - low < 2:
+            return
+        if (left or 0) + (right or 0) >= int(self.search.groups.w[self.rows].sum()) - self.best.value:
+            return
+        cut = (low + high) // 2
+        below, above = np.sort(np.concatenate(self.parts[:cut])), np.sort(np.concatenate(self.parts[cut:]))
+        first, second = (1, 0) if flip else (0, 1)
+        weights = [int(self.search.groups.w[part].sum()) for part in (below, above)]
+        # errors of a part are at least those of the smaller part known inside it
+        one, found = self._side(first, below, self.best.value - (weights[1] - (right or 0)))
+        errors_below = weights[0] - one if found else max(left or 0, weights[0] - one)
+        errors_above = right or 0
+        if found:
+            two, both = self._side(second, above, self.best.value - one)
+            errors_above = weights[1] - two if both else max(errors_above, weights[1] - two)
+            if both:
+                chosen = self.order[cut:] if flip else self.order[:cut]
+                mask = sum(1 << a for a in chosen)
+                self.best = self.search._take(
+                    self.level, self.rows, _Known(one + two, True, self.g, self._closed(mask, flip))
+                )
+        self._thresholds(low, cut, left, errors_above, flip)
+        self._thresholds(cut, high, errors_below, right, flip)
+
+    def _closed(self, mask: int, flip: bool) -> int:
+        """The threshold with the bins that do not occur on the side of their neighbours."""
+        size = int(self.search.groups.sizes[self.g])
+        if flip:
+            lowest = next(a for a in range(size) if mask >> a & 1)
+            return ((1 << size) - 1) ^ ((1 << lowest) - 1)
+        return (1 << mask.bit_length()) - 1
+
+
+def split(groups: Groups, rows: np.ndarray, g: int, mask: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows whose category of group g is in the mask, and the others."""
+    goes = ((np.uint64(mask & ((1 << 64) - 1)) >> groups.cat[rows, g].astype(np.uint64)) & np.uint64(1)).astype(bool)
+    return rows[goes], rows[~goes]
+
+
+def labels(groups: Groups, draft: Draft) -> np.ndarray:
+    """The labels that a draft with labelled leaves gives all rows, int64 (n,)."""
+    out = np.empty(len(groups.y), np.int64)
+    stack: list[tuple[Draft, np.ndarray]] = [(draft, np.arange(len(out)))]
+    while stack:
+        item, rows = stack.pop()
+        if isinstance(item, DraftLeaf):
+            out[rows] = item.label or 0
+            continue
+        g, chosen = groups.question(item.split)
+        left, right = split(groups, rows, g, sum(1 << a for a in chosen))
+        stack += [(item.left, left), (item.right, right)]
+    return out
 
 
 def best_subset(counts: np.ndarray, is_ordered: bool, card: int) -> np.ndarray:

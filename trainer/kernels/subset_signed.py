@@ -1,0 +1,220 @@
+"""Kernel of two levels of subset branching for two classes: signed weights, pair bounds, greedy dives.
+
+Legend: rows i with category cat[i, g] of group g and signed weight s[i] = w[i] for one class, -w[i] for the other; group g owns the
+columns start[g]..start[g+1]-1.  T[a, f] the sum of s over the rows in the columns a and f.  For a set D of rows
+   s_h(D) = the largest sum of +s or -s, by category of group h (nominal) or by the two sides of a threshold (ordered),
+so that one test of h classifies (w(D) + s_h(D)) / 2 correctly.  s_h is a maximum of linear functions, hence subadditive:
+s_h(D + c) <= s_h(D) + s_h(c), which bounds what undecided categories can add.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+FAR = np.int32(1 << 30)  # larger than any score
+
+
+@njit(cache=True, nogil=True)
+def tables(cat, s, w, rows, start, T, size):
+    """Fill T int32 (columns, columns) and size int64 (columns,) for `rows`."""
+    T[:, :] = 0
+    size[:] = 0
+    G = cat.shape[1]
+    for r in rows:
+        for g in range(G):
+            a = start[g] + cat[r, g]
+            size[a] += w[r]
+            for h in range(G):
+                T[a, start[h] + cat[r, h]] += s[r]
+
+
+@njit(cache=True, nogil=True)
+def limited(d, first, stop, card):
+    """s_h where a subset, or its complement, has at most `card` categories: the others all have one sign."""
+    total = np.int32(0)
+    for f in range(first, stop):
+        total += d[f]
+    order = np.sort(d[first:stop])
+    m = stop - first
+    up, down = -total, total
+    for k in range(card):
+        up += 2 * max(order[m - 1 - k], 0)
+        down -= 2 * min(order[k], 0)
+    return max(up, down)
+
+
+@njit(cache=True, nogil=True)
+def scores(d, start, ordered, card, out):
+    """out[h] = s_h of the set whose signed column sums are d; returns the largest. `card` > 0 limits nominal subsets."""
+    top = np.int32(0)
+    for h in range(len(ordered)):
+        value = np.int32(0)
+        if ordered[h]:
+            total = np.int32(0)
+            for f in range(start[h], start[h + 1]):
+                total += d[f]
+            value = abs(total)
+            below = np.int32(0)
+            for f in range(start[h], start[h + 1]):
+                below += d[f]
+                value = max(value, abs(below) + abs(total - below))
+        elif card > 0 and 2 * card < start[h + 1] - start[h]:
+            value = limited(d, start[h], start[h + 1], card)
+        else:
+            for f in range(start[h], start[h + 1]):
+                value += abs(d[f])
+        out[h] = value
+        top = max(top, value)
+    return top
+
+
+@njit(cache=True, nogil=True)
+def pair_bound(a, b, M, enough):
+    """max over pairs of groups of a[h] + b[k] + M[h, k]; ends early above `enough`."""
+    top = np.int32(-1)
+    for h in range(len(a)):
+        row, base = M[h], a[h]
+        best = np.int32(-1)
+        for k in range(len(b)):
+            best = max(best, b[k] + row[k])
+        if best + base > top:
+            top = best + base
+            if top > enough:
+                return top
+    return top
+
+
+@njit(cache=True, nogil=True)
+def suffix_bounds(T, cats, start, ordered, card, M, U):
+    """M[t, h, k] = sum over cats[t:] of max(s_h, s_k), U[t] the same with the best group of each."""
+    G, m = len(ordered), len(cats)
+    own = np.empty(G, np.int32)
+    M[m] = 0
+    U[m] = 0
+    for t in range(m - 1, -1, -1):
+        U[t] = U[t + 1] + scores(T[cats[t]], start, ordered, card, own)
+        for h in range(G):
+            for k in range(G):
+                M[t, h, k] = M[t + 1, h, k] + max(own[h], own[k])
+
+
+@njit(cache=True, nogil=True)
+def ordered_group(T, g, start, ordered, card, lower):
+    """All thresholds of group g, any group on each side: (value above `lower` or lower, mask or -1)."""
+    F, G = T.shape[0], len(ordered)
+    left, right, own = np.zeros(F, np.int32), np.zeros(F, np.int32), np.empty(G, np.int32)
+    for a in range(start[g], start[g + 1]):
+        right += T[a]
+    best, mask, sent = lower, np.int64(-1), np.int64(0)
+    for a in range(start[g], start[g + 1] - 1):
+        left += T[a]
+        right -= T[a]
+        sent |= np.int64(1) << (a - start[g])
+        value = scores(left, start, ordered, card, own) + scores(right, start, ordered, card, own)
+        if value > best:
+            best, mask = value, sent
+    return best, mask
+
+
+@njit(cache=True, nogil=True)
+def nominal_group(T, cats, M, U, g, start, ordered, card, lower, limit, flag):
+    """All subsets of group g over its categories `cats` (columns, largest first): (value, mask or -1, nodes or -1 if stopped)."""
+    F, G, m = T.shape[0], len(ordered), len(cats)
+    D = np.zeros((2, m + 1, F), np.int32)  # sums of both sides after t decisions
+    S = np.zeros((2, m + 1, G), np.int32)
+    C = np.zeros((2, m, F), np.int32)  # sums of the side that takes cats[t]
+    CS = np.zeros((2, m, G), np.int32)
+    bound = np.zeros((2, m), np.int32)
+    tried = np.zeros(m, np.int64)
+    masks = np.zeros(m + 1, np.int64)
+    count = np.zeros(m + 1, np.int64)  # categories sent left
+    best, mask, nodes = lower, np.int64(-1), 0
+    # the largest category goes left: the mirror image is the same tree
+    D[0, 1] = T[cats[0]]
+    scores(D[0, 1], start, ordered, card, S[0, 1])
+    masks[1] = np.int64(1) << (cats[0] - start[g])
+    count[1] = 1
+    if m == 1:
+        return best, mask, nodes
+    t = 1
+    while t >= 1:
+        if tried[t] == 0:
+            nodes += 1
+            if nodes >= limit or (nodes & 1023 == 0 and flag[0] != 0):
+                return best, mask, -1
+            for side in range(2):
+                np.add(D[side, t], T[cats[t]], C[side, t])
+                one = scores(C[side, t], start, ordered, card, CS[side, t])
+                other = np.int32(0)
+                for h in range(G):
+                    other = max(other, S[1 - side, t, h])
+                value = one + other + U[t + 1]
+                if value > best and t + 1 < m:
+                    value = min(value, pair_bound(CS[side, t], S[1 - side, t], M[t + 1], FAR))
+                bound[side, t] = value
+        if tried[t] == 2:
+            tried[t] = 0
+            t -= 1
+            continue
+        first = 0 if bound[0, t] >= bound[1, t] else 1
+        side = first if tried[t] == 0 else 1 - first
+        tried[t] += 1
+        if bound[side, t] <= best:
+            continue
+        if card > 0 and min(count[t] + 1 - side, t + 1 - (count[t] + 1 - side)) > card:
+            continue
+        sent = masks[t] | (np.int64(1) << (cats[t] - start[g])) if side == 0 else masks[t]
+        if t + 1 == m:
+            best, mask = bound[side, t], sent
+            continue
+        D[side, t + 1] = C[side, t]
+        S[side, t + 1] = CS[side, t]
+        D[1 - side, t + 1] = D[1 - side, t]
+        S[1 - side, t + 1] = S[1 - side, t]
+        masks[t + 1] = sent
+        count[t + 1] = count[t] + 1 - side
+        tried[t + 1] = 0
+        t += 1
+    return best, mask, nodes
+
+
+@njit(cache=True, nogil=True)
+def two_levels(T, size, start, ordered, card, lower, done, limit, flag):
+    """The best test of any group with any test on each side, in signed units, above `lower`.
+
+    done int64 (groups,): 1 for groups that need no search; set here. Returns (value, group or -1, mask, finished).
+    """
+    G = len(ordered)
+    best, chosen, mask = lower, -1, np.int64(0)
+    most = 0
+    for g in range(G):
+        most = max(most, start[g + 1] - start[g])
+    M = np.empty((most + 1, G, G), np.int32)
+    U = np.empty(most + 1, np.int32)
+    zero = np.zeros(G, np.int32)
+    for g in range(G):
+        if done[g]:
+            continue
+        if ordered[g]:
+            value, found = ordered_group(T, g, start, ordered, card, best)
+            if found >= 0:
+                best, chosen, mask = value, g, found
+            done[g] = 1
+            continue
+        first = start[g]
+        order = np.argsort(-size[first : start[g + 1]], kind="mergesort")
+        m = len(order)
+        while m > 0 and size[first + order[m - 1]] == 0:
+            m -= 1
+        cats = first + order[:m]
+        if m >= 2:
+            suffix_bounds(T, cats, start, ordered, card, M, U)
+            if min(U[0], pair_bound(zero, zero, M[0], best)) > best:
+                value, found, nodes = nominal_group(T, cats, M, U, g, start, ordered, card, best, limit, flag)
+                if found >= 0:
+                    best, chosen, mask = value, g, found
+                if nodes < 0:
+                    return best, chosen, mask, False
+        done[g] = 1
+    return best, chosen, mask, True
