@@ -11,7 +11,7 @@ import pytest
 from tests.trainer.exact_oracle import best_cost, random_binary
 from trainer.certificate import Status
 from trainer.data.encoding import Scheme, encode_binary
-from trainer.errors import ParameterError
+from trainer.errors import InfeasibleError, ParameterError
 from trainer.run import TrainRequest, train
 from trainer.search.exact import ExactOptions, evaluate, solve_binary
 from trainer.search.exact_instance import build
@@ -149,3 +149,39 @@ def test_a_forbidden_column_is_not_asked(budget):
         assert result.certificate.objective == expected.certificate.objective
     with pytest.raises(ParameterError, match="weight' is not a column"):
         train(TrainRequest(table=table, labels=labels, method="exact", parameters={"forbidden": "weight"}))
+
+
+def test_side_constraints_hold_in_the_tree_that_is_returned():
+    table, labels = mixed_table(3, n=90)
+    settings = {"depth": 3, "recall": "yes: 0.98", "forbidden_pairs": "length + colour", "bins": 4}
+    result = train(TrainRequest(table=table, labels=labels, method="exact", parameters=settings))
+    assert result.certificate.status is Status.OPTIMAL
+    predicted = result.tree.predict(table.matrix())
+    assert (predicted[labels.codes == 1] == 1).mean() >= 0.98
+    free = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 3, "bins": 4}))
+    assert result.certificate.objective < free.certificate.objective
+    one = train(
+        TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 3, "max_columns": 1, "bins": 4})
+    )
+    assert len(one.tree.used_columns) == 1
+    with pytest.raises(InfeasibleError) as error:
+        train(
+            TrainRequest(
+                table=table, labels=labels, method="exact", parameters={"depth": 1, "recall": "yes: 0.9; no: 0.95"}
+            )
+        )
+    assert 0 < error.value.best < 1
+
+
+def test_better_trees_are_reported_while_the_search_goes_on():
+    X, y = hard_instance(300, 25)
+    instance = build(X, y, n_classes=2, weights=None, leaf_cost=Fraction(0), depth=4)
+    trees, news = [], []
+    found = solve_binary(
+        X, y, n_classes=2, depth=4, improved=trees.append, report=lambda cost, bound, nodes: news.append(cost)
+    )
+    assert len(trees) >= 2
+    costs = [evaluate(instance, tree)[0] for tree in trees]
+    assert costs == sorted(costs, reverse=True)
+    assert min(costs) >= found.cost
+    assert set(costs) <= set(news)

@@ -13,6 +13,7 @@ from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings, exact_fraction
+from trainer.search.exact_constrained import Constraints
 
 MAX_GROUPS = 20
 MAX_MONOTONE_DEPTH = 4
@@ -98,6 +99,39 @@ def side_constraints(problem: Problem, settings: Settings, instance: Instance) -
     for text in _items(settings["monotone"]):
         found += _monotone(problem, instance, text)
     return tuple(found)
+
+
+def exact_constraints(problem: Problem, settings: Settings) -> Constraints | None:
+    """The constraints of the exact search over the problem's binary features, or None where only leaves may be limited."""
+    columns = np.array([f.column for f in problem.binary.features], np.int64)
+    recalls = []
+    for text in _items(settings["recall"]):
+        name, _, share = text.rpartition(":")
+        name = name.strip()
+        if name not in problem.labels.classes:
+            raise ParameterError({"recall": f"'{name}' is not a class. Classes: {', '.join(problem.labels.classes)}."})
+        code = problem.labels.classes.index(name)
+        if not (problem.row_weights[problem.y == code] > 0).any():
+            raise ParameterError({"recall": f"No training row has the class '{name}'."})
+        recalls.append((code, _share(share)))
+    conflict = np.zeros((len(columns), len(columns)), np.uint8)
+    for text in _items(settings["forbidden_pairs"]):
+        pair = [_column(problem, name.strip(), "forbidden_pairs") for name in text.split("+")]
+        if len(pair) != 2:
+            raise ParameterError(
+                {"forbidden_pairs": f"'{text}' is not a pair; write two columns with a + between them."}
+            )
+        first, second = (columns == c for c in pair)
+        conflict[np.ix_(first, second)] = conflict[np.ix_(second, first)] = 1
+    if not recalls and not conflict.any() and settings["max_columns"] is None:
+        return None
+    return Constraints(
+        recalls=tuple(recalls),
+        conflict=conflict if conflict.any() else None,
+        max_leaves=settings["max_leaves"],
+        max_columns=settings["max_columns"],
+        columns=columns,
+    )
 
 
 def _items(text: str) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
-from trainer.errors import ParameterError
+from trainer.errors import InfeasibleError, ParameterError
 from trainer.methods.base import (
     BINARISE,
     BINS,
@@ -23,10 +23,12 @@ from trainer.methods.base import (
     Solution,
     having,
 )
+from trainer.methods.constraints import CONSTRAINTS, exact_constraints
 from trainer.monitor import Monitor
-from trainer.search.exact import ExactOptions, ExactResult, Shape, solve_binary
-from trainer.search.exact_frontier import solve_frontier
-from trainer.tree.nodes import Draft, DraftLeaf
+from trainer.search.exact import ExactOptions, ExactResult, LabelledShape, Shape, solve_binary
+from trainer.search.exact_constrained import Constraints, solve_constrained
+from trainer.search.exact_frontier import count_leaves, solve_frontier
+from trainer.tree.nodes import Draft, DraftLeaf, Tree, grow
 from trainer.version import VERSION
 from trainer.warm_start import binary_tree
 
@@ -36,28 +38,41 @@ SCOPE = "all trees of the given depth over the binary features of the encoding"
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """The best tree and its proof; a stopped search returns its best tree and a valid bound."""
     monitor.report(phase="search")
-    found = _with_budget(problem, settings, monitor) if settings["max_leaves"] else _free(problem, settings, monitor)
-    encoding = problem.binary
-
-    def draft(shape: Shape) -> Draft:
-        if shape is None:
-            return DraftLeaf()
-        return encoding.branch(shape[0], draft(shape[1]), draft(shape[2]))
-
+    constraints = exact_constraints(problem, settings)
+    if constraints is not None:
+        found = _constrained(problem, settings, monitor, constraints)
+    elif settings["max_leaves"]:
+        found = _with_budget(problem, settings, monitor)
+    else:
+        found = _free(problem, settings, monitor)
     bound = _objective(found.bound, problem)
     monitor.report(incumbent=_objective(found.cost, problem), bound=bound, nodes=found.nodes, leaves=found.leaves)
     return Solution(
-        draft=draft(found.shape),
+        draft=_draft(problem, found.shape),
         bound=bound,
         finished=found.optimal,
         scope=_scope(settings),
         nodes=found.nodes,
-        encoded_features=len(encoding.features),
+        encoded_features=len(problem.binary.features),
         solver="octweb",
         solver_version=VERSION,
         warm_start_objective=None if found.start is None else _objective(found.start, problem),
         evidence=(_evidence(found),),
     )
+
+
+def _draft(problem: Problem, shape: LabelledShape) -> Draft:
+    """The tree in the columns' own units."""
+    if not isinstance(shape, tuple):
+        return DraftLeaf(label=shape)
+    return problem.binary.branch(shape[0], _draft(problem, shape[1]), _draft(problem, shape[2]))
+
+
+def _tree(problem: Problem, draft: Draft) -> Tree:
+    return grow(
+        draft, problem.matrix, problem.y, schema=problem.table.schema, classes=problem.labels.classes,
+        weights=problem.weights,
+    )  # fmt: skip
 
 
 def _scope(settings: Settings) -> str:
@@ -66,6 +81,12 @@ def _scope(settings: Settings) -> str:
         scope += f", with at most {settings['max_leaves']} leaves"
     if settings["forbidden"]:
         scope += f", without the columns {settings['forbidden']}"
+    if settings["recall"]:
+        scope += f", with at least the recalls {settings['recall']}"
+    if settings["forbidden_pairs"]:
+        scope += f", no path asking both of {settings['forbidden_pairs']}"
+    if settings["max_columns"] is not None:
+        scope += f", asking at most {settings['max_columns']} columns"
     return scope
 
 
@@ -95,6 +116,10 @@ def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult
     def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
         monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
 
+    def improved(shape: Shape) -> None:
+        draft = _draft(problem, shape)
+        monitor.report(incumbent=problem.objective(_tree(problem, draft)), draft=draft)
+
     allowed = _allowed(problem, settings)
     start = None
     if problem.warm_start is not None:
@@ -116,6 +141,48 @@ def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult
         stop=monitor.stopped,
         flag=monitor.flag,
         report=report,
+        improved=improved,
+    )
+
+
+def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constraints: Constraints) -> ExactResult:
+    """The best tree within the side constraints."""
+
+    def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
+        monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
+
+    found = solve_constrained(
+        problem.binary.bits(problem.table),
+        problem.y,
+        constraints,
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        depth=settings["depth"],
+        leaf_cost=problem.leaf_penalty * problem.n,
+        min_leaf=settings["min_leaf"],
+        allowed=_allowed(problem, settings),
+        threads=settings["threads"],
+        options=_options(settings),
+        stop=monitor.stopped,
+        flag=monitor.flag,
+        report=report,
+    )
+    if not found.found:
+        raise InfeasibleError(
+            "The search was stopped before it found a tree within the constraints. Give it more time."
+        )
+    leaves = count_leaves(found.shape)
+    return ExactResult(
+        shape=found.shape,
+        errors=int(found.cost - problem.leaf_penalty * problem.n * leaves),
+        leaves=leaves,
+        cost=found.cost,
+        bound=found.bound,
+        optimal=found.optimal,
+        nodes=found.nodes,
+        depth_two=0,
+        cache_entries=0,
+        evictions=0,
     )
 
 
@@ -186,6 +253,7 @@ METHOD = Method(
             name="forbidden", type="text", default="", label="Columns not to ask",
             help="Columns that no question may use, separated by semicolons, as 'age; sex'.", advanced=True,
         ),
+        *(p for p in CONSTRAINTS if p.name in ("recall", "forbidden_pairs", "max_columns")),
         BINARISE,
         BINS,
         *COMMON,

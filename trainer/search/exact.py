@@ -23,7 +23,9 @@ from trainer.kernels import dp
 from trainer.search.exact_instance import ExactInstance, build
 
 Shape = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, subtree where it is 1), or None for a leaf
+LabelledShape = tuple[int, Any, Any] | int | None  # the same, with leaves that may name a class; None: the majority
 SLICE_NS = 5e7
+TREE_SECONDS = 0.5
 INFINITE = np.int64(1) << np.int64(62)
 SHALLOWER = -1  # the best tree of this height is that of the height below
 
@@ -47,7 +49,7 @@ class ExactOptions:
 class ExactResult:
     """The best tree found, its cost in rows and the proved lower bound of every tree's cost, both exact."""
 
-    shape: Shape
+    shape: LabelledShape
     errors: int
     leaves: int
     cost: Fraction
@@ -99,6 +101,7 @@ class Search:
     stop: Callable[[], bool] = lambda: False
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     report: Callable[[int, int, int], None] = lambda cost, bound, nodes: None
+    improved: Callable[[Shape], None] | None = None  # hears of better trees, at most one in TREE_SECONDS
 
     def __post_init__(self) -> None:
         g, o = self.instance, self.options
@@ -115,6 +118,8 @@ class Search:
         self.incumbent: tuple[int, int | None, int] = (int(INFINITE), None, 0)  # cost, root feature, height
         self.root_lower = 0
         self.lock = threading.Lock()
+        self.told = -math.inf  # when a tree was last passed on
+        self.untold = False
         self.no_flag = np.zeros(1, np.int64)
         self._make_table()
 
@@ -258,9 +263,20 @@ class Search:
         """Keep a better tree and, at the full height, a better bound; tell who listens."""
         if choice is not None and choice >= 0 and cost < self.incumbent[0]:
             self.incumbent = (cost, choice, height)
+            self.untold = True
         if height == self.depth:
             self.root_lower = max(self.root_lower, frame.bound())
         self.report(min(cost, self.incumbent[0]), self.root_lower, self.nodes + self.twos)
+        self._show()
+
+    def _show(self) -> None:
+        """Pass the incumbent tree on: its subtrees are in the caches, so that it takes a few small searches."""
+        feature, now = self.incumbent[1], time.perf_counter()
+        if self.improved is None or not self.untold or feature is None or now - self.told < TREE_SECONDS:
+            return
+        self.told, self.untold = now, False
+        rows = np.arange(len(self.instance.rows), dtype=np.int32)
+        self.improved(self.split(rows, (), self.incumbent[2], feature))
 
     def stopped(self) -> bool:
         """True once the search has to end."""
@@ -417,13 +433,14 @@ def solve_binary(
     options: ExactOptions | None = None,
     report: Callable[[Fraction, Fraction, int], None] | None = None,
     start: Shape = None,
+    improved: Callable[[Shape], None] | None = None,
 ) -> ExactResult:
     """The tree of depth ≤ `depth` with the smallest errors + leaf_cost * leaves, and the proof of it.
 
     X: uint8 (n, F) of 0/1; y: class codes below n_classes; `leaf_cost` in rows (weights), exact; `min_leaf` in weight;
     `allowed`: uint8 (F,), 0 for features that may not be used.  `report(cost, bound, nodes)` hears of progress in rows.
     A stopped search returns its best tree and a valid lower bound. `start` is a tree that is known, within the same limits: only
-    better ones are looked for.
+    better ones are looked for.  `improved` hears of better trees while the search goes on.
     """
     instance = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
     depth = min(depth, X.shape[1], len(instance.rows) - 1)
@@ -435,6 +452,7 @@ def solve_binary(
         allowed=allowed,
         threads=threads,
         options=options or ExactOptions(),
+        improved=improved,
         stop=lambda: time.perf_counter() >= end or (stop is not None and stop()),
     )
     if flag is not None:
@@ -501,6 +519,8 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[_Known, Shape]:
     known = search.solve(rows, (), min(2, depth), int(INFINITE))
     search.report(known.lower, search.root_lower, search.nodes)
     if depth > 2:
+        if search.improved is not None:
+            search.improved(search.extract(rows, (), 2, known.lower))
         two = known.lower
         known = search.solve(rows, (), depth, int(INFINITE))
         if not known.exact:
@@ -515,12 +535,12 @@ def _constant(value: int) -> Callable[[], int]:
     return lambda: value
 
 
-def evaluate(instance: ExactInstance, shape: Shape) -> tuple[int, int]:
-    """(errors, leaves) of a tree, counted over the rows of the instance."""
+def evaluate(instance: ExactInstance, shape: LabelledShape) -> tuple[int, int]:
+    """(errors, leaves) of a tree whose leaves predict the majority, counted over the rows of the instance."""
     weights = np.int64(1) << instance.shifts.astype(np.int64)
 
-    def visit(part: Shape, rows: np.ndarray) -> tuple[int, int]:
-        if part is None:
+    def visit(part: LabelledShape, rows: np.ndarray) -> tuple[int, int]:
+        if not isinstance(part, tuple):
             counts = np.bincount(instance.classes[rows], weights[rows], minlength=instance.n_classes).astype(np.int64)
             return int(counts.sum() - counts.max()), 1
         zero, one = dp.split_rows(instance.rows, rows, part[0])

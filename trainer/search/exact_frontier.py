@@ -216,6 +216,6 @@ def solve_frontier(
     return points
 
 
-def count_leaves(shape: Shape) -> int:
+def count_leaves(shape: Shape | int) -> int:
     """Leaves of a tree."""
-    return 1 if shape is None else count_leaves(shape[1]) + count_leaves(shape[2])
+    return 1 if not isinstance(shape, tuple) else count_leaves(shape[1]) + count_leaves(shape[2])

@@ -1,0 +1,159 @@
+"""Kernels of the constrained exact search: non-dominated value vectors of small subtrees.
+
+v[0]      cost: unit * errors + leaf * leaves          v[1..r]  errors of the r classes whose recall is bounded below
+v[r+1]    leaves, where their number is limited        limits   largest admissible value of each entry
+a         how a vector arises: split, splits of the children (-1: a leaf), labels of the four leaves
+
+A vector is kept if no other is as small in every entry; labels of leaves are free, since a recall may ask for a minority.
+(Containers of non-dominated solutions: van der Linden, de Weerdt & Demirovic 2023.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+AUX = 7
+
+
+@njit(cache=True, nogil=True)
+def _insert(front, aux, size, v, a, limits):
+    """Add v to the first `size` rows of `front` unless it is dominated or over a limit; returns the arrays and the size."""
+    D = len(v)
+    for d in range(D):
+        if v[d] > limits[d]:
+            return front, aux, size
+    for i in range(size):
+        no_worse = True
+        for d in range(D):
+            if front[i, d] > v[d]:
+                no_worse = False
+                break
+        if no_worse:
+            return front, aux, size
+    kept = 0
+    for i in range(size):
+        beaten = True
+        for d in range(D):
+            if front[i, d] < v[d]:
+                beaten = False
+                break
+        if not beaten:
+            if kept < i:
+                front[kept] = front[i]
+                aux[kept] = aux[i]
+            kept += 1
+    if kept == len(front):
+        more, more_aux = np.empty((2 * kept, D), np.int64), np.empty((2 * kept, AUX), np.int64)
+        more[:kept], more_aux[:kept] = front, aux
+        front, aux = more, more_aux
+    front[kept] = v
+    aux[kept] = a
+    return front, aux, kept + 1
+
+
+@njit(cache=True, nogil=True)
+def _leaf(counts, label, costs, bounded, v):
+    """v of a leaf with class counts `counts` that predicts `label`; costs: unit, leaf."""
+    size = np.int64(0)
+    for k in range(len(counts)):
+        size += counts[k]
+    v[0] = (size - counts[label]) * costs[0] + costs[1]
+    for j in range(len(bounded)):
+        v[1 + j] = np.int64(0) if bounded[j] == label else counts[bounded[j]]
+    if len(v) > 1 + len(bounded):
+        v[1 + len(bounded)] = 1
+
+
+@njit(cache=True, nogil=True)
+def leaf_front(totals, costs, bounded, limits):
+    """The vectors of a single leaf, one a label."""
+    D = len(limits)
+    front, aux, size = np.empty((4, D), np.int64), np.empty((4, AUX), np.int64), 0
+    v, a = np.empty(D, np.int64), np.full(AUX, -1, np.int64)
+    counts = totals.astype(np.int64)
+    for k in range(len(totals)):
+        _leaf(counts, k, costs, bounded, v)
+        a[3] = k
+        front, aux, size = _insert(front, aux, size, v, a, limits)
+    return front[:size].copy(), aux[:size].copy()
+
+
+@njit(cache=True, nogil=True)
+def _side(node, P, conflict, f, s, height, min_leaf, costs, bounded, limits):
+    """The vectors of the side x_f = s; aux: split (or -1), labels of its leaves."""
+    classes, m = node.ones.shape
+    D = len(limits)
+    front, aux, size = np.empty((8, D), np.int64), np.empty((8, AUX), np.int64), 0
+    v, w, a = np.empty(D, np.int64), np.empty(D, np.int64), np.full(AUX, -1, np.int64)
+    own, one, zero = np.empty(classes, np.int64), np.empty(classes, np.int64), np.empty(classes, np.int64)
+    for k in range(classes):
+        own[k] = node.ones[k, f] if s else node.totals[k] - node.ones[k, f]
+    for k in range(classes):
+        _leaf(own, k, costs, bounded, v)
+        a[0], a[1], a[2] = -1, k, k
+        front, aux, size = _insert(front, aux, size, v, a, limits)
+    if height < 2:
+        return front[:size], aux[:size]
+    for g in range(m):
+        if g == f or conflict[f, g]:
+            continue
+        inside, outside = np.int64(0), np.int64(0)
+        for k in range(classes):
+            both = np.int64(P[k, min(f, g), max(f, g)])
+            one[k] = both if s else node.ones[k, g] - both
+            zero[k] = own[k] - one[k]
+            inside += one[k]
+            outside += zero[k]
+        if inside < min_leaf or outside < min_leaf or inside == 0 or outside == 0:
+            continue
+        for k in range(classes):
+            _leaf(zero, k, costs, bounded, v)
+            for j in range(classes):
+                if j == k:
+                    continue
+                _leaf(one, j, costs, bounded, w)
+                for d in range(D):
+                    w[d] += v[d]
+                a[0], a[1], a[2] = g, k, j
+                front, aux, size = _insert(front, aux, size, w, a, limits)
+    return front[:size], aux[:size]
+
+
+@njit(cache=True, nogil=True)
+def small_front(node, P, conflict, height, min_leaf, costs, bounded, limits):
+    """The vectors of a node of height one or two; conflict uint8 (p, p): 1 for splits that no path may hold both."""
+    D = len(limits)
+    front, aux = leaf_front(node.totals, costs, bounded, limits)
+    size = len(front)
+    v, a = np.empty(D, np.int64), np.empty(AUX, np.int64)
+    if size == 0:
+        front, aux = np.empty((4, D), np.int64), np.empty((4, AUX), np.int64)
+    for f in range(node.ones.shape[1]):
+        low, low_aux = _side(node, P, conflict, f, 0, height, min_leaf, costs, bounded, limits)
+        high, high_aux = _side(node, P, conflict, f, 1, height, min_leaf, costs, bounded, limits)
+        for i in range(len(low)):
+            for j in range(len(high)):
+                for d in range(D):
+                    v[d] = low[i, d] + high[j, d]
+                a[0], a[1], a[2] = f, low_aux[i, 0], high_aux[j, 0]
+                a[3], a[4], a[5], a[6] = low_aux[i, 1], low_aux[i, 2], high_aux[j, 1], high_aux[j, 2]
+                front, aux, size = _insert(front, aux, size, v, a, limits)
+    return front[:size].copy(), aux[:size].copy()
+
+
+@njit(cache=True, nogil=True)
+def combine(front, aux, f, low, high, limits):
+    """`front` with all sums of a vector of `low` and one of `high`; aux: f and their places."""
+    D, size = len(limits), len(front)
+    v, a = np.empty(D, np.int64), np.full(AUX, -1, np.int64)
+    a[0] = f
+    if size == 0:
+        front, aux = np.empty((4, D), np.int64), np.empty((4, AUX), np.int64)
+    for i in range(len(low)):
+        for j in range(len(high)):
+            for d in range(D):
+                v[d] = low[i, d] + high[j, d]
+            a[1], a[2] = i, j
+            front, aux, size = _insert(front, aux, size, v, a, limits)
+    return front[:size].copy(), aux[:size].copy()
