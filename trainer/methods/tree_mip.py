@@ -41,7 +41,7 @@ from trainer.milo import (
 from trainer.milo.hooks import NodeInfo
 from trainer.monitor import Monitor
 from trainer.search import greedy
-from trainer.search.exact import Shape, solve_binary
+from trainer.search.exact import LabelledShape, solve_binary
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.warm_start import BinaryTree, binary_tree
 
@@ -433,9 +433,9 @@ def known_trees(problem: Problem, instance: Instance) -> tuple[ArrayTree, ...]:
     return (instance.relabelled(feature),)
 
 
-def _plant(feature: CodeArray, shape: Shape, v: int) -> None:
+def _plant(feature: CodeArray, shape: LabelledShape, v: int) -> None:
     feature[v] = LEAF
-    if shape is not None:
+    if isinstance(shape, tuple):
         feature[v] = shape[0]
         _plant(feature, shape[1], 2 * v)
         _plant(feature, shape[2], 2 * v + 1)
