@@ -72,6 +72,14 @@ class ReviewEventSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
+class ReviewStateSerializer(serializers.Serializer):
+    """Where the review stands, what the caller may do now, and what was done."""
+
+    state = serializers.CharField()
+    possible = serializers.ListField(child=serializers.CharField())
+    history = ReviewEventSerializer(many=True)
+
+
 class ModelDetailSerializer(ModelSerializer):
     """A model with its tree, what is claimed, and its history."""
 
@@ -132,17 +140,7 @@ class ModelDetailSerializer(ModelSerializer):
     def get_fingerprint(self, model: TreeModel) -> str:
         return model_file(model).fingerprint
 
-    @extend_schema_field(
-        {
-            "type": "object",
-            "properties": {
-                "state": {"type": "string", "enum": State.values},
-                "possible": {"type": "array", "items": {"type": "string", "enum": list(actions.TRANSITIONS)}},
-                "history": {"type": "array", "items": {"$ref": "#/components/schemas/ReviewEvent"}},
-            },
-            "required": ["state", "possible", "history"],
-        }
-    )
+    @extend_schema_field(ReviewStateSerializer)
     def get_review(self, model: TreeModel) -> dict[str, Any]:
         user = self.context["request"].user
         inside = user.is_staff or user.pk == model.owner_id

@@ -1,0 +1,97 @@
+"""The API against its own OpenAPI document: generated requests meet no server error and no undocumented answer."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.management import call_command
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from octweb.datasets import actions as datasets
+from octweb.registry import actions as registry
+from octweb.runs import actions as runs
+from octweb.serving.actions import create_token
+from tests.octweb.runs.conftest import CSV
+from tests.octweb.small_models import trained
+
+pytestmark = pytest.mark.django_db
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(autouse=True)
+def _connection_stays_open():
+    """Requests come through WSGI, whose end would close the connection that holds the test's transaction."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+def test_the_document_is_made_without_a_warning(capsys):
+    call_command("spectacular", "--fail-on-warn", "--validate", "--file=/dev/null")
+
+
+def ids(owner) -> dict[str, str]:
+    """An object of each kind, by the first part of its address: without one most requests end at 404."""
+    dataset = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv", target="class")
+    return {
+        "datasets": str(dataset.pk),
+        "runs": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
+        "models": str(registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="t").pk),
+        "tokens": create_token(owner=owner, name="other")[0].token_key,
+    }
+
+
+def attack(operation: Any, known: dict[str, str], headers: dict[str, str], examples: int) -> int:
+    """Send generated requests; every second one to an object that exists. Returns how many were answered with success."""
+    answered = [0, 0]
+
+    @settings(
+        max_examples=examples, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(case=operation.as_strategy())
+    def send(case: Any) -> None:
+        answered[0] += 1
+        kind = operation.path.removeprefix("/api/v1/").split("/")[0]
+        if case.path_parameters and answered[0] % 2:
+            case.path_parameters.update({name: known[kind] for name in ("id", "key") if name in case.path_parameters})
+        response = case.call_and_validate(headers=headers, checks=CHECKS)
+        answered[1] += response.status_code < 300
+
+    send()
+    return answered[1]
+
+
+def walk(owner, media, examples: int) -> None:
+    _, secret = create_token(owner=owner, name="walk")
+    headers = {"Authorization": f"Token {secret}"}
+    schema = schemathesis.openapi.from_wsgi("/api/schema/?format=json", get_wsgi_application(), headers=headers)
+    count, answered = 0, 0
+    for found in schema.get_all_operations():
+        count += 1
+        answered += attack(found.ok(), ids(owner), headers, examples) > 0
+    assert count >= 20
+    assert answered >= count // 2  # otherwise the requests do not reach what they are to test
+
+
+def test_generated_requests(owner, media):
+    walk(owner, media, 6)
+
+
+@pytest.mark.slow
+def test_many_generated_requests(owner, media):
+    walk(owner, media, 20)
