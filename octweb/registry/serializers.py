@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from octweb.registry import actions, claims
-from octweb.registry.models import ReviewEvent, State, TreeModel
+from octweb.registry.models import ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
 
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -82,10 +82,8 @@ def guide(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def revoke(request: HttpRequest, key: str) -> HttpResponse:
-    token = ApiToken.objects.filter(user=request.user, token_key=key).first()
-    if token is not None:
-        actions.revoke_token(token)
-        messages.success(request, "The token was revoked; calls with it fail from now on.")
+    actions.revoke_token(get_object_or_404(ApiToken, user=request.user, token_key=key))
+    messages.success(request, "The token was revoked; calls with it fail from now on.")
     return redirect("serving:guide")
 
 

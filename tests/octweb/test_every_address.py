@@ -1,0 +1,138 @@
+"""Every address of the resolver, asked by owner, stranger and nobody: no crossing and no server error.
+
+The list comes from the resolver, so an address that is added is covered by itself; one with a placeholder that this file cannot fill
+fails the test until it is told how.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from rest_framework.test import APIClient
+
+from octweb.datasets import actions as datasets
+from octweb.registry import actions as registry
+from octweb.runs import actions as runs
+from octweb.serving.actions import create_token
+from tests.octweb.runs.conftest import CSV
+from tests.octweb.small_models import trained
+
+pytestmark = pytest.mark.django_db
+METHODS = ("get", "post", "put", "patch", "delete")
+# addresses of Django's own parts and of files, which hold nobody's objects
+ELSEWHERE = ("admin/", "accounts/", "static/", "media/")
+
+# what the owner's small objects do not have: approval, rows of the training, a kept incumbent
+ABSENT = ("v2", "api/v1/models/<uuid:pk>/figures/nodes/", "runs/<uuid:pk>/trees/")
+
+
+def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[str]:
+    """The routes of all addresses, as they are written in the URL configuration."""
+    for entry in resolver.url_patterns:
+        route = prefix + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            yield from patterns(entry, route)
+        elif isinstance(entry, URLPattern):
+            yield route
+
+
+ROUTES = sorted({r for r in patterns(get_resolver()) if not r.startswith(ELSEWHERE)})
+
+
+@dataclass
+class Things:
+    """One private object of each kind that belongs to the owner."""
+
+    by_prefix: dict[str, str]
+    family: str
+
+
+@pytest.fixture
+def things(owner, media) -> Things:
+    csv = io.BytesIO(CSV.encode())
+    dataset = datasets.create(owner=owner, file=csv, source_name="small.csv", target="class")
+    upload = datasets.stage(owner=owner, file=io.BytesIO(CSV.encode()), source_name="other.csv")
+    model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="private one")
+    return Things(
+        by_prefix={
+            "datasets/uploads/": str(upload.pk),
+            "datasets/": str(dataset.pk),
+            "runs/": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
+            "models/": str(model.pk),
+            "tokens/": create_token(owner=owner, name="other")[0].token_key,
+        },
+        family=model.family.name,
+    )
+
+
+def filled(route: str, things: Things) -> tuple[str, bool]:
+    """The address of a route, and whether it names somebody's object; raises AssertionError for an unknown placeholder."""
+    address = route.replace("^", "").replace("\\Z", "").replace("$", "").replace("\\.", ".").replace("/?", "")
+    private = False
+    own = next((v for p, v in things.by_prefix.items() if p in address), None)
+    for placeholder in re.findall(r"<[^>]+>|\(\?P<[^>]+>[^)]*\)", address):
+        name = re.search(r"(\w+)>", placeholder).group(1)
+        if name in {"pk", "id", "key"}:
+            assert own is not None, f"{route}: whose object is this? Add it to Things."
+            value, private = own, True
+        elif name == "name" and route.startswith("v2"):
+            value, private = things.family, True
+        else:
+            value = {
+                "node": "0",
+                "line": "1",
+                "name": "json",
+                "verb": "ask",
+                "slug": "monk1",
+                "version": "1",
+                "format": "json",
+            }.get(name)
+            assert value is not None, f"{route}: no value is known for <{name}>. Add one."
+        address = address.replace(placeholder, value)
+    return "/" + address, private
+
+
+def answers(client: Client, address: str) -> dict[str, int]:
+    """The status of each method."""
+    found = {}
+    for method in METHODS:
+        response = getattr(client, method)(address)
+        if response.streaming:
+            for _ in response:
+                pass
+        found[method] = response.status_code
+    return found
+
+
+def api_client(user) -> APIClient:
+    client = APIClient(raise_request_exception=False)
+    if user is not None:
+        client.force_authenticate(user)
+        client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_no_crossing_and_no_server_error(route, things, owner, stranger):
+    address, private = filled(route, things)
+    nobody, other = answers(api_client(None), address), answers(api_client(stranger), address)
+    assert all(status < 500 for status in [*nobody.values(), *other.values()]), (nobody, other)
+    if private:
+        # 404 whether or not there is such an object; 405 tells only that the method is not for this address
+        assert set(other.values()) <= {404, 405}, other
+        assert set(nobody.values()) <= {302, 401, 404, 405}, nobody
+    mine = answers(api_client(owner), address)
+    assert all(status < 500 for status in mine.values()), mine
+    if private and not route.startswith(ABSENT):
+        assert any(status not in {404, 405} for status in mine.values()), mine
+
+
+def test_the_list_covers_the_application():
+    assert len(ROUTES) > 50
+    assert any(route.startswith("api/v1/models/") for route in ROUTES)
