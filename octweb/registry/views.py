@@ -27,6 +27,7 @@ from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import predict_rows
+from octweb.registry.reach import reach_of
 from trainer.certificate import Status
 from trainer.errors import TrainerError
 from trainer.goal import Goal
@@ -106,6 +107,7 @@ def model_detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "has_rows": rows is not None,
         "certificate": certificate,
         "goal_words": Goal.from_json(certificate["goal"]).words() if certificate.get("goal") else "",
+        "reach": reach_of(model),
         "checked": check_again(model) if inside else None,
         "formats": FORMATS,
         "possible": actions.possible(model, request.user),

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
 from octweb.figures.progress import progress_figure
+from octweb.registry.reach import latest_reach
 from octweb.runs import actions
 from octweb.runs.forms import RunForm, method_choices
 from octweb.runs.incumbents import incumbents, outline
@@ -55,9 +56,12 @@ def run_new(request: HttpRequest) -> HttpResponse:
         method = get(request.POST.get("method") or request.GET.get("method") or method_choices()[-1].id)
     except ParameterError:
         method = method_choices()[0]
+    # a link may bring settings along, for example a point of a frontier
+    given = {name: value for name, value in request.GET.items() if name.startswith("p_")}
     form = RunForm(
-        request.POST if request.method == "POST" else None, user=request.user, dataset=dataset, method=method
-    )
+        request.POST if request.method == "POST" else None,
+        user=request.user, dataset=dataset, method=method, initial=given,
+    )  # fmt: skip
     if request.method == "POST" and form.is_valid():
         try:
             run = actions.enqueue(owner=request.user, dataset=dataset, **form.request())
@@ -73,6 +77,7 @@ def run_new(request: HttpRequest) -> HttpResponse:
         "method": method,
         "methods": method_choices(),
         "workers_seen": actions.worker_seen(),
+        "reach": latest_reach(request.user, dataset) if method.parameter("sensitivity") else None,
     }
     return render(request, "runs/new.html", context, status=422 if form.errors else 200)
 

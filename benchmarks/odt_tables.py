@@ -1,0 +1,243 @@
+"""Tables 2-4, 6, 8 and 14 of Günlük et al., "Optimal decision trees for categorical data via integer programming", beside ours.
+
+python benchmarks/odt_tables.py [TABLE ...] [--limit SECONDS] [--splits 5] [--datasets NAME ...]    markdown on standard output
+Needs OCTWEB_BENCH_DATA (default ../shared/data). One thread, compiled kernels; the paper used CPLEX on eight cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+from collections import defaultdict
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from trainer.certificate import Certificate, Limits
+from trainer.data.problem import Problem
+from trainer.data.reader import load
+from trainer.methods import get
+from trainer.methods.odt import complete
+from trainer.methods.odt_goal import Reach, goal_of
+from trainer.methods.odt_groups import labels_of, make_groups
+from trainer.monitor import Monitor
+from trainer.run import fit
+from trainer.table import Kind, Labels, MissingPolicy, Table
+from trainer.tree.nodes import Tree
+
+DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+FILES = {"a1a": "a1a-grouped"}
+CODED = ("monks-1-432", "breast-cancer-wisconsin")  # numbers that the paper takes for categories
+TOPOLOGY = {"2": "depth-2", "2.5": "depth-2.5", "3": "depth-3", "imbalanced": "imbalanced"}
+WITHOUT = {
+    "nothing": "anchor, relax, strengthen", "no_anchor": "anchor", "no_relax": "relax", "no_strength": "strengthen", "all": "",
+}  # fmt: skip
+
+
+def published(number: int) -> list[dict[str, str]]:
+    """The rows of a printed table."""
+    with (DATA / "published" / f"paper004_table{number}.csv").open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def read(name: str) -> tuple[Table, Labels]:
+    """A data set as the paper treats it: empty cells of categorical columns are a category, heloc without its rows of -9."""
+    kinds = {}
+    path = DATA / f"{FILES.get(name, name)}.csv"
+    if name in CODED:
+        columns = path.open(encoding="utf-8").readline().strip().split(",")[:-1]
+        kinds = dict.fromkeys(columns, Kind.CATEGORICAL)
+    policy = MissingPolicy.DROP if name == "breast-cancer-wisconsin" else MissingPolicy.CATEGORY
+    table, labels, *_ = load(path, target="class", kinds=kinds, default_missing=policy)
+    if name == "heloc":
+        keep = np.flatnonzero(~(table.matrix() == -9).all(axis=1))
+        table, labels = table.take(keep), labels.take(keep)
+    return table, labels
+
+
+class Split:
+    """600 rows (or nine tenths) for training, a tenth for testing."""
+
+    def __init__(self, name: str, seed: int, rows: int = 600) -> None:
+        table, labels = read(name)
+        order = np.random.default_rng(seed).permutation(len(table))
+        tenth = len(order) // 10
+        train, test = np.sort(order[tenth : tenth + rows]), np.sort(order[:tenth])
+        self.problem = Problem(table=table.take(train), labels=labels.take(train))
+        self.test = table.take(test).matrix(), labels.codes[test]
+
+    def fit(self, limit: float, method: str = "odt", **settings: object) -> tuple[Tree, Certificate]:
+        """Train with a time limit."""
+        chosen = get(method)
+        raw = {"bins": 10, **settings} if method == "odt" else settings
+        return fit(chosen, self.problem, chosen.settings(raw), Monitor(Limits(time=limit)))[:2]
+
+    def accuracy(self, tree: Tree) -> float:
+        """On the test rows, in percent."""
+        return 100 * float((tree.predict(self.test[0]) == self.test[1]).mean())
+
+
+def show(header: list[str], rows: list[list[object]]) -> None:
+    """A markdown table."""
+    print("| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
+    for row in rows:
+        print(
+            "| " + " | ".join(f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row) + " |",
+            flush=True,
+        )
+    print(flush=True)
+
+
+def seconds(certificate: Certificate, limit: float) -> str:
+    """The time of a proof, or the gap that was left."""
+    if certificate.proved_optimal:
+        return f"{certificate.seconds:.2f} s"
+    return f"gap {100 * (certificate.gap or 0):.1f} % after {limit:g} s"
+
+
+def techniques(number: int, limit: float, wanted: set[str]) -> None:
+    """Tables 2 and 3: the model with and without each technique, depth 3, and the search on the same rows."""
+    rows: list[list[object]] = []
+    for row in published(number):
+        name, samples, variant = row["dataset"], int(row["samples"]), row["variant"]
+        if wanted and name not in wanted:
+            continue
+        split = Split(name, 0, samples)
+        printed = "> 3 h" if row["timed_out"] == "1" else f"{float(row['seconds']):g} s"
+        search = ""
+        if variant == "nothing":
+            search = seconds(split.fit(60, depth=3)[1], 60)
+        found = split.fit(limit, depth=3, solver="scip", without=WITHOUT[variant])[1]
+        rows.append([name, samples, variant, printed, seconds(found, limit), f"{found.nodes:,}", search])
+    show(["data", "rows", "techniques", "printed (CPLEX, 8 cores)", "SCIP, 1 core", "nodes", "search, 1 core"], rows)
+
+
+def times(limit: float, wanted: set[str]) -> None:
+    """Table 4: time by topology and rows."""
+    rows: list[list[object]] = []
+    for row in published(4):
+        if wanted and row["dataset"] not in wanted:
+            continue
+        found = Split(row["dataset"], 0, int(row["samples"])).fit(limit, topology=TOPOLOGY[row["topology"]])[1]
+        printed = "> 3 h" if row["timed_out"] == "1" else f"{float(row['seconds']):g} s"
+        rows.append([row["dataset"], row["topology"], row["samples"], printed, seconds(found, limit)])
+    show(["data", "topology", "rows", "printed", "search"], rows)
+
+
+def branching(limit: float, splits: int, wanted: set[str]) -> None:
+    """Table 6: one category a question, limited subsets, any subset; the limit of the paper is not printed, so three are shown."""
+    rows: list[list[object]] = []
+    for row in published(6):
+        name, depth = row["dataset"], int(row["depth"])
+        if wanted and name not in wanted:
+            continue
+        for card in {"simple": (1,), "comb-con": (2, 3, 4), "comb-unc": (0,)}[row["branching"]]:
+            train, test, proved = measured(name, limit, splits, depth=depth, max_card=card)
+            label = row["branching"] + (f", at most {card}" if row["branching"] == "comb-con" else "")
+            rows.append([name, depth, label, row["train_acc"], train, row["test_acc"], test, f"{proved} of {splits}"])
+    show(["data", "depth", "questions", "train, printed", "train", "test, printed", "test", "proved"], rows)
+
+
+def measured(name: str, limit: float, splits: int, method: str = "odt", **settings: object) -> tuple[float, float, int]:
+    """Mean accuracy in percent on training and test rows over the splits, and how many were proved."""
+    train, test, proved = [], [], 0
+    for seed in range(splits):
+        split = Split(name, seed)
+        tree, certificate = split.fit(limit, method, **settings)
+        train.append(100 * certificate.correct / certificate.n)
+        test.append(split.accuracy(tree))
+        proved += certificate.proved_optimal
+    return float(np.mean(train)), float(np.mean(test)), proved
+
+
+def accuracy(limit: float, splits: int, wanted: set[str]) -> None:
+    """Table 8: accuracy by topology; a1a and mushroom with subsets of at most four categories."""
+    rows: list[list[object]] = []
+    for row in published(8):
+        name, shape = row["dataset"], row["topology"]
+        if wanted and name not in wanted:
+            continue
+        if shape == "CART-D3":
+            train, test, proved = measured(name, limit, splits, "cart", depth=3)
+        else:
+            card = 4 if name in ("a1a", "mushroom") else 0
+            train, test, proved = measured(name, limit, splits, topology=TOPOLOGY[shape], max_card=card)
+        claim = "" if shape == "CART-D3" else f"{proved} of {splits}"
+        rows.append([name, shape, row["train_acc"], train, row["test_acc"], test, claim])
+    show(["data", "topology", "train, printed", "train", "test, printed", "test", "proved"], rows)
+
+
+def sensitivity(limit: float, splits: int) -> None:
+    """Table 14: the largest specificity for a required sensitivity, means over the splits; one frontier gives a column."""
+    found: dict[tuple[int, str], list[tuple[float, ...]]] = defaultdict(list)
+    wanted = list(dict.fromkeys(row["train_tpr"] for row in published(14)))
+    proved = total = 0
+    for seed in range(splits):
+        split = Split("breast-cancer-wisconsin", seed)
+        settings = get("odt").settings({"frontier": True, "positive": "2", "bins": 10})
+        for depth in (2, 3):
+            goal = goal_of(split.problem, settings)
+            assert goal is not None
+            monitor = Monitor(Limits(time=limit))
+            reach = Reach(split.problem, make_groups(split.problem, 10, 0), complete(depth), goal, monitor, whole=True)
+            reach.search.solve()
+            for share in wanted:
+                least = -(-Fraction(share) * reach.positives // 100)
+                pair = reach.search.at(int(least))
+                proved, total = proved + pair.proved, total + 1
+                said = labels_of(reach.search.tree(pair.tp), split.test[0]) == 1
+                positive = split.test[1] == split.problem.labels.classes.index("2")
+                if reach.classes != (0, 1):
+                    said = said if reach.classes[1] == 0 else ~said
+                rates = (
+                    pair.tp / reach.positives,
+                    pair.tn / reach.negatives,
+                    said[positive].mean(),
+                    1 - said[~positive].mean(),
+                )
+                found[depth, share].append(tuple(100 * r for r in rates))
+    rows: list[list[object]] = []
+    for row in published(14):
+        mean = np.mean(found[int(row["depth"]), row["train_tpr"]], axis=0)
+        cells: list[object] = [row["depth"]]
+        for name, own in zip(("train_tpr", "train_tnr", "test_tpr", "test_tnr"), mean, strict=True):
+            cells += [row[name], float(own)]
+        rows.append(cells)
+    heads = ["train TPR", "train TNR", "test TPR", "test TNR"]
+    show(["depth", *(f"{h}{end}" for h in heads for end in (", printed", ""))], rows)
+    print(f"{proved} of {total} points proved.\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", type=int, default=[4], help="2 3 4 6 8 14; 4 if none is given")
+    parser.add_argument("--limit", type=float, default=10, help="seconds for each search or solver")
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--datasets", nargs="*", default=[])
+    given = parser.parse_args()
+    if not (DATA / "published").exists():
+        sys.exit("OCTWEB_BENCH_DATA does not name the folder of the shared data.")
+    wanted = set(given.datasets)
+    Split("monks-1-432", 0).fit(60, depth=3)  # compiles
+    for number in given.tables:
+        print(f"### Table {number}\n")
+        if number in (2, 3):
+            techniques(number, given.limit, wanted)
+        elif number == 4:
+            times(given.limit, wanted)
+        elif number == 6:
+            branching(given.limit, given.splits, wanted)
+        elif number == 8:
+            accuracy(given.limit, given.splits, wanted)
+        elif number == 14:
+            sensitivity(given.limit, given.splits)
+        else:
+            parser.error(f"there is no table {number} here")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What a model's file keeps of the frontier of sensitivity and specificity, and the run that a point of it asks for."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from octweb.figures.reach import reach_figure, words
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+
+LATEST = 20  # models of a data set that are looked through for a frontier
+CARRIED = ("depth", "topology", "max_card", "positive", "bins", "time_limit")
+
+
+def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The pairs as shares by rising sensitivity; empty where the file keeps none.
+
+    `required` is the sensitivity that a run must ask for to reach the point, rounded so that it asks for no row more.
+    """
+    kept = next((e for e in certificate.get("evidence") or () if e.get("kind") == "frontier"), None)
+    if kept is None:
+        return []
+    P, N = max(1, kept["positives"]), max(1, kept["negatives"])
+    return [
+        {
+            "sensitivity": tp / P,
+            "specificity": tn / N,
+            "bound": bound / N,
+            "proved": bound == tn,
+            "required": math.floor(1e6 * tp / P) / 1e6,
+        }
+        for tp, tn, bound in kept["pairs"]
+    ]
+
+
+def reach_of(model: TreeModel) -> dict[str, Any] | None:
+    """Context of `registry/_reach.html`, or None for a model without a frontier."""
+    file = model_file(model)
+    points = points_of(file.certificate)
+    if not points:
+        return None
+    goal = file.certificate.get("goal") or {}
+    settings = {f"p_{name}": file.parameters.get(name) for name in CARRIED}
+    settings = {name: value for name, value in settings.items() if value not in (None, "")}
+    dataset = str(model.dataset_id) if model.dataset_id else ""
+    for point in points:
+        query = {"dataset": dataset, "method": model.method, **settings, "p_sensitivity": f"{point['required']:g}"}
+        point["query"] = urlencode({**query, "p_sensitivity": repr(point["required"])})
+        point["words"] = words(point)
+    best = max(range(len(points)), key=lambda i: points[i]["sensitivity"] + points[i]["specificity"])
+    return {
+        "points": points,
+        "chosen": best,
+        "words": points[best]["words"],
+        "query": points[best]["query"],
+        "last": len(points) - 1,
+        "positive": goal.get("positive", ""),
+        "proved": sum(p["proved"] for p in points),
+        "figure": json.dumps(reach_figure(points, best)).replace("<", "\\u003c"),
+        "model": model,
+        "dataset": dataset,
+    }
+
+
+def latest_reach(user: Any, dataset: Any) -> dict[str, Any] | None:
+    """The frontier of the newest model of a data set that the user owns and that keeps one."""
+    models = TreeModel.objects.filter(owner=user, dataset=dataset, method="odt").order_by("-created")[:LATEST]
+    return next((reach for reach in map(reach_of, models) if reach is not None), None)

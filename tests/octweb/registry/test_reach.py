@@ -1,0 +1,104 @@
+"""The frontier of sensitivity and specificity on the page of a model and on the form of a new run."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from django.core.files.base import ContentFile
+
+from octweb.datasets.models import Dataset
+from octweb.registry.data import check_again
+from octweb.registry.reach import points_of
+from tests.octweb.registry.test_pages import csv_of_small_table
+from tests.octweb.small_models import small_table
+from trainer.data.reader import load
+from trainer.run import TrainRequest, train
+
+
+@pytest.fixture(autouse=True)
+def _media(media):
+    pass
+
+
+@cache
+def _trained(path, **parameters):
+    table, labels, *_ = load(path, target="kind")
+    request = TrainRequest(
+        table=table, labels=labels, method="odt", parameters={"depth": 2, **parameters}, name="Reach"
+    )
+    return train(request).model.to_json()
+
+
+@pytest.fixture
+def rows(tmp_path_factory):
+    """The small table with two classes, as a file."""
+    path = tmp_path_factory.getbasetemp() / "two.csv"
+    # the third class is another name of the second
+    path.write_text(
+        "\n".join(line[:-1] + "b" if line.endswith(",c") else line for line in csv_of_small_table().split("\n"))
+    )
+    return path
+
+
+@pytest.fixture
+def dataset(owner, media, rows):
+    table, labels = small_table()
+    columns = [c.to_json() | {"role": "feature"} for c in table.schema]
+    made = Dataset(owner=owner, name="Two classes", target=labels.name, rows=len(table), columns=columns)
+    made.sha256 = "0" * 64
+    made.file.save("two.csv", ContentFile(rows.read_bytes()))
+    return made
+
+
+def test_a_model_with_a_frontier_shows_every_pair_and_asks_for_a_run(client, register, dataset, owner, rows):
+    document = _trained(rows, frontier=True)
+    model = register(document=document, dataset=dataset)
+    points = points_of(document["certificate"])
+    client.force_login(owner)
+    text = client.get(f"/models/{model.pk}/").content.decode()
+    assert len(points) > 2
+    assert text.count("<tr data-reach ") == len(points)
+    assert text.count(">proved<") >= len(points)
+    assert 'id="reach-slider"' in text
+    assert f"p_sensitivity={points[0]['required']!r}" in text
+    assert "p_depth=2" in text
+
+
+def test_the_required_sensitivity_of_a_point_reaches_it(rows):
+    points = points_of(_trained(rows, frontier=True)["certificate"])
+    for point in points[:: max(1, len(points) // 3)]:
+        certificate = _trained(rows, sensitivity=point["required"])["certificate"]
+        assert certificate["status"] == "optimal"
+        assert certificate["objective"] == pytest.approx(point["specificity"])
+
+
+def test_a_model_without_a_frontier_has_no_such_card(client, register, owner):
+    client.force_login(owner)
+    assert b'id="reach"' not in client.get(f"/models/{register().pk}/").content
+
+
+def test_the_goal_is_named_and_checked_again_from_the_file(client, register, dataset, owner, rows):
+    model = register(document=_trained(rows, sensitivity=0.9), dataset=dataset)
+    assert check_again(model).agrees
+    client.force_login(owner)
+    assert "sensitivity at least 0.9" in client.get(f"/models/{model.pk}/").content.decode()
+
+
+def test_the_form_shows_the_frontier_of_the_data_set_and_takes_a_constraint_along(
+    client, register, dataset, owner, rows
+):
+    form = f"/runs/new/?dataset={dataset.pk}&method=odt&p_sensitivity=0.875"
+    client.force_login(owner)
+    before = client.get(form).content.decode()
+    assert 'value="0.875"' in before
+    assert 'id="reach"' not in before
+    register(document=_trained(rows, frontier=True), dataset=dataset)
+    assert 'id="reach-slider"' in client.get(form).content.decode()
+    assert 'id="reach"' not in client.get(form.replace("odt", "cart")).content.decode()
+
+
+def test_the_frontier_of_another_person_is_not_shown(client, register, dataset, owner, stranger, rows):
+    register(document=_trained(rows, frontier=True), dataset=dataset)
+    client.force_login(stranger)
+    assert client.get(f"/runs/new/?dataset={dataset.pk}&method=odt").status_code == 404
