@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.exact_oracle import best_cost, random_binary
+from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
 from trainer.methods import METHODS
@@ -20,7 +21,8 @@ from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Linear, Subset, Threshold
 from trainer.warm_start import adapt, binary_tree
 
-TAKING = [method for method in METHODS if method.warm_start]
+# trees of hyperplanes are not proved within the time of a test on these noisy rows; test_cut_h has theirs
+TAKING = [m for m in METHODS if m.warm_start and not (m.guarantee is Guarantee.TREE and "linear" in m.splits)]
 
 
 def request(seed: int, **options) -> TrainRequest:

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from trainer.errors import ParameterError
-from trainer.methods import bendoct, bendoct_accelerated, binoct, bivariate, cart, exact, flowoct, oc1, oct, odt
+from trainer.methods import (
+    bendoct,
+    bendoct_accelerated,
+    binoct,
+    bivariate,
+    cart,
+    cut_h,
+    cutw_h,
+    exact,
+    flowoct,
+    oc1,
+    oct,
+    odt,
+)
 from trainer.methods.base import Method
 
 METHODS: tuple[Method, ...] = (
@@ -17,6 +30,8 @@ METHODS: tuple[Method, ...] = (
     binoct.METHOD,
     bendoct_accelerated.METHOD,
     odt.METHOD,
+    cut_h.METHOD,
+    cutw_h.METHOD,
 )
 
 

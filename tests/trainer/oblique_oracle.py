@@ -1,0 +1,105 @@
+"""All linear separations of a few points in exact arithmetic, and the best tree over them: the oracle for trees of hyperplanes.
+
+A circuit is a smallest affinely dependent set of points; the signs of its dependency are two sides whose hulls meet in one point.
+Two sets can be parted iff no circuit has one sign in the one and the other sign in the other (Radon, Kirchberger). Nothing here is
+shared with the library: integers and fractions only, no linear programming.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+
+KAPPAS = (Fraction(0), Fraction(0), Fraction(1, 3), Fraction(1), Fraction(1, 2))
+
+
+def dependency(points):
+    """The dependency of affinely dependent points if it is the only one and uses all of them, else None."""
+    size = len(points)
+    rows = [[Fraction(int(p[j])) for p in points] for j in range(len(points[0]))] + [[Fraction(1)] * size]
+    pivots = []
+    for column in range(size):
+        pivot = next((r for r in range(len(pivots), len(rows)) if rows[r][column]), None)
+        if pivot is None:
+            continue
+        at = len(pivots)
+        rows[at], rows[pivot] = rows[pivot], rows[at]
+        rows[at] = [x / rows[at][column] for x in rows[at]]
+        for r in range(len(rows)):
+            if r != at and rows[r][column]:
+                rows[r] = [x - rows[r][column] * z for x, z in zip(rows[r], rows[at], strict=True)]
+        pivots.append(column)
+    free = [c for c in range(size) if c not in pivots]
+    if len(free) != 1:
+        return None
+    values = [Fraction(0)] * size
+    values[free[0]] = Fraction(1)
+    for r, column in enumerate(pivots):
+        values[column] = -rows[r][free[0]]
+    return values if all(values) else None
+
+
+def circuits(X):
+    """All (positive, negative) sets of indices, each also exchanged."""
+    found = set()
+    for size in range(2, X.shape[1] + 3):
+        for chosen in itertools.combinations(range(len(X)), size):
+            values = dependency([X[i] for i in chosen])
+            if values is not None:
+                one = frozenset(i for i, v in zip(chosen, values, strict=True) if v > 0)
+                two = frozenset(chosen) - one
+                found |= {(one, two), (two, one)}
+    return found
+
+
+def separations(X, found=None):
+    """All sets of distinct points that a hyperplane parts from the others."""
+    found = circuits(X) if found is None else found
+    everything = frozenset(range(len(X)))
+    out = set()
+    for mask in range(1, (1 << len(X)) - 1):
+        left = frozenset(i for i in range(len(X)) if mask >> i & 1)
+        if not any(a <= left and b <= everything - left for a, b in found):
+            out.add(left)
+    return out
+
+
+def best_value(X, counts, depth, kappa, *, complete=False, most=None):
+    """The largest correct weight - kappa * leaves of a tree over distinct integer points X (P, m); counts (P, K)."""
+    sides = separations(X)
+    most = 1 << depth if most is None else most
+
+    @cache
+    def best(points, height):
+        """Best correct weight by number of leaves."""
+        value = {}
+        if not complete or height == 0:
+            value[1] = int(counts[sorted(points)].sum(axis=0).max()) if points else 0
+        if height:
+            parts = {frozenset(points & side) for side in sides} | {frozenset(), points}
+            for left in parts:
+                for a, x in best(left, height - 1).items():
+                    for b, z in best(points - left, height - 1).items():
+                        value[a + b] = max(value.get(a + b, 0), x + z)
+        return value
+
+    return max(v - kappa * t for t, v in best(frozenset(range(len(X))), depth).items() if t <= most)
+
+
+def random_points(seed, *, most=9, depths=(1, 2)):
+    """X int (P, m) distinct, counts (P, K) with ties and equal points of several classes, depth, kappa."""
+    r = np.random.default_rng(seed)
+    depth = int(r.choice(depths))
+    m, size, k = int(r.integers(1, 4)), int(r.integers(1, most + 1)), int(r.integers(1, 5))
+    X = r.integers(0, int(r.integers(2, 4)), (size, m))
+    if seed % 7 == 0:
+        X[:, 0] = 1  # a constant column
+    X = np.unique(X, axis=0)
+    counts = np.zeros((len(X), k), np.int64)
+    counts[np.arange(len(X)), r.integers(0, k, len(X))] = 1
+    for _ in range(int(r.integers(0, 4))):
+        counts[r.integers(0, len(X)), r.integers(0, k)] += int(r.integers(1, 3))
+    return X, counts[:, counts.any(axis=0)], depth, KAPPAS[int(r.integers(len(KAPPAS)))]

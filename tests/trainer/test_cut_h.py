@@ -1,0 +1,228 @@
+"""CUT-H and CUT_w-H against all linear separations of small random instances, and the separation of minimal sets."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.trainer.oblique_oracle import best_value, circuits, random_points, separations
+from trainer.cuts.lattice import Lattice
+from trainer.cuts.separable import Separator
+from trainer.cuts.shattering import CONNECT, CutHooks, CutModel, CutOptions
+from trainer.milo import Options, Point, backend
+from trainer.milo.hooks import NodeInfo
+from trainer.run import TrainRequest, save, train
+from trainer.search.oblique import ObliqueInstance, mirrored
+from trainer.search.oblique_local import LocalSearch
+from trainer.table import Labels, numeric_table
+from trainer.verify import refuted, verify
+
+
+def instance(seed, **changes):
+    X, counts, depth, kappa = random_points(seed)
+    span = np.maximum(X.max(axis=0) - X.min(axis=0), 1)
+    return X, ObliqueInstance(
+        Z=(X - X.min(axis=0)) / span, counts=counts, classes=np.arange(counts.shape[1], dtype=np.int32),
+        group=np.arange(len(X)), depth=depth, kappa=kappa, **changes,
+    )  # fmt: skip
+
+
+def options(seed):
+    return CutOptions(
+        weak=seed % 2 == 0, connect=CONNECT[seed % 5], tight=seed % 3 > 0, symmetry=seed % 4 > 0, everywhere=seed % 7 > 2,
+        several=1 + seed % 5,
+    )  # fmt: skip
+
+
+def check(name, seed, **changes):
+    X, inst = instance(seed, **changes)
+    form = CutModel(instance=inst, options=options(seed))
+    hooks = CutHooks(form)
+    lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth)
+    outcome = backend(name).solve(form.model, hooks, Options(time=60, absolute_gap=lattice.gap))
+    best = best_value(X, inst.counts, inst.depth, inst.kappa, complete=inst.complete, most=inst.max_leaves)
+    tree = form.read(outcome.values)
+    assert lattice.floor(outcome.bound) == best
+    assert inst.value(inst.pruned(tree)) == best
+    assert inst.ceiling >= best
+    known = circuits(X)
+    assert all((frozenset(a), frozenset(b)) in known for a, b in hooks.pool)
+
+
+@pytest.mark.parametrize("name", ["scip", "gurobi"])
+@pytest.mark.parametrize("first", range(0, 200, 25))
+def test_finds_and_proves_the_best_tree_of_200_instances(name, first):
+    for seed in range(first, first + 25):
+        check(name, seed)
+
+
+@pytest.mark.parametrize("seed", range(300, 306))
+def test_highs_solves_separates_and_solves_again(seed):
+    check("highs", seed)
+
+
+@pytest.mark.parametrize("seed", range(400, 420))
+def test_balanced_trees_and_a_limit_of_leaves(seed):
+    check("scip", seed, complete=True)
+    check("scip", seed, max_leaves=1 + seed % 3)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_separability_is_that_of_exact_arithmetic_and_supports_are_circuits(seed):
+    X, inst = instance(seed)
+    separator, known = Separator(inst.Z), circuits(X)
+    possible = separations(X, known)
+    r = np.random.default_rng(seed)
+    for _ in range(10):
+        left = np.flatnonzero(r.random(len(X)) < 0.5)
+        right = np.setdiff1d(np.arange(len(X)), left)
+        plane, supports = separator.plane(left, right), separator.supports(left, right)
+        if not len(left) or not len(right) or frozenset(left.tolist()) in possible:
+            assert plane is not None
+            assert not supports
+            assert plane.left(inst.Z[left]).all()
+            assert not plane.left(inst.Z[right]).any()
+            continue
+        assert plane is None
+        assert supports
+        for support in supports:
+            assert (frozenset(support[0]), frozenset(support[1])) in known
+            assert len(support[0]) + len(support[1]) <= X.shape[1] + 2
+
+
+def test_a_point_on_both_sides_is_its_own_support():
+    separator = Separator(np.array([[0.0], [1.0]]))
+    assert separator.plane([0], [0, 1]) is None
+    assert separator.supports([0], [0, 1]) == [((0,), (0,))]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_tree_written_into_the_model_keeps_its_exact_value(seed):
+    X, inst = instance(seed, complete=seed % 3 == 0)
+    search = LocalSearch(inst, seed)
+    search.run([inst.stump()] if not inst.complete else [], enough=inst.ceiling, stopped=lambda: False, most=20)
+    form = CutModel(instance=inst, options=options(seed))
+    values = form.assignment(search.best)
+    assert form.model.violated(values) is None
+    assert form.model.value(values) == pytest.approx(float(inst.value(form.normal_form(search.best))), abs=1e-9)
+    assert not CutHooks(form).on_integral(Point(values), "start")
+    assert inst.value(form.read(values)) >= search.value
+    assert search.value <= best_value(X, inst.counts, inst.depth, inst.kappa, complete=inst.complete)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mirroring_moves_no_point_to_another_leaf(seed):
+    _, inst = instance(seed)
+    tree = LocalSearch(inst, seed).random_subtree(inst.empty(), 1)
+    labels = tree.label[inst.route(tree)]
+    for v in tree.branches:
+        other = mirrored(inst, tree, v)
+        assert (other.label[inst.route(other)] == labels).all()
+
+
+def test_root_cuts_of_the_three_types():
+    _, inst = instance(3)
+    counts = {}
+    for kind in ("I", "II", "III"):
+        form = CutModel(instance=inst, options=CutOptions(weak=True, connect=kind, tight=False))
+        values = np.zeros(form.model.size)
+        values[form.s.columns.ravel()] = 0.5
+        counts[kind] = len(CutHooks(form).on_fractional(Point(values), NodeInfo()))
+    assert counts["I"] > counts["II"] == counts["III"] > 0
+
+
+def table(X, y):
+    words = tuple(str(k) for k in np.unique(y))
+    codes = np.searchsorted(np.unique(y), y).astype(np.int32)
+    return numeric_table(np.asarray(X, float)), Labels(name="class", classes=words, codes=codes)
+
+
+def rows_of(seed):
+    """Rows in awkward units, with the points of an instance repeated."""
+    X, counts, depth, kappa = random_points(seed)
+    g, k = np.nonzero(counts)
+    times = counts[g, k]
+    factor = np.array([1e-3, 250.0, 1.0])[: X.shape[1]]
+    return X, counts, depth, kappa, np.repeat(X[g] * factor - 7.25, times, axis=0), np.repeat(k, times)
+
+
+@pytest.mark.parametrize("method", ["cut-h", "cutw-h"])
+@pytest.mark.parametrize("first", range(0, 30, 10))
+def test_the_method_returns_the_best_tree_and_a_certificate_that_verifies(method, first, tmp_path):
+    for seed in range(first, first + 10):
+        X, counts, depth, kappa, values, y = rows_of(seed)
+        n = int(counts.sum())
+        data, labels = table(values, y)
+        parameters = {
+            "depth": depth, "leaf_penalty": float(kappa / n), "first_trees": "none", "search_seconds": 0.0 if seed % 2 else 2.0,
+            "solver": "scip", "hyperplanes": ("margin", "svm", "sparse")[seed % 3],
+        }  # fmt: skip
+        result = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
+        best = float(best_value(X, counts, depth, kappa) / n)
+        assert result.certificate.status == "optimal"
+        assert result.certificate.objective == pytest.approx(best, abs=1e-9)
+        model, rows = tmp_path / f"{seed}.json", tmp_path / f"{seed}.csv"
+        save(result.model, model)
+        lines = [",".join([*data.names, "class"])]
+        lines += [",".join([*(repr(float(x)) for x in row), str(k)]) for row, k in zip(values, y, strict=True)]
+        rows.write_text("\n".join(lines) + "\n")
+        findings = {f.claim: f.verdict for f in verify(model, rows)}
+        assert findings["counts"] == findings["objective"] == findings["correct"] == "verified"
+        record = json.loads(model.read_text())
+        record["certificate"]["correct"] += 1
+        model.write_text(json.dumps(record))
+        assert refuted(verify(model, rows))
+
+
+def test_then_fewest_leaves_proves_the_smaller_tree():
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 2.0]])
+    data, labels = table(X, np.array([0, 0, 1, 1, 1]))
+    result = train(
+        TrainRequest(table=data, labels=labels, method="cut-h", parameters={"depth": 2, "then_fewest": True})
+    )
+    assert result.tree.n_leaves == 2
+    assert result.certificate.status == "optimal"
+    assert result.certificate.objective == 1.0
+
+
+def test_sparse_planes_use_the_fewest_columns():
+    r = np.random.default_rng(0)
+    X = r.normal(size=(60, 5))
+    y = (X[:, 1] - X[:, 3] > 0).astype(int)
+    data, labels = table(X[np.abs(X[:, 1] - X[:, 3]) > 0.3], y[np.abs(X[:, 1] - X[:, 3]) > 0.3])
+    for style, used in (("sparse", 2), ("margin", 5)):
+        request = TrainRequest(
+            table=data,
+            labels=labels,
+            method="cut-h",
+            parameters={"depth": 1, "hyperplanes": style, "first_trees": "none"},
+        )
+        result = train(request)
+        assert result.certificate.status == "optimal"
+        assert result.certificate.correct == len(data)
+        assert len(result.tree.used_columns) == used
+
+
+def test_time_is_up_before_the_first_tree():
+    r = np.random.default_rng(1)
+    data, labels = table(r.normal(size=(200, 3)), r.integers(0, 3, 200))
+    result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters={"depth": 2, "time_limit": 0}))
+    assert result.certificate.status == "time_limit"
+    assert result.certificate.bound >= result.certificate.objective
+
+
+def test_a_known_tree_is_the_first_one():
+    r = np.random.default_rng(2)
+    X = r.integers(0, 6, (60, 3)).astype(float)
+    data, labels = table(X, ((X[:, 0] > X[:, 1]) ^ (r.random(60) < 0.15)).astype(int))
+    common = {"depth": 2, "time_limit": 3.0}
+    known = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=common))
+    again = train(
+        TrainRequest(
+            table=data, labels=labels, method="cut-h", parameters=common | {"time_limit": 0.5}, warm_start=known.tree
+        )
+    )
+    assert again.certificate.warm_start_objective == pytest.approx(known.certificate.objective)
+    assert again.certificate.objective >= known.certificate.objective

@@ -1,0 +1,212 @@
+"""Which sets of points a hyperplane can part: the margin problem, its certificate, and minimal sets that nothing parts.
+
+Sources: Alston, Validi & Hicks (Farkas problem of a branching node); Gleeson & Ryan (vertices are minimal infeasible subsystems).
+
+Legend     Z (P, m) points in [0, 1]^m;  L, R index sets;  a·z <= c left, > right;  λ weights of a point in both hulls
+Margin     ε*(L, R) = max ε with a·z + ε <= c on L, a·z - ε >= c on R, |a_j| <= 1: half the l1 distance of the hulls.
+           Solved as its dual, min Σ|p| with Σ_L λz - Σ_R λz = p, Σ_L λ = Σ_R λ = 1/2: m + 2 rows, and the row duals are (a, c).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.errors import SolverError
+
+MARGIN = 1e-7  # sets nearer to each other than twice this, in l1 and scaled units, count as not separable
+SUPPORT = 1e-9
+CACHED = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Points with `a @ z <= c` go left; `margin` is the distance that it keeps, in scaled units."""
+
+    a: FloatArray
+    c: float
+    margin: float
+
+    def left(self, Z: FloatArray) -> BoolArray:
+        """Boolean array over the rows of Z."""
+        return np.asarray(Z @ self.a <= self.c)
+
+
+Support = tuple[
+    tuple[int, ...], tuple[int, ...]
+]  # points of a minimal set that no hyperplane parts: left ones, right ones
+
+
+class _Program:
+    """One margin problem in HiGHS; weights λ of L first, then of R, then the positive and negative parts of p."""
+
+    def __init__(self, Z: FloatArray, L: CountArray, R: CountArray) -> None:
+        self.L, self.R, self.m = L, R, Z.shape[1]
+        self.size = len(L) + len(R)
+        m, size = self.m, self.size
+        block = np.zeros((m + 2, size + 2 * m))
+        block[:m, : len(L)] = Z[L].T
+        block[:m, len(L) : size] = -Z[R].T
+        block[m, : len(L)] = 1.0
+        block[m + 1, len(L) : size] = 1.0
+        block[:m, size : size + m] = -np.eye(m)
+        block[:m, size + m :] = np.eye(m)
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = block.shape[1], m + 2
+        lp.col_cost_ = np.concatenate([np.zeros(size), np.ones(2 * m)])
+        lp.col_lower_, lp.col_upper_ = np.zeros(block.shape[1]), np.full(block.shape[1], highspy.kHighsInf)
+        lp.row_lower_ = lp.row_upper_ = np.concatenate([np.zeros(m), [0.5, 0.5]])
+        rows, columns = np.nonzero(block.T)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=block.shape[1]))]).astype(
+            np.int32
+        )
+        lp.a_matrix_.index_ = columns.astype(np.int32)
+        lp.a_matrix_.value_ = block.T[rows, columns]
+        self.solver = solver = highspy.Highs()
+        for name, value in (
+            ("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex"),
+            ("primal_feasibility_tolerance", 1e-10), ("dual_feasibility_tolerance", 1e-10),
+        ):  # fmt: skip
+            solver.setOptionValue(name, value)
+        solver.passModel(lp)
+
+    def run(self) -> bool:
+        """True when an optimal vertex was found."""
+        self.solver.run()
+        status = self.solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return False
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise SolverError(f"The test whether two sets are separable ended with '{status}'. Scale the columns.")
+        return True
+
+    @property
+    def value(self) -> float:
+        return float(self.solver.getInfo().objective_function_value)
+
+    def normal(self) -> FloatArray:
+        """The normal of the plane of largest margin: the duals of the balance rows, larger on R than on L."""
+        return np.array(self.solver.getSolution().row_dual)[: self.m]
+
+    def weights(self) -> FloatArray:
+        return np.array(self.solver.getSolution().col_value)[: self.size]
+
+    def touch_only(self) -> None:
+        """Look at common points of the two hulls only: p = 0."""
+        for j in range(self.size, self.size + 2 * self.m):
+            self.solver.changeColBounds(j, 0.0, 0.0)
+            self.solver.changeColCost(j, 0.0)
+
+    def weigh(self, costs: FloatArray) -> None:
+        self.solver.changeColsCost(self.size, np.arange(self.size, dtype=np.int32), costs)
+
+    def forbid(self, j: int) -> None:
+        self.solver.changeColBounds(j, 0.0, 0.0)
+
+
+class Separator:
+    """Separability tests over fixed points, cached by pair of sets; counts its `tests` and `hits`."""
+
+    def __init__(self, Z: FloatArray) -> None:
+        self.Z = np.ascontiguousarray(Z, np.float64)
+        self.tests = self.hits = 0
+        self.used = np.zeros(len(Z))  # how often a point was in a support: seldom used points are preferred
+        self._cache: OrderedDict[tuple[bytes, bytes], Plane | None] = OrderedDict()
+
+    def plane(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> Plane | None:
+        """The hyperplane of largest margin with L left and R right, or None where their hulls meet.
+
+        A side without points gives the plane that sends every point the other way.
+        """
+        left, right = np.unique(np.asarray(L, np.int64)), np.unique(np.asarray(R, np.int64))
+        if not len(left) or not len(right):
+            return Plane(np.zeros(self.Z.shape[1]), -1.0 if len(right) else 1.0, 1.0)
+        key = (left.tobytes(), right.tobytes())
+        if key in self._cache:
+            self.hits += 1
+            self._cache.move_to_end(key)
+            return self._cache[key]
+        found = self._solve(left, right)
+        self._cache[key] = found
+        if len(self._cache) > CACHED:
+            self._cache.popitem(last=False)
+        return found
+
+    def _solve(self, left: CountArray, right: CountArray) -> Plane | None:
+        self.tests += 1
+        if np.intersect1d(left, right, assume_unique=True).size:
+            return None
+        program = _Program(self.Z, left, right)
+        program.run()
+        if program.value <= MARGIN:
+            return None
+        return self.between(program.normal(), left, right)
+
+    def between(self, a: FloatArray, left: CountArray, right: CountArray) -> Plane | None:
+        """The plane with normal `a` halfway between the sets, or None where it does not part them."""
+        low, high = float((self.Z[left] @ a).max()), float((self.Z[right] @ a).min())
+        c = low + (high - low) / 2
+        return Plane(a, c, (high - low) / 2) if low <= c < high and high - low > 1e-12 else None
+
+    def supports(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray, most: int = 5) -> list[Support]:
+        """Up to `most` minimal sets of L and R that no hyperplane parts; empty where one parts L from R.
+
+        Each is a vertex of the set of common points of the hulls, found with weights that avoid points used before; then
+        one of its points is left out. Every set is tested again by itself, so that no rounding makes a false one.
+        """
+        left, right = np.unique(np.asarray(L, np.int64)), np.unique(np.asarray(R, np.int64))
+        if not len(left) or not len(right):
+            return []
+        both = np.intersect1d(left, right)
+        if both.size:
+            return [((int(i),), (int(i),)) for i in both[:most]]
+        program = _Program(self.Z, left, right)
+        program.run()
+        if program.value > MARGIN:
+            return []
+        points = np.concatenate([left, right])
+        found: list[Support] = []
+        first = program.weights()
+        program.touch_only()
+        for _ in range(most):
+            program.weigh(self.used[points] + 1e-3)
+            try:
+                feasible = program.run()
+            except SolverError:
+                break
+            if not feasible:
+                break
+            support = self._tested(points, len(left), program.weights())
+            if support is None:
+                break
+            if support not in found:
+                found.append(support)
+            members = np.array(support[0] + support[1])
+            self.used[members] += 1
+            program.forbid(int(np.flatnonzero(points == members[np.argmax(self.used[members])])[0]))
+        if not found:
+            support = self._tested(points, len(left), first)
+            found = [self._filter(left, right) if support is None else support]
+        return found
+
+    def _tested(self, points: CountArray, split: int, weights: FloatArray) -> Support | None:
+        """The support of a common point, or None where rounding left a set that can be parted."""
+        used = np.flatnonzero(weights > SUPPORT)
+        support = tuple(int(i) for i in points[used[used < split]]), tuple(int(i) for i in points[used[used >= split]])
+        return support if support[0] and support[1] and self.plane(*support) is None else None
+
+    def _filter(self, left: CountArray, right: CountArray) -> Support:
+        """A minimal set by leaving out one point after the other."""
+        sides = [list(map(int, left)), list(map(int, right))]
+        for side in sides:
+            for point in list(side):
+                side.remove(point)
+                if not side or self._solve(np.array(sides[0]), np.array(sides[1])) is not None:
+                    side.append(point)
+        return tuple(sorted(sides[0])), tuple(sorted(sides[1]))

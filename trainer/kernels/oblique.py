@@ -1,0 +1,130 @@
+"""Zero-one loss of a hyperplane: exact line searches along coordinates, random directions and misclassified points.
+
+Legend     point i is on the left iff V_i = Σ_h a_h flat[h, i] <= 0; the last row of flat (m + 1, n) holds ones, so a[m] = -c
+           want int8 (n,): 1 if i should be on the left; weight int64 (n,): what it costs if it is not
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _loss(V, want, weight):
+    total = 0
+    for i in range(V.shape[0]):
+        if (V[i] <= 0.0) != (want[i] == 1):
+            total += weight[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _line(V, R, want, weight, draw, worst):
+    """A step d of least loss along R, one of those at random, and its loss; loss -1 where no point moves."""
+    n = V.shape[0]
+    cuts = np.empty(n)
+    rows = np.empty(n, np.int64)
+    k, loss = 0, 0
+    for i in range(n):
+        r = R[i]
+        if r == 0.0:
+            left = V[i] <= 0.0
+        else:
+            left = r > 0.0  # at d = -infinity
+            cuts[k], rows[k] = -V[i] / r, i
+            k += 1
+        if left != (want[i] == 1):
+            loss += weight[i]
+    if k == 0:
+        return 0.0, -1
+    order = np.argsort(cuts[:k], kind="mergesort")
+    losses = np.empty(k + 1, np.int64)
+    losses[0] = loss
+    least, ways = loss, 1
+    for x in range(1, k + 1):
+        i = rows[order[x - 1]]
+        now_left = R[i] < 0.0
+        if now_left == (want[i] == 1):
+            loss -= weight[i]
+        else:
+            loss += weight[i]
+        losses[x] = loss
+        if x < k and not cuts[order[x - 1]] < cuts[order[x]]:
+            losses[x] = -1
+            continue
+        if loss < least:
+            least, ways = loss, 1
+        elif loss == least:
+            ways += 1
+    if least > worst:
+        return 0.0, -1
+    pick = int(draw * ways)
+    for x in range(k + 1):
+        if losses[x] == least:
+            if pick == 0:
+                if x == 0:
+                    return cuts[order[0]] - 1.0, least
+                if x == k:
+                    return cuts[order[k - 1]] + 1.0, least
+                return 0.5 * (cuts[order[x - 1]] + cuts[order[x]]), least
+            pick -= 1
+    return 0.0, -1
+
+
+@njit(cache=True, nogil=True)
+def descend(flat, want, weight, a, draws, directions, flag):
+    """Lower the loss of `a` (m + 1,) in place and return it; draws float64 (steps, 3) and directions (steps, m + 1) are random.
+
+    Steps that leave the loss as it is are taken too: they wander over plateaus.
+    """
+    m, n = flat.shape
+    V = np.zeros(n)
+    for h in range(m):
+        for i in range(n):
+            V[i] += a[h] * flat[h, i]
+    best = _loss(V, want, weight)
+    R = np.empty(n)
+    r = np.zeros(m)
+    for step in range(draws.shape[0]):
+        if best == 0 or flag[0] != 0:
+            break
+        kind = step % 3
+        r[:] = 0.0
+        if kind == 0:
+            r[int(draws[step, 0] * m)] = 1.0
+        elif kind == 1:
+            r[:] = directions[step]
+        else:
+            wrong, start = -1, int(draws[step, 0] * n)
+            for x in range(n):
+                i = (start + x) % n
+                if (V[i] <= 0.0) != (want[i] == 1):
+                    wrong = i
+                    break
+            if wrong < 0:
+                break
+            for h in range(m):
+                r[h] = flat[h, wrong] * (0.5 + directions[step, h] * 0.5)
+        R[:] = 0.0
+        for h in range(m):
+            if r[h] != 0.0:
+                for i in range(n):
+                    R[i] += r[h] * flat[h, i]
+        d, loss = _line(V, R, want, weight, draws[step, 1], best)
+        if loss < 0:
+            continue
+        size = 0.0
+        for h in range(m):
+            a[h] += d * r[h]
+            size = max(size, abs(a[h]))
+        if size == 0.0:
+            continue
+        for h in range(m):
+            a[h] /= size
+        V[:] = 0.0
+        for h in range(m):
+            for i in range(n):
+                V[i] += a[h] * flat[h, i]
+        best = _loss(V, want, weight)
+    return best

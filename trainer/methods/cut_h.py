@@ -1,0 +1,81 @@
+"""CUT-H: the best tree of hyperplanes by cuts (Alston, Validi & Hicks); the model is `trainer.cuts.shattering`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trainer.certificate import Guarantee
+from trainer.cuts.shattering import CONNECT, CutHooks, CutModel, CutOptions
+from trainer.data.problem import Problem
+from trainer.methods.base import Method, Parameter, Settings, Solution
+from trainer.methods.oblique_tree import HEAD, MAX_LEAVES, TAIL, THEN_FEWEST, Plan, solve_oblique
+from trainer.monitor import Monitor
+from trainer.search.oblique import ObliqueInstance
+
+
+def solve_with(problem: Problem, settings: Settings, monitor: Monitor, *, weak: bool) -> Solution:
+    """Solve with the rows of CUT-H, or with the weaker ones of CUT_w-H."""
+    options = CutOptions(
+        weak=weak,
+        connect=settings["connect"],
+        tight=settings["tight"],
+        symmetry=settings["symmetry"],
+        everywhere=settings["everywhere"],
+        several=settings["several"],
+    )
+
+    def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> CutModel:
+        return CutModel(instance=instance, options=options, halted=halted)
+
+    return solve_oblique(problem, settings, monitor, Plan(make=make, hooks=CutHooks, complete=settings["balanced"]))
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve with the rows of CUT-H."""
+    return solve_with(problem, settings, monitor, weak=False)
+
+
+CUTS = (
+    MAX_LEAVES,
+    THEN_FEWEST,
+    Parameter(
+        name="balanced", type="boolean", default=False, label="Balanced",
+        help="The search is over trees in which every path has as many questions as the depth allows.", advanced=True,
+    ),
+    Parameter(
+        name="connect", type="choice", default="all", choices=CONNECT, label="Path rows",
+        help="Rows that tie a correct row to its path: all at once, lazily, or lazily with root cuts of type I, II or III.",
+        advanced=True,
+    ),
+    Parameter(
+        name="tight", type="boolean", default=True, label="Routes of correct rows only",
+        help="Rows of data that are classified wrongly have no route in the model; fewer points must be separated.",
+        advanced=True,
+    ),
+    Parameter(
+        name="symmetry", type="boolean", default=True, label="Break symmetry",
+        help="Keep one of the mirrored forms of each tree only.", advanced=True,
+    ),
+    Parameter(
+        name="everywhere", type="boolean", default=True, label="Share cuts",
+        help="A set of points that no hyperplane parts is forbidden at every node and mirrored, not only where it was found.",
+        advanced=True,
+    ),
+    Parameter(
+        name="several", type="integer", default=5, minimum=1, maximum=50, label="Cuts at a time",
+        help="How many minimal sets are sought for a node whose rows cannot be parted.", advanced=True,
+    ),
+)  # fmt: skip
+METHOD = Method(
+    id="cut-h",
+    title="CUT-H",
+    summary="The best tree whose questions weigh all columns at once, by mixed-integer programming with cuts.",
+    paper="Alston, Validi & Hicks, CUT-H",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset", "linear"),
+    warm_start=True,
+    size_hint="Proves hundreds of rows where a perfect tree exists; otherwise dozens. Larger sets get a tree and a bound.",
+    claim="Optimal: no tree of this depth with hyperplanes as questions is better.",
+    parameters=(*HEAD, *CUTS, *TAIL),
+    solve=solve,
+)

@@ -1,0 +1,358 @@
+"""What the methods with hyperplanes share: first trees, local search, the solve of a master model, and what is claimed.
+
+A method gives a function that makes its master model over an instance; `solve_oblique` does the rest. A tree that meets a bound
+known without search (equal rows go together, t leaves predict t classes) is proved without any solver.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from trainer.certificate import Limits, Status
+from trainer.cuts.lattice import Lattice
+from trainer.cuts.separable import Separator
+from trainer.data.problem import Problem
+from trainer.dtypes import FloatArray
+from trainer.errors import InfeasibleError, SolverError, TrainerError
+from trainer.methods import bivariate, cart, exact, oc1
+from trainer.methods.base import (
+    COMMON,
+    DEPTH,
+    LEAF_PENALTY,
+    MIP_GAP,
+    PAPER_LAMBDA,
+    SOLVER,
+    Method,
+    Parameter,
+    Settings,
+    Solution,
+    having,
+)
+from trainer.milo import BuildStopped, Ended, Hooks, Model, Options, Outcome, Point, Report, Row, backend
+from trainer.milo.hooks import NodeInfo
+from trainer.monitor import Monitor
+from trainer.search.oblique import ObliqueInstance, ObliqueTree
+from trainer.search.oblique_local import LocalSearch
+from trainer.search.oblique_refit import STYLES, refitted
+from trainer.search.oblique_units import draft_of, instance_of, tree_of
+from trainer.tree.nodes import Draft
+
+SCOPE = (
+    "all trees of the given depth whose questions weigh all columns at once, each parting its rows by at least 1e-7 "
+    "(columns scaled to [0, 1])"
+)
+MOST_CELLS = 60_000  # items times nodes; the relaxation of a larger master model does not end in reasonable time
+STARTS: tuple[Method, ...] = (cart.METHOD, exact.METHOD, bivariate.METHOD, oc1.METHOD)
+
+
+class Master(Protocol):
+    """A master model: its rows, trees written into it, trees read out of it."""
+
+    model: Model
+
+    def assignment(self, tree: ObliqueTree) -> FloatArray | None:
+        """The values of all variables for a tree, or None where the model does not know the tree."""
+
+    def read(self, values: FloatArray) -> ObliqueTree:
+        """The tree of an integral point."""
+
+
+Improve = Callable[[ObliqueTree], "ObliqueTree | None"]
+Make = Callable[[ObliqueInstance, Callable[[], bool]], Master]
+MakeHooks = Callable[[Any, Improve], Hooks]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How a method solves: its model, its hooks, whether the ceiling of the instance proves trees in it, and its scope."""
+
+    make: Make
+    hooks: MakeHooks
+    complete: bool = False
+    scope: str = SCOPE
+    prove_first: bool = True  # False: the model's trees are fewer than all trees, so that its own bound is the claim
+
+
+class Watched(Hooks):
+    """The hooks of a method, with better trees made of rejected points and progress in exact values."""
+
+    def __init__(
+        self, inner: Hooks, form: Master, search: LocalSearch, tell: Callable[[float | None, int], bool]
+    ) -> None:
+        self.inner, self.form, self.search, self.tell = inner, form, search, tell
+        self.lazy, self.fractional, self.locked = inner.lazy, inner.fractional, inner.locked
+
+    def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
+        """The method's rows; the tree of the point counts in any case."""
+        rows = self.inner.on_integral(point, origin)
+        if not rows:
+            self.search.consider(self.form.read(point.values))
+        return rows
+
+    def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
+        """The method's rows."""
+        return self.inner.on_fractional(point, info)
+
+    def propose(self) -> Sequence[FloatArray]:
+        """The method's proposals."""
+        return self.inner.propose()
+
+    def on_progress(self, report: Report) -> bool:
+        """Best tree and bound to the monitor."""
+        return self.tell(report.bound, report.nodes)
+
+
+class Run:
+    """One training: instance, local search, master model, claim."""
+
+    def __init__(self, problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> None:
+        self.problem, self.settings, self.monitor, self.plan = problem, settings, monitor, plan
+        instance, self.units = instance_of(problem, settings["depth"], complete=plan.complete)
+        self.penalty = instance.kappa
+        kappa = instance.kappa
+        if settings.get("then_fewest") and not plan.complete:
+            # less than any difference of two values, all leaves together
+            step = Lattice(kappa=kappa, leaves=instance.most_leaves).step
+            kappa += step / (2 * instance.most_leaves)
+        self.instance: ObliqueInstance = replace(instance, kappa=kappa, max_leaves=settings.get("max_leaves"))
+        self.lattice = Lattice(kappa=kappa, leaves=self.instance.most_leaves)
+        self.search = LocalSearch(self.instance, settings["seed"], monitor.flag)
+        self.bound = self.instance.ceiling
+        self.outcome: Outcome | None = None
+        self.form: Master | None = None
+        self.first: Fraction | None = None
+        self.shown: Fraction | None = None
+
+    def objective(self, value: Fraction, leaves: int) -> float:
+        """An internal value as the objective of the contract."""
+        return float((value + (self.instance.kappa - self.penalty) * leaves) / self.instance.total)
+
+    def upper(self, bound: Fraction) -> float:
+        """An internal bound as a bound of the objective: the extra cost of leaves is given back, and the lattice used."""
+        if self.instance.kappa == self.penalty:
+            return float(bound / self.instance.total)
+        given = bound + (self.instance.kappa - self.penalty) * self.instance.most_leaves
+        plain = Lattice(kappa=self.penalty, leaves=self.instance.most_leaves).floor(float(given))
+        return float(plain / self.instance.total)
+
+    def report(self) -> None:
+        """Best tree and bound to the monitor; a picture only of a new tree."""
+        search, draft = self.search, None
+        if self.shown is None or search.value > self.shown:
+            self.shown, draft = search.value, draft_of(search.best, self.instance, self.units)
+        value = self.objective(search.value, search.best.leaves)
+        self.monitor.report(
+            incumbent=value, bound=max(value, self.upper(self.bound)), leaves=search.best.leaves, draft=draft,
+            nodes=search.rounds,
+        )  # fmt: skip
+
+    def solve(self) -> Solution:
+        """First trees, local search, master model."""
+        self._local()
+        proved = self.plan.prove_first and self.search.value >= self.bound
+        if not proved and not self.monitor.stopped() and self.instance.depth and self.instance.Z.shape[1]:
+            self._master()
+        return self._solution()
+
+    def _until(self, seconds: float) -> Callable[[], bool]:
+        end = time.perf_counter() + seconds
+        return lambda: self.monitor.stopped() or time.perf_counter() > end
+
+    def _local(self) -> None:
+        if not self.instance.depth or not self.instance.Z.shape[1]:
+            return
+        self.monitor.report(phase="first trees")
+        seconds = min(self.settings["search_seconds"], 0.5 * self.monitor.remaining())
+        starts = self._starts(seconds / 2)
+        for tree in starts:
+            self.search.consider(tree)
+        self.first = self.search.value
+        self.report()
+        self.monitor.report(phase="local search")
+        self._search(starts, seconds)
+
+    def _search(self, starts: Sequence[ObliqueTree], seconds: float) -> None:
+        self.search.run(starts, enough=self.bound, stopped=self._until(seconds), news=lambda *_: self.report())
+
+    def _starts(self, seconds: float) -> list[ObliqueTree]:
+        """Trees of other methods over the same rows; a method that fails or is too slow gives none."""
+        if self.settings["first_trees"] == "none":
+            return []
+        drafts: list[Draft] = [] if self.problem.warm_start is None else [self.problem.warm_start]
+        wanted = STARTS if self.settings["first_trees"] == "all" else STARTS[:1]
+        for method in wanted:
+            if self.monitor.stopped():
+                break
+            raw = {"depth": self.settings["depth"], "seed": self.settings["seed"]}
+            limit = seconds / len(wanted)
+            inner = _Inner(self.monitor, limit)
+            try:
+                drafts.append(method.solve(self.problem, method.settings(raw), inner).draft)
+            except TrainerError:
+                continue
+        return [tree_of(draft, self.instance, self.units) for draft in drafts]
+
+    def _master(self) -> None:
+        instance, monitor = self.instance, self.monitor
+        solver = backend(self.settings["solver"])
+        if int((instance.counts > 0).sum()) * (instance.size - 1) > MOST_CELLS:
+            # a master model of this size never leaves its first relaxation: the time is better spent on trees
+            self._search([], monitor.remaining() if math.isfinite(monitor.remaining()) else 60.0)
+            monitor.stopped()
+            return
+        monitor.report(phase="model")
+        try:
+            form = self.form = self.plan.make(instance, monitor.stopped)
+        except BuildStopped:
+            return
+        monitor.report(phase="search")
+        hooks = Watched(self.plan.hooks(form, self._improve), form, self.search, self._tell)
+        start = form.assignment(self.search.best)
+        options = Options(
+            time=None if math.isinf(monitor.remaining()) else monitor.remaining(),
+            memory=monitor.limits.memory,
+            threads=monitor.limits.threads,
+            seed=self.settings["seed"],
+            gap=self.settings["mip_gap"],
+            absolute_gap=self.lattice.gap,
+            starts=() if start is None else (start,),
+            stopped=monitor.stopped,
+        )
+        outcome = self.outcome = solver.solve(form.model, hooks, options)
+        if outcome.ended is Ended.INFEASIBLE:
+            if self.plan.prove_first:
+                raise SolverError(
+                    f"{solver.name} calls a problem infeasible that has a solution; nothing it said is used."
+                )
+            raise InfeasibleError("No tree keeps the distance that the model asks between rows and hyperplanes.")
+        if outcome.values is not None:
+            self.search.consider(form.read(outcome.values))
+        if not math.isinf(outcome.bound):
+            self.bound = min(self.bound, self.lattice.floor(outcome.bound))
+        if self.plan.prove_first and self.bound < self.search.value:
+            raise SolverError(
+                f"{solver.name} claims the bound {float(self.bound)} below the value {float(self.search.value)} of a tree."
+            )
+        for ended, status in ((Ended.TIME, Status.TIME_LIMIT), (Ended.MEMORY, Status.MEMORY_LIMIT)):
+            if outcome.ended is ended and self.bound > self.search.value:
+                monitor.stop(status)
+
+    def _improve(self, tree: ObliqueTree) -> ObliqueTree | None:
+        """A better tree made of the routes that a point asked for, or None."""
+        until = self._until(0.5)
+        found = self.search.consider(tree) or self.search.consider(self.search.improve(tree, until))
+        return self.search.best if found else None
+
+    def _tell(self, bound: float | None, nodes: int) -> bool:
+        if bound is not None:
+            self.bound = min(self.bound, max(self.lattice.floor(bound), self.search.value))
+        self.report()
+        self.monitor.report(nodes=nodes)
+        return self.monitor.stopped() or (self.plan.prove_first and self.search.value >= self.bound)
+
+    def _solution(self) -> Solution:
+        tree = self.search.best
+        if self.settings["hyperplanes"] != "margin" or self.instance.depth:
+            columns = np.array([f.column for f in self.units.encoding.features], np.int64)
+            style = self.settings["hyperplanes"]
+            tree = refitted(self.instance, tree, Separator(self.instance.Z), style, columns, self._until(30.0))
+        claimed, draft = tree, draft_of(tree, self.instance, self.units)
+        if draft is None:
+            claimed, draft = self.search.best, draft_of(self.search.best, self.instance, self.units)
+        if draft is None:
+            raise SolverError("The hyperplanes lose their meaning in the columns' own units. Scale the columns.")
+        value, outcome = self.instance.value(claimed), self.outcome
+        bound = max(self.bound, value) if self.plan.prove_first else self.bound
+        monitor = self.monitor
+        finished = bound <= value or (outcome is not None and outcome.ended is Ended.OPTIMAL)
+        if not finished and monitor.reason is None:
+            monitor.stop(Status.TIME_LIMIT)
+        return Solution(
+            draft=draft,
+            bound=max(self.upper(bound), self.objective(value, claimed.leaves))
+            if bound <= value
+            else self.upper(bound),
+            finished=finished,
+            scope=self.plan.scope,
+            nodes=self.search.rounds if outcome is None else outcome.nodes,
+            cuts={} if outcome is None else outcome.rows,
+            encoded_features=self.instance.Z.shape[1],
+            solver="octweb" if outcome is None else outcome.solver,
+            solver_version="" if outcome is None else outcome.version,
+            warm_start_objective=None if self.first is None else float(self.first / self.instance.total),
+            evidence=(self._evidence(claimed),),
+        )
+
+    def _evidence(self, tree: ObliqueTree) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "kind": "bound-met" if self.outcome is None else "mip",
+            "value": str(self.instance.value(tree)),
+            "bound": str(self.bound),
+            "points": len(self.instance.Z),
+            "rounds_of_local_search": self.search.rounds,
+            "coefficients": int(sum(np.count_nonzero(tree.a[v]) for v in tree.branches)),
+        }
+        if self.outcome is not None and self.form is not None:
+            record |= {
+                "solver": self.outcome.solver,
+                "version": self.outcome.version,
+                "variables": self.form.model.size,
+                "rows": len(self.form.model.rows),
+                "seconds_in_hooks": round(self.outcome.hook_seconds, 3),
+                "proposed": self.outcome.proposed,
+                "accepted": self.outcome.accepted,
+            }
+        return record
+
+
+class _Inner(Monitor):
+    """A monitor of its own time limit that also ends with the whole run; what it hears is nobody's progress."""
+
+    def __init__(self, outer: Monitor, seconds: float) -> None:
+        super().__init__(Limits(time=seconds))
+        self.outer = outer
+        self.flag = outer.flag if outer.flag[0] else self.flag
+
+    def stopped(self) -> bool:
+        if self.outer.stopped() and self.reason is None:
+            self.stop(self.outer.reason or Status.CANCELLED)
+        return super().stopped()
+
+
+def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> Solution:
+    """Train a tree of hyperplanes as the plan says, and say what is proved."""
+    return Run(problem, settings, monitor, plan).solve()
+
+
+HYPERPLANES = Parameter(
+    name="hyperplanes", type="choice", default="margin", choices=STYLES, label="Hyperplanes",
+    help="How a split is drawn between its rows: widest margin, soft margin (as in the paper), or with the fewest columns.",
+)  # fmt: skip
+FIRST_TREES = Parameter(
+    name="first_trees", type="choice", default="all", choices=("all", "cart", "none"), label="First trees",
+    help="Trees that the local search begins with: those of cart, exact, bivariate and oc1, of cart alone, or none.",
+    advanced=True,
+)  # fmt: skip
+SEARCH_SECONDS = Parameter(
+    name="search_seconds", type="number", default=30.0, minimum=0, maximum=86_400, label="Local search",
+    help="How long first trees and local search may take before the solver begins, at most half of the limit.",
+    unit="s", advanced=True,
+)  # fmt: skip
+THEN_FEWEST = Parameter(
+    name="then_fewest", type="boolean", default=False, label="Then fewest leaves",
+    help="Among the trees of best objective one with the fewest leaves, and the proof covers that too.", advanced=True,
+)  # fmt: skip
+MAX_LEAVES = Parameter(
+    name="max_leaves", type="integer", default=None, minimum=1, maximum=256, label="Largest number of leaves",
+    help="The tree has at most this many leaves. No value means no limit.", advanced=True,
+)  # fmt: skip
+OBLIQUE_DEPTH = having(DEPTH, default=2, maximum=6)
+HEAD = (OBLIQUE_DEPTH, LEAF_PENALTY, PAPER_LAMBDA, HYPERPLANES)
+TAIL = (FIRST_TREES, SEARCH_SECONDS, SOLVER, MIP_GAP, *COMMON)

@@ -1,0 +1,227 @@
+"""Trees of hyperplanes over scaled points: the instance, the tree, its exact value, and bounds that need no search.
+
+Legend     P distinct points, m features scaled to [0, 1], K classes;  counts[p, k] weight of class k at point p
+           nodes are numbered 1 (root), 2v (left: a·z <= c), 2v + 1 (right) up to 2^(d+1) - 1;  kappa: cost of a leaf in rows
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
+
+NONE, BRANCH, LEAF = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ObliqueTree:
+    """`kind` int8, `label` int32 (places of the instance's classes), `a` float64 (nodes, m), `c` float64 by node number."""
+
+    kind: np.ndarray
+    label: CodeArray
+    a: FloatArray
+    c: FloatArray
+
+    @property
+    def leaves(self) -> int:
+        return int((self.kind == LEAF).sum())
+
+    @property
+    def branches(self) -> list[int]:
+        """Branching nodes, parents first."""
+        return [int(v) for v in np.flatnonzero(self.kind == BRANCH)]
+
+    def copy(self) -> ObliqueTree:
+        """A tree of its own with the same values."""
+        return ObliqueTree(kind=self.kind.copy(), label=self.label.copy(), a=self.a.copy(), c=self.c.copy())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ObliqueInstance:
+    """Z float64 (P, m), counts int64 (P, K), `classes` int32 (K,) codes of the problem; `group` int64 (rows,) the point of a row."""
+
+    Z: FloatArray
+    counts: CountArray
+    classes: CodeArray
+    group: CountArray
+    depth: int
+    kappa: Fraction = Fraction(0)
+    complete: bool = False  # every path has `depth` branchings
+    max_leaves: int | None = None
+
+    @cached_property
+    def total(self) -> int:
+        """Weight of all rows."""
+        return int(self.counts.sum())
+
+    @property
+    def most_leaves(self) -> int:
+        """The largest number of leaves that a tree may have."""
+        return min(1 << self.depth, self.max_leaves or 1 << self.depth)
+
+    @property
+    def size(self) -> int:
+        """One more than the largest node number."""
+        return 2 << self.depth
+
+    @cached_property
+    def flat(self) -> FloatArray:
+        """The points as columns, with a last row of ones."""
+        return np.ascontiguousarray(np.vstack([self.Z.T, np.ones(len(self.Z))]))
+
+    def stump(self) -> ObliqueTree:
+        """The single leaf of the majority class."""
+        tree = self.empty()
+        tree.kind[1], tree.label[1] = LEAF, int(self.counts.sum(axis=0).argmax())
+        return tree
+
+    def empty(self) -> ObliqueTree:
+        """A tree without nodes, to be filled in."""
+        return ObliqueTree(
+            kind=np.zeros(self.size, np.int8),
+            label=np.zeros(self.size, np.int32),
+            a=np.zeros((self.size, self.Z.shape[1])),
+            c=np.zeros(self.size),
+        )
+
+    def route(self, tree: ObliqueTree, start: int = 1, points: CountArray | None = None) -> CountArray:
+        """The leaf of each point, int64; `points` (all by default) begin at node `start`."""
+        rows = np.arange(len(self.Z)) if points is None else points
+        at = np.full(len(rows), start, np.int64)
+        for v in tree.branches:
+            here = np.flatnonzero(at == v)
+            if len(here):
+                right = self.Z[rows[here]] @ tree.a[v] > tree.c[v]
+                at[here] = 2 * v + right
+        return at
+
+    def visits(self, at: CountArray, v: int) -> BoolArray:
+        """Which points end at v or below it."""
+        shift = np.floor(np.log2(at)).astype(np.int64) - (v.bit_length() - 1)
+        return np.asarray((shift >= 0) & (np.right_shift(at, np.maximum(shift, 0)) == v))
+
+    def correct(self, tree: ObliqueTree, at: CountArray | None = None) -> int:
+        """Weight of the rows that the tree classifies correctly."""
+        at = self.route(tree) if at is None else at
+        return int(self.counts[np.arange(len(at)), tree.label[at]].sum())
+
+    def value(self, tree: ObliqueTree) -> Fraction:
+        """Correct weight less kappa a leaf."""
+        return self.correct(tree) - self.kappa * tree.leaves
+
+    def relabelled(self, tree: ObliqueTree) -> ObliqueTree:
+        """The same planes with every leaf labelled by the majority of its rows; leaves without rows keep their label."""
+        sums = np.zeros((self.size, self.counts.shape[1]), np.int64)
+        np.add.at(sums, self.route(tree), self.counts)
+        label = np.where(sums.any(axis=1) & (tree.kind == LEAF), sums.argmax(axis=1), tree.label)
+        return replace(tree, label=label.astype(np.int32))
+
+    def pruned(self, tree: ObliqueTree) -> ObliqueTree:
+        """The best tree that is left when branchings become leaves, each leaf costing kappa; ties to fewer leaves."""
+        if self.complete:
+            return self.relabelled(tree)
+        result = self.relabelled(tree).copy()
+        sums = np.zeros((self.size, self.counts.shape[1]), np.int64)
+        np.add.at(sums, self.route(tree), self.counts)
+        worth: dict[int, Fraction] = {}
+        for v in range(self.size - 1, 0, -1):
+            if result.kind[v] == NONE:
+                continue
+            if result.kind[v] == BRANCH:
+                sums[v] = sums[2 * v] + sums[2 * v + 1]
+            leaf = int(sums[v].max()) - self.kappa
+            if result.kind[v] == LEAF or leaf >= worth[2 * v] + worth[2 * v + 1]:
+                if result.kind[v] == BRANCH:
+                    self._fell(result, v)
+                    result.label[v] = int(sums[v].argmax())
+                worth[v] = int(sums[v][result.label[v]]) - self.kappa
+            else:
+                worth[v] = worth[2 * v] + worth[2 * v + 1]
+        return self._bypassed(self._within(result, sums))
+
+    def _within(self, tree: ObliqueTree, sums: CountArray) -> ObliqueTree:
+        """With at most `max_leaves` leaves: the branching that loses least becomes a leaf, one after the other."""
+        while self.max_leaves is not None and tree.leaves > self.max_leaves:
+            ends = [v for v in tree.branches if tree.kind[2 * v] == LEAF and tree.kind[2 * v + 1] == LEAF]
+            v = min(ends, key=lambda u: int(sums[2 * u].max() + sums[2 * u + 1].max() - sums[u].max()))
+            self._fell(tree, v)
+            tree.label[v] = int(sums[v].argmax())
+        return tree
+
+    def _fell(self, tree: ObliqueTree, v: int) -> None:
+        """Make v a leaf and forget what is below it."""
+        tree.kind[v], tree.a[v], tree.c[v] = LEAF, 0.0, 0.0
+        below = [2 * v, 2 * v + 1]
+        while below:
+            u = below.pop()
+            if u < self.size and tree.kind[u] != NONE:
+                tree.kind[u], tree.a[u], tree.c[u] = NONE, 0.0, 0.0
+                below += [2 * u, 2 * u + 1]
+
+    def _bypassed(self, tree: ObliqueTree) -> ObliqueTree:
+        """Without branchings that send every point the same way."""
+        at = self.route(tree)
+        for v in tree.branches:
+            sides = [bool(self.visits(at, u).any()) for u in (2 * v, 2 * v + 1)]
+            if not all(sides):
+                kept = 2 * v + (0 if sides[0] else 1)
+                return self._bypassed(graft(self, tree, v, kept))
+        return tree
+
+    def completed(self, tree: ObliqueTree) -> ObliqueTree:
+        """The same predictions with every path `depth` branchings long; added branchings send all points left."""
+        result = tree.copy()
+        for v in range(1, self.size >> 1):
+            if result.kind[v] == LEAF:
+                result.kind[v], result.c[v] = BRANCH, 1.0
+                for u in (2 * v, 2 * v + 1):
+                    result.kind[u], result.label[u] = LEAF, result.label[v]
+        return result
+
+    @cached_property
+    def ceiling(self) -> Fraction:
+        """A value that no tree exceeds: equal points go together, and t leaves predict at most t classes."""
+        together = int(self.counts.max(axis=1).sum())
+        by_class = np.sort(self.counts.sum(axis=0))[::-1]
+        most = self.most_leaves
+        leaves = range(most, most + 1) if self.complete else range(1, min(most, len(self.classes)) + 1)
+        return max(min(together, int(by_class[:t].sum())) - self.kappa * t for t in leaves)
+
+
+def graft(instance: ObliqueInstance, tree: ObliqueTree, v: int, source: int) -> ObliqueTree:
+    """The tree with the subtree at `source`, below v, in the place of v."""
+    result = tree.copy()
+    instance._fell(result, v)
+    pairs = [(v, source)]
+    while pairs:
+        to, of = pairs.pop()
+        result.kind[to], result.label[to] = tree.kind[of], tree.label[of]
+        result.a[to], result.c[to] = tree.a[of], tree.c[of]
+        if tree.kind[of] == BRANCH:
+            pairs += [(2 * to, 2 * of), (2 * to + 1, 2 * of + 1)]
+    return result
+
+
+def mirrored(instance: ObliqueInstance, tree: ObliqueTree, v: int) -> ObliqueTree:
+    """The tree with the two sides of v exchanged; every point still reaches the same leaf."""
+    result = tree.copy()
+    scores = instance.Z @ tree.a[v]
+    left = scores <= tree.c[v]
+    if not left.any() or left.all():
+        result.a[v], result.c[v] = 0.0, (-1.0 if left.all() else 1.0)
+    else:
+        low, high = float(scores[left].max()), float(scores[~left].min())
+        result.a[v], result.c[v] = -tree.a[v], -(low + (high - low) / 2)
+    pairs = [(2 * v, 2 * v + 1), (2 * v + 1, 2 * v)]
+    while pairs:
+        to, of = pairs.pop()
+        result.kind[to], result.label[to], result.a[to], result.c[to] = (
+            tree.kind[of], tree.label[of], tree.a[of], tree.c[of],
+        )  # fmt: skip
+        if 2 * of + 1 < instance.size:
+            pairs += [(2 * to, 2 * of), (2 * to + 1, 2 * of + 1)]
+    return result
