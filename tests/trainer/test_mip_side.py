@@ -11,6 +11,7 @@ import pytest
 from tests.trainer.mip_cases import KAPPAS, all_trees
 from trainer.cuts import instance as instances
 from trainer.cuts.instance import Instance
+from trainer.cuts.relaxed import RelaxedColumns, RelaxedLeaves, RelaxedRates, RelaxedRecalls, relaxations
 from trainer.cuts.side import (
     ClassRecall,
     EqualRates,
@@ -18,23 +19,26 @@ from trainer.cuts.side import (
     MaxColumns,
     MaxLeaves,
     Monotone,
-    RelaxedRecalls,
     SideConstraint,
 )
 from trainer.errors import InfeasibleError
 from trainer.methods.bendoct import BendOCT
 from trainer.methods.bendoct_accelerated import AcceleratedBendOCT, Techniques
+from trainer.methods.binoct import BinOCT
 from trainer.methods.flowoct import FlowOCT
-from trainer.methods.tree_mip import optimise, shortfall
+from trainer.methods.oct import OCT
+from trainer.methods.tree_mip import least_price, optimise
 from trainer.milo import BACKENDS, Options, backend
 from trainer.search import greedy
 
 FORMULATIONS = {
+    "oct": OCT,
+    "oct, single features": lambda inst, side: OCT(inst, single_features=True, side=side),
     "flowoct": FlowOCT,
     "bendoct": BendOCT,
     "accelerated": AcceleratedBendOCT,
     "everything": lambda inst, side: AcceleratedBendOCT(
-        inst, Techniques(equivalent_points="recursive", strengthened=True), side=side
+        inst, Techniques(separated=False, strengthened=True), side=side
     ),
 }
 
@@ -87,13 +91,13 @@ def check(name: str, formulation: str, seed: int) -> bool:
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_the_best_admitted_tree_is_found_and_proved(name, formulation):
-    seeds = range(40) if name != "highs" else range(12)
+    seeds = range(12) if name == "highs" or formulation.startswith("oct") else range(40)
     solved = [check(name, formulation, seed) for seed in seeds]
     assert any(solved)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("formulation", [f for f in FORMULATIONS if not f.startswith("oct")])
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 def test_the_best_admitted_tree_of_200_instances(name, formulation):
     solved = [check(name, formulation, seed) for seed in range(1000, 1200)]
@@ -117,19 +121,47 @@ def test_contradicting_constraints_are_said_to_be_infeasible():
         optimise(BendOCT(inst, side=side), backend("scip"))
 
 
+@pytest.mark.parametrize("name", BACKENDS)
+def test_the_best_complete_tree_that_is_admitted(name):
+    """BinOCT: every node branches and leaves cost nothing."""
+    solved = 0
+    for seed in range(30):
+        inst, side = constrained(seed)
+        inst = replace(inst, kappa=Fraction(0))
+        if not len(inst.F):
+            continue
+        complete = [t for t in all_trees(inst, labels=True) if len(t.leaves) == 1 << inst.depth]
+        values = [inst.value(t) for t in complete if all(c.holds(inst, t) for c in side)]
+        form = BinOCT(inst, side=side)
+        if not values:
+            with pytest.raises(InfeasibleError):
+                optimise(form, backend(name), starts=[greedy.cart(inst)])
+            continue
+        found = optimise(form, backend(name), starts=[greedy.cart(inst)])
+        assert found.value == found.bound == max(values), (seed, side)
+        assert form.admits(found.tree)
+        solved += 1
+    assert solved > 10
+
+
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
-def test_what_can_be_reached_where_recalls_contradict_each_other(name, formulation):
-    """The least common shortfall, against all labelled trees that satisfy the other constraints."""
-    for seed in range(12):
+def test_what_can_be_reached_where_constraints_contradict_each_other(name, formulation):
+    """The least price of each kind that is given up, against all labelled trees that satisfy the other constraints."""
+    make = FORMULATIONS[formulation]
+    kinds = set()
+    for seed in range(4 if formulation.startswith("oct") else 8):
         inst, _ = constrained(seed)
-        recalls = tuple(ClassRecall(label=k, share=Fraction(1)) for k in inst.K)
-        other = MaxLeaves(limit=3)
-        judge = RelaxedRecalls(recalls=recalls)
-        least = min(judge.shortfall(inst, t) for t in all_trees(inst, labels=True) if other.holds(inst, t))
-        make = FORMULATIONS[formulation]
-        found = shortfall(
-            inst, [other, *recalls], lambda side, i=inst, m=make: m(i, side=side), backend(name), Options()
-        )
-        assert found == least
-    assert shortfall(inst, [other], lambda side, i=inst, m=make: m(i, side=side), backend(name), Options()) is None
+        side: list[SideConstraint] = [
+            MaxLeaves(limit=2),
+            *(ClassRecall(label=k, share=Fraction(4 + seed % 3, 6)) for k in inst.K),
+            EqualRates(label=inst.classes - 1, delta=Fraction(1, 10), only_label=True),
+            MaxColumns(limit=1, columns=tuple(range(len(inst.F)))),
+        ][: 3 + seed % 4]
+        trees = list(all_trees(inst, labels=True))
+        for relaxed, kept in relaxations(side):
+            kinds.add(type(relaxed))
+            prices = [relaxed.price(inst, t) for t in trees if all(c.holds(inst, t) for c in kept)]
+            found = least_price(inst, relaxed, kept, lambda s, i=inst: make(i, side=s), backend(name), Options())
+            assert found == min(prices, default=None), (seed, relaxed)
+    assert kinds == {RelaxedRecalls, RelaxedRates, RelaxedLeaves, RelaxedColumns}

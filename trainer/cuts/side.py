@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
@@ -25,13 +25,13 @@ from trainer.milo import Expression, Model, Variables, total, weighted
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class View:
-    """The variables of a formulation that constraints speak of."""
+    """What constraints speak of: the branchings of a formulation, and its leaves and labels as variables or expressions."""
 
     instance: Instance
     model: Model
     b: Variables
-    p: Variables
-    w: Variables
+    p: Mapping[int, Expression]
+    w: Mapping[tuple[int, int], Expression]
     score: Callable[[int], Expression]
     own: dict[str, Variables] = field(default_factory=dict)
 
@@ -54,11 +54,12 @@ class SideConstraint(ABC):
         """True if the tree satisfies the constraint, from exact counts."""
 
 
-def _right(instance: Instance, tree: ArrayTree) -> np.ndarray:
+def right(instance: Instance, tree: ArrayTree) -> np.ndarray:
+    """Which rows a tree classifies correctly."""
     return tree.label[instance.route(tree.feature)] == instance.y
 
 
-def _scores(view: View, rows: np.ndarray) -> Expression:
+def scores(view: View, rows: np.ndarray) -> Expression:
     """Weight of the correct rows among `rows`."""
     result = Expression()
     for i in rows.tolist():
@@ -94,48 +95,12 @@ class ClassRecall(SideConstraint):
         rows = np.flatnonzero(view.instance.y == self.label)
         needed = self.share * int(view.instance.weight[rows].sum())
         # correct rows are counted, so the right-hand side may be rounded up
-        view.model.add(_scores(view, rows) >= float(-(-needed.numerator // needed.denominator)) - 1e-7, "class-recall")
+        view.model.add(scores(view, rows) >= float(-(-needed.numerator // needed.denominator)) - 1e-7, "class-recall")
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """Counts the correct rows of the class."""
         own = instance.y == self.label
-        return int(instance.weight[own & _right(instance, tree)].sum()) >= self.share * int(instance.weight[own].sum())
-
-
-@dataclass(frozen=True, kw_only=True)
-class RelaxedRecalls(SideConstraint):
-    """Recalls that may all fall short by the same amount, the variable `short`; tells what can be reached where nothing holds."""
-
-    labels: ClassVar[bool] = True
-    recalls: tuple[ClassRecall, ...]
-
-    def add(self, view: View) -> None:
-        """sum of the scores of the class ≥ (share - short) of its weight; maximises -short."""
-        inst = view.instance
-        short = view.own["short"] = view.model.continuous("short", ("",))
-        for recall in self.recalls:
-            rows = np.flatnonzero(inst.y == recall.label)
-            size = int(inst.weight[rows].sum())
-            view.model.add(_scores(view, rows) + size * short[""] >= float(recall.share * size), "class-recall")
-        view.model.maximize(-short[""])
-
-    def shortfall(self, instance: Instance, tree: ArrayTree) -> Fraction:
-        """How far the worst of the recalls of a tree falls short."""
-        right = _right(instance, tree)
-        missing = [Fraction(0)]
-        for recall in self.recalls:
-            own = instance.y == recall.label
-            reached = Fraction(int(instance.weight[own & right].sum()), int(instance.weight[own].sum()))
-            missing.append(recall.share - reached)
-        return max(missing)
-
-    def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
-        """short is the shortfall of the tree."""
-        values[view.own["short"].column("")] = float(self.shortfall(view.instance, tree))
-
-    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """Every tree falls short by something."""
-        return True
+        return int(instance.weight[own & right(instance, tree)].sum()) >= self.share * int(instance.weight[own].sum())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,30 +116,39 @@ class EqualRates(SideConstraint):
     delta: Fraction
     only_label: bool = False
 
-    def _groups(self, instance: Instance) -> list[np.ndarray]:
+    def groups(self, instance: Instance) -> list[np.ndarray]:
+        """The rows of each group that are compared."""
         counted = instance.y == self.label if self.only_label else np.ones(instance.n, bool)
         found = [np.flatnonzero(counted & (instance.group == g)) for g in np.unique(instance.group)]
         return [rows for rows in found if len(rows)]
 
+    def rates(self, view: View) -> list[Expression]:
+        """The rate of each group."""
+        inst = view.instance
+        found = []
+        for rows in self.groups(inst):
+            own, other = rows[inst.y[rows] == self.label], rows[inst.y[rows] != self.label]
+            predicted = scores(view, own) + int(inst.weight[other].sum()) - scores(view, other)
+            found.append(predicted / int(inst.weight[rows].sum()))
+        return found
+
     def add(self, view: View) -> None:
         """rate(g) - rate(h) ≤ delta for all ordered pairs of groups."""
-        inst = view.instance
-        rates = []
-        for rows in self._groups(inst):
-            own, other = rows[inst.y[rows] == self.label], rows[inst.y[rows] != self.label]
-            predicted = _scores(view, own) + int(inst.weight[other].sum()) - _scores(view, other)
-            rates.append(predicted / int(inst.weight[rows].sum()))
-        for g, h in itertools.permutations(range(len(rates)), 2):
-            view.model.add(rates[g] - rates[h] <= float(self.delta) + 1e-7, "equal-rates")
+        for g, h in itertools.permutations(self.rates(view), 2):
+            view.model.add(g - h <= float(self.delta) + 1e-7, "equal-rates")
 
-    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
-        """Counts the predictions of each group."""
+    def difference(self, instance: Instance, tree: ArrayTree) -> Fraction:
+        """The largest difference of two rates of a tree."""
         predicted = tree.label[instance.route(tree.feature)] == self.label
         rates = [
             Fraction(int(instance.weight[rows[predicted[rows]]].sum()), int(instance.weight[rows].sum()))
-            for rows in self._groups(instance)
+            for rows in self.groups(instance)
         ]
-        return not rates or max(rates) - min(rates) <= self.delta
+        return max(rates) - min(rates) if rates else Fraction(0)
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Counts the predictions of each group."""
+        return self.difference(instance, tree) <= self.delta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,8 +222,8 @@ class MaxColumns(SideConstraint):
     limit: int
     columns: tuple[int, ...]
 
-    def add(self, view: View) -> None:
-        """used[c] ≥ b[v,f] for the features of c; sum used ≤ limit."""
+    def used(self, view: View) -> Expression:
+        """Number of columns asked: used[c] ≥ b[v,f] for the features of c."""
         groups = sorted(set(self.columns))
         used = view.own["used"] = view.model.binary("used", groups)
         for c in groups:
@@ -257,7 +231,11 @@ class MaxColumns(SideConstraint):
             for v in view.instance.tree.branch_nodes:
                 asked = weighted(view.b.columns[v - 1, features], np.ones(len(features)))
                 view.model.add(asked <= used[c], "max-columns")
-        view.model.add(total(used.values()) <= self.limit, "max-columns")
+        return total(used.values())
+
+    def add(self, view: View) -> None:
+        """sum used ≤ limit."""
+        view.model.add(self.used(view) <= self.limit, "max-columns")
 
     def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
         """used[c] = 1 where the tree asks a feature of c."""
@@ -267,4 +245,8 @@ class MaxColumns(SideConstraint):
 
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """Counts columns."""
-        return len({self.columns[f] for f in tree.feature.tolist() if f >= 0}) <= self.limit
+        return self.count(tree) <= self.limit
+
+    def count(self, tree: ArrayTree) -> int:
+        """Number of columns that a tree asks."""
+        return len({self.columns[f] for f in tree.feature.tolist() if f >= 0})

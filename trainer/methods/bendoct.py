@@ -47,7 +47,8 @@ class BendOCT(Formulation):
         self.benders = BendersCuts(
             instance=instance, b=self.structure.b, w=self.structure.w, theta=self.theta, strengthened=strengthened
         )
-        self.constrain(self.structure, side, lambda i: self.theta[i])
+        s = self.structure
+        self.constrain(side, lambda i: self.theta[i], s.b, s.p, s.w)
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
         """Branchings, leaves and labels of the tree, and the scores that it earns."""

@@ -26,7 +26,7 @@ from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
 from trainer.monitor import Monitor
 from trainer.search.polish import DepthTwo, polish
 
-EQUIVALENT_ROUNDS = 10  # at the root, where no bound of subtrees is violated any more
+EQUIVALENT_ROUNDS = 10  # at the root, or after it where split bounds mostly close the root without them
 EQUIVALENT_LIMIT = 20  # rows a round
 
 
@@ -179,11 +179,13 @@ class AcceleratedHooks(BendersHooks):
             self.offer(polish(form.instance, form.read(point.values), form.depth_two))
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Path bounds; at the root minimum cuts as well, where they are on, and equivalent points where no bound is violated."""
+        """Path bounds, minimum cuts at the root where they are on, and equivalent points where no bound is violated."""
         rows = list(super().on_fractional(point, info))
         if self.formulation.techniques.bounding:
             rows += self._bounds(point)
-        if info.is_root and not any(row.violation(point.values) > USER_VIOLATION for row in rows):
+        if info.is_root is not self.formulation.techniques.split_bounds and not any(
+            row.violation(point.values) > USER_VIOLATION for row in rows
+        ):
             rows += self._equivalent(point)
         return rows
 

@@ -16,22 +16,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainer.certificate import Guarantee
-from trainer.cuts.instance import ArrayTree, Instance
+from trainer.cuts.instance import LEAF, ArrayTree, Instance
 from trainer.cuts.side import SideConstraint
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
+from trainer.methods.assigned import AssignedScores
 from trainer.methods.base import Method, Settings, Solution
+from trainer.methods.constraints import CONSTRAINTS
 from trainer.methods.oct import branchings
 from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Formulation, Halted, never, solve_problem
-from trainer.milo import Model, Point, total, weighted
+from trainer.milo import Expression, Model, Point, total, weighted
 from trainer.monitor import Monitor
 
 
 class BinOCT(Formulation):
     """The whole model; the instance must have kappa = 0 and at least one feature."""
 
-    def __init__(self, instance: Instance, *, halted: Halted = never) -> None:
+    def __init__(self, instance: Instance, *, halted: Halted = never, side: Sequence[SideConstraint] = ()) -> None:
         self.instance = instance
+        self.keep_labels = any(c.labels for c in side)
         self.model = model = Model()
         self.model.halted = halted
         B, T, F, K, n = instance.tree.branch_nodes, instance.tree.terminal_nodes, instance.F, instance.K, instance.n
@@ -52,6 +55,14 @@ class BinOCT(Formulation):
             model.add(total(self.zeta[i, t] for t in T) == 1, "N2")
         for t in T:
             self._errors(t)
+        exact = any(c.exact_scores for c in side)
+        self.scores = AssignedScores(instance, model, self.zeta, self.w, exact=exact)
+        self.p = model.continuous("p", instance.tree.nodes if side else ())
+        if side:  # every tree is complete
+            model.fix(self.p.columns[: len(B)], 0.0)
+            model.fix(self.p.columns[len(B) :], 1.0)
+        w = {(v, k): self.w[v, k] if v in T else Expression() for v in instance.tree.nodes for k in instance.K}
+        self.constrain(side, self.scores, self.b, self.p, w)
 
     def _errors(self, t: int) -> None:
         inst, model = self.instance, self.model
@@ -75,15 +86,27 @@ class BinOCT(Formulation):
         values = np.concatenate([np.repeat(w, c.shape[1]) for c, w in parts])
         self.model.add(weighted(columns, values) + inst.total * self.b[v, f] <= inst.total, "N5")
 
-    def assignment(self, tree: ArrayTree) -> FloatArray:
-        """The tree completed: below a leaf every node asks feature 0 and every terminal node predicts the leaf's class."""
-        inst, first = self.instance, 1 << self.instance.depth
-        values = np.zeros(self.model.size)
+    def complete(self, tree: ArrayTree) -> ArrayTree:
+        """Below a leaf every node asks feature 0 and every terminal node predicts the leaf's class."""
         feature, label = tree.feature.copy(), tree.label.copy()
-        for v in inst.tree.branch_nodes:
+        for v in self.instance.tree.branch_nodes:
             if feature[v] < 0:
                 feature[v] = 0
                 label[2 * v] = label[2 * v + 1] = label[v]
+                feature[2 * v] = feature[2 * v + 1] = LEAF
+        return ArrayTree(feature, label)
+
+    def admits(self, tree: ArrayTree) -> bool:
+        """True if the completed tree satisfies the side constraints."""
+        return super().admits(self.complete(tree) if self.side else tree)
+
+    def assignment(self, tree: ArrayTree) -> FloatArray:
+        """The tree completed."""
+        inst, first = self.instance, 1 << self.instance.depth
+        values = np.zeros(self.model.size)
+        tree = self.complete(tree)
+        feature, label = tree.feature, tree.label
+        for v in inst.tree.branch_nodes:
             values[self.b.columns[v - 1, feature[v]]] = 1.0
         at = inst.route(feature)
         values[self.zeta.columns[np.arange(inst.n), at - first]] = 1.0
@@ -92,22 +115,30 @@ class BinOCT(Formulation):
             for k in inst.K:
                 if k != label[t]:
                     values[self.e.columns[t - first, k]] = inst.weight[(at == t) & (inst.y == k)].sum()
+        values[self.p.columns[first - 1 :]] = 1.0
+        self.scores.fill(values, at - first, label[at] == inst.y)
+        self.fill_constraints(values, tree)
         return values
 
     def read(self, values: FloatArray) -> ArrayTree:
-        """The complete tree of the branchings, labels by majority."""
+        """The complete tree of the branchings, labels by majority unless constraints speak of them."""
         point = Point(values)
         every = np.ones(len(self.instance.tree.branch_nodes), bool)
-        return self.instance.relabelled(branchings(self.instance, point[self.b], every))
+        tree = self.instance.relabelled(branchings(self.instance, point[self.b], every))
+        if not self.keep_labels:
+            return tree
+        label = tree.label.copy()
+        label[tree.leaves] = point[self.w][tree.leaves - (1 << self.instance.depth)].argmax(axis=1)
+        return ArrayTree(tree.feature, label)
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve BinOCT over the binary encoding of a problem."""
 
-    def make(instance: Instance, halted: Halted, _: Sequence[SideConstraint]) -> BinOCT:
-        return BinOCT(instance, halted=halted)
+    def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> BinOCT:
+        return BinOCT(instance, halted=halted, side=side)
 
-    return solve_problem(problem, settings, monitor, make, constrained=False)
+    return solve_problem(problem, settings, monitor, make)
 
 
 METHOD = Method(
@@ -121,6 +152,6 @@ METHOD = Method(
     warm_start=True,
     size_hint="A hundred rows, depth 2. There is no leaf penalty.",
     claim="Optimal: no tree of this depth over the encoded questions classifies more training rows correctly.",
-    parameters=(MIP_DEPTH, *TAIL),
+    parameters=(MIP_DEPTH, *CONSTRAINTS, *TAIL),
     solve=solve,
 )

@@ -54,7 +54,8 @@ class FlowOCT(Formulation):
             self._flow(i)
             if any(c.exact_scores for c in side):
                 self._exact(i)
-        self.constrain(self.structure, side, self.score)
+        s = self.structure
+        self.constrain(side, self.score, s.b, s.p, s.w)
 
     def _flow(self, i: int) -> None:
         model, tree, z, zeta = self.model, self.instance.tree, self.z, self.zeta

@@ -5,8 +5,10 @@ Bertsimas & Dunn (2017), in the binary form that Aghaei, Gomez & Vayanos compare
 Legend     b[v,f]=1 v branches on f;  d[v]=1 v branches, else all its rows go right;  t terminal node
            zeta[i,t] row i is in t;  l[t]=1 t may hold rows;  w[t,k]=1 t predicts k;  L[t] weight of the wrong rows in t
            maximise  n - sum L[t] - kappa (1 + sum d[v])
+           u[v,k] v is a leaf that predicts k, only beside side constraints on predictions
 Labels     (O1) one feature a branching  (O2) branchings below branchings only  (O3) wrong rows  (O4) a label where rows may be
            (O5) every row in one terminal node  (O6) left only with x_f = 0  (O7) right only without it
+           (O8) a leaf has a label, also without rows  (O9) u[v,k] ≥ leaf at v + label k where its rows end - 1
 """
 
 from __future__ import annotations
@@ -20,17 +22,27 @@ from trainer.cuts.instance import LEAF, ArrayTree, Instance
 from trainer.cuts.side import SideConstraint
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
+from trainer.methods.assigned import AssignedScores
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
+from trainer.methods.constraints import CONSTRAINTS
 from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Formulation, Halted, never, solve_problem
-from trainer.milo import Expression, Model, Point, total, weighted
+from trainer.milo import Expression, Model, Point, Variables, total, weighted
 from trainer.monitor import Monitor
 
 
 class OCT(Formulation):
     """The whole model; `single_features` writes (O6), (O7) per feature as in the original, with a weaker relaxation."""
 
-    def __init__(self, instance: Instance, *, single_features: bool = False, halted: Halted = never) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        *,
+        single_features: bool = False,
+        halted: Halted = never,
+        side: Sequence[SideConstraint] = (),
+    ) -> None:
         self.instance, self.single_features = instance, single_features
+        self.keep_labels = any(c.labels for c in side)
         self.model = model = Model()
         self.model.halted = halted
         B, T, F, K = instance.tree.branch_nodes, instance.tree.terminal_nodes, instance.F, instance.K
@@ -50,6 +62,26 @@ class OCT(Formulation):
             self._errors(t)
         for i in range(instance.n):
             self._route(i)
+        exact = any(c.exact_scores for c in side)
+        self.scores = AssignedScores(instance, model, self.zeta, self.w, exact=exact)
+        self.u: Variables | None = None
+        p = {v: self._leaf(v) for v in instance.tree.nodes}
+        if self.keep_labels:
+            self._labels(p)
+        self.constrain(side, self.scores, self.b, p, self.u or {})
+
+    def _leaf(self, v: int) -> Expression:
+        """1 where v is a leaf: what is above it branches and v does not."""
+        above = self.d[v >> 1] if v > 1 else Expression({}, 1.0)
+        return above - self.d[v] if v < 1 << self.instance.depth else above.copy()
+
+    def _labels(self, p: dict[int, Expression]) -> None:
+        self.u = self.model.continuous("u", self.instance.tree.nodes, self.instance.K)
+        for v in self.instance.tree.nodes:
+            t = self._terminal(v)
+            self.model.add(self.l[t] >= p[v], "O8")
+            for k in self.instance.K:
+                self.model.add(self.u[v, k] >= p[v] + self.w[t, k] - 1, "O9")
 
     def _errors(self, t: int) -> None:
         inst, model, n = self.instance, self.model, self.instance.total
@@ -60,7 +92,8 @@ class OCT(Formulation):
             own = inst.y == k
             wrong = here - weighted(rows[own], inst.weight[own])
             model.add(self.L[t] >= wrong - n * (1 - self.w[t, k]), "O3")
-            model.add(self.L[t] <= wrong + n * self.w[t, k], "O3")
+            if not self.keep_labels:  # makes the label that of the majority
+                model.add(self.L[t] <= wrong + n * self.w[t, k], "O3")
         model.add(total(self.w[t, k] for k in inst.K) == self.l[t], "O4")
 
     def _route(self, i: int) -> None:
@@ -107,12 +140,23 @@ class OCT(Formulation):
             values[self.l.columns[place]] = values[self.w.columns[place, tree.label[v]]] = 1.0
             values[self.zeta.columns[at == v, place]] = 1.0
             values[self.L.columns[place]] = wrong[v]
+            if self.u is not None:
+                values[self.u.columns[v - 1, tree.label[v]]] = 1.0
+        ends = np.array([self._terminal(v) - first if v else 0 for v in range(2 * first)])
+        self.scores.fill(values, ends[at], tree.label[at] == inst.y)
+        self.fill_constraints(values, tree)
         return values
 
     def read(self, values: FloatArray) -> ArrayTree:
-        """The tree of the branchings, labels by majority."""
+        """The tree of the branchings, labels by majority unless constraints speak of them."""
         point = Point(values)
-        return self.instance.relabelled(branchings(self.instance, point[self.b], point[self.d] > 0.5))
+        tree = self.instance.relabelled(branchings(self.instance, point[self.b], point[self.d] > 0.5))
+        if not self.keep_labels:
+            return tree
+        label, w = tree.label.copy(), point[self.w]
+        for v in tree.leaves.tolist():
+            label[v] = w[self._terminal(v) - (1 << self.instance.depth)].argmax()
+        return ArrayTree(tree.feature, label)
 
 
 def branchings(instance: Instance, b: FloatArray, branching: np.ndarray) -> CodeArray:
@@ -132,10 +176,10 @@ def branchings(instance: Instance, b: FloatArray, branching: np.ndarray) -> Code
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve OCT over the binary encoding of a problem."""
 
-    def make(instance: Instance, halted: Halted, _: Sequence[SideConstraint]) -> OCT:
-        return OCT(instance, single_features=settings["single_features"], halted=halted)
+    def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> OCT:
+        return OCT(instance, single_features=settings["single_features"], halted=halted, side=side)
 
-    return solve_problem(problem, settings, monitor, make, constrained=False)
+    return solve_problem(problem, settings, monitor, make)
 
 
 METHOD = Method(
@@ -158,6 +202,7 @@ METHOD = Method(
             help="Write the routing rows for each question by itself, as in the original; the relaxation is weaker.",
             advanced=True,
         ),
+        *CONSTRAINTS,
         *TAIL,
     ),
     solve=solve,

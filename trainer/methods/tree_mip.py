@@ -7,7 +7,7 @@ rows. `optimise` runs one over an instance; `solve_problem` is the `solve` of a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -17,13 +17,13 @@ from trainer.certificate import Status
 from trainer.cuts import instance as instances
 from trainer.cuts.instance import CUT, LEAF, ArrayTree, Instance
 from trainer.cuts.lattice import Lattice
-from trainer.cuts.side import ClassRecall, RelaxedRecalls, SideConstraint, View
+from trainer.cuts.relaxed import Relaxed, relaxations
+from trainer.cuts.side import SideConstraint, View
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import InfeasibleError, SolverError
 from trainer.methods.base import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Parameter, Settings, Solution, having
 from trainer.methods.constraints import groups, side_constraints
-from trainer.methods.structure import Structure
 from trainer.milo import (
     Backend,
     BuildStopped,
@@ -36,6 +36,7 @@ from trainer.milo import (
     Point,
     Report,
     Row,
+    Variables,
     backend,
 )
 from trainer.milo.hooks import NodeInfo
@@ -83,10 +84,17 @@ class Formulation:
 
     side: Sequence[SideConstraint] = ()
 
-    def constrain(self, s: Structure, side: Sequence[SideConstraint], score: Callable[[int], Expression]) -> None:
+    def constrain(
+        self,
+        side: Sequence[SideConstraint],
+        score: Callable[[int], Expression],
+        b: Variables,
+        p: Mapping[int, Expression],
+        w: Mapping[tuple[int, int], Expression],
+    ) -> None:
         """Write side constraints over the branchings, leaves and labels, and the score of each row."""
         self.side = tuple(side)
-        self._view = View(instance=self.instance, model=self.model, b=s.b, p=s.p, w=s.w, score=score)
+        self._view = View(instance=self.instance, model=self.model, b=b, p=p, w=w, score=score)
         for constraint in self.side:
             constraint.add(self._view)
 
@@ -238,15 +246,14 @@ def solve_problem(
     monitor: Monitor,
     make: Callable[[Instance, Halted, Sequence[SideConstraint]], Formulation],
     *,
-    constrained: bool = True,
     scope: str = SCOPE,
 ) -> Solution:
-    """Run a formulation over a problem and say what it proved; `constrained` methods take side constraints."""
+    """Run a formulation over a problem and say what it proved."""
     solver = backend(settings["solver"])
     monitor.report(phase="model")
-    group = groups(problem, settings) if constrained else None
+    group = groups(problem, settings)
     instance = to_instance(problem, settings["depth"], group)
-    side = side_constraints(problem, settings, instance) if constrained else ()
+    side = side_constraints(problem, settings, instance)
     if not side and (instance.depth == 0 or not len(instance.F)):
         return _only_leaf(problem, instance, solver, scope)
     seconds = min(settings["exact_seconds"], monitor.remaining())
@@ -273,33 +280,46 @@ def solve_problem(
         found = optimise(formulation, solver, options=options, starts=starts, news=news, known=start.bound)
     except InfeasibleError as error:
         monitor.report(phase="what can be reached")
-        remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())
-        short = shortfall(instance, side, lambda relaxed: make(instance, monitor.stopped, relaxed), solver, remaining)
-        if short is None:
-            raise
-        raise InfeasibleError(
-            f"{error} The recalls can be reached together if each is {float(short):.4g} lower.", best=float(short)
+        raise _reachable(
+            error, instance, side, lambda kept: make(instance, monitor.stopped, kept), solver, options, monitor
         ) from None
     return _solution(problem, instance, formulation, found, monitor, scope)
 
 
-def shortfall(
+def _reachable(
+    error: InfeasibleError,
     instance: Instance,
     side: Sequence[SideConstraint],
     make: Callable[[Sequence[SideConstraint]], Formulation],
     solver: Backend,
     options: Options,
+    monitor: Monitor,
+) -> InfeasibleError:
+    """The error with what can be reached when one kind of constraint is given up; `best` is that of the first kind."""
+    words, best = [str(error)], None
+    for relaxed, kept in relaxations(side):
+        remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())
+        price = least_price(instance, relaxed, kept, make, solver, remaining)
+        if price is not None:
+            words.append(relaxed.sentence(price))
+            best = float(price) if best is None else best
+    return InfeasibleError(" ".join(words), best=best)
+
+
+def least_price(
+    instance: Instance,
+    relaxed: Relaxed,
+    kept: Sequence[SideConstraint],
+    make: Callable[[Sequence[SideConstraint]], Formulation],
+    solver: Backend,
+    options: Options,
 ) -> Fraction | None:
-    """The least amount by which all recalls must be lowered for a tree to exist; None where that was not found out."""
-    recalls = tuple(c for c in side if isinstance(c, ClassRecall))
-    if not recalls:
-        return None
-    relaxed = RelaxedRecalls(recalls=recalls)
-    form = make([*(c for c in side if not isinstance(c, ClassRecall)), relaxed])
+    """The least price of a relaxed kind among the trees that satisfy the rest; None where there is none or it was not found out."""
+    form = make([*kept, relaxed])
     outcome = solver.solve(form.model, form.hooks(), replace(options, gap=0.0, absolute_gap=1e-7, starts=()))
     if outcome.ended is not Ended.OPTIMAL or outcome.values is None:
         return None
-    return relaxed.shortfall(instance, form.read(outcome.values))
+    return relaxed.price(instance, form.read(outcome.values))
 
 
 def _reporter(
