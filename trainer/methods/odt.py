@@ -6,6 +6,7 @@ Every decision node tests one column: a subset of its categories, or a threshold
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,7 @@ from trainer.data.problem import Problem
 from trainer.errors import ParameterError
 from trainer.goal import Goal
 from trainer.methods.base import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
+from trainer.methods.odt_choice import AUTO, choose_topology, selected
 from trainer.methods.odt_goal import GOALS, Reach, goal_of, oriented, weighted
 from trainer.methods.odt_groups import make_groups, relabelled
 from trainer.methods.odt_mip import MIP, solve_mip
@@ -27,11 +29,26 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Search all trees of the topology; the claim speaks of the column groups and bins that were used."""
-    shape = parse(settings["topology"]) if settings["topology"] else complete(settings["depth"])
     groups = make_groups(problem, settings["bins"], settings["max_card"])
     goal = goal_of(problem, settings)
+    choice: tuple[dict[str, Any], ...] = ()
+    shape: Shape | None
+    if settings["topology"].strip() == AUTO:
+        shape, evidence = choose_topology(problem, settings, monitor, goal)
+        choice = (evidence,)
+    else:
+        shape = parse(settings["topology"]) if settings["topology"] else complete(settings["depth"])
+    if settings["select"] == "cart":
+        groups = selected(groups, settings["seed"])
+    found = _solve(problem, groups, shape, goal, settings, monitor)
+    return replace(found, evidence=choice + found.evidence)
+
+
+def _solve(
+    problem: Problem, groups: Groups, shape: Shape | None, goal: Goal | None, settings: Settings, monitor: Monitor
+) -> Solution:
     stated: dict[str, Any] = {
-        "scope": scope(shape, groups, settings),
+        "scope": scope(problem, shape, groups, settings),
         "encoded_features": int(groups.sizes.sum()),
         "goal": goal,
     }
@@ -52,11 +69,14 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return _search(problem, groups, shape, goal, monitor, stated)
 
 
-def scope(shape: Shape | None, groups: Groups, settings: Settings) -> str:
+def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Settings) -> str:
     """Of which trees the claim speaks."""
     if shape is None:
         return "the tree without a question"
     limit = f", subsets of at most {settings['max_card']} categories or all but as many" if settings["max_card"] else ""
+    if settings["select"] == "cart":
+        names = [problem.table.names[j] for j in groups.columns]
+        limit += f", and over no other columns than those that a CART tree uses ({', '.join(names)})"
     return (
         f"all trees of this topology ({shape.nodes} questions, at most {shape.depth} a row) over subsets of "
         f"{len(groups.sizes)} columns, numeric ones in at most {settings['bins']} bins{limit}"
@@ -141,7 +161,12 @@ METHOD = Method(
         having(DEPTH, default=2, maximum=4, help="Questions on the way to a leaf; 'topology' overrides it."),
         Parameter(
             name="topology", type="text", default="", label="Topology",
-            help="depth-2, depth-2.5, depth-3, imbalanced, or brackets such as [[..][..]]; empty: complete to the depth.",
+            help="depth-2, depth-2.5, depth-3, imbalanced, or brackets such as [[..][..]]; auto: the best of these four by "
+            "cross-validation; empty: complete to the depth.",
+        ),
+        Parameter(
+            name="select", type="choice", default="none", choices=("none", "cart"), label="Columns",
+            help="cart: only the columns that a large greedy tree uses, so the claim speaks of these alone.", advanced=True,
         ),
         Parameter(
             name="max_card", type="integer", default=0, minimum=0, maximum=62, label="Largest subset",

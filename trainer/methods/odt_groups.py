@@ -73,6 +73,7 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
         card=card or 0,
         branch=branch,
         question=question,
+        columns=tuple(columns),
     )
 
 

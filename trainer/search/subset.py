@@ -37,6 +37,8 @@ class Stopped(Exception):
 class Groups:
     """Rows in groups: cat int32 (n, groups), codes y int32 (n,), weights w int64 (n,); group g has sizes[g] categories.
 
+    `columns` are the positions of the groups' columns in the table.
+
     `branch(g, categories, left, right)` builds the draft of a test on group g whose `categories` go left;
     `question(split)` is its inverse: group and categories that go left.
     """
@@ -50,6 +52,7 @@ class Groups:
     card: int
     branch: Callable[[int, list[int], Draft, Draft], Draft]
     question: Callable[[Split], tuple[int, list[int]]]
+    columns: tuple[int, ...] = ()
 
     @property
     def start(self) -> np.ndarray:
