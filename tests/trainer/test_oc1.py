@@ -10,9 +10,11 @@ import pytest
 from tests.trainer.bivariate_oracle import impurity
 from trainer import make_classifier
 from trainer.kernels.oc1 import _best_step, hyperplane_value
+from trainer.run import TrainRequest, train
 from trainer.search.bivariate import SplitData, univariate_split
 from trainer.search.bivariate_pair import MEASURES, SearchOptions
 from trainer.search.oc1 import OC1Options, oc1_split
+from trainer.table import Labels, numeric_table
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -78,3 +80,18 @@ def test_leaves_have_the_rows_asked_for(min_leaf):
     y[::9] = 1 - y[::9]
     tree = make_classifier("oc1", depth=5, min_leaf=min_leaf).fit(X, y).tree_
     assert min(v.rows for v in tree.leaves) >= min_leaf
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_on_the_hyperplane_do_not_keep_a_climb_going(seed):
+    """Proportional columns put rows on the hyperplane, where rounding promises improvements that do not hold."""
+    draw = np.random.default_rng(seed)
+    often = draw.integers(1, 25, 300).astype(float)
+    X = np.column_stack([draw.integers(0, 30, 300), often, 250 * often, draw.integers(2, 99, 300)]).astype(float)
+    y = (draw.random(300) < 0.2 + 0.02 * often).astype(np.int32)
+    labels = Labels(name="y", classes=("a", "b"), codes=y)
+    result = train(
+        TrainRequest(table=numeric_table(X), labels=labels, method="oc1", parameters={"depth": 20, "time_limit": 60})
+    )
+    assert result.certificate.status == "heuristic"
+    assert result.certificate.correct == 300

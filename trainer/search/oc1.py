@@ -15,6 +15,7 @@ from trainer.search.bivariate import NodeSplit, SplitData, between, class_counts
 from trainer.search.bivariate_pair import MEASURES, SearchOptions
 from trainer.search.impurity import impurity
 
+IDLE = 30  # cycles without an improvement; the stagnation probability is used up after ten acceptances
 CYCLES = {"sequential": 0, "best": 1, "random": 2}
 
 
@@ -87,15 +88,32 @@ class _Search:
         V = self.flat.T @ a
         arrays = (self.y, self.weight, self.total, measure, options.min_leaf)
         status = np.array([hyperplane_value(V, *arrays), 1.0])
-        while self.flag[0] == 0:
+        best, kept, idle = float(status[0]), a.copy(), 0
+
+        def settle() -> None:
+            """Take the values anew, so that rounding does not pile up, and keep the best coefficients."""
+            nonlocal best, idle
+            V[:] = self.flat.T @ a
+            status[0] = hyperplane_value(V, *arrays)
+            idle += 1
+            if status[0] < best - self.tol:
+                best, idle = float(status[0]), 0
+                kept[:] = a
+
+        # a step may promise more than it holds: rows on the hyperplane change sides by rounding. What counts is the value
+        # taken anew, and a climb that does not improve it ends
+        while self.flag[0] == 0 and idle < IDLE:
             while cycle(self.flat, a, V, *arrays, CYCLES[options.cycle], status, self._draws(), self.flag):
-                V[:] = self.flat.T @ a  # rounding of the steps does not pile up
-                status[0] = hyperplane_value(V, *arrays)
+                settle()
+                if idle >= IDLE:
+                    break
             if not any(
                 jump(self.flat, a, V, *arrays, status, self.random.uniform(-1, 1, len(a))) for _ in range(options.jumps)
             ):
                 break
-        return float(hyperplane_value(self.flat.T @ a, *arrays))
+            settle()
+        a[:] = kept
+        return best
 
     def _draws(self) -> FloatArray:
         return self.random.random((max(len(self.flat), 50), 2))
