@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from octweb.core.problems import Conflict, Unprocessable
@@ -31,11 +32,16 @@ def enqueue(
     folds: int = 0,
     name: str = "",
     warm_start: TreeModel | None = None,
+    key: str = "",
 ) -> TrainingRun:
     """A new run in the queue, which may begin with the tree of a model that the owner sees.
 
-    Raises ParameterError with a sentence for every bad parameter.
+    A `key` makes the call repeatable: the owner's run of that key is returned where there is one. Raises ParameterError with a
+    sentence for every bad parameter, and Unprocessable where the key was used for another request.
     """
+    digest = _digest(dataset, method, parameters or {}, test_share, folds, name, warm_start)
+    if key and (before := _of_key(owner, key, digest)):
+        return before
     declared = get(method)
     values = _within_limits(declared, declared.settings(parameters or {}).to_json())
     _check_evaluation(dataset, test_share, folds)
@@ -47,8 +53,8 @@ def enqueue(
         raise Conflict(
             f"You have {waiting} runs queued or running; {settings.MAX_QUEUED_RUNS} is the limit. Wait or cancel one."
         )
-    with transaction.atomic():
-        run = TrainingRun.objects.create(
+    try:
+        run = _create(
             owner=owner,
             dataset=dataset,
             method=declared.id,
@@ -57,9 +63,36 @@ def enqueue(
             folds=folds,
             warm_start=warm_start,
             name=name.strip()[:200] or f"{dataset.name}, {declared.title}",
+            idempotency_key=key,
+            request_digest=digest if key else "",
         )
-        transaction.on_commit(lambda: send(run))
+    except IntegrityError:
+        # the same key at the same moment: the other request made the run
+        if key and (before := _of_key(owner, key, digest)):
+            return before
+        raise
     return run
+
+
+@transaction.atomic
+def _create(**values: Any) -> TrainingRun:
+    run = TrainingRun.objects.create(**values)
+    transaction.on_commit(lambda: send(run))
+    return run
+
+
+def _of_key(owner, key: str, digest: str) -> TrainingRun | None:
+    """The owner's run of this key; raises Unprocessable where it was asked for something else."""
+    run = TrainingRun.objects.filter(owner=owner, idempotency_key=key).first()
+    if run is not None and run.request_digest != digest:
+        raise Unprocessable("This Idempotency-Key was used for another request. Take a new key for a new run.")
+    return run
+
+
+def _digest(dataset: Dataset, method: str, parameters: Mapping[str, Any], *rest: Any) -> str:
+    """SHA-256 of what was asked."""
+    text = json.dumps([str(dataset.pk), method, sorted(parameters.items()), *map(str, rest)], default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def send(run: TrainingRun) -> None:

@@ -19,6 +19,7 @@ from octweb.runs.serializers import MethodSerializer, NewRunSerializer, Progress
 from trainer.methods import METHODS
 
 PROGRESS_PAGE = 1000
+MAX_KEY = 200
 
 
 class MethodsView(APIView):
@@ -65,10 +66,20 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
         return TrainingRun.objects.select_related("owner").get_visible(self.request.user, self.kwargs["pk"])
 
     @extend_schema(
-        request=NewRunSerializer, responses={201: RunSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429)
-    )
+        request=NewRunSerializer,
+        responses={201: RunSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429),
+        parameters=[
+            OpenApiParameter(
+                "Idempotency-Key", str, OpenApiParameter.HEADER,
+                description="at most 200 visible characters; the same key and body again answer with the same run",
+            )
+        ],
+    )  # fmt: skip
     def create(self, request: Request) -> Response:
-        form = NewRunSerializer(data=request.data, context={"request": request})
+        key = request.headers.get("Idempotency-Key", "").strip()
+        if len(key) > MAX_KEY or not (key.isascii() and key.isprintable()):
+            raise ValidationError({"Idempotency-Key": f"This takes at most {MAX_KEY} visible ASCII characters."})
+        form = NewRunSerializer(data=request.data, context={"request": request, "key": key})
         form.is_valid(raise_exception=True)
         return Response(RunSerializer(form.save()).data, status=201)
 

@@ -42,6 +42,9 @@ class TrainingRun(Owned):
     started = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True)
+    # the key under which a client may send the same request again, and a digest of what was asked with it
+    idempotency_key = models.CharField(max_length=200, blank=True)
+    request_digest = models.CharField(max_length=64, blank=True)
     log = models.TextField(blank=True)  # the last lines that the child wrote to standard error
     progress = models.JSONField(default=dict)  # the last progress record
     summary = models.JSONField(default=dict)  # the JSON of `train`
@@ -52,6 +55,11 @@ class TrainingRun(Owned):
     class Meta(Owned.Meta):
         verbose_name = "run"
         indexes = [models.Index(fields=["status", "lease_until"])]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "idempotency_key"], condition=~models.Q(idempotency_key=""), name="one_run_a_key"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name or f"{self.method} on {self.dataset}"

@@ -58,7 +58,8 @@ class NewRunSerializer(serializers.Serializer):
         dataset = Dataset.objects.get_visible(user, validated_data.pop("dataset"))
         start = validated_data.pop("warm_start")
         model = None if start is None else TreeModel.objects.get_visible(user, start)
-        return actions.enqueue(owner=user, dataset=dataset, warm_start=model, **validated_data)
+        key = self.context.get("key", "")
+        return actions.enqueue(owner=user, dataset=dataset, warm_start=model, key=key, **validated_data)
 
 
 class ProgressSerializer(serializers.Serializer):

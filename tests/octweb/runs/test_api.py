@@ -155,3 +155,49 @@ def test_a_strangers_model_is_no_start(stranger, api, dataset, model):
     answer = start(client_of(stranger), dataset, model)
     assert answer.status_code == 404
     assert start(api, dataset, "00000000-0000-0000-0000-000000000000").status_code == 404
+
+
+def keyed(api, dataset, key, **changes):
+    body = {"dataset": str(dataset.pk), "method": "cart"} | changes
+    return api.post("/api/v1/runs/", body, format="json", headers={"Idempotency-Key": key})
+
+
+def test_the_same_key_and_body_are_the_same_run(api, dataset):
+    first, again = keyed(api, dataset, "abc"), keyed(api, dataset, "abc")
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json()["id"] == again.json()["id"]
+    assert TrainingRun.objects.count() == 1
+    assert keyed(api, dataset, "another").json()["id"] != first.json()["id"]
+    assert keyed(api, dataset, "").json()["id"] != keyed(api, dataset, "").json()["id"]
+
+
+def test_a_key_is_not_taken_for_another_request(api, dataset):
+    keyed(api, dataset, "abc")
+    answer = keyed(api, dataset, "abc", parameters={"depth": 2})
+    assert answer.status_code == 422
+    assert "Idempotency-Key" in answer.json()["detail"]
+    assert TrainingRun.objects.count() == 1
+
+
+def test_keys_of_two_users_are_apart(api, dataset, stranger, csv_file):
+    from octweb.datasets import actions as datasets
+
+    with csv_file.open("rb") as stream:
+        other = datasets.create(owner=stranger, file=stream, source_name="small.csv", target="class")
+    assert keyed(api, dataset, "abc").json()["id"] != keyed(client_of(stranger), other, "abc").json()["id"]
+
+
+@pytest.mark.parametrize("key", ["x" * 201, "caf\u00e9"])
+def test_a_bad_key_is_refused(api, dataset, key):
+    assert keyed(api, dataset, key).status_code == 400
+    assert TrainingRun.objects.count() == 0
+
+
+def test_an_unchanged_answer_is_not_sent_again(api, run, dataset):
+    for address in (f"/api/v1/runs/{run['id']}/", f"/api/v1/datasets/{dataset.pk}/", "/api/v1/methods/"):
+        first = api.get(address)
+        again = api.get(address, headers={"If-None-Match": first["ETag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    api.patch(f"/api/v1/datasets/{dataset.pk}/", {"name": "Renamed"}, format="json")
+    etag = first["ETag"]
+    assert api.get(f"/api/v1/datasets/{dataset.pk}/", headers={"If-None-Match": etag}).status_code == 200
