@@ -16,7 +16,8 @@ from trainer.methods import odt
 from trainer.methods.odt_groups import make_groups
 from trainer.monitor import Monitor
 from trainer.run import fit
-from trainer.search.subset import SubsetSearch, labels
+from trainer.search.subset import SubsetSearch
+from trainer.search.subset_groups import labels
 from trainer.search.topology import NAMED, Shape, parse
 from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
 

@@ -22,7 +22,8 @@ from trainer.methods.odt_goal import GOALS, Reach, goal_of, oriented, weighted
 from trainer.methods.odt_groups import make_groups, relabelled
 from trainer.methods.odt_mip import MIP, solve_mip
 from trainer.monitor import Monitor
-from trainer.search.subset import Groups, Stopped, SubsetSearch
+from trainer.search.subset import Stopped, SubsetSearch
+from trainer.search.subset_groups import Groups
 from trainer.search.topology import Shape, parse
 from trainer.tree.nodes import Draft, DraftLeaf
 
@@ -101,16 +102,16 @@ def _search(
         monitor.report(phase="search", incumbent=value / total, nodes=search.nodes, draft=found[0])
 
     search.on_incumbent = better
+    search.on_bound = lambda bound: monitor.report(bound=bound / total, nodes=search.nodes)
     rows = np.arange(len(problem.y))
-    ceiling = search.ceiling(rows)
-    monitor.report(phase="search", bound=ceiling / total)
-    finished, value = True, ceiling
+    monitor.report(phase="search", bound=search.bound / total)
+    finished = True
     try:
         value, draft = search.solve(shape, rows)
         if draft is not None:
             found[0] = relabelled(draft, classes)
     except Stopped:
-        finished, value = False, ceiling
+        finished, value = False, search.bound
     monitor.report(bound=value / total, nodes=search.nodes)
     return Solution(
         draft=found[0],

@@ -14,7 +14,8 @@ from trainer.goal import Goal
 from trainer.methods.base import Settings
 from trainer.methods.odt_groups import labels_of, make_groups
 from trainer.monitor import Monitor
-from trainer.search.subset import Groups, Stopped, SubsetSearch
+from trainer.search.subset import Stopped, SubsetSearch
+from trainer.search.subset_groups import Groups
 from trainer.search.subset_plan import used_groups
 from trainer.search.topology import Shape, parse
 from trainer.tree.nodes import Draft, DraftLeaf

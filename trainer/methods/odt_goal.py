@@ -15,7 +15,7 @@ from trainer.goal import Goal, Maximised, needed, share
 from trainer.methods.base import Parameter, Settings, exact_fraction
 from trainer.methods.odt_groups import labels_of, relabelled
 from trainer.monitor import Monitor
-from trainer.search.subset import Groups
+from trainer.search.subset_groups import Groups
 from trainer.search.subset_pareto import Pair, ParetoSearch
 from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft

@@ -8,7 +8,7 @@ import numpy as np
 
 from trainer.data.problem import Problem
 from trainer.errors import DataError
-from trainer.search.subset import Groups
+from trainer.search.subset_groups import Groups
 from trainer.table import Kind
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.splits import Split, Subset, Threshold, goes_left

@@ -20,7 +20,8 @@ from trainer.methods.odt_groups import labels_of, relabelled
 from trainer.methods.odt_model import OdtModel, Techniques
 from trainer.milo import Ended, Hooks, Options, Outcome, Point, Report, Row, backend
 from trainer.monitor import Monitor
-from trainer.search.subset import Groups, Stopped, SubsetSearch
+from trainer.search.subset import Stopped, SubsetSearch
+from trainer.search.subset_groups import Groups
 from trainer.search.subset_plan import greedy
 from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf

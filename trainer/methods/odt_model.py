@@ -24,7 +24,7 @@ import numpy as np
 
 from trainer.dtypes import FloatArray
 from trainer.milo import Expression, Model, Point, total
-from trainer.search.subset import Groups
+from trainer.search.subset_groups import Groups
 from trainer.search.subset_plan import Place, Plan, Planner, greedy, places
 from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from trainer.kernels import subset_signed as signed
 from trainer.kernels.subset import count, last_level, last_level_of, two_levels_of
+from trainer.search.subset_groups import Groups, best_subset, labels, split
 from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf
-from trainer.tree.splits import Split
 
 SLICE = 20_000  # nodes of a kernel call, well below a tenth of a second
 MEMORY = 200_000_000  # bytes of row sets kept
@@ -31,33 +32,6 @@ CLIMBS = 40  # local searches for a first tree
 
 class Stopped(Exception):
     """A limit was reached."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Groups:
-    """Rows in groups: cat int32 (n, groups), codes y int32 (n,), weights w int64 (n,); group g has sizes[g] categories.
-
-    `columns` are the positions of the groups' columns in the table.
-
-    `branch(g, categories, left, right)` builds the draft of a test on group g whose `categories` go left;
-    `question(split)` is its inverse: group and categories that go left.
-    """
-
-    cat: np.ndarray
-    y: np.ndarray
-    w: np.ndarray
-    sizes: np.ndarray
-    ordered: np.ndarray
-    n_classes: int
-    card: int
-    branch: Callable[[int, list[int], Draft, Draft], Draft]
-    question: Callable[[Split], tuple[int, list[int]]]
-    columns: tuple[int, ...] = ()
-
-    @property
-    def start(self) -> np.ndarray:
-        """First column of each group, and the number of columns."""
-        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +53,11 @@ class _Level:
     @property
     def is_leaf(self) -> bool:
         return self.shape is None
+
+    @property
+    def shallow(self) -> bool:
+        """True for a node whose children have at most two levels."""
+        return all(child.shape is None or child.shape.depth <= 2 for child in self.below)
 
     @property
     def is_two(self) -> bool:
@@ -104,8 +83,10 @@ class SubsetSearch:
     root: Shape
     stopped: Callable[[], bool] = lambda: False
     on_incumbent: Callable[[int, Draft], None] = lambda value, draft: None
+    on_bound: Callable[[int], None] = lambda bound: None
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     nodes: int = 0
+    bound: int = field(init=False)  # no tree of all rows is better
     _known: dict[tuple[int, bytes], _Known] = field(default_factory=dict)
     _levels: dict[Shape | None, _Level] = field(default_factory=dict)
     _start: np.ndarray = field(init=False)
@@ -123,6 +104,7 @@ class SubsetSearch:
         self._T, self._size = np.zeros((columns, columns), np.int32), np.zeros(columns, np.int64)
         self._entry = len(g.y) // 8 + 300
         self._top = self._level(self.root)
+        self.bound = self.ceiling(np.arange(len(g.y)))
 
     def _level(self, shape: Shape | None) -> _Level:
         if shape not in self._levels:
@@ -212,14 +194,28 @@ class SubsetSearch:
         whole = level is self._top and len(rows) == len(self.groups.y)
         if whole and self._signed:
             best = self._climb(level, rows, best)
-        for g in self._order(rows):
+        order = self._order(rows)
+        if level.is_two:
+            for g in order:
+                if best.value >= top:
+                    break
+                best = self._two_levels(level, rows, g, best)
+            return best
+        tests = [_Assignment(self, level, rows, g) for g in order]
+        for place, test in enumerate(tests):
             if best.value >= top:
                 break
-            if level.is_two:
-                best = self._two_levels(level, rows, g, best)
-            else:
-                best = _Assignment(self, level, rows, g, best).run()
+            # below deeper topologies these bounds take longer than a first tree may
+            if whole and level.shallow:
+                self._limit(max(best.value, *(other.top for other in tests[place:])))
+            best = test.run(best)
         return best
+
+    def _limit(self, bound: int) -> None:
+        """No tree of the whole problem is better than `bound`."""
+        if bound < self.bound:
+            self.bound = bound
+            self.on_bound(bound)
 
     def _take(self, level: _Level, rows: np.ndarray, found: _Known) -> _Known:
         """Keep what was found; a better tree of the whole problem is news."""
@@ -279,7 +275,7 @@ class SubsetSearch:
         """First trees by local search: subtrees for a test, then the best test for these subtrees, until nothing improves."""
         G, rng = self.groups, np.random.default_rng(0)
         sides = (level.left, level.right)
-        if any(side.shape is None or side.shape.depth > 2 for side in sides):
+        if not level.shallow or any(side.is_leaf for side in sides):
             return best
         for climb in range(CLIMBS):
             g = climb % len(G.sizes)
@@ -364,8 +360,9 @@ class SubsetSearch:
 class _Assignment:
     """All tests of one group at the root of a level: categories are sent left or right, the largest first, the better side first."""
 
-    def __init__(self, search: SubsetSearch, level: _Level, rows: np.ndarray, g: int, best: _Known) -> None:
-        self.search, self.level, self.rows, self.g, self.best = search, level, rows, g, best
+    def __init__(self, search: SubsetSearch, level: _Level, rows: np.ndarray, g: int) -> None:
+        self.search, self.level, self.rows, self.g = search, level, rows, g
+        self.best = _Known(-1, False)
         assert level.shape is not None
         self.sides, self.symmetric = (level.left, level.right), level.shape.is_symmetric
         G = search.groups
@@ -379,18 +376,25 @@ class _Assignment:
         self.parts = [rows[here == a] for a in self.order]
         self.card = G.card
 
-    def run(self) -> _Known:
+    @cached_property
+    def rest(self) -> np.ndarray:
+        """What the categories from the t-th on are worth at most: each by itself, on its better side."""
+        alone = [max(self.search._value(side, part, -1)[0] for side in self._different()) for part in self.parts]
+        return np.concatenate([np.cumsum(alone[::-1])[::-1], [0]]).astype(np.int64)
+
+    @property
+    def top(self) -> int:
+        """No test of the group is worth more."""
+        return int(self.rest[0])
+
+    def run(self, best: _Known) -> _Known:
         """The best test, if it exceeds the best so far."""
-        if len(self.parts) < 2:
-            return self.best
+        self.best = best
+        if len(self.parts) < 2 or self.top <= best.value:
+            return best
         if self.search.groups.ordered[self.g]:
             for flip in (False,) if self.symmetric else (False, True):
                 self._thresholds(0, len(self.parts), None, None, flip)
-            return self.best
-        # what the categories from the t-th on are worth at most: each by itself, on its better side
-        alone = [max(self.search._value(side, part, -1)[0] for side in self._different()) for part in self.parts]
-        self.rest = np.concatenate([np.cumsum(alone[::-1])[::-1], [0]]).astype(np.int64)
-        if self.rest[0] <= self.best.value:
             return self.best
         empty = self.rows[:0]
         for side in (0,) if self.symmetric else (0, 1):
@@ -469,54 +473,3 @@ class _Assignment:
             lowest = next(a for a in range(size) if mask >> a & 1)
             return ((1 << size) - 1) ^ ((1 << lowest) - 1)
         return (1 << mask.bit_length()) - 1
-
-
-def split(groups: Groups, rows: np.ndarray, g: int, mask: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows whose category of group g is in the mask, and the others."""
-    goes = ((np.uint64(mask & ((1 << 64) - 1)) >> groups.cat[rows, g].astype(np.uint64)) & np.uint64(1)).astype(bool)
-    return rows[goes], rows[~goes]
-
-
-def labels(groups: Groups, draft: Draft) -> np.ndarray:
-    """The labels that a draft with labelled leaves gives all rows, int64 (n,)."""
-    out = np.empty(len(groups.y), np.int64)
-    stack: list[tuple[Draft, np.ndarray]] = [(draft, np.arange(len(out)))]
-    while stack:
-        item, rows = stack.pop()
-        if isinstance(item, DraftLeaf):
-            out[rows] = item.label or 0
-            continue
-        g, chosen = groups.question(item.split)
-        left, right = split(groups, rows, g, sum(1 << a for a in chosen))
-        stack += [(item.left, left), (item.right, right)]
-    return out
-
-
-def best_subset(counts: np.ndarray, is_ordered: bool, card: int) -> np.ndarray:
-    """The categories (int64 indices) that go left in the best test of one group; counts int64 (categories, classes)."""
-    total = counts.sum(axis=0)
-    best, chosen = int(total.max()), np.zeros(0, np.int64)
-    if is_ordered:
-        below = np.cumsum(counts, axis=0)
-        for cut in range(len(counts) - 1):
-            value = int(below[cut].max() + (total - below[cut]).max())
-            if value > best:
-                best, chosen = value, np.arange(cut + 1)
-        return chosen
-    K = counts.shape[1]
-    m = len(counts)
-    for a in range(K):
-        for b in range(K):
-            gain = counts[:, a] - counts[:, b]
-            order = np.argsort(-gain, kind="stable")
-            size = int((gain > 0).sum())
-            if card > 0 and 2 * card < m and size > card and m - size > card:
-                for s in (card, m - card):
-                    value = int(total[b] + gain[order[:s]].sum())
-                    if value > best:
-                        best, chosen = value, np.sort(order[:s])
-                continue
-            value = int(total[b] + gain[order[:size]].sum())
-            if value > best:
-                best, chosen = value, np.sort(order[:size])
-    return chosen

@@ -16,7 +16,8 @@ import numpy as np
 
 from trainer.kernels import subset_pareto as kernel
 from trainer.kernels.subset import count
-from trainer.search.subset import Groups, Stopped, SubsetSearch
+from trainer.search.subset import Stopped, SubsetSearch
+from trainer.search.subset_groups import Groups
 from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf
 
@@ -127,17 +128,25 @@ class ParetoSearch:
                 groups=replace(g, w=weights), root=self.root, stopped=self.stopped, flag=self.flag,
                 on_incumbent=lambda _, found: (self._note(found), None)[1],
             )  # fmt: skip
-            value, found = search.solve(self.root, self._rows)
+            try:
+                value, found = search.solve(self.root, self._rows)
+            except Stopped:
+                # what was proved by then still is a line
+                self._line(search.bound, a, b)
+                raise
             self.nodes += search.nodes
             if found is None:
                 raise Stopped
             draft = found
             tp, tn = self._note(draft)
+        self._line(value, a, b)
+        return tp, tn
+
+    def _line(self, value: int, a: int, b: int) -> None:
+        """a tp + b tn <= value for every tree."""
         t = np.arange(self.positives + 1)
-        # a tp + b tn <= value for every tree
         self.bound = np.minimum(self.bound, np.maximum((value - a * t) // b, -1))
         self.on_progress(self)
-        return tp, tn
 
     def _note(self, draft: Draft) -> tuple[int, int]:
         """Keep a tree of the whole problem that improves the frontier; its correct positives and negatives."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainer.kernels.subset import count
-from trainer.search.subset import Groups, best_subset
+from trainer.search.subset_groups import Groups, best_subset
 from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 

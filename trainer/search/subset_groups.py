@@ -1,0 +1,89 @@
+"""Rows in groups of categories: the record that subset branching works on, and what a test does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.tree.nodes import Draft, DraftLeaf
+from trainer.tree.splits import Split
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """Rows in groups: cat int32 (n, groups), codes y int32 (n,), weights w int64 (n,); group g has sizes[g] categories.
+
+    `columns` are the positions of the groups' columns in the table.
+
+    `branch(g, categories, left, right)` builds the draft of a test on group g whose `categories` go left;
+    `question(split)` is its inverse: group and categories that go left.
+    """
+
+    cat: np.ndarray
+    y: np.ndarray
+    w: np.ndarray
+    sizes: np.ndarray
+    ordered: np.ndarray
+    n_classes: int
+    card: int
+    branch: Callable[[int, list[int], Draft, Draft], Draft]
+    question: Callable[[Split], tuple[int, list[int]]]
+    columns: tuple[int, ...] = ()
+
+    @property
+    def start(self) -> np.ndarray:
+        """First column of each group, and the number of columns."""
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+
+def split(groups: Groups, rows: np.ndarray, g: int, mask: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows whose category of group g is in the mask, and the others."""
+    goes = ((np.uint64(mask & ((1 << 64) - 1)) >> groups.cat[rows, g].astype(np.uint64)) & np.uint64(1)).astype(bool)
+    return rows[goes], rows[~goes]
+
+
+def labels(groups: Groups, draft: Draft) -> np.ndarray:
+    """The labels that a draft with labelled leaves gives all rows, int64 (n,)."""
+    out = np.empty(len(groups.y), np.int64)
+    stack: list[tuple[Draft, np.ndarray]] = [(draft, np.arange(len(out)))]
+    while stack:
+        item, rows = stack.pop()
+        if isinstance(item, DraftLeaf):
+            out[rows] = item.label or 0
+            continue
+        g, chosen = groups.question(item.split)
+        left, right = split(groups, rows, g, sum(1 << a for a in chosen))
+        stack += [(item.left, left), (item.right, right)]
+    return out
+
+
+def best_subset(counts: np.ndarray, is_ordered: bool, card: int) -> np.ndarray:
+    """The categories (int64 indices) that go left in the best test of one group; counts int64 (categories, classes)."""
+    total = counts.sum(axis=0)
+    best, chosen = int(total.max()), np.zeros(0, np.int64)
+    if is_ordered:
+        below = np.cumsum(counts, axis=0)
+        for cut in range(len(counts) - 1):
+            value = int(below[cut].max() + (total - below[cut]).max())
+            if value > best:
+                best, chosen = value, np.arange(cut + 1)
+        return chosen
+    K = counts.shape[1]
+    m = len(counts)
+    for a in range(K):
+        for b in range(K):
+            gain = counts[:, a] - counts[:, b]
+            order = np.argsort(-gain, kind="stable")
+            size = int((gain > 0).sum())
+            if card > 0 and 2 * card < m and size > card and m - size > card:
+                for s in (card, m - card):
+                    value = int(total[b] + gain[order[:s]].sum())
+                    if value > best:
+                        best, chosen = value, np.sort(order[:s])
+                continue
+            value = int(total[b] + gain[order[:size]].sum())
+            if value > best:
+                best, chosen = value, np.sort(order[:size])
+    return chosen
