@@ -19,7 +19,7 @@ import numpy as np
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Progress, Status, relative_gap
 from trainer.data.encoding import Scheme
 from trainer.data.folds import holdout, stratified_folds
-from trainer.data.problem import Problem
+from trainer.data.problem import Problem, balanced_weights
 from trainer.errors import ParameterError, SolverError
 from trainer.goal import Goal
 from trainer.methods import METHODS, get
@@ -268,6 +268,12 @@ def _solve(method: Method, problem: Problem, settings: Settings, monitor: Monito
 def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray, start: Tree | None = None) -> Problem:
     weights = None if request.weights is None else request.weights[rows]
     table, labels = request.table.take(rows), request.labels.take(rows)
+    plain = weights
+    if settings.get("class_weight") == "balanced":
+        if int(settings.get("min_leaf") or 1) > 1:
+            raise ParameterError({"min_leaf": "leaves are counted in weights; with balanced classes it must be 1."})
+        plain = np.ones(len(rows), np.int64) if weights is None else weights
+        weights = balanced_weights(labels, weights)
     return Problem(
         table=table,
         labels=labels,
@@ -275,6 +281,7 @@ def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray, start:
         weights=weights,
         scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
         bins=int(settings.get("bins", 5)),
+        quantile_weights=plain,
         warm_start=None if start is None else adapt(start, table, labels),
     )
 

@@ -16,31 +16,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from trainer.errors import DataError, ModelFileError
+from trainer.verify_limits import Finding, Verdict, class_factors, restrictions
 
-Verdict = Literal["verified", "consistent", "unverifiable", "refuted"]
 TOLERANCE = Fraction(1, 10**9)
 EMPTY = {"", "na", "n/a", "#n/a", "nan", "null", "?"}
 WORK = 4e9  # multiplications that a second search may take
 RESTRICTIONS = ("max_leaves", "max_columns", "recall", "fairness", "forbidden_pairs", "monotone", "forbidden")
 SAME_OBJECTIVE = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One claim and what became of it."""
-
-    claim: str
-    verdict: Verdict
-    detail: str
-
-    def to_json(self) -> dict[str, str]:
-        """The record as a dictionary."""
-        return {"claim": self.claim, "verdict": self.verdict, "detail": self.detail}
 
 
 @dataclass(frozen=True)
@@ -73,7 +60,9 @@ def verify(model_path: str | Path, data_path: str | Path) -> list[Finding]:
         )
         return findings
     counts = _route(nodes, model["columns"], rows, len(classes))
-    weighted = int(certificate.get("n") or 0) not in (0, len(rows.labels))
+    factors = class_factors(counts[0], model)
+    counts = [[c * f for c, f in zip(row, factors, strict=True)] for row in counts]
+    weighted = int(certificate.get("n") or 0) not in (0, sum(counts[0]))
     if weighted:
         findings.append(
             Finding(
@@ -83,7 +72,8 @@ def verify(model_path: str | Path, data_path: str | Path) -> list[Finding]:
         return findings
     findings.append(_counts(nodes, counts))
     findings += _objective(model, counts)
-    findings += _bound(model, rows)
+    findings += restrictions(model, counts)
+    findings += _bound(model, rows, factors)
     return findings
 
 
@@ -323,18 +313,18 @@ def _goal(
     return found[goal["maximise"]], kept
 
 
-def _bound(model: dict[str, Any], rows: _Rows) -> list[Finding]:
+def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Finding]:
     certificate = model["certificate"]
     bound, objective = certificate.get("bound"), certificate.get("objective")
     if bound is None:
         return []
-    n = len(rows.labels)
-    majority = Fraction(int(np.bincount(rows.labels).max()), n) - _penalty(model)
+    sizes = [c * f for c, f in zip(np.bincount(rows.labels, minlength=len(factors)).tolist(), factors, strict=True)]
+    majority = Fraction(max(sizes), sum(sizes)) - _penalty(model)
     if Fraction(bound) < Fraction(objective) - TOLERANCE:
         return [Finding(claim="bound", verdict="refuted", detail="It lies below the objective of the tree itself.")]
     if model["method"] in SAME_OBJECTIVE and Fraction(bound) < majority - TOLERANCE:
         return [Finding(claim="bound", verdict="refuted", detail="It lies below the objective of a single leaf.")]
-    best, why = _search_again(model, rows)
+    best, why = _search_again(model, rows, factors)
     if best is None:
         return [Finding(claim="bound", verdict="consistent", detail=f"Not contradicted; not solved again: {why}.")]
     if Fraction(bound) < best - TOLERANCE:
@@ -356,7 +346,7 @@ def _bound(model: dict[str, Any], rows: _Rows) -> list[Finding]:
     return out
 
 
-def _search_again(model: dict[str, Any], rows: _Rows) -> tuple[Fraction | None, str]:
+def _search_again(model: dict[str, Any], rows: _Rows, factors: list[int]) -> tuple[Fraction | None, str]:
     """The best objective by the plain recurrence over an encoding made here, or None and the reason."""
     parameters = model.get("parameters", {})
     if model["method"] not in SAME_OBJECTIVE or model["certificate"].get("goal"):
@@ -369,8 +359,8 @@ def _search_again(model: dict[str, Any], rows: _Rows) -> tuple[Fraction | None, 
     if depth > 1 and float(X.shape[1]) ** depth * len(X) * classes > WORK:
         return None, "it is too large for a plain search"
     Y = np.zeros((len(X), classes))
-    Y[np.arange(len(X)), rows.labels] = 1.0
-    n = len(X)
+    Y[np.arange(len(X)), rows.labels] = np.array(factors, np.float64)[rows.labels]
+    n = int(Y.sum())
     penalty = _penalty(model) * n
     cost = _plain(X, Y, depth, penalty, int(parameters.get("min_leaf") or 1))
     return (n - cost) / n, ""
@@ -384,10 +374,10 @@ def _plain(X: np.ndarray, Y: np.ndarray, depth: int, penalty: Fraction, min_leaf
         return best
     ones = X.T @ Y
     sizes = ones.sum(axis=1)
-    usable = np.flatnonzero((sizes >= max(1, min_leaf)) & (len(X) - sizes >= max(1, min_leaf)))
+    usable = np.flatnonzero((sizes >= max(1, min_leaf)) & (totals.sum() - sizes >= max(1, min_leaf)))
     if depth == 1:
         if len(usable):
-            errors = len(X) - ones[usable].max(axis=1) - (totals - ones[usable]).max(axis=1)
+            errors = totals.sum() - ones[usable].max(axis=1) - (totals - ones[usable]).max(axis=1)
             best = min(best, Fraction(int(errors.min())) + 2 * penalty)
         return best
     for f in usable:

@@ -10,10 +10,11 @@ from octweb.figures.palette import axis, escape, frame, short
 SYMBOLS = {"proved": "square", "gap": "circle-dot", "heuristic": "circle-open"}
 
 
-def frontier_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def frontier_figure(points: Sequence[dict[str, Any]], *, rows: str = "unseen rows") -> dict[str, Any]:
     """Plotly JSON; a point has `name`, `leaves`, `accuracy` (0 to 1 or None), and may have `sd`, `id`, `claim`.
 
     `claim` is "proved", "gap" or "heuristic" and sets the marker. Points without accuracy are not drawn.
+    `rows` says on which rows the accuracy is.
     """
     known = sorted((p for p in points if p.get("accuracy") is not None), key=lambda p: (p["leaves"], -p["accuracy"]))
     data: list[dict[str, Any]] = []
@@ -36,13 +37,13 @@ def frontier_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
         height=380,
         margin={"l": 56, "r": 24, "t": 24, "b": 48},
         xaxis=axis("leaves", range=[0, 1.08 * max((p["leaves"] for p in known), default=1)], tickformat=",d"),
-        yaxis=axis("accuracy on unseen rows, %"),
+        yaxis=axis(f"accuracy on {rows}, %"),
         hovermode="closest",
     )
     if not known:
         layout["annotations"] = [
             {
-                "text": "no model has been evaluated on unseen rows",
+                "text": f"no model has been evaluated on {rows}",
                 "showarrow": False,
                 "x": 0.5,
                 "y": 0.5,

@@ -11,5 +11,10 @@ urlpatterns = [
     path("models/<uuid:pk>/review/", api.ModelReview.as_view(), name="api-model-review"),
     path("models/<uuid:pk>/predict/", api.ModelPredict.as_view(), name="api-model-predict"),
     path("models/<uuid:pk>/figures/tree/", pictures.TreeFigure.as_view(), name="api-model-tree-figure"),
+    path(
+        "models/<uuid:pk>/figures/leaf-frontier/",
+        pictures.LeafFrontierFigure.as_view(),
+        name="api-model-leaf-frontier-figure",
+    ),
     path("models/<uuid:pk>/figures/nodes/<int:node>/", pictures.NodeFigure.as_view(), name="api-model-node-figure"),
 ]

@@ -79,6 +79,45 @@ def mistakes(model: TreeModel) -> dict[str, Any] | None:
     return None
 
 
+def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
+    """For each number of leaves that pays: rows correct, their share, the proved largest number; empty where it was not searched."""
+    kept = _evidence(model, "leaf-frontier")
+    return [
+        {
+            "name": f"{p['leaves']} {'leaf' if p['leaves'] == 1 else 'leaves'}",
+            "leaves": p["leaves"],
+            "correct": p["correct"],
+            "accuracy": p["correct"] / kept["n"],
+            "bound": p["bound"],
+            "proved": p["proved"],
+            "claim": "proved" if p["proved"] else "gap",
+        }
+        for p in kept.get("points", [])
+    ]
+
+
+def optimal_trees(model: TreeModel) -> dict[str, Any]:
+    """How many optimal trees there are, and those that were listed, as text."""
+    kept = _evidence(model, "optimal-trees")
+    return {"count": kept["count"], "trees": [outline(t) for t in kept["listed"]]} if kept.get("count") else {}
+
+
+def outline(tree: dict[str, Any] | None, indent: str = "") -> str:
+    """A listed tree as indented lines."""
+    if tree is None:
+        return ""
+    lines = [f"{indent}{tree['question']}"]
+    for answer in ("no", "yes"):
+        below = outline(tree[answer], indent + "      ")
+        lines.append(f"{indent}  {answer}:" + (f"\n{below}" if below else " leaf"))
+    return "\n".join(lines)
+
+
+def _evidence(model: TreeModel, kind: str) -> dict[str, Any]:
+    found = model_file(model).certificate.get("evidence") or []
+    return next((dict(e) for e in found if e.get("kind") == kind), {})
+
+
 def _confusion(matrix: list[list[int]], classes: tuple[str, ...]) -> dict[str, Any]:
     rows = []
     for k, counts in enumerate(matrix):

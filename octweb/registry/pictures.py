@@ -13,10 +13,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
+from octweb.figures.frontier import frontier_figure
 from octweb.figures.split import split_figures
 from octweb.figures.tree import tree_figure
 from octweb.registry.api import callable_model
-from octweb.registry.page import data_of
+from octweb.registry.page import data_of, leaf_frontier
 from octweb.registry.parsed import model_file
 
 
@@ -55,6 +56,17 @@ class NodeFigure(APIView):
         if number >= len(pictures):
             raise Http404(f"This split has {len(pictures)} pictures.")
         return Response(pictures[number]["figure"])
+
+
+class LeafFrontierFigure(APIView):
+    """The most training rows correct for each number of leaves, as the exact search with `max_leaves` proves them."""
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        points = leaf_frontier(callable_model(request, pk))
+        if not points:
+            raise Http404("This model has no frontier: train it with the method exact and a largest number of leaves.")
+        return Response(frontier_figure(points, rows="training rows"))
 
 
 def _whole(request: Request, name: str) -> int | None:

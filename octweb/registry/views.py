@@ -98,6 +98,8 @@ def model_detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "tree_figure_url": _tree_figure_url(model, walk),
         "splits": _with_pictures(model, page.splits(model), rows),
         "mistakes": page.mistakes(model),
+        "leaf_frontier": page.leaf_frontier(model),
+        "optimal_trees": page.optimal_trees(model),
         "rules": page.rules(model),
         "walk": walk,
         "trouble": trouble,

@@ -12,10 +12,11 @@ from tests.trainer.exact_oracle import best_cost, random_binary
 from trainer.certificate import Status
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import InfeasibleError, ParameterError
-from trainer.run import TrainRequest, train
+from trainer.run import TrainRequest, save, train
 from trainer.search.exact import ExactOptions, evaluate, solve_binary
 from trainer.search.exact_instance import build
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.verify import verify
 
 
 def mixed_table(seed, n=60):
@@ -185,3 +186,57 @@ def test_better_trees_are_reported_while_the_search_goes_on():
     assert costs == sorted(costs, reverse=True)
     assert min(costs) >= found.cost
     assert set(costs) <= set(news)
+
+
+def test_balanced_classes_weigh_the_same_and_the_check_agrees(tmp_path):
+    rng = np.random.default_rng(2)
+    n = 70
+    table = Table(
+        columns=tuple(
+            Column(schema=ColumnSchema(name=name, kind=Kind.NUMERIC), values=rng.integers(0, 6, n).astype(float))
+            for name in "abc"
+        ),
+        row_numbers=np.arange(n),
+    )
+    codes = ((table.columns[0].values > 3) & (rng.random(n) < 0.7)).astype(np.int32)
+    labels = Labels(name="y", classes=("no", "yes"), codes=codes)
+    settings = {"depth": 2, "class_weight": "balanced", "leaf_penalty": 0.01, "bins": 4}
+    result = train(TrainRequest(table=table, labels=labels, method="exact", parameters=settings))
+    sizes = np.bincount(codes)
+    weights = np.where(codes == 0, sizes[1], sizes[0]) // np.gcd(sizes[0], sizes[1])
+    X = encode_binary(table, Scheme.QUANTILE_THRESHOLDS, 4).bits(table)
+    total = int(weights.sum())
+    cost, _ = best_cost(X, codes, weights, 2, 2, Fraction(total, 100))
+    assert result.certificate.objective == pytest.approx(float(1 - cost / total), abs=1e-12)
+    predicted = result.tree.predict(table.matrix())
+    recalls = [(predicted[codes == k] == k).mean() for k in (0, 1)]
+    assert result.certificate.objective == pytest.approx(np.mean(recalls) - 0.01 * result.tree.n_leaves)
+    data, model = tmp_path / "rows.csv", tmp_path / "model.json"
+    lines = [",".join([*(f"{c.values[i]:g}" for c in table.columns), labels.classes[codes[i]]]) for i in range(n)]
+    data.write_text("a,b,c,y\n" + "\n".join(lines) + "\n")
+    save(result.model, model)
+    verdicts = {f.claim: f.verdict for f in verify(model, data)}
+    assert verdicts["objective"] == verdicts["bound"] == verdicts["optimal"] == verdicts["counts"] == "verified"
+    with pytest.raises(ParameterError, match="min_leaf"):
+        train(TrainRequest(table=table, labels=labels, method="exact", parameters=settings | {"min_leaf": 2}))
+
+
+def test_evidence_has_the_frontier_and_all_optimal_trees():
+    table, labels = mixed_table(4)
+    budget = {"depth": 3, "max_leaves": 5, "bins": 4}
+    result = train(TrainRequest(table=table, labels=labels, method="exact", parameters=budget))
+    points = next(e for e in result.certificate.evidence if e["kind"] == "leaf-frontier")["points"]
+    assert [p["leaves"] for p in points] == sorted({p["leaves"] for p in points})
+    for p in points:
+        one = train(
+            TrainRequest(table=table, labels=labels, method="exact", parameters=budget | {"max_leaves": p["leaves"]})
+        )
+        assert p["proved"]
+        assert (one.certificate.correct, one.certificate.leaves) == (p["correct"], p["leaves"])
+    listed = {"depth": 2, "optimal_trees": 3, "bins": 4}
+    result = train(TrainRequest(table=table, labels=labels, method="exact", parameters=listed))
+    found = next(e for e in result.certificate.evidence if e["kind"] == "optimal-trees")
+    assert int(found["count"]) >= 1
+    assert len(found["listed"]) == min(3, int(found["count"]))
+    with pytest.raises(ParameterError, match="optimal_trees"):
+        train(TrainRequest(table=table, labels=labels, method="exact", parameters=listed | {"max_leaves": 3}))

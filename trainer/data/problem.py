@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,7 +11,7 @@ import numpy as np
 
 from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_numeric
 from trainer.dtypes import CountArray, FloatArray
-from trainer.errors import DataError
+from trainer.errors import DataError, ParameterError
 from trainer.table import Labels, Table
 from trainer.tree.nodes import Draft, Tree
 
@@ -20,7 +21,8 @@ class Problem:
     """A table without missing values, its labels, integer row weights and the objective's leaf penalty.
 
     The objective is `correct / n - leaf_penalty * leaves`, maximised; `n` is the total weight. `warm_start` is a tree over the
-    same columns that is known already; methods that declare `warm_start` begin with it.
+    same columns that is known already; methods that declare `warm_start` begin with it. `quantile_weights` takes the place of
+    `weights` in the binary encoding, where classes are weighted and questions are not to depend on it.
     """
 
     table: Table
@@ -30,6 +32,7 @@ class Problem:
     scheme: Scheme = Scheme.QUANTILE_THRESHOLDS
     bins: int = 5
     warm_start: Draft | None = None
+    quantile_weights: CountArray | None = None
 
     def __post_init__(self) -> None:
         if len(self.table) == 0:
@@ -71,7 +74,8 @@ class Problem:
     @cached_property
     def binary(self) -> Encoding:
         """The binary encoding that `scheme` and `bins` ask for."""
-        return encode_binary(self.table, self.scheme, self.bins, self.weights)
+        weights = self.weights if self.quantile_weights is None else self.quantile_weights
+        return encode_binary(self.table, self.scheme, self.bins, weights)
 
     def correct(self, tree: Tree) -> int:
         """Weight of the rows that `tree` classifies correctly."""
@@ -80,3 +84,26 @@ class Problem:
     def objective(self, tree: Tree) -> float:
         """The objective of `tree` on these rows, from one exact fraction."""
         return float(Fraction(self.correct(tree), self.n) - self.leaf_penalty * tree.n_leaves)
+
+
+MOST_BALANCED = 1 << 28  # as much as the counts of the searches can hold
+
+
+def balanced_weights(labels: Labels, weights: CountArray | None) -> CountArray:
+    """Integer weights, int64 (rows,), in the proportion of `weights` within a class, that add up to the same in every class.
+
+    Raises ParameterError where the smallest such integers are too large to count with.
+    """
+    own = np.ones(len(labels.codes), np.int64) if weights is None else weights.astype(np.int64)
+    sizes = [int(own[labels.codes == k].sum()) for k in range(len(labels.classes))]
+    whole = math.lcm(*(size for size in sizes if size))
+    if whole * sum(size > 0 for size in sizes) > MOST_BALANCED:
+        raise ParameterError(
+            {
+                "class_weight": f"classes of {', '.join(map(str, sizes))} rows have no small common weight: balanced weights "
+                f"would add up to more than {MOST_BALANCED}. Leave some rows out, or give row weights."
+            }
+        )
+    factors = np.array([whole // size if size else 0 for size in sizes], np.int64)
+    weighted = own * factors[labels.codes]
+    return weighted // np.gcd.reduce(weighted[weighted > 0])

@@ -277,6 +277,11 @@ MIN_LEAF = Parameter(
     name="min_leaf", type="integer", default=1, minimum=1, maximum=10**9, label="Rows per leaf",
     help="The smallest number of training rows that a leaf may have.", unit="rows",
 )  # fmt: skip
+CLASS_WEIGHT = Parameter(
+    name="class_weight", type="choice", default="none", choices=("none", "balanced"), label="Class weights",
+    help="'balanced' gives every class the same total weight, in exact integers: the objective is then mean recall.",
+    advanced=True,
+)  # fmt: skip
 BINARISE = Parameter(
     name="binarise", type="choice", default="quantile-thresholds", flag=True, label="Numeric columns become",
     choices=("quantile-thresholds", "quantile-buckets", "none"),

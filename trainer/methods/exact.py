@@ -13,6 +13,7 @@ from trainer.errors import InfeasibleError, ParameterError
 from trainer.methods.base import (
     BINARISE,
     BINS,
+    CLASS_WEIGHT,
     COMMON,
     DEPTH,
     LEAF_PENALTY,
@@ -27,7 +28,8 @@ from trainer.methods.constraints import CONSTRAINTS, exact_constraints
 from trainer.monitor import Monitor
 from trainer.search.exact import ExactOptions, ExactResult, LabelledShape, Shape, solve_binary
 from trainer.search.exact_constrained import Constraints, solve_constrained
-from trainer.search.exact_frontier import count_leaves, solve_frontier
+from trainer.search.exact_frontier import FrontierPoint, count_leaves, solve_frontier
+from trainer.search.exact_optima import optimal_trees
 from trainer.tree.nodes import Draft, DraftLeaf, Tree, grow
 from trainer.version import VERSION
 from trainer.warm_start import binary_tree
@@ -39,12 +41,17 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """The best tree and its proof; a stopped search returns its best tree and a valid bound."""
     monitor.report(phase="search")
     constraints = exact_constraints(problem, settings)
+    _check_optima(settings, constraints)
+    further: list[dict[str, object]] = []
     if constraints is not None:
         found = _constrained(problem, settings, monitor, constraints)
     elif settings["max_leaves"]:
-        found = _with_budget(problem, settings, monitor)
+        found, points = _with_budget(problem, settings, monitor)
+        further.append(_leaf_frontier(problem, points))
     else:
         found = _free(problem, settings, monitor)
+        if settings["optimal_trees"] and found.optimal:
+            further.append(_optima(problem, settings, monitor))
     bound = _objective(found.bound, problem)
     monitor.report(incumbent=_objective(found.cost, problem), bound=bound, nodes=found.nodes, leaves=found.leaves)
     return Solution(
@@ -57,7 +64,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         solver="octweb",
         solver_version=VERSION,
         warm_start_objective=None if found.start is None else _objective(found.start, problem),
-        evidence=(_evidence(found),),
+        evidence=(_evidence(found), *further),
     )
 
 
@@ -186,8 +193,54 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
     )
 
 
-def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
-    """The best point of the frontier up to the leaf budget."""
+def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
+    if settings["optimal_trees"] and (constraints is not None or settings["max_leaves"]):
+        raise ParameterError(
+            {
+                "optimal_trees": "optimal trees are counted without max_leaves, recall, forbidden_pairs and max_columns only."
+            }
+        )
+
+
+def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, object]:
+    """The number of optimal trees, and the first of them in words; the count is a text, since it may be large."""
+    monitor.report(phase="all optimal trees")
+    found = optimal_trees(
+        problem.binary.bits(problem.table),
+        problem.y,
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        depth=settings["depth"],
+        limit=settings["optimal_trees"],
+        leaf_cost=problem.leaf_penalty * problem.n,
+        min_leaf=settings["min_leaf"],
+        allowed=_allowed(problem, settings),
+        options=_options(settings),
+        stop=monitor.stopped,
+        flag=monitor.flag,
+    )
+    if found is None:
+        return {"kind": "optimal-trees", "count": None, "listed": []}
+    names = [f.name for f in problem.binary.features]
+
+    def words(shape: Shape) -> object:
+        return None if shape is None else {"question": names[shape[0]], "no": words(shape[1]), "yes": words(shape[2])}
+
+    return {"kind": "optimal-trees", "count": str(found.count), "listed": [words(tree) for tree in found.trees]}
+
+
+def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, object]:
+    """For each number of leaves that makes the tree better: the correct rows, and the most that are possible."""
+    n, kept = problem.n, []
+    for k, p in enumerate(points):
+        if k == 0 or p.errors < points[k - 1].errors:
+            bound = n - p.bound
+            kept.append({"leaves": p.leaves, "correct": n - p.errors, "bound": bound, "proved": p.bound == p.errors})
+    return {"kind": "leaf-frontier", "n": n, "most": len(points), "points": kept}
+
+
+def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tuple[ExactResult, list[FrontierPoint]]:
+    """The best point of the frontier up to the leaf budget, and the frontier."""
     points = solve_frontier(
         problem.binary.bits(problem.table),
         problem.y,
@@ -204,7 +257,7 @@ def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> Exac
     penalty = problem.leaf_penalty * problem.n
     cost, leaves, best = min((p.errors + penalty * p.leaves, p.leaves, k) for k, p in enumerate(points))
     bound = min(p.bound + penalty * (p.leaves if p.bound == p.errors else k + 1) for k, p in enumerate(points))
-    return ExactResult(
+    result = ExactResult(
         shape=points[best].shape,
         errors=points[best].errors,
         leaves=leaves,
@@ -216,6 +269,7 @@ def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> Exac
         cache_entries=0,
         evictions=0,
     )
+    return result, points
 
 
 def _evidence(found: ExactResult) -> dict[str, object]:
@@ -252,6 +306,12 @@ METHOD = Method(
         Parameter(
             name="forbidden", type="text", default="", label="Columns not to ask",
             help="Columns that no question may use, separated by semicolons, as 'age; sex'.", advanced=True,
+        ),
+        CLASS_WEIGHT,
+        Parameter(
+            name="optimal_trees", type="integer", default=0, minimum=0, maximum=1000, label="Optimal trees to list",
+            help="All trees with the best objective and the fewest leaves are counted, and so many are listed; 0: neither.",
+            unit="trees", advanced=True,
         ),
         *(p for p in CONSTRAINTS if p.name in ("recall", "forbidden_pairs", "max_columns")),
         BINARISE,

@@ -40,3 +40,16 @@ def test_the_text_has_a_line_for_each_pair(rows):
 def test_a_bad_class_is_refused(rows):
     with pytest.raises(CommandError, match="not a class"):
         run(str(rows), "--target=answer", "--set=positive=maybe")
+
+
+def test_exact_gives_the_best_tree_for_each_number_of_leaves(rows):
+    arguments = (str(rows), "--target=answer", "--method=exact", "--depth=3")
+    record = json.loads(run(*arguments, "--json").splitlines()[-1])
+    points = record["points"]
+    assert record["status"] == "optimal"
+    assert [p["leaves"] for p in points][:2] == [1, 2]
+    assert [p["correct"] for p in points] == sorted({p["correct"] for p in points})
+    assert all(p["proved"] for p in points)
+    table = run(*arguments, "--markdown").splitlines()
+    assert len(table) == len(points) + 2
+    assert all(line.startswith("|") and line.endswith("|") for line in table)

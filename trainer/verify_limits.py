@@ -1,0 +1,94 @@
+"""The part of the independent check that looks at the restrictions a tree was searched under: columns, leaves, recalls, weights.
+
+As `trainer.verify`, nothing here is shared with the code that trains.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+Verdict = Literal["verified", "consistent", "unverifiable", "refuted"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One claim and what became of it."""
+
+    claim: str
+    verdict: Verdict
+    detail: str
+
+    def to_json(self) -> dict[str, str]:
+        """The record as a dictionary."""
+        return {"claim": self.claim, "verdict": self.verdict, "detail": self.detail}
+
+
+def class_factors(sizes: list[int], model: dict[str, Any]) -> list[int]:
+    """What a row of each class counts: 1, or the smallest integers that make all classes equally heavy."""
+    if model.get("parameters", {}).get("class_weight") != "balanced":
+        return [1] * len(sizes)
+    whole = math.lcm(*(size for size in sizes if size))
+    return [whole // size if size else 0 for size in sizes]
+
+
+def restrictions(model: dict[str, Any], counts: list[list[int]]) -> list[Finding]:
+    """One finding for each restriction that the parameters name; `counts` are the class counts of the nodes."""
+    asked = model.get("parameters", {})
+    leaves = [v for v in model["nodes"] if "split" not in v]
+    found: list[tuple[str, bool, str]] = []
+    if asked.get("max_leaves") is not None:
+        found.append(("max_leaves", len(leaves) <= asked["max_leaves"], f"{len(leaves)} leaves"))
+    columns = {name for v in model["nodes"] for name in _columns(v)}
+    if asked.get("max_columns") is not None:
+        found.append(("max_columns", len(columns) <= asked["max_columns"], f"{len(columns)} columns are asked"))
+    if banned := set(_items(asked.get("forbidden"))):
+        found.append(("forbidden", not banned & columns, "None of the columns is asked."))
+    if _items(asked.get("forbidden_pairs")):
+        pairs = [tuple(name.strip() for name in text.split("+")) for text in _items(asked["forbidden_pairs"])]
+        apart = all(_apart(model["nodes"], a, b) for a, b in pairs)
+        found.append(("forbidden_pairs", apart, "Every path was looked at."))
+    for text in _items(asked.get("recall")):
+        name, _, share = text.rpartition(":")
+        found.append((f"recall {text}", *_recall(model, counts, name.strip(), Fraction(share.strip()))))
+    if int(asked.get("min_leaf") or 1) > 1:
+        least = min(sum(counts[v["id"]]) for v in leaves)
+        found.append(
+            ("min_leaf", least >= asked["min_leaf"] or len(leaves) == 1, f"the smallest leaf has {least} rows")
+        )
+    return [
+        Finding(claim=claim, verdict="verified" if holds else "refuted", detail=detail)
+        for claim, holds, detail in found
+    ]
+
+
+def _items(text: object) -> list[str]:
+    return [item.strip() for item in str(text or "").split(";") if item.strip()]
+
+
+def _columns(node: dict[str, Any]) -> list[str]:
+    if "split" not in node:
+        return []
+    return list(node["split"].get("features") or [node["split"]["feature"]])
+
+
+def _apart(nodes: list[dict[str, Any]], first: str, second: str) -> bool:
+    """True if no path asks a question about `first` and another one about `second`."""
+
+    def visit(v: int, path: tuple[str, ...]) -> bool:
+        node = nodes[v]
+        own = _columns(node)
+        if (first in own and second in path) or (second in own and first in path):
+            return False
+        inner = (*path, *own)
+        return "split" not in node or (visit(node["left"], inner) and visit(node["right"], inner))
+
+    return visit(0, ())
+
+
+def _recall(model: dict[str, Any], counts: list[list[int]], name: str, share: Fraction) -> tuple[bool, str]:
+    k = model["classes"].index(name)
+    right = sum(counts[v["id"]][k] for v in model["nodes"] if "split" not in v and v["class"] == name)
+    return right >= share * counts[0][k], f"{right} of {counts[0][k]} rows of the class are right"
