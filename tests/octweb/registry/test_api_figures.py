@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.octweb.registry.test_pages import dataset  # noqa: F401  (fixture)
-from tests.octweb.small_models import trained
 
 
 def test_pictures_and_who_sees_them(register, dataset, client_of, owner, stranger, staff):  # noqa: F811
@@ -31,20 +30,3 @@ def test_the_frontier(register, dataset, client, owner):  # noqa: F811
     register(dataset=dataset)
     client.force_login(owner)
     assert client.get("/models/compare/figure/").json()["data"]
-
-
-def test_the_frontier_of_leaves_and_the_optimal_trees_are_on_the_page(register, client_of, client, owner, stranger):
-    model = register(document=trained("exact", depth=2, max_leaves=4))
-    url = f"/api/v1/models/{model.pk}/figures/leaf-frontier/"
-    figure = client_of(owner).get(url).json()
-    assert figure["layout"]["yaxis"]["title"]["text"] == "accuracy on training rows, %"
-    assert client_of(stranger).get(url).status_code == 404
-    client.force_login(owner)
-    page = client.get(f"/models/{model.pk}/").content.decode()
-    assert 'id="leaf-frontier"' in page
-    assert 'id="optimal-trees"' not in page
-    listed = register(document=trained("exact", depth=2, optimal_trees=2))
-    page = client.get(f"/models/{listed.pk}/").content.decode()
-    assert 'id="leaf-frontier"' not in page
-    assert "Tree 1</summary>" in page
-    assert client_of(owner).get(f"/api/v1/models/{listed.pk}/figures/leaf-frontier/").status_code == 404

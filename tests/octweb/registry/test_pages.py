@@ -199,3 +199,20 @@ def test_downloads_of_the_page(client, model, owner, stranger):
     assert client.get(f"/models/{model.pk}/download/pickle/").status_code == 404
     client.force_login(stranger)
     assert client.get(f"/models/{model.pk}/download/rules/").status_code == 404
+
+
+def test_the_frontier_of_leaves_and_the_optimal_trees_are_on_the_page(register, client_of, client, owner, stranger):
+    model = register(document=trained("exact", depth=2, max_leaves=4))
+    url = f"/api/v1/models/{model.pk}/figures/leaf-frontier/"
+    figure = client_of(owner).get(url).json()
+    assert figure["layout"]["yaxis"]["title"]["text"] == "accuracy on training rows, %"
+    assert client_of(stranger).get(url).status_code == 404
+    client.force_login(owner)
+    page = client.get(f"/models/{model.pk}/").content.decode()
+    assert 'id="leaf-frontier"' in page
+    assert 'id="optimal-trees"' not in page
+    listed = register(document=trained("exact", depth=2, optimal_trees=2))
+    page = client.get(f"/models/{listed.pk}/").content.decode()
+    assert 'id="leaf-frontier"' not in page
+    assert "Tree 1</summary>" in page
+    assert client_of(owner).get(f"/api/v1/models/{listed.pk}/figures/leaf-frontier/").status_code == 404
