@@ -15,7 +15,9 @@ from trainer.methods import (
     flowoct,
     oc1,
     oct,
+    oct_h,
     odt,
+    s_oct,
 )
 from trainer.methods.base import Method
 
@@ -32,6 +34,8 @@ METHODS: tuple[Method, ...] = (
     odt.METHOD,
     cut_h.METHOD,
     cutw_h.METHOD,
+    s_oct.METHOD,
+    oct_h.METHOD,
 )
 
 

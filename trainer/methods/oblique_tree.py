@@ -236,13 +236,21 @@ class Run:
             self.search.consider(form.read(outcome.values))
         if not math.isinf(outcome.bound):
             self.bound = min(self.bound, self.lattice.floor(outcome.bound))
-        if self.plan.prove_first and self.bound < self.search.value:
-            raise SolverError(
-                f"{solver.name} claims the bound {float(self.bound)} below the value {float(self.search.value)} of a tree."
-            )
+        if self.bound < self.search.value:
+            self._outside(form, hooks.inner)
         for ended, status in ((Ended.TIME, Status.TIME_LIMIT), (Ended.MEMORY, Status.MEMORY_LIMIT)):
             if outcome.ended is ended and self.bound > self.search.value:
                 monitor.stop(status)
+
+    def _outside(self, form: Master, hooks: Hooks) -> None:
+        """The best tree beats the bound of the model: right only where the model does not know the tree (planes too near to rows)."""
+        values = form.assignment(self.search.best)
+        known = values is not None and form.model.violated(values) is None
+        if known and values is not None and not hooks.on_integral(Point(values), "start"):
+            raise SolverError(
+                f"The solver claims the bound {float(self.bound)} below the value {float(self.search.value)} of a tree."
+            )
+        self.bound = self.search.value
 
     def _improve(self, tree: ObliqueTree) -> ObliqueTree | None:
         """A better tree made of the routes that a point asked for, or None."""

@@ -124,9 +124,9 @@ class ObliqueInstance:
         """The best tree that is left when branchings become leaves, each leaf costing kappa; ties to fewer leaves."""
         if self.complete:
             return self.relabelled(tree)
-        result = self.relabelled(tree).copy()
+        result = self._bypassed(self.relabelled(tree)).copy()
         sums = np.zeros((self.size, self.counts.shape[1]), np.int64)
-        np.add.at(sums, self.route(tree), self.counts)
+        np.add.at(sums, self.route(result), self.counts)
         worth: dict[int, Fraction] = {}
         for v in range(self.size - 1, 0, -1):
             if result.kind[v] == NONE:
