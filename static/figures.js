@@ -42,6 +42,8 @@ async function draw(element) {
   if (!natural) drawn.layout.height = (drawn.layout.height ?? 320) + legendRoom(figure, element.clientWidth);
   if (natural) element.style.overflowX = "auto";
   await window.Plotly.react(element, drawn.data, drawn.layout, { ...CONFIG, responsive: !natural });
+  const container = element.querySelector(".svg-container");
+  if (natural && container) container.style.width = `${drawn.layout.width}px`; // and the style sheet centres it
   wire(element);
   offer(element);
   if (natural) mark(element);

@@ -119,3 +119,18 @@ def test_growth_stops_where_the_gain_is_too_small():
         ).branches  # fmt: skip
 
     assert leaves(-1.0) > leaves(3.0) > leaves(1e9) == 1
+
+
+def test_three_splits_say_what_the_first_monks_problem_hides(data_folder):
+    """(a1 = a2) or a5 = 1, section 7 of the paper, for all 432 robots from the 124 rows of the training part."""
+    from trainer.data.reader import load
+    from trainer.run import TrainRequest, train
+
+    table, labels, _ = load(data_folder / "monk1.csv", target="class")
+    result = train(TrainRequest(table=table, labels=labels, method="bivariate", parameters={"depth": 20}))
+    assert (len(result.tree.branches), result.certificate.splits_proved) == (3, 3)
+    robots, answers, _ = load(data_folder / "monks-1-432.csv", target="class")
+    predicted = result.tree.predict(robots.matrix())
+    assert [labels.classes[k] for k in predicted] == [answers.classes[k] for k in answers.codes]
+    a1, a2, a5 = (robots.columns[robots.names.index(name)].values for name in ("a1", "a2", "a5"))
+    assert ((predicted == labels.classes.index("1")) == ((a1 == a2) | (a5 == 1))).all()

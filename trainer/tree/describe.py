@@ -161,7 +161,8 @@ def _sum_text(split: Linear, terms: Sequence[float], schema: Sequence[ColumnSche
     for a, feature, level in zip(terms, split.features, split.levels, strict=True):
         column = schema[feature]
         name = _label(column.name) if level < 0 else f"[{_label(column.name)} is {_label(column.categories[level])}]"
-        size = name if abs(a) == 1 else f"{number_text(abs(a), digits, full=full)} {TIMES} {name}"
+        number = number_text(abs(a), digits, full=full)
+        size = name if abs(a) == 1 or number == "1" else f"{number} {TIMES} {name}"
         if parts:
             parts.append(f"{MINUS if a < 0 else '+'} {size}")
         else:
