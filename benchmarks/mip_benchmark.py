@@ -1,12 +1,15 @@
 """Plain against accelerated BendOCT on the published encodings, each technique alone and left out: resumable, one solver for all.
 
-Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py RESULTS.jsonl [--group shared|techniques|short] [--limit 120]
+Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py [RESULTS.jsonl] [--group shared|techniques|short] [--limit 120]
        [--variants vanilla,default] [--solver scip] [--sets monk1,monk3] [--minutes 75] [--report] [--pictures docs/pictures]
 
 Every solve is one JSON line in RESULTS.jsonl; solves that are there already are not run again, so that a run may be cut anywhere.
+Without a file the group `short` is run plain and accelerated with 4 s a solve, and reported.
 `--report` prints the table of what is in the file: instances solved, shifted geometric mean time (shift 1 s, unsolved at the
 limit), mean gap of the rest, share of time in hooks, and how many times faster a variant solves as many instances as plain
-BendOCT. `--pictures` draws instances solved over time and gaps at the limit, for all variants of the group, with Plotly.
+BendOCT: the time by which plain BendOCT has solved its last instance, over the time by which the variant has solved as many.
+`--pictures` draws instances solved over time and gaps at the limit with Plotly: techniques alone, left out, and plain against
+default; as pages, and as PNG where Playwright and Chromium are found.
 
 Groups     shared      every table of at most 1000 rows at depth 2 (leaf penalty 0.04) and depth 3 (0.08), and those of at most 150
                        rows at depth 3 with 0.01
@@ -23,6 +26,7 @@ import json
 import math
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -149,32 +153,163 @@ def records(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     return {key(r): r for r in map(json.loads, path.read_text().splitlines())}
 
 
+def geometric(runs: list[dict[str, Any]], limit: float) -> float:
+    return math.exp(sum(math.log(1 + (r["seconds"] if r["optimal"] else limit)) for r in runs) / len(runs)) - 1
+
+
+def speed(runs: list[dict[str, Any]], base: list[dict[str, Any]]) -> str:
+    """Time by which the base has solved its last instance over the time by which as many are solved here."""
+    theirs = sorted(r["seconds"] for r in base if r["optimal"])
+    solved = sorted(r["seconds"] for r in runs if r["optimal"])
+    return f"{theirs[-1] / solved[len(theirs) - 1]:.0f}" if theirs and len(solved) >= len(theirs) else "-"
+
+
+def grouped(
+    found: list[dict[str, Any]], options: argparse.Namespace, wanted: set[tuple[Any, ...]]
+) -> dict[str, list[dict[str, Any]]]:
+    """The solves of a group by variant; variants that have not run on the whole group are reported on what they have."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for variant in VARIANTS:
+        own = [
+            r for r in found
+            if r["variant"] == variant and (r["solver"], r["limit"]) == (options.solver, options.limit)
+            and (r["name"], r["depth"], r["penalty"]) in wanted
+        ]  # fmt: skip
+        if own:
+            runs[variant] = own
+    return runs
+
+
+def report(runs: dict[str, list[dict[str, Any]]], limit: float) -> None:
+    print(
+        "| variant | instances | solved | geometric mean, s | gap of the rest | time in hooks | times faster than plain |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for variant, own in runs.items():
+        rest = [r["gap"] for r in own if not r["optimal"]]
+        gap = f"{np.mean(rest):.3f}" if rest else "-"
+        hooks = sum(r["hooks"] for r in own) / sum(r["seconds"] for r in own)
+        base = runs.get("vanilla", [])
+        faster = speed(own, base) if len(own) == len(base) else "-"
+        print(
+            f"| {variant} | {len(own)} | {len(own) - len(rest)} | {geometric(own, limit):.2f} | {gap} | {hooks:.0%} | {faster} |"
+        )
+
+
+def draw(runs: dict[str, list[dict[str, Any]]], limit: float, title: str, path: Path) -> None:
+    """Solved instances over time on the left, gaps of the rest on the right, as in the paper."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(rows=1, cols=2, shared_yaxes=True, subplot_titles=("solved within", "gap at the limit"))
+    colours = (
+        "#1f77b4",
+        "#ff7f0e",
+        "#2ca02c",
+        "#d62728",
+        "#9467bd",
+        "#8c564b",
+        "#e377c2",
+        "#7f7f7f",
+        "#bcbd22",
+        "#17becf",
+    )
+    for number, (name, own) in enumerate(runs.items()):
+        solved = sorted(r["seconds"] for r in own if r["optimal"])
+        gaps = sorted(r["gap"] for r in own if not r["optimal"])
+        style: dict[str, Any] = {
+            "name": name, "legendgroup": name, "mode": "lines",
+            "line": {"shape": "hv", "color": colours[number % 10], "dash": "solid" if number < 10 else "dash"},
+        }  # fmt: skip
+        figure.add_trace(go.Scatter(x=[*solved, limit], y=[*range(1, len(solved) + 1), len(solved)], **style), 1, 1)
+        counts = [len(solved) + i for i in range(len(gaps) + 1)]
+        figure.add_trace(go.Scatter(x=[0, *gaps], y=counts, showlegend=False, **style), 1, 2)
+    figure.update_xaxes(type="log", title="seconds", row=1, col=1)
+    figure.update_xaxes(title="relative gap", row=1, col=2)
+    figure.update_yaxes(title="instances", row=1, col=1, rangemode="tozero")
+    figure.update_layout(title=title, template="plotly_white", width=1000, height=460)
+    page = path.with_suffix(".html")
+    figure.write_html(page, include_plotlyjs=True)
+    if photograph(page, path):
+        page.unlink()
+
+
+def photograph(page: Path, path: Path) -> bool:
+    """The page as PNG; False where no browser is found."""
+    import shutil
+
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return False
+    if browser is None:
+        return False
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        tab = chromium.new_page(viewport={"width": 1020, "height": 480})
+        tab.goto(page.resolve().as_uri())
+        tab.wait_for_selector(".main-svg")
+        tab.screenshot(path=str(path.with_suffix(".png")))
+        chromium.close()
+    return True
+
+
+def pictures(runs: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -> None:
+    """The paper's two figures for a group with techniques, else plain against default."""
+    folder = options.pictures
+    rule = f"depth 2 and 3, {options.limit:g} s" if options.group == "shared" else f"depth 3, {options.limit:g} s"
+    alone = {k: v for k, v in runs.items() if k in ("vanilla", "default", "paper") or k.startswith("+")}
+    out = {k: v for k, v in runs.items() if k in ("default", "paper") or k.startswith("-")}
+    if options.group == "shared":
+        draw(alone, options.limit, f"Plain and accelerated BendOCT, {rule}", folder / "mip-shared")
+    else:
+        draw(alone, options.limit, f"Each technique alone, {rule}", folder / "mip-alone")
+        draw(out, options.limit, f"Each technique left out, {rule}", folder / "mip-left-out")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path)
+    parser.add_argument("results", type=Path, nargs="?", default=None)
     parser.add_argument("--group", default="short", choices=("shared", "techniques", "short", "hard"))
     parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--variants", default=None, help="comma-separated, among: " + ", ".join(VARIANTS))
     parser.add_argument("--solver", default="scip", choices=("scip", "gurobi", "highs"))
     parser.add_argument("--sets", default=None)
     parser.add_argument("--minutes", type=float, default=math.inf)
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--pictures", type=Path, default=None)
     options = parser.parse_args()
     folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
     if not (folder / "encoded").is_dir():
         print("The published encodings are not here; set OCTWEB_BENCH_DATA.")
         return 0
+    brief = options.results is None
+    if brief:  # a taste of the benchmark: a few seconds for each solve, and nothing kept
+        options.results, options.report, options.limit = Path(tempfile.mkdtemp()) / "results.jsonl", True, 4.0
     until = time.monotonic() + 60 * options.minutes
-    chosen = options.variants.split(",") if options.variants else list(VARIANTS)
+    sets = options.sets.split(",") if options.sets else None
+    if (options.report and not brief) or options.pictures:
+        wanted = {(c.name, c.depth, c.penalty) for c in cases(folder, options.group, sets)}
+        runs = grouped(list(records(options.results).values()), options, wanted)
+        report(runs, options.limit)
+        if options.pictures:
+            pictures(runs, options)
+        return 0
+    chosen = options.variants.split(",") if options.variants else ["vanilla", "default"] if brief else list(VARIANTS)
     done = records(options.results)
     warm_up()
     for variant in chosen:
-        for case in cases(folder, options.group, options.sets.split(",") if options.sets else None):
+        for case in cases(folder, options.group, sets):
             about = {"variant": variant, **vars(case), "solver": options.solver, "limit": options.limit}
             if key(about) in done or time.monotonic() > until:
                 continue
             record = about | solve(folder, case, VARIANTS[variant], options.solver, options.limit)
             with options.results.open("a") as lines:
                 lines.write(json.dumps(record) + "\n")
+    if brief:
+        wanted = {(c.name, c.depth, c.penalty) for c in cases(folder, options.group, sets)}
+        report(grouped(list(records(options.results).values()), options, wanted), options.limit)
     return 0
 
 

@@ -33,6 +33,7 @@ VARIANTS = {
     "end points": replace(ALL, endpoints_only=True, split_bounds=False, equivalent_points=None),
     "objective form": replace(ALL, objective_form=True, equivalent_points=None),
     "split bounds": replace(VANILLA, split_bounds=True),
+    "exact bounds": replace(VANILLA, exact_bounds=True),
     "no cache": replace(ALL, cache=False),
     "basic": replace(STATED, equivalent_points="basic", group_selection=False),
     "basic, groups": replace(STATED, equivalent_points="basic"),
@@ -151,7 +152,8 @@ def test_split_sets_that_cannot_occur_are_not_looked_at(seed):
 def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
     """(24') and (27') at the paths of random trees, against all other trees."""
     inst = random_instance(seed, max_depth=3 if seed % 2 else 2, max_rows=9)
-    form = AcceleratedBendOCT(inst, replace(ALL, objective_form=True, equivalent_points=None))
+    exact = replace(ALL, objective_form=True, equivalent_points=None, exact_bounds=True, split_bounds=seed % 4 < 2)
+    form = AcceleratedBendOCT(inst, exact)
     trees = list(itertools.islice(all_trees(inst), 400))
     s, rows = form.structure, []
     for tree in trees[:: max(1, len(trees) // 25)]:
@@ -242,6 +244,16 @@ def test_equivalent_sets_agree_outside_their_split_set():
         assert len(np.unique(inst.y[J.rows])) > 1
         assert J.loss >= 1
     assert isinstance(EquivalentPoints, type)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
+    """Depth 4 and 5, where depth-two blocks end far below the root."""
+    inst = random_instance(seed, max_depth=2, max_rows=12)
+    inst = replace(inst, depth=4 + seed % 2)
+    for techniques in (replace(VANILLA, exact_bounds=True), Techniques(exact_bounds=True)):
+        found = optimise(AcceleratedBendOCT(inst, techniques), backend("scip"), starts=[inst.stump()])
+        assert found.value == found.bound == best_value(inst)
 
 
 @pytest.mark.parametrize("seed", range(25))

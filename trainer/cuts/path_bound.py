@@ -9,9 +9,10 @@ branchings Db, leaves Dw, value best2(I).
     (25)    sum of theta over D- ≤ |D-| rho                                             replaces (24)
     (26)    over Db: (sum of b[u,f'], f' ≠ f) + p[u];  over Dw: (sum of w[u,k'], k' ≠ k) + (sum of b[u,f'])  ≤ (|Db|+|Dw|) rho
     (24')   sum of theta over I - kappa * (sum of p over the subtree) ≤ best2(I) + (|I| - best2(I)) rho
+    (24'')  the same with any upper bound U of the subtrees of the height of v in place of best2(I), and without S2 in rho
     (27')   the same with best2(I) replaced by sum of U[f] b[v,f] + U[leaf] p[v], U[f] a bound of the subtrees that branch on f
 
-(24)-(26) keep at least one best tree, given the canonical ties of D2S, and cut others off; (24') and (27') hold for every tree.
+(24)-(26) keep at least one best tree, given the canonical ties of D2S, and cut others off; (24'), (24'') and (27') hold for every tree.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class PathBoundCuts:
     """The separator over one master problem; the switches are those of the paper.
 
     `objective_form` uses (24') alone, for problems with side constraints. `split_bounds` adds (27') at nodes three levels above
-    the terminal ones.
+    the terminal ones. `deep` gives U for rows and a height, and (24'') is added at nodes that neither D2S nor (27') covers.
     """
 
     instance: Instance
@@ -67,7 +68,9 @@ class PathBoundCuts:
     endpoints_only: bool = False
     objective_form: bool = False
     split_bounds: bool = False
+    deep: Callable[[CountArray, int], Fraction] | None = None
     _split: dict[frozenset[Step], Row] = field(default_factory=dict)
+    _deep: dict[frozenset[Step], Row] = field(default_factory=dict)
 
     def separate(self, b: FloatArray, p: FloatArray, theta: FloatArray) -> list[Row]:
         """Cuts, those that are violated among them, of all integral paths at a point: b (|B|, F), p (|V|,), theta (n,)."""
@@ -83,6 +86,12 @@ class PathBoundCuts:
                 if key not in self._split:
                     self._split[key] = self.split_row(path, v, members)
                 rows.append(self._split[key])
+            # at the root the row would be parallel to the objective: that bound belongs to the search, not to its rows
+            if self.deep is not None and v > 1 and height > (3 if self.split_bounds else 2):
+                key = frozenset(path)
+                if key not in self._deep:
+                    self._deep[key] = self.deep_row(path, v, members, float(self.deep(members, height)))
+                rows.append(self._deep[key])
             if self.endpoints_only and not maximal:
                 continue
             block = self.best(members)
@@ -171,6 +180,13 @@ class PathBoundCuts:
         left = np.concatenate(parts)
         values = np.concatenate([np.ones(len(left)), np.full(len(rho), -float(size))])
         return _merged(np.concatenate([left, rho]), values, 0.0, "path-structure")
+
+    def deep_row(self, path: tuple[Step, ...], v: int, members: CountArray, bound: float) -> Row:
+        """(24'') for a bound of all subtrees at v."""
+        inst = self.instance
+        nodes = self.p.columns[np.array(inst.tree.below(v)) - 1]
+        factor = max(0.0, _size(inst, members) - bound)
+        return self._row(members, self.rho(path, v, below=False), bound, factor, "deep-bound", nodes)
 
     def split_row(self, path: tuple[Step, ...], v: int, members: CountArray) -> Row:
         """(27') at a node with three levels below it, where D2S at its children is exact."""

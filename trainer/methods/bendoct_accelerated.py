@@ -1,7 +1,8 @@
 """BendOCT with the accelerations of Keegan, Forbes, Corry & Abolghasemi, each with its switch.
 
 The master problem is that of bendoct.py. On top of it: strengthened cuts (12), polishing (Algorithm 1), equivalent-point rows
-(13)-(22), path-bound cuts (23)-(26), and two of ours that hold for every tree: (24') and the split bounds (27').
+(13)-(22), path-bound cuts (23)-(26), and ours that hold for every tree: (24'), bounds of the exact search (24'') and the
+split bounds (27').
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from trainer.methods.constraints import CONSTRAINTS
 from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Halted, never, solve_problem
 from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
 from trainer.monitor import Monitor
+from trainer.search.deep_bounds import DeepBounds
 from trainer.search.polish import DepthTwo, polish
 
 EQUIVALENT_ROUNDS = 10  # at the root, or after it where split bounds mostly close the root without them
@@ -56,13 +58,14 @@ class Techniques:
     objective_form: bool = False
     at_integral: bool = True
     split_bounds: bool = True
+    exact_bounds: bool = False
     cache: bool = True
     root_cuts: bool = False
 
     @property
     def bounding(self) -> bool:
         """True if any bound of subtrees is used."""
-        return self.path_bounds or self.split_bounds
+        return self.path_bounds or self.split_bounds or self.exact_bounds
 
     @property
     def separable(self) -> bool:
@@ -116,6 +119,7 @@ class AcceleratedBendOCT(BendOCT):
             instance=instance, b=s.b, p=s.p, w=s.w, theta=self.theta, best=self.depth_two.best,
             splits=self.depth_two.split_bounds, negative=t.negative_samples, structure=t.structure, endpoints_only=t.endpoints_only,
             objective_form=t.objective_form, split_bounds=t.split_bounds,
+            deep=DeepBounds(instance, stop=halted) if t.exact_bounds else None,
         )  # fmt: skip
 
     @cached_property
@@ -200,7 +204,7 @@ class AcceleratedHooks(BendersHooks):
         form = self.formulation
         s = form.structure
         found = form.paths.separate(point[s.b], point[s.p], point[form.theta])
-        return found if form.techniques.path_bounds else [row for row in found if row.name == "split-bound"]
+        return found if form.techniques.path_bounds else [r for r in found if r.name in ("split-bound", "deep-bound")]
 
 
 def techniques(settings: Settings) -> Techniques:
@@ -235,6 +239,10 @@ SWITCHES = (
         "objective_form", "Objective form", "Path bounds in the form that holds for every tree, also beside side constraints."
     ),
     _switch("split_bounds", "Split bounds", "Bound each split three levels above the last leaves by its two best subtrees."),
+    _switch(
+        "exact_bounds", "Exact bounds",
+        "Bound what lies below a fixed path by the exact search, ten seconds at most in all; from depth 5 on.",
+    ),
     Parameter(
         name="equivalent_points", type="choice", default="recursive", choices=("none", "basic", "chain", "recursive"),
         label="Equivalent points", help="Rows that agree on most questions end in one leaf unless the tree asks another.",

@@ -1,0 +1,139 @@
+"""Accelerated BendOCT against every published optimum of accelerated BendOCT and of strongtree that is within its reach.
+
+Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_published.py [--rows 1000] [--depths 2,3] [--limit 60] [--full] [--solver scip]
+
+Counts the instances that are proved, those that equal the published optimum, those that are better than a published value that
+was not proved, and those that contradict a published optimum or bound, which must be none. Short: three penalties of small
+tables; `--full`: all of them. The results of strongtree are for splits of scikit-learn, which are rebuilt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+import time
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT))
+
+from mip_benchmark import load, warm_up  # noqa: E402
+
+from trainer.cuts import instance as instances  # noqa: E402
+from trainer.methods.bendoct_accelerated import AcceleratedBendOCT  # noqa: E402
+from trainer.methods.tree_mip import Found, optimise  # noqa: E402
+from trainer.milo import Options, backend  # noqa: E402
+from trainer.search import greedy  # noqa: E402
+
+SEEDS = (41, 23, 45, 36, 19)  # of strongtree's samples
+
+
+def prove(
+    X: np.ndarray, y: np.ndarray, depth: int, kappa: Fraction, solver: str, limit: float
+) -> tuple[Found, int, Fraction]:
+    inst = instances.build(X, y, depth=depth, kappa=kappa)
+    form = AcceleratedBendOCT(inst)
+    found = optimise(form, backend(solver), starts=form.first([greedy.cart(inst)]), options=Options(time=limit))
+    return found, inst.total, inst.kappa
+
+
+def accelerated(folder: Path, options: argparse.Namespace) -> Counter[str]:
+    """accel_oct_instances.csv: objectives are mean accuracies less the penalty a leaf."""
+    count: Counter[str] = Counter()
+    with (folder / "published" / "accel_oct_instances.csv").open() as lines:
+        rows = [r for r in csv.DictReader(lines) if r["depth"] in options.depths and int(r["n"]) <= options.rows]
+    for r in rows if options.full else rows[:: len(rows) // 30]:
+        name = r["dataset"] if r["encoding"] == "none" else f"{r['dataset']}_{r['encoding']}_5"
+        X, y = load(folder, name)
+        found, total, _ = prove(X, y, int(r["depth"]), Fraction(r["lambda"]) * len(y), options.solver, options.limit)
+        value, best, bound = float(found.value / total), float(r["best_objective"]), float(r["best_bound"])
+        count["instances"] += 1
+        count["proved"] += found.optimal
+        proved = r["solved_runs"] != "0"
+        if found.optimal and abs(value - best) < 1e-6:
+            count["equal to the published value"] += 1
+        elif not proved and value > best and value < bound + 1e-6:
+            count["better than a published value without proof"] += 1
+        if value > bound + 1e-6 or (proved and value > best + 1e-6) or (found.optimal and value < best - 1e-6):
+            count["CONTRADICTIONS"] += 1
+            print(
+                f"contradiction: {name}, depth {r['depth']}, lambda {r['lambda']}: {value}, published {best} ≤ {bound}"
+            )
+    return count
+
+
+def strongtree(folder: Path, options: argparse.Namespace) -> Counter[str]:
+    """strongtree_results.csv: -(1 - lambda) errors - lambda branchings on rebuilt splits, proved BendersOCT runs only."""
+    from sklearn.model_selection import train_test_split
+
+    count: Counter[str] = Counter()
+    names = {path.name.removesuffix("_enc.csv.gz") for path in (folder / "encoded").glob("*_enc.csv.gz")}
+    with (folder / "published" / "strongtree_results.csv").open() as lines:
+        rows = [
+            r for r in csv.DictReader(lines)
+            if r["approach"] == "BendersOCT" and r["status"] == "2" and r["depth"] in options.depths and r["dataset"] in names
+            and Fraction(r["lambda"]) < 1 and int(r["nrow"]) <= options.rows
+        ]  # fmt: skip
+    for r in rows if options.full else rows[:: len(rows) // 30]:
+        X, y = load(folder, r["dataset"])
+        seed = SEEDS[int(r["sample"]) - 1]
+        kept, _ = train_test_split(np.arange(len(y)), test_size=0.25, random_state=seed)
+        if r["phase"] == "calibration":
+            kept, _ = train_test_split(kept, test_size=0.33, random_state=seed)
+        if len(kept) != int(r["nrow"]):
+            count["rows left out: another encoding"] += 1
+            continue
+        lam = Fraction(r["lambda"])
+        found, total, kappa = prove(X[kept], y[kept], int(r["depth"]), lam / (1 - lam), options.solver, options.limit)
+        value = float((1 - lam) * (found.value + kappa - total))
+        count["instances"] += 1
+        count["proved"] += found.optimal
+        if abs(value - float(r["obj_value"])) < 1e-4:
+            count["equal to the published value"] += 1
+        elif found.optimal or value > float(r["obj_value"]):
+            count["CONTRADICTIONS"] += 1
+            print(
+                f"contradiction: {r['dataset']}, depth {r['depth']}, lambda {r['lambda']}, sample {r['sample']}: {value}, {r['obj_value']}"
+            )
+    return count
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--depths", default="2,3", type=lambda text: text.split(","))
+    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--solver", default="scip", choices=("scip", "gurobi"))
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--tables", default="accelerated,strongtree")
+    options = parser.parse_args()
+    folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "published").is_dir():
+        print("The published results are not here; set OCTWEB_BENCH_DATA.")
+        return 0
+    warm_up()
+    wrong = 0
+    for name, check in (("accelerated", accelerated), ("strongtree", strongtree)):
+        if name not in options.tables.split(","):
+            continue
+        began = time.perf_counter()
+        count = check(folder, options)
+        wrong += count["CONTRADICTIONS"]
+        print(
+            f"{name}: "
+            + ", ".join(f"{n} {what}" for what, n in count.items())
+            + f", {time.perf_counter() - began:.0f} s",
+            flush=True,
+        )
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
