@@ -7,11 +7,12 @@ known without search (equal rows go together, t leaves predict t classes) is pro
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -42,7 +43,6 @@ from trainer.search.oblique import ObliqueInstance, ObliqueTree
 from trainer.search.oblique_local import LocalSearch
 from trainer.search.oblique_refit import STYLES, refitted
 from trainer.search.oblique_units import draft_of, instance_of, tree_of
-from trainer.tree.nodes import Draft
 
 SCOPE = (
     "all trees of the given depth whose questions weigh all columns at once, each parting its rows by at least 1e-7 "
@@ -170,7 +170,8 @@ class Run:
             return
         self.monitor.report(phase="first trees")
         seconds = min(self.settings["search_seconds"], 0.5 * self.monitor.remaining())
-        starts = self._starts(seconds / 2)
+        # a method without local search still gets its first tree
+        starts = self._starts(max(seconds / 2, min(2.0, 0.3 * self.monitor.remaining())))
         for tree in starts:
             self.search.consider(tree)
         self.first = self.search.value
@@ -185,19 +186,21 @@ class Run:
         """Trees of other methods over the same rows; a method that fails or is too slow gives none."""
         if self.settings["first_trees"] == "none":
             return []
-        drafts: list[Draft] = [] if self.problem.warm_start is None else [self.problem.warm_start]
+        trees: list[ObliqueTree] = []
+        if self.problem.warm_start is not None:
+            trees.append(tree_of(self.problem.warm_start, self.instance, self.units))
         wanted = STARTS if self.settings["first_trees"] == "all" else STARTS[:1]
         for method in wanted:
-            if self.monitor.stopped():
+            if self.monitor.stopped() or any(self.instance.value(tree) >= self.bound for tree in trees):
                 break
             raw = {"depth": self.settings["depth"], "seed": self.settings["seed"]}
-            limit = seconds / len(wanted)
-            inner = _Inner(self.monitor, limit)
             try:
-                drafts.append(method.solve(self.problem, method.settings(raw), inner).draft)
+                with _Inner(self.monitor, seconds / len(wanted)) as inner:
+                    draft = method.solve(self.problem, method.settings(raw), inner).draft
             except TrainerError:
                 continue
-        return [tree_of(draft, self.instance, self.units) for draft in drafts]
+            trees.append(tree_of(draft, self.instance, self.units))
+        return trees
 
     def _master(self) -> None:
         instance, monitor = self.instance, self.monitor
@@ -321,15 +324,29 @@ class Run:
 
 
 class _Inner(Monitor):
-    """A monitor of its own time limit that also ends with the whole run; what it hears is nobody's progress."""
+    """A monitor of its own time limit that also ends with the whole run; what it hears is nobody's progress.
+
+    Inside `with`, a thread keeps its time: kernels look at the flag alone.
+    """
 
     def __init__(self, outer: Monitor, seconds: float) -> None:
-        super().__init__(Limits(time=seconds))
+        super().__init__(Limits(time=seconds, memory=outer.limits.memory, threads=outer.limits.threads))
         self.outer = outer
-        self.flag = outer.flag if outer.flag[0] else self.flag
+        self._done = threading.Event()
+
+    def __enter__(self) -> Self:
+        def tick() -> None:
+            while not self.stopped() and not self._done.wait(0.05):
+                pass
+
+        threading.Thread(target=tick, name="inner-clock", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
 
     def stopped(self) -> bool:
-        if self.outer.stopped() and self.reason is None:
+        if self.reason is None and self.outer.stopped():
             self.stop(self.outer.reason or Status.CANCELLED)
         return super().stopped()
 
