@@ -13,7 +13,7 @@ from trainer.certificate import Status
 from trainer.errors import TrainerError
 from trainer.table import Kind
 from trainer.tree.describe import path_in_words, rules_text, split_text
-from trainer.tree.nodes import Node, Tree
+from trainer.tree.nodes import Node, Tree, tree_from_json
 
 WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
 LISTED_CATEGORIES = 200
@@ -91,9 +91,35 @@ def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
             "bound": p["bound"],
             "proved": p["proved"],
             "claim": "proved" if p["proved"] else "gap",
+            "rules": _rules(model, p),
         }
         for p in kept.get("points", [])
     ]
+
+
+def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
+    """Trees found with few coefficients: how many differ from 0, rows correct, the tree in words; empty where none was asked for."""
+    kept = _evidence(model, "coefficient-frontier")
+    return [
+        {
+            "coefficients": p["coefficients"],
+            "leaves": p["leaves"],
+            "correct": p["correct"],
+            "accuracy": p["correct"] / kept["n"],
+            "bound": p["bound"],
+            "proved": p["proved"],
+            "rules": _rules(model, p),
+        }
+        for p in kept.get("points", [])
+    ]
+
+
+def _rules(model: TreeModel, point: dict[str, Any]) -> str:
+    """The tree that a point of a frontier keeps, as text; empty where it keeps none."""
+    if not point.get("tree"):
+        return ""
+    tree = model_file(model).tree
+    return rules_text(tree_from_json(point["tree"], schema=tree.schema, classes=tree.classes))
 
 
 def optimal_trees(model: TreeModel) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from trainer.certificate import Guarantee
 from trainer.cuts.shattering import CONNECT, CutHooks, CutModel, CutOptions
 from trainer.data.problem import Problem
 from trainer.methods.base import Method, Parameter, Settings, Solution
+from trainer.methods.oblique_pareto import solve_frontier
 from trainer.methods.oblique_tree import HEAD, MAX_LEAVES, TAIL, THEN_FEWEST, Plan, solve_oblique
 from trainer.monitor import Monitor
 from trainer.search.oblique import ObliqueInstance
@@ -27,7 +28,10 @@ def solve_with(problem: Problem, settings: Settings, monitor: Monitor, *, weak: 
     def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> CutModel:
         return CutModel(instance=instance, options=options, halted=halted)
 
-    return solve_oblique(problem, settings, monitor, Plan(make=make, hooks=CutHooks, complete=settings["balanced"]))
+    plan = Plan(make=make, hooks=CutHooks, complete=settings["balanced"])
+    if settings["pareto"] and not settings["balanced"]:
+        return solve_frontier(problem, settings, monitor, plan)
+    return solve_oblique(problem, settings, monitor, plan)
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
@@ -38,6 +42,10 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 CUTS = (
     MAX_LEAVES,
     THEN_FEWEST,
+    Parameter(
+        name="pareto", type="boolean", default=False, label="Accuracy against size",
+        help="Also the best tree for every smaller number of leaves, and for fewer coefficients; the time is shared.",
+    ),
     Parameter(
         name="balanced", type="boolean", default=False, label="Balanced",
         help="The search is over trees in which every path has as many questions as the depth allows.", advanced=True,

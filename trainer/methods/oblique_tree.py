@@ -129,6 +129,13 @@ class Run:
         self.form: Master | None = None
         self.first: Fraction | None = None
         self.shown: Fraction | None = None
+        self.extra: list[ObliqueTree] = []  # trees that are known already; then no other method is asked
+        self.starts: list[ObliqueTree] = []
+
+    @property
+    def everything(self) -> int:
+        """Rows that a tree of any size can classify correctly: equal rows go together."""
+        return int(self.instance.counts.max(axis=1).sum())
 
     def objective(self, value: Fraction, leaves: int) -> float:
         """An internal value as the objective of the contract."""
@@ -171,7 +178,7 @@ class Run:
         self.monitor.report(phase="first trees")
         seconds = min(self.settings["search_seconds"], 0.5 * self.monitor.remaining())
         # a method without local search still gets its first tree
-        starts = self._starts(max(seconds / 2, min(2.0, 0.3 * self.monitor.remaining())))
+        starts = self.starts = self.extra or self._starts(max(seconds / 2, min(2.0, 0.3 * self.monitor.remaining())))
         for tree in starts:
             self.search.consider(tree)
         self.first = self.search.value
@@ -195,7 +202,7 @@ class Run:
                 break
             raw = {"depth": self.settings["depth"], "seed": self.settings["seed"]}
             try:
-                with _Inner(self.monitor, seconds / len(wanted)) as inner:
+                with Inner(self.monitor, seconds / len(wanted)) as inner:
                     draft = method.solve(self.problem, method.settings(raw), inner).draft
             except TrainerError:
                 continue
@@ -323,7 +330,7 @@ class Run:
         return record
 
 
-class _Inner(Monitor):
+class Inner(Monitor):
     """A monitor of its own time limit that also ends with the whole run; what it hears is nobody's progress.
 
     Inside `with`, a thread keeps its time: kernels look at the flag alone.

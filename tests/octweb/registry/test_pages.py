@@ -216,3 +216,14 @@ def test_the_frontier_of_leaves_and_the_optimal_trees_are_on_the_page(register, 
     assert 'id="leaf-frontier"' not in page
     assert "Tree 1</summary>" in page
     assert client_of(owner).get(f"/api/v1/models/{listed.pk}/figures/leaf-frontier/").status_code == 404
+
+
+def test_a_point_of_the_frontier_of_hyperplanes_shows_its_tree(register, client_of, client, owner):
+    model = register(document=trained("cut-h", depth=2, pareto=True, time_limit=6, first_trees="cart"))
+    figure = client_of(owner).get(f"/api/v1/models/{model.pk}/figures/leaf-frontier/").json()
+    leaves = next(trace for trace in figure["data"] if trace["name"] == "models")["x"]
+    assert leaves[0] == 1
+    client.force_login(owner)
+    page = client.get(f"/models/{model.pk}/").content.decode()
+    assert page.count("<summary>The tree</summary>") >= len(leaves) + 1
+    assert 'id="coefficient-frontier"' in page

@@ -1,0 +1,168 @@
+"""The frontier of accuracy against size for trees of hyperplanes: the most rows correct for each number of leaves, and of coefficients.
+
+One solve for each number of leaves, the limit as a row of the model (Σ branchings <= N), begun with the trees of the solves before
+(Alston, Validi & Hicks, the ε-constraint form of the two-objective problem). Coefficients are counted on trees that were found.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.certificate import Status
+from trainer.cuts.separable import Separator
+from trainer.data.problem import Problem
+from trainer.methods.base import Settings, Solution
+from trainer.methods.oblique_tree import Inner, Plan, Run
+from trainer.monitor import Monitor
+from trainer.search.oblique import ObliqueInstance, ObliqueTree
+from trainer.search.oblique_refit import refitted
+from trainer.search.oblique_units import Units, draft_of
+from trainer.tree.nodes import Draft, Tree, grow
+from trainer.tree.splits import Linear
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """The best tree with at most `leaves` leaves, and a proved largest number of correct rows."""
+
+    leaves: int
+    correct: int
+    bound: int
+    draft: Draft
+    tree: ObliqueTree
+    run: Run
+
+
+def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> Solution:
+    """The best tree by the objective, with the whole frontier as evidence; the time is shared by the numbers of leaves."""
+    most = settings["max_leaves"] or 1 << settings["depth"]
+    most = min(most, 1 << settings["depth"])
+    sizes: list[Size] = []
+    known: list[ObliqueTree] = []
+    for t in range(1, most + 1):
+        monitor.report(phase=f"at most {t} {'leaf' if t == 1 else 'leaves'}")
+        share = monitor.remaining() / (most + 1 - t)
+        with Inner(monitor, share if math.isfinite(share) else 1e9) as inner:
+            run = Run(
+                replace(problem, leaf_penalty=Fraction(0)),
+                Settings(dict(settings) | {"max_leaves": t, "then_fewest": False, "mip_gap": 0.0}),
+                inner,
+                plan,
+            )
+            run.extra = list(known)
+            solution = run.solve()
+        known = [*run.starts, run.search.best]
+        tree = _grown(problem, solution.draft)
+        correct = problem.correct(tree)
+        bound = max(correct, math.floor(run.bound + Fraction(1, 10**6)))
+        sizes.append(
+            Size(
+                leaves=tree.n_leaves, correct=correct, bound=bound, draft=solution.draft, tree=run.search.best, run=run
+            )
+        )
+        if correct >= run.everything:
+            break  # no number of leaves gives more
+    return _solution(problem, settings, monitor, plan, sizes, most)
+
+
+def _solution(
+    problem: Problem, settings: Settings, monitor: Monitor, plan: Plan, sizes: list[Size], most: int
+) -> Solution:
+    kappa = problem.leaf_penalty * problem.n
+    best = max(sizes, key=lambda s: (s.correct - kappa * s.leaves, -s.leaves))
+    # a tree with t + 1 leaves has at most the rows of its own solve; more leaves than were solved for gain nothing
+    bound = max(s.bound - kappa * (t + 1) for t, s in enumerate(sizes))
+    bound = max(bound, best.correct - kappa * best.leaves)
+    monitor.report(incumbent=float((best.correct - kappa * best.leaves) / problem.n), bound=float(bound / problem.n))
+    outcomes = [s.run.outcome for s in sizes if s.run.outcome is not None]
+    finished = bound <= best.correct - kappa * best.leaves
+    if not finished:
+        monitor.stop(sizes[-1].run.monitor.reason or Status.TIME_LIMIT)
+    return Solution(
+        draft=best.draft,
+        bound=float(bound / problem.n),
+        finished=finished,
+        scope=plan.scope,
+        nodes=sum(outcome.nodes for outcome in outcomes),
+        encoded_features=best.run.instance.Z.shape[1],
+        solver=outcomes[-1].solver if outcomes else "octweb",
+        solver_version=outcomes[-1].version if outcomes else "",
+        evidence=(
+            {"kind": "leaf-frontier", "n": problem.n, "most": most, "points": _by_leaves(problem, sizes)},
+            {"kind": "coefficient-frontier", "n": problem.n, "points": _by_coefficients(problem, sizes)},
+        ),
+    )
+
+
+def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
+    """The sizes that are better than all smaller ones."""
+    points: list[dict[str, Any]] = []
+    for t, s in enumerate(sizes, start=1):
+        if points and s.correct <= points[-1]["correct"]:
+            continue
+        points.append(
+            {
+                "leaves": s.leaves,
+                "branchings": s.leaves - 1,
+                "correct": s.correct,
+                "bound": sizes[s.leaves - 1].bound if s.leaves <= len(sizes) else s.bound,
+                "proved": s.bound == s.correct and s.leaves == t,
+                "tree": _grown(problem, s.draft).to_json(),
+            }
+        )
+    return points
+
+
+def _by_coefficients(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
+    """Coefficients other than 0 and rows correct: each tree as it is, with its planes drawn with few columns, and the first trees."""
+    ceiling = max(s.bound for s in sizes)
+    found: list[tuple[int, int, Tree]] = []
+    for s in sizes:
+        instance, units = s.run.instance, s.run.units
+        found += [_counted(problem, s.draft)]
+        for tree in (_sparse(instance, units, s.tree), *(instance.pruned(start) for start in s.run.starts)):
+            draft = draft_of(tree, instance, units)
+            if draft is not None:
+                found.append(_counted(problem, draft))
+    points: list[dict[str, Any]] = []
+    for coefficients, correct, whole in sorted(found, key=lambda f: (f[0], -f[1])):
+        if not points or correct > points[-1]["correct"]:
+            points.append(
+                {
+                    "coefficients": coefficients,
+                    "leaves": whole.n_leaves,
+                    "correct": correct,
+                    "bound": ceiling,
+                    "proved": correct == ceiling and coefficients == 0,
+                    "tree": whole.to_json(),
+                }
+            )
+    return points
+
+
+def _sparse(instance: ObliqueInstance, units: Units, tree: ObliqueTree) -> ObliqueTree:
+    columns = np.array([f.column for f in units.encoding.features], np.int64)
+    return refitted(instance, tree, Separator(instance.Z), "sparse", columns, lambda: False)
+
+
+def _counted(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:
+    """Coefficients other than 0, rows correct, the tree; a threshold or a set of categories counts as one."""
+    tree = _grown(problem, draft)
+    used = sum(len(v.split.features) if isinstance(v.split, Linear) else 1 for v in tree.branches)
+    return used, problem.correct(tree), tree
+
+
+def _grown(problem: Problem, draft: Draft) -> Tree:
+    return grow(
+        draft,
+        problem.matrix,
+        problem.y,
+        schema=problem.table.schema,
+        classes=problem.labels.classes,
+        weights=problem.weights,
+    )
