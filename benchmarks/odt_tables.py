@@ -99,19 +99,19 @@ def seconds(certificate: Certificate, limit: float) -> str:
     return f"gap {100 * (certificate.gap or 0):.1f} % after {limit:g} s"
 
 
-def techniques(number: int, limit: float, wanted: set[str]) -> None:
-    """Tables 2 and 3: the model with and without each technique, depth 3, and the search on the same rows."""
+def techniques(number: int, limit: float, wanted: set[str], depth: int, most: int) -> None:
+    """Tables 2 and 3: the model with and without each technique (depth 3 in the paper), and the search on the same rows."""
     rows: list[list[object]] = []
     for row in published(number):
-        name, samples, variant = row["dataset"], int(row["samples"]), row["variant"]
+        name, samples, variant = row["dataset"], min(most, int(row["samples"])), row["variant"]
         if wanted and name not in wanted:
             continue
         split = Split(name, 0, samples)
         printed = "> 3 h" if row["timed_out"] == "1" else f"{float(row['seconds']):g} s"
         search = ""
         if variant == "nothing":
-            search = seconds(split.fit(60, depth=3)[1], 60)
-        found = split.fit(limit, depth=3, solver="scip", without=WITHOUT[variant])[1]
+            search = seconds(split.fit(60, depth=depth)[1], 60)
+        found = split.fit(limit, depth=depth, solver="scip", without=WITHOUT[variant])[1]
         rows.append([name, samples, variant, printed, seconds(found, limit), f"{found.nodes:,}", search])
     show(["data", "rows", "techniques", "printed (CPLEX, 8 cores)", "SCIP, 1 core", "nodes", "search, 1 core"], rows)
 
@@ -217,6 +217,8 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", type=int, default=[4], help="2 3 4 6 8 14; 4 if none is given")
     parser.add_argument("--limit", type=float, default=10, help="seconds for each search or solver")
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--depth", type=int, default=3, help="of tables 2 and 3, which have 3")
+    parser.add_argument("--rows", type=int, default=600, help="at most so many rows in tables 2 and 3")
     parser.add_argument("--datasets", nargs="*", default=[])
     given = parser.parse_args()
     if not (DATA / "published").exists():
@@ -226,7 +228,7 @@ def main() -> None:
     for number in given.tables:
         print(f"### Table {number}\n")
         if number in (2, 3):
-            techniques(number, given.limit, wanted)
+            techniques(number, given.limit, wanted, given.depth, given.rows)
         elif number == 4:
             times(given.limit, wanted)
         elif number == 6:

@@ -131,13 +131,9 @@ def join(A, B):
 
 
 @njit(cache=True, nogil=True)
-def improves(J, more_n, more_p, best):
-    """True if the frontier J of decided rows, with `more_p` and `more_n` further correct rows, exceeds `best` anywhere."""
-    for t in range(len(best)):
-        a = max(0, t - more_p)
-        if a < len(J) and J[a] + more_n > best[t]:
-            return True
-    return False
+def improves(J, best):
+    """True if the frontier J exceeds `best` anywhere."""
+    return bool((best < J).any())
 
 
 @njit(cache=True, nogil=True)
@@ -157,8 +153,8 @@ def take(J, best, groups, masks, g, mask):
 def two_levels(cat, y, w, rows, start, ordered, g, card, best, groups, masks, limit, flag):
     """Raise `best` to the frontier of trees that test group g and any group on each side; True if finished.
 
-    Nominal groups: depth-first over the categories, largest first; a partial assignment is cut off when its decided rows, all
-    others counted as correct, improve no entry.
+    Nominal groups: depth-first over the categories, largest first; a partial assignment is cut off when its decided rows, with
+    every other category by itself as good as one test makes it, improve no entry.
     """
     table = split_counts(cat, y, w, rows, start, 2, g)
     m, P = table.shape[0], len(best) - 1
@@ -188,9 +184,16 @@ def two_levels(cat, y, w, rows, start, ordered, g, card, best, groups, masks, li
     order = np.argsort(-(size[:, 0] + size[:, 1]), kind="mergesort")
     while m > 1 and size[order[m - 1]].sum() == 0:
         m -= 1
-    rest = np.zeros((m + 1, 2), np.int64)
+    # the frontier of the categories from the t-th on, each with a test of its own
+    alone = np.zeros((m + 1, P + 1), np.int64)
+    reach = np.zeros(m + 1, np.int64)
     for t in range(m - 1, -1, -1):
-        rest[t] = rest[t + 1] + size[order[t]]
+        own = last(table[order[t], :, 0].copy(), table[order[t], :, 1].copy(), start, ordered, card, S)
+        joined = join(own, alone[t + 1, : reach[t + 1] + 1])
+        reach[t] = len(joined) - 1
+        alone[t, : len(joined)] = joined
+    if m < 2 or not improves(alone[0], best):
+        return True
     state = np.zeros(m, np.int64)
     count, t, nodes = 0, 0, 0
     while t >= 0:
@@ -227,6 +230,6 @@ def two_levels(cat, y, w, rows, start, ordered, g, card, best, groups, masks, li
             if 0 < count < m:
                 take(J, best, groups, masks, g, sent)
             continue
-        if improves(J, rest[decided, 0], rest[decided, 1], best):
+        if improves(join(J, alone[decided, : reach[decided] + 1]), best):
             t += 1
     return True

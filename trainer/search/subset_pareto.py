@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from trainer.kernels import subset_pareto as kernel
-from trainer.kernels.subset import count
+from trainer.kernels.subset import count, last_level_of
 from trainer.search.subset import Stopped, SubsetSearch
 from trainer.search.subset_groups import Groups
 from trainer.search.topology import Shape
@@ -206,12 +206,11 @@ class ParetoSearch:
             kernel.take(reached, front.best, front.groups, front.masks, h, -1)
 
     def _branch(self, shape: Shape, rows: np.ndarray, front: _Front, whole: bool) -> None:
-        g = self.groups
         for child, mark in ((shape.left, LEFT), (shape.right, RIGHT)):
             below = self._solve(child, rows)
             kernel.take(below.best, front.best, front.groups, front.masks, mark, 0)
         two = shape.left is not None and shape.right is not None and shape.left.is_last and shape.right.is_last
-        for h in range(len(g.sizes)):
+        for h in self._order(rows):
             if whole and self._met():
                 return
             if two:
@@ -220,6 +219,12 @@ class ParetoSearch:
                 self._assign(shape, rows, h, front, whole)
             if whole:
                 self.on_progress(self)
+
+    def _order(self, rows: np.ndarray) -> list[int]:
+        """Groups by what one test of them is worth, best first, so that much is reached early."""
+        g, counts, start = self.groups, self._counts(rows), self._start
+        worth = [last_level_of(counts, start[h], start[h + 1], g.ordered[h], g.card) for h in range(len(g.sizes))]
+        return sorted(range(len(worth)), key=lambda h: -worth[h])
 
     def _two_levels(self, rows: np.ndarray, h: int, front: _Front) -> None:
         g, limit = self.groups, SLICE
@@ -249,10 +254,14 @@ class ParetoSearch:
                     self._take(shape, rows, h, _mask(chosen), front)
             return
         order = sorted(sizes, key=lambda a: -sizes[a].sum())
-        rest = [np.zeros(2)]
+        # the frontier of the categories from the t-th on, each by itself on its better side
+        alone = [np.zeros(1, np.int64)]
         for a in reversed(order):
-            rest.append(rest[-1] + sizes[a])
-        rest.reverse()
+            own = [self._solve(child, rows[here == a]).best for child in {shape.left, shape.right}]
+            alone.append(kernel.join(np.maximum.reduce(own), alone[-1]))
+        alone.reverse()
+        if not kernel.improves(alone[0], self._open(front, whole)):
+            return
         stack = [(1, 1 << order[0], 1)] + ([(1, 0, 0)] if len(both) == 2 else [])
         while stack:
             decided, mask, size = stack.pop()
@@ -264,16 +273,20 @@ class ParetoSearch:
                 continue
             if decided >= 2:
                 known = rows[np.isin(here, order[:decided])]
-                joined = self._joined(shape, known, h, mask)
-                more_n, more_p = (int(v) for v in rest[decided])
-                lowest = front.best
-                if whole and self.wanted is not None:
-                    # entries that do not matter count as reached
-                    lowest = np.where(np.arange(len(lowest)) == self.wanted, lowest, self.negatives)
-                if not kernel.improves(joined, more_n, more_p, lowest):
+                joined = kernel.join(self._joined(shape, known, h, mask), alone[decided])
+                if not kernel.improves(joined, self._open(front, whole)):
                     continue
             stack.append((decided + 1, mask, size))
             stack.append((decided + 1, mask | 1 << order[decided], size + 1))
+
+    def _open(self, front: _Front, whole: bool) -> np.ndarray:
+        """The frontier to beat; entries that are proved, or do not matter, count as beyond reach."""
+        if not whole:
+            return front.best
+        settled = front.best >= self.bound
+        if self.wanted is not None:
+            settled |= np.arange(len(settled)) != self.wanted
+        return np.where(settled, self.negatives, front.best)
 
     def _joined(self, shape: Shape, rows: np.ndarray, h: int, mask: int) -> np.ndarray:
         left, right = self._parts(rows, h, mask)
