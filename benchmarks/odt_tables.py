@@ -215,7 +215,7 @@ def sensitivity(limit: float, splits: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", type=int, default=[4], help="2 3 4 6 8 14; 4 if none is given")
-    parser.add_argument("--limit", type=float, default=10, help="seconds for each search or solver")
+    parser.add_argument("--limit", type=float, default=5, help="seconds for each search or solver")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--depth", type=int, default=3, help="of tables 2 and 3, which have 3")
     parser.add_argument("--rows", type=int, default=600, help="at most so many rows in tables 2 and 3")
