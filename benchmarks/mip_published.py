@@ -1,10 +1,11 @@
 """Accelerated BendOCT against every published optimum of accelerated BendOCT and of strongtree that is within its reach.
 
-Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_published.py [--rows 1000] [--depths 2,3] [--limit 60] [--full] [--solver scip]
+Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_published.py [--rows 1000] [--depths 2,3] [--limit 60] [--sample 30]
+       [--full] [--solver scip]
 
 Counts the instances that are proved, those that equal the published optimum, those that are better than a published value that
-was not proved, and those that contradict a published optimum or bound, which must be none. Short: three penalties of small
-tables; `--full`: all of them. The results of strongtree are for splits of scikit-learn, which are rebuilt.
+was not proved, and those that contradict a published optimum or bound, which must be none. Short: thirty of each table, evenly
+spread (`--sample`); `--full`: all of them. The results of strongtree are for splits of scikit-learn, which are rebuilt.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def accelerated(folder: Path, options: argparse.Namespace) -> Counter[str]:
     count: Counter[str] = Counter()
     with (folder / "published" / "accel_oct_instances.csv").open() as lines:
         rows = [r for r in csv.DictReader(lines) if r["depth"] in options.depths and int(r["n"]) <= options.rows]
-    for r in rows if options.full else rows[:: len(rows) // 30]:
+    for r in rows if options.full else rows[:: max(1, len(rows) // options.sample)]:
         name = r["dataset"] if r["encoding"] == "none" else f"{r['dataset']}_{r['encoding']}_5"
         X, y = load(folder, name)
         found, total, _ = prove(X, y, int(r["depth"]), Fraction(r["lambda"]) * len(y), options.solver, options.limit)
@@ -81,7 +82,7 @@ def strongtree(folder: Path, options: argparse.Namespace) -> Counter[str]:
             if r["approach"] == "BendersOCT" and r["status"] == "2" and r["depth"] in options.depths and r["dataset"] in names
             and Fraction(r["lambda"]) < 1 and int(r["nrow"]) <= options.rows
         ]  # fmt: skip
-    for r in rows if options.full else rows[:: len(rows) // 30]:
+    for r in rows if options.full else rows[:: max(1, len(rows) // options.sample)]:
         X, y = load(folder, r["dataset"])
         seed = SEEDS[int(r["sample"]) - 1]
         kept, _ = train_test_split(np.arange(len(y)), test_size=0.25, random_state=seed)
@@ -111,6 +112,7 @@ def main() -> int:
     parser.add_argument("--depths", default="2,3", type=lambda text: text.split(","))
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--solver", default="scip", choices=("scip", "gurobi"))
+    parser.add_argument("--sample", type=int, default=30, help="instances of each table, evenly spread")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--tables", default="accelerated,strongtree")
     options = parser.parse_args()
