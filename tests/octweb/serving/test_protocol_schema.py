@@ -1,0 +1,86 @@
+"""Generated requests against the Open Inference Protocol, whose document lies beside this file: answers are as it says."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import hypothesis
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from octweb.serving.actions import create_token
+
+pytestmark = pytest.mark.django_db
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+PROTOCOL = Path(__file__).parent / "open_inference.json"
+SETTINGS = {
+    "deadline": None,
+    "database": None,
+    "derandomize": True,  # CI must not fail by luck
+    "suppress_health_check": list(hypothesis.HealthCheck),
+    "phases": [hypothesis.Phase.generate],
+}
+
+
+@pytest.fixture(autouse=True)
+def _connection_stays_open():
+    """Requests come through WSGI, whose end would close the connection that holds the test's transaction."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+def attack(operation, headers: dict[str, str], known: dict[str, str], examples: int) -> tuple[list[str], Counter]:
+    """What is wrong with the answers to generated requests of one operation, valid and not; and the statuses seen."""
+    found: list[str] = []
+    statuses: Counter = Counter()
+    cases = st.one_of(operation.as_strategy(), operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
+
+    @hypothesis.settings(max_examples=examples, **SETTINGS)
+    @hypothesis.given(cases)
+    def run(case):
+        # the protocol knows no answer for a model that is not there
+        case.path_parameters.update({k: v for k, v in known.items() if k in case.path_parameters})
+        response = case.call(headers=headers)
+        statuses[response.status_code] += 1
+        try:
+            case.validate_response(response, checks=CHECKS)
+        except BaseExceptionGroup as group:
+            found.extend(f"{operation.label}: {part}"[:1500] for part in group.exceptions)
+        except AssertionError as error:
+            found.append(f"{operation.label}: {error}"[:1500])
+
+    run()
+    return found[:2], statuses
+
+
+def test_answers_are_those_of_the_protocol(owner, approved):
+    headers = {"Authorization": f"Token {create_token(owner=owner, scope='predict')[1]}"}
+    known = {"MODEL_NAME": approved.family.name, "MODEL_VERSION": str(approved.version)}
+    schema = schemathesis.openapi.from_dict(json.loads(PROTOCOL.read_text()))
+    schema.app = get_wsgi_application()
+    found, total = [], Counter()
+    for result in schema.get_all_operations():
+        operation = result.ok()
+        wrong, statuses = attack(operation, headers, known, 25 if operation.path.endswith("/infer") else 5)
+        found += wrong
+        total += statuses
+    assert not found, "\n\n".join(found)
+    assert total[200] >= 20
+    assert total[400] >= 20
