@@ -10,7 +10,7 @@ import pytest
 from tests.trainer.bivariate_oracle import best_value, impurity
 from trainer.kernels.bivariate_sweep import sweep
 from trainer.search.bivariate import SplitData, best_split
-from trainer.search.bivariate_pair import C2, C3, C4, C5, MEASURES, SearchOptions, Workspace, merged, search_pair
+from trainer.search.bivariate_pair import C2, C3, C4, C5, MEASURES, Rule, SearchOptions, Workspace, merged, search_pair
 from trainer.search.bivariate_scale import node_points, whole_numbers
 
 MEASURE_NAMES = ("gini", "entropy", "error")
@@ -135,6 +135,76 @@ def test_a_search_cut_off_at_once_keeps_a_valid_bound():
     best = best_split(data, rows, SearchOptions())
     cut = best_split(data, rows, SearchOptions(), stopped=lambda: True)
     assert cut.bound <= best.value <= cut.value
+
+
+def test_a_search_that_is_not_begun_proves_what_classes_and_equal_rows_do():
+    X = np.array([[0.0, 0], [0, 0], [0, 1], [1, 0], [1, 1], [1, 1]])
+    three = SplitData.of(X, np.array([0, 0, 1, 2, 0, 0]), 3)
+    mixed = SplitData.of(X, np.array([0, 1, 1, 1, 0, 0]), 2)
+    for data in (three, mixed):
+        for measure in MEASURE_NAMES:
+            options = SearchOptions(measure=measure)
+            best = best_split(data, np.arange(6), options)
+            cut = best_split(data, np.arange(6), options, stopped=lambda: True)
+            assert 0 < cut.bound <= best.value
+
+
+def weighted_pair(X, y, classes, weight):
+    points = node_points(whole_numbers(X), np.arange(len(y)))
+    if len(points.features) < 2:
+        return None
+    total = np.zeros(classes, np.int64)
+    np.add.at(total, y, weight)
+    (u, v), (r, s) = points.values, points.ranks
+    return merged(u, v, r, s, points.levels[:2], y.astype(np.int64), weight.astype(np.int64), total)
+
+
+def swept(points, measure, min_leaf):
+    """Best value of the sweep, and that of the partition which its answer stands for."""
+    best, found = np.array([math.inf]), np.full(3, -1, np.int64)
+    data = (points.u, points.v, points.first, points.klass, points.weight, points.total)
+    sweep(MEASURES[measure], min_leaf, 10**12, 1e-12, *data, np.zeros(1, np.int64), found, best)
+    if math.isinf(best[0]):
+        return math.inf, math.inf
+    left = Rule(pivot=tuple(int(x) for x in found)).left(points, points.u, points.v)
+    counts = np.zeros(len(points.total), np.int64)
+    for i in np.flatnonzero(left):
+        inside = slice(points.first[i], points.first[i + 1])
+        np.add.at(counts, points.klass[inside], points.weight[inside])
+    return best[0], float(impurity(list(counts), measure) + impurity(list(points.total - counts), measure))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_the_sweep_finds_the_best_line(block):
+    tried = 0
+    for seed in range(100 * block, 100 * block + 100):
+        X, y, classes, weight, rng = random_table(seed)
+        measure, min_leaf = MEASURE_NAMES[seed % 3], int(rng.integers(1, 4))
+        points = weighted_pair(X[:, :2], y, classes, weight) if X.shape[1] > 1 else None
+        if points is None:
+            continue
+        tried += 1
+        expected = best_value(X[:, :2], y, classes, measure=measure, min_leaf=min_leaf, weight=weight)
+        value, counted = swept(points, measure, min_leaf)
+        assert value == pytest.approx(math.inf if expected is None else expected, abs=1e-9), seed
+        assert counted == pytest.approx(value, abs=1e-9), seed
+    assert tried > 30
+
+
+@pytest.mark.parametrize("measure", MEASURE_NAMES)
+@pytest.mark.parametrize("levels", [None, 30])
+def test_the_sweep_of_many_points_agrees_with_the_search(measure, levels):
+    """Enough points for the radix sort; one far point squeezes all directions from it into few digits."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(420, 2)) if levels is None else rng.integers(0, levels, (420, 2)).astype(float)
+    X[0] = 10_000, 20_000
+    y, weight = rng.integers(0, 3, 420), rng.integers(1, 3, 420)
+    points = weighted_pair(X, y, 3, weight)
+    options = SearchOptions(measure=measure, switch=False)
+    found = search_pair(points, options, Workspace(), cap=lambda own: own, stopped=lambda: False)
+    value, counted = swept(points, measure, 1)
+    assert value == pytest.approx(found.value, abs=1e-8)
+    assert counted == pytest.approx(value, abs=1e-8)
 
 
 def test_the_switch_to_the_sweep_keeps_the_value(monkeypatch):

@@ -1,10 +1,13 @@
-"""Angular sweep: the best line on a pair of features by enumeration, O(N^2 log N), independent of the branch and bound.
+"""Angular sweep: the best line on a pair of features by enumeration, O(N^2) with a radix sort, independent of the branch and bound.
 
-Each point in turn is the pivot; the others are sorted by the direction of the line through it, and at each direction the line is
-turned by an infinitesimal angle, which sends a prefix of the points on it to one side and the rest to the other. Every partition
-of the plane by a line is met in this way. Points as in `bivariate`: merged, with class counts.
+Each point in turn is the pivot; the others are sorted by the direction of the line through it. Every partition of the plane by a
+line has a line through a point of either side that bounds both, so it is met where such a line turns past the other point, with
+the pivot on the left; where more than two points lie on that line, all ways to cut it are tried from the first of them.
+Points as in `bivariate`: merged, ordered by u and then v, with class counts.
 
 State      where[0] next pivot; found: pivot, other point, and k: the first k points on the line go left (k < 0: the last -k)
+Left       the pivot, and what lies above the line (before the first direction: every later point)
+Order      positions of the other points by growing slope, ties by position, which is the order along the line
 Exactness  slopes of equal fractions of 26-bit integers are equal in double precision, so groups of equal angle are exact there
 """
 
@@ -15,139 +18,214 @@ import math
 import numpy as np
 from numba import njit
 
+BITS = 11  # of one digit of the radix sort; two digits place a point, slopes themselves settle the rest
+FEW = 200  # points below which a comparison sort is faster
+MOVES = 8  # moves a point that the repair of the order may take before a comparison sort does it
+TABLE = 1 << 22  # total weight up to which x log x is looked up
+PER_POINT = 16  # cost of one turn of the line, in units of about a nanosecond
+
 
 @njit(cache=True, nogil=True)
-def _phi(measure, n):
-    total, part, most = 0.0, 0.0, 0.0
-    for c in range(n.shape[0]):
-        x = float(n[c])
-        if x > 0.0:
-            total += x
-            if measure == 0:
-                part += x * x
-            elif measure == 1:
-                part += x * math.log(x)
-            elif x > most:
-                most = x
-    if total == 0.0:
-        return 0.0
+def _term(measure, x):
     if measure == 0:
-        return total - part / total
-    if measure == 1:
-        return max(0.0, total * math.log(total) - part)
-    return total - most
+        return float(x) * x
+    return x * math.log(x) if x > 0 else 0.0
 
 
 @njit(cache=True, nogil=True)
 def _value(measure, min_leaf, left, total, rows):
     """Phi(left) + Phi(total - left), or infinity where a side is smaller than `min_leaf`."""
-    K = total.shape[0]
-    n = 0
-    for c in range(K):
-        n += left[c]
-    if min(n, rows - n) < max(1, min_leaf):
+    n = left.sum()
+    m = rows - n
+    if min(n, m) < max(1, min_leaf):
         return math.inf
+    if measure == 2:
+        most, rest = 0, 0
+        for c in range(total.shape[0]):
+            most = max(most, left[c])
+            rest = max(rest, total[c] - left[c])
+        return float(rows - most - rest)
+    up, down = 0.0, 0.0
+    for c in range(total.shape[0]):
+        up += _term(measure, left[c])
+        down += _term(measure, total[c] - left[c])
     if measure == 0:
-        up, down = 0, 0
-        for c in range(K):
-            x = left[c]
-            y = total[c] - x
-            up += x * x
-            down += y * y
-        return (n - up / n) + ((rows - n) - down / (rows - n))
-    return _phi(measure, left) + _phi(measure, total - left)
+        return (n - up / n) + (m - down / m)
+    return max(0.0, n * math.log(n) - up) + max(0.0, m * math.log(m) - down)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _by_angle(p, u, v, slope, place, keys, spare, count, order):
+    """Write slope (N,) and order (N - 1,)."""
+    N = u.shape[0]
+    for j in range(p):
+        du, dv = u[p] - u[j], v[p] - v[j]
+        slope[j] = dv / du
+        place[j] = dv / (du + abs(dv))
+    for j in range(p + 1, N):
+        du, dv = u[j] - u[p], v[j] - v[p]
+        slope[j] = dv / du
+        place[j] = dv / (du + abs(dv))
+    slope[p] = place[p] = 0.0
+    sorted_ = N >= FEW and _radix(p, place, keys, spare, count, order)
+    if sorted_:
+        moves = 0
+        for x in range(1, N - 1):
+            j = order[x]
+            s = slope[j]
+            if slope[order[x - 1]] > s:
+                y = x - 1
+                while y >= 0 and slope[order[y]] > s:
+                    order[y + 1] = order[y]
+                    y -= 1
+                order[y + 1] = j
+                moves += x - y
+                if moves > MOVES * N:
+                    sorted_ = False
+                    break
+    if not sorted_:
+        slope[p] = -math.inf
+        order[:] = np.argsort(slope, kind="mergesort")[1:]
+
+
+@njit(cache=True, nogil=True)
+def _radix(p, place, keys, spare, count, order):
+    """Sort the positions other than p by `place`, up to equal digits; True (a place outside the digits is clipped)."""
+    N, size = place.shape[0], 1 << BITS
+    low, high = math.inf, -math.inf
+    for j in range(N):
+        if j != p:
+            low = min(low, place[j])
+            high = max(high, place[j])
+    scale = (size * size - 1) / (high - low) if high > low else 0.0
+    count[:] = 0
+    x = 0
+    for j in range(N):
+        if j != p:
+            k = min(size * size - 1, int((place[j] - low) * scale))
+            count[0, (k & (size - 1)) + 1] += 1
+            count[1, (k >> BITS) + 1] += 1
+            keys[x] = (k << 32) | j
+            x += 1
+    for d in range(size):
+        count[0, d + 1] += count[0, d]
+        count[1, d + 1] += count[1, d]
+    for x in range(N - 1):
+        key = keys[x]
+        d = (key >> 32) & (size - 1)
+        spare[count[0, d]] = key
+        count[0, d] += 1
+    for x in range(N - 1):
+        key = spare[x]
+        d = key >> (32 + BITS)
+        order[count[1, d]] = key & 0xFFFFFFFF
+        count[1, d] += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _add(sign, i, left, first, klass, weight):
+    """Put point i on the left (sign 1) or take it off (-1)."""
+    for h in range(first[i], first[i + 1]):
+        left[klass[h]] += sign * weight[h]
+
+
+@njit(cache=True, nogil=True)
+def _line(measure, min_leaf, tol, p, group, left, total, rows, first, klass, weight, found, best):
+    """All cuts of the line through pivot p and the later points of `group`; `left` holds all of them and is left as it was."""
+    k = group.shape[0] + 1
+    part = left.copy()
+    for x in range(k - 1, 0, -1):  # the last points leave one by one: prefixes stay
+        _add(-1, group[x - 1], part, first, klass, weight)
+        value = _value(measure, min_leaf, part, total, rows)
+        if value < best[0] - tol:
+            best[0] = value
+            found[0], found[1], found[2] = p, group[0], x
+    part[:] = left
+    for x in range(1, k):  # the first points leave one by one: suffixes stay
+        _add(-1, p if x == 1 else group[x - 2], part, first, klass, weight)
+        value = _value(measure, min_leaf, part, total, rows)
+        if value < best[0] - tol:
+            best[0] = value
+            found[0], found[1], found[2] = p, group[0], x - k
 
 
 @njit(cache=True, nogil=True)
 def sweep(measure, min_leaf, work, tol, u, v, first, klass, weight, total, where, found, best):
-    """Go on from pivot where[0] until `work` comparisons are done; True once all pivots are done.
+    """Go on from pivot where[0] until `work` units are spent; True once all pivots are done.
 
     best float64 (1,) holds the value to beat and then the best value; found int64 (3,) as in the legend.
     """
     N, K = u.shape[0], total.shape[0]
     rows = total.sum()
-    slope = np.empty(N)
-    side = np.empty(N, np.int64)
-    left = np.zeros(K, np.int64)
-    strict = np.zeros(K, np.int64)
-    inner = np.zeros(K, np.int64)
-    two = np.empty(2, np.int64)
-    cost = max(1, int(N * math.log2(N + 2)))
+    slope, place = np.empty(N), np.empty(N)
+    keys, spare = np.empty(N, np.int64), np.empty(N, np.int64)
+    order, count = np.empty(max(0, N - 1), np.int32), np.empty((2, (1 << BITS) + 1), np.int32)
+    left, base = np.zeros(K, np.int64), np.zeros(K, np.int64)
+    table = np.empty(rows + 1 if measure == 1 and rows <= TABLE else 0)
+    for x in range(table.shape[0]):
+        table[x] = _term(1, x)
+    # running sums drift by less than this
+    slack = 1e-15 * (N + K) * rows * (math.log(rows + 1.0) if measure == 1 else 1.0)
+    for j in range(where[0], N):
+        _add(1, j, base, first, klass, weight)
     done = 0
-    while where[0] < N:
+    while N > 1 and where[0] < N:
         if done >= work:
             return False
-        done += cost
+        done += PER_POINT * N + 500
         p = where[0]
-        left[:] = 0
-        for j in range(N):
-            du, dv = u[j] - u[p], v[j] - v[p]
-            if j == p:
-                slope[j], side[j] = -math.inf, 0
-            elif du > 0.0 or (du == 0.0 and dv > 0.0):
-                slope[j], side[j] = (dv / du if du != 0.0 else math.inf), 1
-                for h in range(first[j], first[j + 1]):
-                    left[klass[h]] += weight[h]
-            else:
-                slope[j], side[j] = (dv / du if du != 0.0 else math.inf), -1
-        order = np.argsort(slope)
-        g = 1  # the pivot itself comes first
-        while g < N:
+        _by_angle(p, u, v, slope, place, keys, spare, count, order)
+        left[:] = base  # the pivot and every later point
+        nl, up, down = left.sum(), 0.0, 0.0
+        for c in range(K):
+            up += _term(measure, left[c])
+            down += _term(measure, total[c] - left[c])
+        g = 0
+        while g < N - 1:
+            s = slope[order[g]]
             stop = g + 1
-            while stop < N and slope[order[stop]] == slope[order[g]]:
+            while stop < N - 1 and slope[order[stop]] == s:
                 stop += 1
-            strict[:] = left
+            if stop - g > 1 and order[g] > p:
+                _line(measure, min_leaf, tol, p, order[g:stop], left, total, rows, first, klass, weight, found, best)
+            before = 1
             for x in range(g, stop):
                 j = order[x]
-                if side[j] == 1:
-                    for h in range(first[j], first[j + 1]):
-                        strict[klass[h]] -= weight[h]
-            k = stop - g + 1
-            if k == 2:
-                line = two  # an allocation for each group costs more than the evaluation
-                j = order[g]
-                line[0], line[1] = (p, j) if side[j] == 1 else (j, p)
+                sign = 1
+                if j > p:
+                    sign = -1
+                else:
+                    before += 1
+                for h in range(first[j], first[j + 1]):
+                    c, w = klass[h], sign * weight[h]
+                    old = left[c]
+                    rest = total[c] - old
+                    left[c] = old + w
+                    nl += w
+                    if measure == 0:
+                        up += w * (2 * old + w)
+                        down -= w * (2 * rest - w)
+                    elif measure == 1:
+                        if table.shape[0] > 0:
+                            up += table[old + w] - table[old]
+                            down += table[rest - w] - table[rest]
+                        else:
+                            up += _term(1, old + w) - _term(1, old)
+                            down += _term(1, rest - w) - _term(1, rest)
+            nr = rows - nl
+            if measure == 0:
+                good = up * nr + down * nl > (rows - best[0] + tol - slack) * nl * nr
+            elif measure == 1:
+                good = _term(1, nl) + _term(1, nr) - up - down < best[0] - tol + slack
             else:
-                line = _along(order[g:stop], p, u, v)
-            inner[:] = strict
-            for r in range(k + 1):
-                if r > 0:
-                    i = line[r - 1]
-                    for h in range(first[i], first[i + 1]):
-                        inner[klass[h]] += weight[h]
-                value = _value(measure, min_leaf, inner, total, rows)
+                good = True
+            if good:
+                value = _value(measure, min_leaf, left, total, rows)
                 if value < best[0] - tol:
                     best[0] = value
-                    found[0], found[1], found[2] = p, order[g], r
-            inner[:] = strict
-            for r in range(1, k):
-                i = line[k - r]
-                for h in range(first[i], first[i + 1]):
-                    inner[klass[h]] += weight[h]
-                value = _value(measure, min_leaf, inner, total, rows)
-                if value < best[0] - tol:
-                    best[0] = value
-                    found[0], found[1], found[2] = p, order[g], -r
-            left[:] = strict
-            for x in range(g, stop):
-                j = order[x]
-                if side[j] == -1:
-                    for h in range(first[j], first[j + 1]):
-                        left[klass[h]] += weight[h]
+                    found[0], found[1], found[2] = p, order[g], before
             g = stop
+        _add(-1, p, base, first, klass, weight)
         where[0] += 1
     return True
-
-
-@njit(cache=True, nogil=True)
-def _along(others, p, u, v):
-    """The points on the line through p, p among them, in the direction of growing u (of growing v where it is vertical)."""
-    k = others.shape[0] + 1
-    line = np.empty(k, np.int64)
-    key = np.empty(k)
-    upright = u[others[0]] == u[p]
-    for x in range(k):
-        i = p if x == 0 else others[x - 1]
-        line[x] = i
-        key[x] = v[i] if upright else u[i]
-    return line[np.argsort(key, kind="mergesort")]

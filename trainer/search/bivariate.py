@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
-from trainer.kernels.bivariate import phi
+from trainer.kernels.bivariate import lower_bound, phi
 from trainer.kernels.bivariate_line import sample_lines, widest_slope
 from trainer.kernels.univariate import best_thresholds
 from trainer.search.bivariate_pair import (
+    BOUNDS,
     MEASURES,
     PairResult,
     Points,
@@ -28,12 +29,14 @@ from trainer.search.bivariate_pair import (
     SearchOptions,
     Workspace,
     merged,
+    pair_floor,
     search_pair,
 )
 from trainer.search.bivariate_scale import NodePoints, node_points, whole_numbers
 
 SAMPLE = 128  # rows on which the sampled lines are tried
 SLOPES = np.array([-0.9, -0.5, -0.2, 0.2, 0.5, 0.9])
+SMALL_FLOOR = 2_000_000  # rows times pairs up to which a stopped search still merges equal points
 SMALL = 200_000  # rows times pairs below which threads cost more than they save
 
 
@@ -225,7 +228,9 @@ class _NodeSearch:
         value = value if start is None else min(value, start.value)
         complete = len(results) == len(self.pairs) and all(r.finished for r in results.values())
         # a pair that was closed by the cap has no rule below the incumbent; an unfinished one proves what its open boxes do
-        bound = min((r.bound for r in results.values()), default=0.0) if len(results) == len(self.pairs) else 0.0
+        bound = min((r.bound for r in results.values()), default=math.inf)
+        if len(results) < len(self.pairs):
+            bound = min(bound, self._floor())
         counts: dict[str, Any] = {
             "boxes": sum(r.boxes for r in results.values()),
             "classified": sum(r.classified for r in results.values()),
@@ -249,6 +254,14 @@ class _NodeSearch:
             # the rows cannot be told apart in the uploaded numbers' own precision: the next best is what can be stored
             return None if start is None else replace(start, bound=min(bound, start.value), **counts)
         return replace(split, bound=min(bound, split.value), **counts)
+
+    def _floor(self) -> float:
+        """What no rule of the pairs that were not begun can beat; equal points are looked for only where that takes a moment."""
+        measure, none = MEASURES[self.options.measure], np.zeros(self.data.classes, np.int64)
+        waiting = [rank for rank in range(len(self.pairs)) if rank not in self.results]
+        if len(waiting) * len(self.rows) <= SMALL_FLOOR:
+            return min(pair_floor(self.merge(rank), measure, self.options.bound) for rank in waiting)
+        return float(lower_bound(measure, BOUNDS[self.options.bound], none, none, self.total))
 
     def _rule(self, rank: int, value: float) -> Rule | None:
         """The rule of the winning pair, found without regard to what other threads did."""

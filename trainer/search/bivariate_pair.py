@@ -13,15 +13,14 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.kernels import bivariate as kernel
-from trainer.kernels.bivariate_points import merge
-from trainer.kernels.bivariate_sweep import sweep
+from trainer.kernels.bivariate_points import merge, points_floor
+from trainer.kernels.bivariate_sweep import PER_POINT, sweep
 
 MEASURES = {"gini": 0, "entropy": 1, "error": 2}
 BOUNDS = {"theorem4": 0, "paper": 1, "assignment": 2}
 C2, C3, C4, C5 = 1, 2, 4, 8
 STEP = 4_000_000  # units of work (about 1 ns each) between two looks at clock and incumbent
-SWITCH = 0.2  # share of the sweep's cost that the branch and bound may take before the sweep takes over
-SWEEP_UNIT = 6.0  # cost of one comparison of the sweep in units of work
+SWITCH = 0.25  # share of the sweep's cost that the branch and bound may take before the sweep takes over
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +156,14 @@ class PairResult:
     swept: bool = False
 
 
+def pair_floor(points: Points, measure: int, bound: str) -> float:
+    """A value that no rule on the pair can beat, before any search: equal points stay together, and so do classes (Theorem 1)."""
+    classes = len(points.total)
+    together = float(points_floor(measure, points.first, points.klass, points.weight, classes))
+    none = np.zeros(classes, np.int64)
+    return max(together, float(kernel.lower_bound(measure, BOUNDS[bound], none, none, points.total)))
+
+
 def search_pair(
     points: Points,
     options: SearchOptions,
@@ -178,7 +185,7 @@ def search_pair(
     N = len(points.u)
     best_value, best_rule, given_up = math.inf, None, math.inf
     boxes = classified = 0
-    budget = SWITCH * SWEEP_UNIT * N * N * math.log2(N + 2) + 20_000 if options.switch else math.inf
+    budget = SWITCH * PER_POINT * N * N + 20_000 if options.switch else math.inf
     spent = 0.0
     how = np.array(
         [
@@ -195,6 +202,7 @@ def search_pair(
             best_value, best_rule = value, start
             if first_only:
                 return PairResult(value=value, rule=start, bound=0.0, finished=True)
+    floor = pair_floor(points, measure, options.bound)
     workspace.reserve(N, len(points.total))
     ws = workspace
     for order in (0, 1):
@@ -203,6 +211,7 @@ def search_pair(
         limits = np.array([math.inf, tol, options.gap, 8 * 2.0**-52 * reach])
         best = np.array([best_value, 0.0, 0.0, math.inf])
         kernel.root(how, limits, u, v, *data, ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.state)
+        ws.boxes[0, 4] = floor
         code = kernel.RUNNING
         while code != kernel.DONE:
             limits[kernel.CAP] = cap(float(best[kernel.VALUE]))
@@ -226,12 +235,15 @@ def search_pair(
             return PairResult(value=best_value, rule=best_rule, bound=0.0, finished=True, boxes=boxes)
         if code != kernel.DONE:
             if spent >= budget and not stopped():
-                return _swept(points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only)
+                return _swept(
+                    points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only, floor
+                )
             waiting = ws.heap[: ws.state[kernel.HEAP]]
-            open_bound = float(ws.boxes[waiting, 4].min()) if len(waiting) and order == 1 else 0.0
+            # the other order of the pair, if it was not begun, has rules that no open box of this one holds
+            open_bound = float(ws.boxes[waiting, 4].min(initial=math.inf)) if order == 1 else floor
             return PairResult(
-                value=best_value, rule=best_rule, bound=min(open_bound, given_up, best_value), finished=False,
-                boxes=boxes, classified=classified,
+                value=best_value, rule=best_rule, bound=min(max(open_bound, floor), given_up, best_value),
+                finished=False, boxes=boxes, classified=classified,
             )  # fmt: skip
     return PairResult(
         value=best_value, rule=best_rule, bound=min(best_value, given_up), finished=True, boxes=boxes,
@@ -249,6 +261,7 @@ def _swept(
     boxes: int,
     classified: int,
     first_only: bool,
+    floor: float,
 ) -> PairResult:
     """Finish the pair by the angular sweep, which proves nothing until its last pivot."""
     measure, tol = MEASURES[options.measure], 1e-12 * int(points.total.sum())
@@ -265,7 +278,7 @@ def _swept(
             finished = finished or first_only
         if not finished and stopped():
             break
-    bound = best_value if finished else 0.0
+    bound = best_value if finished else min(floor, best_value)
     return PairResult(
         value=best_value, rule=best_rule, bound=bound, finished=finished, boxes=boxes, classified=classified, swept=True
     )
