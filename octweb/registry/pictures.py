@@ -65,7 +65,9 @@ class LeafFrontierFigure(APIView):
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         points = leaf_frontier(callable_model(request, pk))
         if not points:
-            raise Http404("This model has no frontier: train it with exact and a largest number of leaves, or with cut-h and pareto.")
+            raise Http404(
+                "This model has no frontier: train it with exact and a largest number of leaves, or with cut-h and pareto."
+            )
         return Response(frontier_figure(points, rows="training rows"))
 
 
