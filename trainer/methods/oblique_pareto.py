@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from trainer.certificate import Status
 from trainer.cuts.separable import Separator
@@ -55,7 +56,8 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
                 plan,
             )
             run.extra = list(known)
-            solution = run.solve()
+            with threadpool_limits(limits=settings["threads"], user_api="blas"):
+                solution = run.solve()
         known = [*run.starts, run.search.best]
         tree = _grown(problem, solution.draft)
         correct = problem.correct(tree)

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, Protocol, Self
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from trainer.certificate import Limits, Status
 from trainer.cuts.lattice import Lattice
@@ -360,7 +361,8 @@ class Inner(Monitor):
 
 def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> Solution:
     """Train a tree of hyperplanes as the plan says, and say what is proved."""
-    return Run(problem, settings, monitor, plan).solve()
+    with threadpool_limits(limits=settings["threads"], user_api="blas"):  # small systems: more threads only wait
+        return Run(problem, settings, monitor, plan).solve()
 
 
 HYPERPLANES = Parameter(

@@ -40,6 +40,19 @@ def logistic(Z: FloatArray, left: np.ndarray, weight: FloatArray, ridge: float, 
     return np.asarray(beta, np.float64)
 
 
+def annealed(Z: FloatArray, left: np.ndarray, weight: FloatArray, beta: FloatArray, ridge: float) -> FloatArray:
+    """`beta` (m + 1,) led from the logistic towards the zero-one loss: points far from the plane lose their weight."""
+    X = np.column_stack([Z, np.ones(len(Z))])
+    sign = np.where(left, -1.0, 1.0)
+    for slope in (0.5, 1.0, 2.0, 4.0):
+        scale = float(np.abs(X @ beta).mean())
+        margin = sign * (X @ beta) / max(scale, 1e-12)
+        # a point that is wrong by far is given up, one that is right keeps its pull
+        pull = np.where(margin < 0, 1.0 / (1.0 + (slope * margin) ** 2), 1.0)
+        beta = logistic(Z, left, weight * np.maximum(pull, 0.01), ridge, rounds=6)
+    return beta
+
+
 class LocalSearch:
     """Keeps the best tree of an instance; `run` improves it until it meets `enough`, time is up, or it is stopped."""
 
@@ -140,9 +153,9 @@ class LocalSearch:
             kept = self.random.random(len(Z)) < share
             inside = counts[:, chosen].sum(axis=1) >= counts.sum(axis=1) / 2
             if 0 < inside[kept].sum() < kept.sum():
-                beta = logistic(
-                    Z[kept], inside[kept], counts[kept].sum(axis=1).astype(float), float(self.random.choice(RIDGES))
-                )
+                # one side may count more than the other, so that planes with one pure side are tried as well
+                weight = counts[kept].sum(axis=1) * np.where(inside[kept], np.exp(self.random.uniform(-4, 4)), 1.0)
+                beta = logistic(Z[kept], inside[kept], weight, float(self.random.choice(RIDGES)))
                 return beta[:-1], -float(beta[-1])
         i, j = self.random.choice(len(Z), 2, replace=False)
         a = Z[j] - Z[i]
@@ -183,7 +196,10 @@ class LocalSearch:
         beta = logistic(inst.Z[chosen], left, weight.astype(float), float(self.random.choice(RIDGES)))
         flat, want = np.ascontiguousarray(inst.flat[:, chosen]), left.astype(np.int8)
         found: list[tuple[int, FloatArray]] = []
-        for start in (np.append(tree.a[v], -tree.c[v]), beta):
+        starts = [np.append(tree.a[v], -tree.c[v]), beta]
+        if len(chosen) < 2000:
+            starts.append(annealed(inst.Z[chosen], left, weight.astype(float), beta, float(self.random.choice(RIDGES))))
+        for start in starts:
             a = start / max(float(np.abs(start).max()), 1e-12)
             steps = STEPS if len(chosen) < 4000 else STEPS // 4
             draws, directions = self.random.random((steps, 3)), self.random.normal(size=(steps, len(a)))
