@@ -27,6 +27,7 @@ TOLERANCE = Fraction(1, 10**9)
 EMPTY = {"", "na", "n/a", "#n/a", "nan", "null", "?"}
 WORK = 4e9  # multiplications that a second search may take
 RESTRICTIONS = ("max_leaves", "max_columns", "recall", "fairness", "forbidden_pairs", "monotone", "forbidden")
+OBLIQUE = {"cut-h", "cutw-h", "s-oct"}
 SAME_OBJECTIVE = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct"}
 
 
@@ -322,8 +323,14 @@ def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Findi
     majority = Fraction(max(sizes), sum(sizes)) - _penalty(model)
     if Fraction(bound) < Fraction(objective) - TOLERANCE:
         return [Finding(claim="bound", verdict="refuted", detail="It lies below the objective of the tree itself.")]
-    if model["method"] in SAME_OBJECTIVE and Fraction(bound) < majority - TOLERANCE:
+    if model["method"] in SAME_OBJECTIVE | OBLIQUE and Fraction(bound) < majority - TOLERANCE:
         return [Finding(claim="bound", verdict="refuted", detail="It lies below the objective of a single leaf.")]
+    if model["method"] in OBLIQUE and (proof := _ceiling(model, rows)) <= Fraction(bound) + TOLERANCE:
+        words = f"Equal rows share a leaf and t leaves predict t classes: no tree exceeds {float(proof):.12g}."
+        out = [Finding(claim="bound", verdict="verified", detail=words)]
+        if certificate.get("status") == "optimal" and Fraction(objective) >= proof - TOLERANCE:
+            out.append(Finding(claim="optimal", verdict="verified", detail="The tree meets that value."))
+        return out
     best, why = _search_again(model, rows, factors)
     if best is None:
         return [Finding(claim="bound", verdict="consistent", detail=f"Not contradicted; not solved again: {why}.")]
@@ -344,6 +351,18 @@ def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Findi
             )
         )
     return out
+
+
+def _ceiling(model: dict[str, Any], rows: _Rows) -> Fraction:
+    """An objective that no tree of any questions exceeds, from equal rows and the sizes of the classes."""
+    n, classes = len(rows.labels), len(model["classes"])
+    tally: dict[tuple[float, ...], list[int]] = {}
+    for values, label in zip(np.column_stack(rows.columns).tolist(), rows.labels.tolist(), strict=True):
+        tally.setdefault(tuple(values), [0] * classes)[label] += 1
+    together = sum(max(counts) for counts in tally.values())
+    sizes = sorted(np.bincount(rows.labels, minlength=classes).tolist(), reverse=True)
+    most = min(1 << int(model["parameters"]["depth"]), classes)
+    return max(Fraction(min(together, sum(sizes[:t])), n) - _penalty(model) * t for t in range(1, most + 1))
 
 
 def _search_again(model: dict[str, Any], rows: _Rows, factors: list[int]) -> tuple[Fraction | None, str]:

@@ -171,6 +171,9 @@ def test_the_method_returns_the_best_tree_and_a_certificate_that_verifies(method
         rows.write_text("\n".join(lines) + "\n")
         findings = {f.claim: f.verdict for f in verify(model, rows)}
         assert findings["counts"] == findings["objective"] == findings["correct"] == "verified"
+        if result.certificate.evidence[:1] and result.certificate.evidence[0]["kind"] == "bound-met":
+            assert findings["bound"] == findings["optimal"] == "verified"
+        assert findings["bound"] in {"verified", "consistent"}
         record = json.loads(model.read_text())
         record["certificate"]["correct"] += 1
         model.write_text(json.dumps(record))
