@@ -32,6 +32,7 @@ urlpatterns = [
     path("accounts/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
     path("admin/", admin.site.urls),
     path("favicon.ico", core.icon),
+    path("metrics", core.metrics_page, name="metrics"),
     path("healthz", core.healthz, name="healthz"),
     path("readyz", core.readyz, name="readyz"),
 ]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import uuid
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
+from django.utils.crypto import constant_time_compare
+from prometheus_client import CONTENT_TYPE_LATEST
 
+from octweb.core.metrics import exposition
 from octweb.core.problems import problem
 
 log = logging.getLogger(__name__)
@@ -33,6 +37,16 @@ def readyz(request: HttpRequest) -> HttpResponse:
     except DatabaseError:
         return JsonResponse({"status": "unavailable", "database": "no answer"}, status=503)
     return JsonResponse({"status": "ok", "database": "ok"})
+
+
+def metrics_page(request: HttpRequest) -> HttpResponse:
+    """Numbers for Prometheus. With OCTWEB_METRICS_TOKEN it must be sent (Authorization: Bearer …), else staff may look."""
+    wanted = settings.METRICS_TOKEN
+    sent = request.headers.get("Authorization", "")
+    user = request.user
+    if not (wanted and constant_time_compare(sent, f"Bearer {wanted}")) and not (user.is_active and user.is_staff):
+        return problem(403, "Numbers are for administrators, and for Prometheus with OCTWEB_METRICS_TOKEN.")
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
 
 
 def is_api(request: HttpRequest) -> bool:

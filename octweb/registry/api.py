@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from octweb.core import metrics
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import TooLarge
 from octweb.registry import actions
@@ -170,9 +171,12 @@ class ModelPredict(APIView):
         responses={200: PredictionsSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429),
     )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        model = callable_model(request, pk, document=False)
-        explain = flag(request, "explain")
-        found = predict_rows(model, rows_of(request.data))
+        with metrics.counted("v1") as call:
+            model = callable_model(request, pk, document=False)
+            call.of(model.family.name, model.version)
+            explain = flag(request, "explain")
+            found = predict_rows(model, rows_of(request.data))
+            call.predicted(found.label_counts())
         return Response(
             {
                 "model": str(model.pk),

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.data.rows import parse_rows
@@ -32,6 +34,11 @@ class Predictions:
         if not explain:
             return records
         return [record | {"path": path} for record, path in zip(records, self.paths(), strict=True)]
+
+    def label_counts(self) -> dict[str, int]:
+        """Rows by predicted class."""
+        counts = np.bincount(self.tree.labels[self.leaves], minlength=len(self.tree.classes))
+        return dict(zip(self.tree.classes, counts.tolist(), strict=True))
 
     def paths(self) -> list[list[str]]:
         """The way of each row in words."""

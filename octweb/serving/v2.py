@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from octweb.core import metrics
 from octweb.core.problems import document, exception_handler
 from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_status
@@ -106,9 +107,15 @@ class Infer(ProtocolView):
     """Predict."""
 
     def post(self, request: Request, name: str, version: str | None = None) -> HttpResponse:
-        model = served_model(name, version, body=False)
+        with metrics.counted("v2") as call:
+            model = served_model(name, version, body=False)
+            call.of(model.family.name, model.version)
+            return self._answer(request, model, call)
+
+    def _answer(self, request: Request, model: TreeModel, call: metrics.Call) -> HttpResponse:
         asked = parse(request._request.body, request.headers.get(JSON_LENGTH), OUTPUTS, DEFAULT_OUTPUTS)
         found = infer(model, asked.inputs, settings.MAX_PREDICT_ROWS)
+        call.predicted(found.label_counts())
         head: dict[str, Any] = {"model_name": model.family.name, "model_version": str(model.version)}
         if asked.id is not None:
             head["id"] = asked.id

@@ -29,7 +29,12 @@ METHODS = ("get", "post", "put", "patch", "delete")
 ELSEWHERE = ("admin/", "accounts/", "static/", "media/")
 
 # what the owner's small objects do not have: approval, rows of the training, a kept incumbent
-ABSENT = ("v2", "api/v1/models/<uuid:pk>/figures/nodes/", "runs/<uuid:pk>/trees/")
+ABSENT = (
+    "v2",
+    "api/v1/models/<uuid:pk>/figures/nodes/",
+    "runs/<uuid:pk>/trees/",
+    "api/v1/models/<uuid:pk>/figures/leaf-frontier/",
+)
 
 
 def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[str]:

@@ -1,0 +1,89 @@
+"""Prometheus metrics of predictions: for each model its requests, rows, seconds, errors and labels.
+
+Under several processes (gunicorn --workers) set PROMETHEUS_MULTIPROC_DIR to an empty folder that all of them may write:
+prometheus-client then keeps the numbers there, and every process answers with the sum.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import Http404
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from trainer.errors import TrainerError
+
+# a model that is not served has no name here: strangers could otherwise fill the memory with names of their own
+UNKNOWN = "unknown"
+MAX_LABELS = 50  # classes counted one by one in a model; the rest is counted together
+OTHER = "other classes"
+
+REQUESTS = Counter("octweb_predict_requests", "Prediction calls", ["model", "version", "api", "status"])
+ROWS = Counter("octweb_predict_rows", "Rows predicted", ["model", "version"])
+LABELS = Counter("octweb_predict_labels", "Rows by the class that was predicted", ["model", "version", "label"])
+SECONDS = Histogram(
+    "octweb_predict_seconds",
+    "Seconds of a prediction call inside the application",
+    ["model", "version", "api"],
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
+)
+
+
+class Call:
+    """What a prediction call turned out to be; filled in as it is known."""
+
+    def __init__(self) -> None:
+        self.model = UNKNOWN
+        self.version = ""
+        self.status = 200
+
+    def of(self, model: str, version: int) -> None:
+        self.model, self.version = model, str(version)
+
+    def predicted(self, counts: Mapping[str, int]) -> None:
+        """Count rows by class."""
+        ROWS.labels(self.model, self.version).inc(sum(counts.values()))
+        for i, (label, count) in enumerate(counts.items()):
+            if count:
+                LABELS.labels(self.model, self.version, label if i < MAX_LABELS else OTHER).inc(count)
+
+
+@contextmanager
+def counted(api: str) -> Iterator[Call]:
+    """Count and time a call; one that raises is counted under the status that the caller gets."""
+    call = Call()
+    start = time.perf_counter()
+    try:
+        yield call
+    except Exception as error:
+        call.status = _status(error, api)
+        raise
+    finally:
+        REQUESTS.labels(call.model, call.version, api, str(call.status)).inc()
+        SECONDS.labels(call.model, call.version, api).observe(time.perf_counter() - start)
+
+
+def _status(error: Exception, api: str) -> int:
+    if isinstance(error, Http404):
+        return 404
+    if isinstance(error, RequestDataTooBig):
+        return 413
+    if isinstance(error, TrainerError):
+        return 422 if api == "v1" else 400
+    if isinstance(error, ValueError):  # not of the protocol
+        return 400
+    return int(getattr(error, "status_code", 500))
+
+
+def exposition() -> bytes:
+    """All numbers in the text format of Prometheus."""
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)
+        return generate_latest(registry)
+    return generate_latest(REGISTRY)
