@@ -1,0 +1,310 @@
+"""Kernels of the exact search over all thresholds: depth-two optima of a node by interval pruning.
+
+O[f,j]   the j-th row of the node in the order of feature f          rank[f,i]  dense rank of row i's value of feature f
+E[f]     ends: positions j of O[f] after which the value changes     inc[i]     weight of row i, shifted by 32 bits for class 1
+L, R     costs of the rows on either side of a threshold             cost       unit * errors + leaf * leaves
+
+With thresholds s < t of one feature L(s) <= L(t) and R(s) >= R(t), and between them each changes by at most the weight of the rows
+between, so that what is known of two thresholds bounds all of those between them (Brita, van der Linden & Demirovic 2025, ConTree).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+LOW = np.int64(0xFFFFFFFF)
+FAR = np.int64(1) << np.int64(61)
+
+
+@njit(cache=True, nogil=True)
+def ends(O, rank, E, sizes):
+    """Fill E[f, :sizes[f]] with the positions after which the value of feature f changes."""
+    F, m = O.shape
+    for f in range(F):
+        at = 0
+        for j in range(m - 1):
+            if rank[f, O[f, j]] != rank[f, O[f, j + 1]]:
+                E[f, at] = j
+                at += 1
+        sizes[f] = at
+
+
+@njit(cache=True, nogil=True)
+def divide(O, rank, f, t):
+    """Orders of the rows with rank <= t of feature f, and of the others."""
+    F, m = O.shape
+    k = 0
+    for j in range(m):
+        k += 1 if rank[f, O[f, j]] <= t else 0
+    low, high = np.empty((F, k), np.int32), np.empty((F, m - k), np.int32)
+    r = rank[f]
+    for g in range(F):
+        a, b = 0, 0
+        for j in range(m):
+            i = O[g, j]
+            if r[i] <= t:
+                low[g, a] = i
+                a += 1
+            else:
+                high[g, b] = i
+                b += 1
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def class_weights(O, y, weight, classes):
+    """Weight of each class among the rows of a node."""
+    totals = np.zeros(classes, np.int64)
+    for j in range(O.shape[1]):
+        totals[y[O[0, j]]] += weight[O[0, j]]
+    return totals
+
+
+@njit(cache=True, nogil=True)
+def _prefixes(O, inc):
+    """S[g, j]: sum of inc over the first j + 1 rows in the order of g (two classes)."""
+    F, m = O.shape
+    S = np.empty((F, m), np.int64)
+    for g in range(F):
+        total = np.int64(0)
+        for j in range(m):
+            total += inc[O[g, j]]
+            S[g, j] = total
+    return S
+
+
+@njit(cache=True, nogil=True)
+def _scan_two(order, marks, count, prefix, left, l0, l1, r0, r1, out):
+    """Fewest errors of one split of a feature at most, on the side where `left` holds inc (else 0) and on the other; two classes.
+
+    out: errors and position of each side; position -1: a leaf.
+    """
+    best_l, best_r, at_l, at_r = min(l0, l1), min(r0, r1), -1, -1
+    acc, j = np.int64(0), 0
+    for e in range(count):
+        end = marks[e]
+        while j <= end:
+            acc += left[order[j]]
+            j += 1
+        rest = prefix[end] - acc
+        a0, a1 = acc & LOW, acc >> 32
+        b0, b1 = rest & LOW, rest >> 32
+        wrong_l = min(a0, a1) + min(l0 - a0, l1 - a1)
+        wrong_r = min(b0, b1) + min(r0 - b0, r1 - b1)
+        if wrong_l < best_l:
+            best_l, at_l = wrong_l, end
+        if wrong_r < best_r:
+            best_r, at_r = wrong_r, end
+    out[0], out[1], out[2], out[3] = best_l, at_l, best_r, at_r
+
+
+@njit(cache=True, nogil=True)
+def _scan_many(order, marks, count, y, weight, is_left, whole, seen, out):
+    """As `_scan_two` for any number of classes; is_left uint8 (rows,), whole and seen int64 (2, K): of each side."""
+    K = whole.shape[1]
+    size_l, size_r = whole[0].sum(), whole[1].sum()
+    out[0], out[1], out[2], out[3] = size_l - whole[0].max(), -1, size_r - whole[1].max(), -1
+    seen[:] = 0
+    top_l, top_r = np.int64(0), np.int64(0)  # of the classes seen so far; they never fall
+    j = 0
+    for e in range(count):
+        end = marks[e]
+        changed_l, changed_r = False, False
+        while j <= end:
+            i = order[j]
+            if is_left[i]:
+                seen[0, y[i]] += weight[i]
+                top_l = max(top_l, seen[0, y[i]])
+                changed_l = True
+            else:
+                seen[1, y[i]] += weight[i]
+                top_r = max(top_r, seen[1, y[i]])
+                changed_r = True
+            j += 1
+        if changed_l:
+            rest = np.int64(0)
+            for k in range(K):
+                rest = max(rest, whole[0, k] - seen[0, k])
+            if size_l - top_l - rest < out[0]:
+                out[0], out[1] = size_l - top_l - rest, end
+        if changed_r:
+            rest = np.int64(0)
+            for k in range(K):
+                rest = max(rest, whole[1, k] - seen[1, k])
+            if size_r - top_r - rest < out[2]:
+                out[2], out[3] = size_r - top_r - rest, end
+
+
+@njit(cache=True, nogil=True)
+def best_one(O, E, sizes, y, weight, classes, errors, places):
+    """errors[f], places[f]: fewest errors of one split on each feature, and the index of its end (-1: none)."""
+    F, m = O.shape
+    totals = class_weights(O, y, weight, classes)
+    seen = np.empty(classes, np.int64)
+    for f in range(F):
+        seen[:] = 0
+        errors[f], places[f] = totals.sum() - totals.max(), -1
+        j = 0
+        for e in range(sizes[f]):
+            while j <= E[f, e]:
+                seen[y[O[f, j]]] += weight[O[f, j]]
+                j += 1
+            right = seen.max() + (totals - seen).max()
+            if totals.sum() - right < errors[f]:
+                errors[f], places[f] = totals.sum() - right, e
+
+
+@njit(cache=True, nogil=True)
+def depth_two(O, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
+    """The smallest cost below `ub` of a tree of depth two at most, or `ub`; negative where flag[0] ended the search.
+
+    costs: unit, leaf.  answer: feature, rank of its threshold, then the same for the children (feature -1: a leaf).
+    LB[f]: lower bounds of the trees whose first question is about f, read and raised.
+    """
+    F, m = O.shape
+    unit, leaf = costs[0], costs[1]
+    totals = class_weights(O, y, weight, classes)
+    answer[:] = -1
+    best, total = ub, totals.sum()
+    as_leaf = (total - totals.max()) * unit + leaf
+    if as_leaf < best:
+        best = as_leaf
+    if m < 2 or as_leaf == leaf or best <= 2 * leaf or total * unit <= 2 * leaf or LB.min() >= best:
+        return best
+    E, sizes = np.empty((F, m), np.int32), np.zeros(F, np.int64)
+    ends(O, rank, E, sizes)
+    errors, places = np.empty(F, np.int64), np.empty(F, np.int64)
+    best_one(O, E, sizes, y, weight, classes, errors, places)
+    S = _prefixes(O, inc) if classes == 2 else np.empty((F, 1), np.int64)
+    n, most = rank.shape[1], sizes.max()
+    left, is_left = np.zeros(n if classes == 2 else 1, np.int64), np.zeros(n if classes > 2 else 1, np.uint8)
+    Lv, Rv, W = np.empty(most + 2, np.int64), np.empty(most + 2, np.int64), np.empty(most + 2, np.int64)
+    # errors with one split on g, of the rows left and right of each threshold: bounds, exact where g was looked at
+    GL, GR = np.empty((most + 2, F), np.int32), np.empty((most + 2, F), np.int32)
+    good = np.empty((most + 2, 2), np.int64)  # the feature that was best on either side
+    lo_stack, hi_stack = np.empty(most + 2, np.int64), np.empty(most + 2, np.int64)
+    whole, seen = np.zeros((2, classes), np.int64), np.zeros((2, classes), np.int64)
+    out, first = np.empty(4, np.int64), np.empty(F + 4, np.int64)
+    one_split = min(as_leaf, errors.min() * unit + 2 * leaf)
+    for f in np.argsort(errors, kind="mergesort"):
+        count = sizes[f]
+        if count == 0:
+            LB[f] = max(LB[f], one_split)
+        if count == 0 or LB[f] >= best:
+            continue
+        # thresholds are 1..count; 0 and count + 1 stand for all rows on one side
+        at, acc = 0, np.int64(0)
+        for e in range(count):
+            while at <= E[f, e]:
+                acc += weight[O[f, at]]
+                at += 1
+            W[e + 1] = acc
+        W[0], W[count + 1] = 0, total
+        Lv[0], Rv[0], Lv[count + 1], Rv[count + 1] = leaf, one_split, one_split, leaf
+        for g in range(F):
+            GL[0, g], GR[0, g] = 0, errors[g]
+            GL[count + 1, g], GR[count + 1, g] = errors[g], 0
+        good[0], good[count + 1] = -1, -1
+        lo_stack[0], hi_stack[0] = 0, count + 1
+        depth, floor = 1, FAR
+        while depth:
+            depth -= 1
+            a, b = lo_stack[depth], hi_stack[depth]
+            if b - a < 2:
+                continue
+            if Lv[a] + Rv[b] >= best:
+                floor = min(floor, Lv[a] + Rv[b])
+                continue
+            lo, hi = a + 1, b - 1
+            while lo <= hi and _floor(Lv, Rv, W, unit, a, b, lo) >= best:
+                floor = min(floor, _floor(Lv, Rv, W, unit, a, b, lo))
+                lo += 1
+            while lo <= hi and _floor(Lv, Rv, W, unit, a, b, hi) >= best:
+                floor = min(floor, _floor(Lv, Rv, W, unit, a, b, hi))
+                hi -= 1
+            if lo > hi:
+                continue
+            if flag[0]:
+                return np.int64(-1)
+            c = (lo + hi) // 2
+            if a == 0 and b == count + 1 and places[f] >= lo - 1 and places[f] <= hi - 1:
+                c = places[f] + 1  # the best single split first
+            end = E[f, c - 1]
+            if classes == 2:
+                acc = np.int64(0)
+                for j in range(end + 1):
+                    left[O[f, j]] = inc[O[f, j]]
+                    acc += inc[O[f, j]]
+                for j in range(end + 1, m):
+                    left[O[f, j]] = 0
+                whole[0, 0], whole[0, 1] = acc & LOW, acc >> 32
+            else:
+                whole[0] = 0
+                for j in range(end + 1):
+                    is_left[O[f, j]] = 1
+                    whole[0, y[O[f, j]]] += weight[O[f, j]]
+                for j in range(end + 1, m):
+                    is_left[O[f, j]] = 0
+            whole[1] = totals - whole[0]
+            leaf_l, leaf_r = whole[0].sum() - whole[0].max(), whole[1].sum() - whole[1].max()
+            floor_l = max(Lv[a], Lv[b] - unit * (W[b] - W[c]))
+            floor_r = max(Rv[b], Rv[a] - unit * (W[c] - W[a]))
+            # a side with so many errors is of no use, whatever the other side has
+            useless_l = (best - floor_r - 2 * leaf + unit - 1) // unit
+            useless_r = (best - floor_l - 2 * leaf + unit - 1) // unit
+            found_l, found_r, low_l, low_r = leaf_l, leaf_r, leaf_l, leaf_r
+            gl, gr, at_l, at_r = -1, -1, -1, -1
+            first[0], first[1], first[2], first[3] = good[a, 0], good[a, 1], good[b, 0], good[b, 1]
+            for g in range(F):
+                GL[c, g] = max(GL[a, g], GL[b, g] - (W[b] - W[c]))
+                GR[c, g] = max(GR[b, g], GR[a, g] - (W[c] - W[a]))
+                first[4 + g] = g
+            for k in range(F + 4):
+                g = first[k]
+                if g < 0 or (k < 4 and (GL[c, g] >= min(found_l, useless_l) and GR[c, g] >= min(found_r, useless_r))):
+                    continue
+                if GL[c, g] >= min(found_l, useless_l) and GR[c, g] >= min(found_r, useless_r):
+                    low_l, low_r = min(low_l, GL[c, g]), min(low_r, GR[c, g])
+                    continue
+                if classes == 2:
+                    _scan_two(
+                        O[g], E[g], sizes[g], S[g], left, whole[0, 0], whole[0, 1], whole[1, 0], whole[1, 1], out
+                    )
+                else:
+                    _scan_many(O[g], E[g], sizes[g], y, weight, is_left, whole, seen, out)
+                GL[c, g], GR[c, g] = out[0], out[2]
+                low_l, low_r = min(low_l, out[0]), min(low_r, out[2])
+                if out[0] < found_l:
+                    found_l, gl, at_l = out[0], g, out[1]
+                if out[2] < found_r:
+                    found_r, gr, at_r = out[2], g, out[3]
+            good[c, 0], good[c, 1] = gl, gr
+            Lv[c] = max(floor_l, min(leaf_l * unit + leaf, low_l * unit + 2 * leaf))
+            Rv[c] = max(floor_r, min(leaf_r * unit + leaf, low_r * unit + 2 * leaf))
+            floor = min(floor, Lv[c] + Rv[c])
+            split_l = gl >= 0 and found_l * unit + 2 * leaf < leaf_l * unit + leaf
+            split_r = gr >= 0 and found_r * unit + 2 * leaf < leaf_r * unit + leaf
+            cost = found_l * unit + 2 * leaf if split_l else leaf_l * unit + leaf
+            cost += found_r * unit + 2 * leaf if split_r else leaf_r * unit + leaf
+            if cost < best:
+                best = cost
+                answer[0], answer[1] = f, rank[f, O[f, end]]
+                answer[2] = gl if split_l else -1
+                answer[3] = rank[gl, O[gl, at_l]] if split_l else -1
+                answer[4] = gr if split_r else -1
+                answer[5] = rank[gr, O[gr, at_r]] if split_r else -1
+            lo_stack[depth], hi_stack[depth] = a, c
+            lo_stack[depth + 1], hi_stack[depth + 1] = c, b
+            depth += 2
+        # of more rows than these, a threshold may part none of these: what is left is a single split
+        LB[f] = max(LB[f], min(floor, one_split))
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _floor(Lv, Rv, W, unit, a, b, c):
+    """A lower bound of the cost at threshold c between the thresholds a and b."""
+    low = max(Lv[a], Lv[b] - unit * (W[b] - W[c]))
+    high = max(Rv[b], Rv[a] - unit * (W[c] - W[a]))
+    return low + high
