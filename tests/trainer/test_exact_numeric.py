@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from tests.trainer.exact_oracle import best_cost
+from trainer.certificate import Status
+from trainer.run import TrainRequest, train
+from trainer.search.exact import solve_binary
 from trainer.search.exact_numeric import solve_numeric
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 
 
 def random_numeric(seed, rows=12):
@@ -37,7 +41,10 @@ def recount(shape, X, y, w, classes):
         counts = np.bincount(y, w, minlength=classes).astype(int)
         return int(counts.sum() - counts.max()), 1, 0
     left = X[:, shape[0]] <= shape[1]
-    a, b = recount(shape[2], X[left], y[left], w[left], classes), recount(shape[3], X[~left], y[~left], w[~left], classes)
+    a, b = (
+        recount(shape[2], X[left], y[left], w[left], classes),
+        recount(shape[3], X[~left], y[~left], w[~left], classes),
+    )
     return a[0] + b[0], a[1] + b[1], 1 + max(a[2], b[2])
 
 
@@ -58,7 +65,6 @@ def test_the_optimum_is_that_of_all_midpoints(part):
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("leaf_cost", [Fraction(0), Fraction(3, 2)])
 def test_many_rows_agree_with_the_binary_search(classes, leaf_cost):
-    from trainer.search.exact import solve_binary
 
     rng = np.random.default_rng(classes)
     X = rng.normal(size=(90, 3)).round(1)
@@ -88,3 +94,32 @@ def test_thresholds_split_neighbouring_numbers():
     found = solve_numeric(X, np.array([0, 1, 1], np.int32), n_classes=2, depth=1)
     assert found.cost == 0
     assert recount(found.shape, X, np.array([0, 1, 1]), np.ones(3, int), 2)[0] == 0
+
+
+def test_the_method_proves_a_tree_in_the_columns_own_units():
+    rng = np.random.default_rng(0)
+    n, names = 80, ("red", "green", "blue")
+    columns = (
+        Column(schema=ColumnSchema(name="length", kind=Kind.NUMERIC), values=rng.normal(size=n)),
+        Column(
+            schema=ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=names),
+            values=rng.integers(0, 3, n).astype(float),
+        ),
+    )
+    codes = (((columns[0].values > 0.3) ^ (columns[1].values == 1)) ^ (rng.random(n) < 0.1)).astype(np.int32)
+    table, labels = (
+        Table(columns=columns, row_numbers=np.arange(n)),
+        Labels(name="y", classes=("no", "yes"), codes=codes),
+    )
+    X = np.column_stack([columns[0].values, *(columns[1].values == k for k in range(3))])
+    for depth in (2, 3):
+        settings = {"depth": depth, "leaf_penalty": 0.01}
+        result = train(TrainRequest(table=table, labels=labels, method="exact-numeric", parameters=settings))
+        want = solve_numeric(X, codes, n_classes=2, depth=depth, leaf_cost=Fraction(n, 100))
+        assert result.certificate.objective == pytest.approx(float(1 - want.cost / n), abs=1e-12)
+        assert result.certificate.status is Status.OPTIMAL
+        assert result.certificate.gap == 0
+    settings = {"depth": 3, "mip_gap": 0.05}
+    result = train(TrainRequest(table=table, labels=labels, method="exact-numeric", parameters=settings))
+    assert result.certificate.status is Status.OPTIMAL
+    assert 0 < result.certificate.gap <= 0.05

@@ -1,7 +1,7 @@
 """Kernels of the exact search over all thresholds: depth-two optima of a node by interval pruning.
 
-O[f,j]   the j-th row of the node in the order of feature f          rank[f,i]  dense rank of row i's value of feature f
-E[f]     ends: positions j of O[f] after which the value changes     inc[i]     weight of row i, shifted by 32 bits for class 1
+Z[f,j]   the j-th row of the node in the order of feature f          rank[f,i]  dense rank of row i's value of feature f
+E[f]     ends: positions j of Z[f] after which the value changes     inc[i]     weight of row i, shifted by 32 bits for class 1
 L, R     costs of the rows on either side of a threshold             cost       unit * errors + leaf * leaves
 
 With thresholds s < t of one feature L(s) <= L(t) and R(s) >= R(t), and between them each changes by at most the weight of the rows
@@ -18,31 +18,31 @@ FAR = np.int64(1) << np.int64(61)
 
 
 @njit(cache=True, nogil=True)
-def ends(O, rank, E, sizes):
+def ends(Z, rank, E, sizes):
     """Fill E[f, :sizes[f]] with the positions after which the value of feature f changes."""
-    F, m = O.shape
+    F, m = Z.shape
     for f in range(F):
         at = 0
         for j in range(m - 1):
-            if rank[f, O[f, j]] != rank[f, O[f, j + 1]]:
+            if rank[f, Z[f, j]] != rank[f, Z[f, j + 1]]:
                 E[f, at] = j
                 at += 1
         sizes[f] = at
 
 
 @njit(cache=True, nogil=True)
-def divide(O, rank, f, t):
+def divide(Z, rank, f, t):
     """Orders of the rows with rank <= t of feature f, and of the others."""
-    F, m = O.shape
+    F, m = Z.shape
     k = 0
     for j in range(m):
-        k += 1 if rank[f, O[f, j]] <= t else 0
+        k += 1 if rank[f, Z[f, j]] <= t else 0
     low, high = np.empty((F, k), np.int32), np.empty((F, m - k), np.int32)
     r = rank[f]
     for g in range(F):
         a, b = 0, 0
         for j in range(m):
-            i = O[g, j]
+            i = Z[g, j]
             if r[i] <= t:
                 low[g, a] = i
                 a += 1
@@ -53,35 +53,37 @@ def divide(O, rank, f, t):
 
 
 @njit(cache=True, nogil=True)
-def class_weights(O, y, weight, classes):
+def class_weights(Z, y, weight, classes):
     """Weight of each class among the rows of a node."""
     totals = np.zeros(classes, np.int64)
-    for j in range(O.shape[1]):
-        totals[y[O[0, j]]] += weight[O[0, j]]
+    for j in range(Z.shape[1]):
+        totals[y[Z[0, j]]] += weight[Z[0, j]]
     return totals
 
 
 @njit(cache=True, nogil=True)
-def _prefixes(O, inc):
+def _prefixes(Z, inc):
     """S[g, j]: sum of inc over the first j + 1 rows in the order of g (two classes)."""
-    F, m = O.shape
+    F, m = Z.shape
     S = np.empty((F, m), np.int64)
     for g in range(F):
         total = np.int64(0)
         for j in range(m):
-            total += inc[O[g, j]]
+            total += inc[Z[g, j]]
             S[g, j] = total
     return S
 
 
 @njit(cache=True, nogil=True)
-def _scan_two(order, marks, count, prefix, left, l0, l1, r0, r1, out):
+def _scan_two(order, marks, count, prefix, left, l0, l1, r0, r1, cut_l, cut_r, out):
     """Fewest errors of one split of a feature at most, on the side where `left` holds inc (else 0) and on the other; two classes.
 
-    out: errors and position of each side; position -1: a leaf.
+    out: errors and position of each side (-1: a leaf), and the bounds of both.  The errors before a threshold never fall from one
+    threshold to the next: the scan ends where they have reached the cuts, and then bound the thresholds that are left.
     """
     best_l, best_r, at_l, at_r = min(l0, l1), min(r0, r1), -1, -1
     acc, j = np.int64(0), 0
+    rest_l, rest_r = FAR, FAR
     for e in range(count):
         end = marks[e]
         while j <= end:
@@ -96,17 +98,23 @@ def _scan_two(order, marks, count, prefix, left, l0, l1, r0, r1, out):
             best_l, at_l = wrong_l, end
         if wrong_r < best_r:
             best_r, at_r = wrong_r, end
+        if min(a0, a1) >= cut_l and min(b0, b1) >= cut_r:
+            rest_l, rest_r = min(a0, a1), min(b0, b1)
+            break
     out[0], out[1], out[2], out[3] = best_l, at_l, best_r, at_r
+    out[4], out[5] = min(best_l, rest_l), min(best_r, rest_r)
 
 
 @njit(cache=True, nogil=True)
-def _scan_many(order, marks, count, y, weight, is_left, whole, seen, out):
+def _scan_many(order, marks, count, y, weight, is_left, whole, seen, cut_l, cut_r, out):
     """As `_scan_two` for any number of classes; is_left uint8 (rows,), whole and seen int64 (2, K): of each side."""
     K = whole.shape[1]
     size_l, size_r = whole[0].sum(), whole[1].sum()
     out[0], out[1], out[2], out[3] = size_l - whole[0].max(), -1, size_r - whole[1].max(), -1
     seen[:] = 0
-    top_l, top_r = np.int64(0), np.int64(0)  # of the classes seen so far; they never fall
+    top_l, top_r = np.int64(0), np.int64(0)  # of the classes seen so far
+    sum_l, sum_r = np.int64(0), np.int64(0)
+    rest_l, rest_r = FAR, FAR
     j = 0
     for e in range(count):
         end = marks[e]
@@ -116,10 +124,12 @@ def _scan_many(order, marks, count, y, weight, is_left, whole, seen, out):
             if is_left[i]:
                 seen[0, y[i]] += weight[i]
                 top_l = max(top_l, seen[0, y[i]])
+                sum_l += weight[i]
                 changed_l = True
             else:
                 seen[1, y[i]] += weight[i]
                 top_r = max(top_r, seen[1, y[i]])
+                sum_r += weight[i]
                 changed_r = True
             j += 1
         if changed_l:
@@ -134,13 +144,17 @@ def _scan_many(order, marks, count, y, weight, is_left, whole, seen, out):
                 rest = max(rest, whole[1, k] - seen[1, k])
             if size_r - top_r - rest < out[2]:
                 out[2], out[3] = size_r - top_r - rest, end
+        if sum_l - top_l >= cut_l and sum_r - top_r >= cut_r:
+            rest_l, rest_r = sum_l - top_l, sum_r - top_r
+            break
+    out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
 
 
 @njit(cache=True, nogil=True)
-def best_one(O, E, sizes, y, weight, classes, errors, places):
+def best_one(Z, E, sizes, y, weight, classes, errors, places):
     """errors[f], places[f]: fewest errors of one split on each feature, and the index of its end (-1: none)."""
-    F, m = O.shape
-    totals = class_weights(O, y, weight, classes)
+    F = len(Z)
+    totals = class_weights(Z, y, weight, classes)
     seen = np.empty(classes, np.int64)
     for f in range(F):
         seen[:] = 0
@@ -148,7 +162,7 @@ def best_one(O, E, sizes, y, weight, classes, errors, places):
         j = 0
         for e in range(sizes[f]):
             while j <= E[f, e]:
-                seen[y[O[f, j]]] += weight[O[f, j]]
+                seen[y[Z[f, j]]] += weight[Z[f, j]]
                 j += 1
             right = seen.max() + (totals - seen).max()
             if totals.sum() - right < errors[f]:
@@ -156,15 +170,15 @@ def best_one(O, E, sizes, y, weight, classes, errors, places):
 
 
 @njit(cache=True, nogil=True)
-def depth_two(O, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
+def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
     """The smallest cost below `ub` of a tree of depth two at most, or `ub`; negative where flag[0] ended the search.
 
     costs: unit, leaf.  answer: feature, rank of its threshold, then the same for the children (feature -1: a leaf).
     LB[f]: lower bounds of the trees whose first question is about f, read and raised.
     """
-    F, m = O.shape
+    F, m = Z.shape
     unit, leaf = costs[0], costs[1]
-    totals = class_weights(O, y, weight, classes)
+    totals = class_weights(Z, y, weight, classes)
     answer[:] = -1
     best, total = ub, totals.sum()
     as_leaf = (total - totals.max()) * unit + leaf
@@ -173,10 +187,10 @@ def depth_two(O, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
     if m < 2 or as_leaf == leaf or best <= 2 * leaf or total * unit <= 2 * leaf or LB.min() >= best:
         return best
     E, sizes = np.empty((F, m), np.int32), np.zeros(F, np.int64)
-    ends(O, rank, E, sizes)
+    ends(Z, rank, E, sizes)
     errors, places = np.empty(F, np.int64), np.empty(F, np.int64)
-    best_one(O, E, sizes, y, weight, classes, errors, places)
-    S = _prefixes(O, inc) if classes == 2 else np.empty((F, 1), np.int64)
+    best_one(Z, E, sizes, y, weight, classes, errors, places)
+    S = _prefixes(Z, inc) if classes == 2 else np.empty((F, 1), np.int64)
     n, most = rank.shape[1], sizes.max()
     left, is_left = np.zeros(n if classes == 2 else 1, np.int64), np.zeros(n if classes > 2 else 1, np.uint8)
     Lv, Rv, W = np.empty(most + 2, np.int64), np.empty(most + 2, np.int64), np.empty(most + 2, np.int64)
@@ -185,7 +199,7 @@ def depth_two(O, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
     good = np.empty((most + 2, 2), np.int64)  # the feature that was best on either side
     lo_stack, hi_stack = np.empty(most + 2, np.int64), np.empty(most + 2, np.int64)
     whole, seen = np.zeros((2, classes), np.int64), np.zeros((2, classes), np.int64)
-    out, first = np.empty(4, np.int64), np.empty(F + 4, np.int64)
+    out, first = np.empty(6, np.int64), np.empty(F + 4, np.int64)
     one_split = min(as_leaf, errors.min() * unit + 2 * leaf)
     for f in np.argsort(errors, kind="mergesort"):
         count = sizes[f]
@@ -197,7 +211,7 @@ def depth_two(O, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
         at, acc = 0, np.int64(0)
         for e in range(count):
             while at <= E[f, e]:
-                acc += weight[O[f, at]]
+                acc += weight[Z[f, at]]
                 at += 1
             W[e + 1] = acc
         W[0], W[count + 1] = 0, total
@@ -234,18 +248,18 @@ def depth_two(O, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
             if classes == 2:
                 acc = np.int64(0)
                 for j in range(end + 1):
-                    left[O[f, j]] = inc[O[f, j]]
-                    acc += inc[O[f, j]]
+                    left[Z[f, j]] = inc[Z[f, j]]
+                    acc += inc[Z[f, j]]
                 for j in range(end + 1, m):
-                    left[O[f, j]] = 0
+                    left[Z[f, j]] = 0
                 whole[0, 0], whole[0, 1] = acc & LOW, acc >> 32
             else:
                 whole[0] = 0
                 for j in range(end + 1):
-                    is_left[O[f, j]] = 1
-                    whole[0, y[O[f, j]]] += weight[O[f, j]]
+                    is_left[Z[f, j]] = 1
+                    whole[0, y[Z[f, j]]] += weight[Z[f, j]]
                 for j in range(end + 1, m):
-                    is_left[O[f, j]] = 0
+                    is_left[Z[f, j]] = 0
             whole[1] = totals - whole[0]
             leaf_l, leaf_r = whole[0].sum() - whole[0].max(), whole[1].sum() - whole[1].max()
             floor_l = max(Lv[a], Lv[b] - unit * (W[b] - W[c]))
@@ -262,19 +276,21 @@ def depth_two(O, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
                 first[4 + g] = g
             for k in range(F + 4):
                 g = first[k]
-                if g < 0 or (k < 4 and (GL[c, g] >= min(found_l, useless_l) and GR[c, g] >= min(found_r, useless_r))):
+                if g < 0:
                     continue
-                if GL[c, g] >= min(found_l, useless_l) and GR[c, g] >= min(found_r, useless_r):
+                done_l, done_r = GL[c, g] >= min(found_l, useless_l), GR[c, g] >= min(found_r, useless_r)
+                if done_l and done_r:
                     low_l, low_r = min(low_l, GL[c, g]), min(low_r, GR[c, g])
                     continue
+                cut_l = np.int64(0) if done_l else min(found_l, useless_l)
+                cut_r = np.int64(0) if done_r else min(found_r, useless_r)
                 if classes == 2:
-                    _scan_two(
-                        O[g], E[g], sizes[g], S[g], left, whole[0, 0], whole[0, 1], whole[1, 0], whole[1, 1], out
-                    )
+                    l0, l1, r0, r1 = whole[0, 0], whole[0, 1], whole[1, 0], whole[1, 1]
+                    _scan_two(Z[g], E[g], sizes[g], S[g], left, l0, l1, r0, r1, cut_l, cut_r, out)
                 else:
-                    _scan_many(O[g], E[g], sizes[g], y, weight, is_left, whole, seen, out)
-                GL[c, g], GR[c, g] = out[0], out[2]
-                low_l, low_r = min(low_l, out[0]), min(low_r, out[2])
+                    _scan_many(Z[g], E[g], sizes[g], y, weight, is_left, whole, seen, cut_l, cut_r, out)
+                GL[c, g], GR[c, g] = max(GL[c, g], out[4]), max(GR[c, g], out[5])
+                low_l, low_r = min(low_l, GL[c, g]), min(low_r, GR[c, g])
                 if out[0] < found_l:
                     found_l, gl, at_l = out[0], g, out[1]
                 if out[2] < found_r:
@@ -289,11 +305,11 @@ def depth_two(O, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
             cost += found_r * unit + 2 * leaf if split_r else leaf_r * unit + leaf
             if cost < best:
                 best = cost
-                answer[0], answer[1] = f, rank[f, O[f, end]]
+                answer[0], answer[1] = f, rank[f, Z[f, end]]
                 answer[2] = gl if split_l else -1
-                answer[3] = rank[gl, O[gl, at_l]] if split_l else -1
+                answer[3] = rank[gl, Z[gl, at_l]] if split_l else -1
                 answer[4] = gr if split_r else -1
-                answer[5] = rank[gr, O[gr, at_r]] if split_r else -1
+                answer[5] = rank[gr, Z[gr, at_r]] if split_r else -1
             lo_stack[depth], hi_stack[depth] = a, c
             lo_stack[depth + 1], hi_stack[depth + 1] = c, b
             depth += 2

@@ -6,6 +6,7 @@ trees below an upper bound; what is proved of two thresholds of a feature bounds
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 from collections.abc import Callable
@@ -19,7 +20,9 @@ from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import DataError
 from trainer.kernels import numeric
 
-NumericShape = tuple[int, float, Any, Any] | None  # (feature, threshold, subtree of x <= threshold, the other); None: a leaf
+NumericShape = (
+    tuple[int, float, Any, Any] | None
+)  # (feature, threshold, subtree of x <= threshold, the other); None: a leaf
 INFINITE = 1 << 60
 MOST_WEIGHT = (1 << 31) - 1
 
@@ -69,39 +72,39 @@ class NumericSearch:
             self.flag[0] = 1
             raise _Stopped
 
-    def solve(self, O: np.ndarray, height: int, ub: int, first: np.ndarray | None = None) -> _Found:
-        """The best tree below `ub` for the rows of O, or the proof that there is none.
+    def solve(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None = None) -> _Found:
+        """The best tree below `ub` for the rows of order, or the proof that there is none.
 
         `first`: lower bounds of the trees with each first question, where they are known.
         """
         self.check()
         self.nodes += 1
         if height <= 2:
-            return self._small(O, height, ub, first)
-        totals = numeric.class_weights(O, self.y, self.weight, self.classes)
+            return self._small(order, height, ub, first)
+        totals = numeric.class_weights(order, self.y, self.weight, self.classes)
         as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
         best = _Found(as_leaf, None, True) if as_leaf < ub else _Found(ub, None, False)
         if as_leaf == self.leaf or best.cost <= 2 * self.leaf or int(totals.sum()) * self.unit <= 2 * self.leaf:
             return best
-        below = self.solve(O, height - 1, best.cost)
+        below = self.solve(order, height - 1, best.cost)
         if below.exact and below.cost < best.cost:
             best = below
-        return self.search(O, height, best, 0)
+        return self.search(order, height, best, 0)
 
-    def _small(self, O: np.ndarray, height: int, ub: int, first: np.ndarray | None) -> _Found:
+    def _small(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None) -> _Found:
         if height < 2:
-            return self._one(O, height, ub)
+            return self._one(order, height, ub)
         answer = np.empty(6, np.int64)
-        first = np.zeros(len(O), np.int64) if first is None else first
+        first = np.zeros(len(order), np.int64) if first is None else first
         cost = int(
             numeric.depth_two(
-                O, self.rank, self.y, self.weight, self.inc, self.classes, self.costs, ub, self.flag, answer, first
+                order, self.rank, self.y, self.weight, self.inc, self.classes, self.costs, ub, self.flag, answer, first
             )
         )
         if cost < 0:
             raise _Stopped
         if cost >= ub:
-            totals = numeric.class_weights(O, self.y, self.weight, self.classes)
+            totals = numeric.class_weights(order, self.y, self.weight, self.classes)
             as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
             return _Found(max(ub, min(as_leaf, int(first.min()))), None, False, first)
         a = [int(v) for v in answer]
@@ -110,89 +113,112 @@ class NumericSearch:
         sides = [None if f < 0 else (f, t, None, None) for f, t in ((a[2], a[3]), (a[4], a[5]))]
         return _Found(cost, (a[0], a[1], *sides), True, first)
 
-    def _one(self, O: np.ndarray, height: int, ub: int) -> _Found:
-        totals = numeric.class_weights(O, self.y, self.weight, self.classes)
+    def _one(self, order: np.ndarray, height: int, ub: int) -> _Found:
+        totals = numeric.class_weights(order, self.y, self.weight, self.classes)
         cost, tree = int(totals.sum() - totals.max()) * self.unit + self.leaf, None
-        if height and O.shape[1] > 1:
-            E, sizes = np.empty(O.shape, np.int32), np.zeros(len(O), np.int64)
-            numeric.ends(O, self.rank, E, sizes)
-            errors, places = np.empty(len(O), np.int64), np.empty(len(O), np.int64)
-            numeric.best_one(O, E, sizes, self.y, self.weight, self.classes, errors, places)
+        if height and order.shape[1] > 1:
+            E, sizes = np.empty(order.shape, np.int32), np.zeros(len(order), np.int64)
+            numeric.ends(order, self.rank, E, sizes)
+            errors, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+            numeric.best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
             f = int(errors.argmin())
             if places[f] >= 0 and int(errors[f]) * self.unit + 2 * self.leaf < cost:
                 cost = int(errors[f]) * self.unit + 2 * self.leaf
-                tree = (f, int(self.rank[f, O[f, E[f, places[f]]]]), None, None)
+                tree = (f, int(self.rank[f, order[f, E[f, places[f]]]]), None, None)
         return _Found(cost, tree, True) if cost < ub else _Found(ub, None, False)
 
-    def search(self, O: np.ndarray, height: int, best: _Found, slack: int, news: bool = False) -> _Found:
+    def search(self, order: np.ndarray, height: int, best: _Found, slack: int, news: bool = False) -> _Found:
         """A tree of full height that costs less than best.cost - slack, or the proof that there is none."""
-        E, sizes = np.empty(O.shape, np.int32), np.zeros(len(O), np.int64)
-        numeric.ends(O, self.rank, E, sizes)
-        errors, places = np.empty(len(O), np.int64), np.empty(len(O), np.int64)
-        numeric.best_one(O, E, sizes, self.y, self.weight, self.classes, errors, places)
-        for f in np.argsort(errors, kind="stable").tolist():
-            if sizes[f]:
-                best = self._feature(O, height, f, E[f, : sizes[f]], int(places[f]), best, slack, news)
+        E, sizes = np.empty(order.shape, np.int32), np.zeros(len(order), np.int64)
+        numeric.ends(order, self.rank, E, sizes)
+        errors, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+        numeric.best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
+        lines = [
+            _Line(f, E[f, : sizes[f]], self.weight[order[f]], int(places[f]), self.leaf, len(order))
+            for f in np.argsort(errors, kind="stable").tolist()
+            if sizes[f]
+        ]
+        # the interval with the lowest bound first, over all features; of equal ones the feature that parts the classes best
+        heap = [(2 * self.leaf, k, 0, len(line.W) - 1) for k, line in enumerate(lines)]
+        while heap:
+            bound, k, a, b = heapq.heappop(heap)
+            if bound >= best.cost - slack:
+                break
+            c = lines[k].middle(a, b, best.cost - slack, self.unit)
+            if c is None:
+                continue
+            best = self._threshold(order, height, lines[k], a, b, c, best, news)
+            for x, z in ((a, c), (c, b)):
+                if z - x > 1:
+                    heapq.heappush(heap, (lines[k].low[x] + lines[k].high[z], k, x, z))
         return best
 
-    def _feature(
-        self, O: np.ndarray, height: int, f: int, marks: np.ndarray, place: int, best: _Found, slack: int, news: bool
+    def _threshold(
+        self, order: np.ndarray, height: int, line: _Line, a: int, b: int, c: int, best: _Found, news: bool
     ) -> _Found:
-        """The thresholds of one feature, intervals halved until their bounds are no less than the upper bound."""
-        count, unit, leaf = len(marks), self.unit, self.leaf
-        behind = np.cumsum(self.weight[O[f]])
-        W = [0, *behind[marks].tolist(), int(behind[-1])]
-        low, high = {0: leaf, count + 1: leaf}, {0: leaf, count + 1: leaf}
-        none = np.zeros(len(O), np.int64)
-        firsts: tuple[dict[int, np.ndarray], ...] = ({0: none, count + 1: none}, {0: none, count + 1: none})
-        stack = [(0, count + 1)]
-
-        def floors(a: int, b: int, c: int) -> tuple[int, int]:
-            return max(low[a], low[b] - unit * (W[b] - W[c])), max(high[b], high[a] - unit * (W[c] - W[a]))
-
-        while stack:
-            a, b = stack.pop()
-            target = best.cost - slack
-            if low[a] + high[b] >= target:
-                continue
-            first, last = a + 1, b - 1
-            while first <= last and sum(floors(a, b, first)) >= target:
-                first += 1
-            while first <= last and sum(floors(a, b, last)) >= target:
-                last -= 1
-            if first > last:
-                continue
-            c = (first + last) // 2
-            if a == 0 and b == count + 1 and first <= place + 1 <= last:
-                c = place + 1
-            t = int(self.rank[f, O[f, marks[c - 1]]])
-            parts = numeric.divide(O, self.rank, f, t)
-            bounds = list(floors(a, b, c))
-            order = (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0)
-            found: list[Any] = [None, None]
-            for s in order:
-                budget = target - bounds[1 - s]
-                if bounds[s] >= budget:
-                    break
-                first_floor = (
-                    np.maximum(firsts[0][a], firsts[0][b] - unit * (W[b] - W[c]))
-                    if s == 0
-                    else np.maximum(firsts[1][b], firsts[1][a] - unit * (W[c] - W[a]))
-                )
-                firsts[s][c] = first_floor
-                found[s] = self.solve(parts[s], height - 1, budget, first_floor)
-                bounds[s] = max(bounds[s], found[s].cost)
-                if not found[s].exact:
-                    break
-            low[c], high[c] = bounds
-            for known in firsts:
-                known.setdefault(c, none)
-            if all(part is not None and part.exact for part in found) and sum(bounds) < target:
-                best = _Found(sum(bounds), (f, t, found[0].tree, found[1].tree), True)
-                if news:
-                    self.on_better(best.cost, best.tree)
-            stack += [(a, c), (c, b)]
+        """Solve both sides of threshold c as far as the upper bound asks, and keep what was learned."""
+        target, unit = best.cost, self.unit
+        t = int(self.rank[line.f, order[line.f, line.marks[c - 1]]])
+        parts = numeric.divide(order, self.rank, line.f, t)
+        bounds, firsts = list(line.floors(a, b, c, unit)), line.first_floors(a, b, c, unit)
+        found: list[Any] = [None, None]
+        # the smaller side first, so that the search of the larger one has the tighter bound
+        for s in (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0):
+            budget = target - bounds[1 - s]
+            if bounds[s] >= budget:
+                break
+            found[s] = self.solve(parts[s], height - 1, budget, firsts[s])
+            bounds[s] = max(bounds[s], found[s].cost)
+            if not found[s].exact:
+                break
+        line.low[c], line.high[c] = bounds
+        line.first_low[c], line.first_high[c] = firsts
+        if all(part is not None and part.exact for part in found) and sum(bounds) < target:
+            best = _Found(sum(bounds), (line.f, t, found[0].tree, found[1].tree), True)
+            if news:
+                self.on_better(best.cost, best.tree)
         return best
+
+
+class _Line:
+    """The thresholds 1 .. count of one feature and what is known of their sides; 0 and count + 1 have all rows on one side."""
+
+    def __init__(self, f: int, marks: np.ndarray, weights: np.ndarray, place: int, leaf: int, features: int) -> None:
+        self.f, self.marks, self.place = f, marks, place
+        behind, count = np.cumsum(weights), len(marks)
+        self.W = [0, *behind[marks].tolist(), int(behind[-1])]
+        self.low, self.high = {0: leaf, count + 1: leaf}, {0: leaf, count + 1: leaf}
+        none = np.zeros(features, np.int64)
+        self.first_low, self.first_high = {0: none, count + 1: none}, {0: none, count + 1: none}
+
+    def floors(self, a: int, b: int, c: int, unit: int) -> tuple[int, int]:
+        """Lower bounds of both sides of c from what is known of a and b."""
+        W = self.W
+        return (
+            max(self.low[a], self.low[b] - unit * (W[b] - W[c])),
+            max(self.high[b], self.high[a] - unit * (W[c] - W[a])),
+        )
+
+    def first_floors(self, a: int, b: int, c: int, unit: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same for each first question of the subtrees."""
+        W = self.W
+        return (
+            np.maximum(self.first_low[a], self.first_low[b] - unit * (W[b] - W[c])),
+            np.maximum(self.first_high[b], self.first_high[a] - unit * (W[c] - W[a])),
+        )
+
+    def middle(self, a: int, b: int, target: int, unit: int) -> int | None:
+        """The threshold to look at next between a and b, or None where all of them cost `target` at least."""
+        first, last = a + 1, b - 1
+        while first <= last and sum(self.floors(a, b, first, unit)) >= target:
+            first += 1
+        while first <= last and sum(self.floors(a, b, last, unit)) >= target:
+            last -= 1
+        if first > last:
+            return None
+        if a == 0 and b == len(self.W) - 1 and first <= self.place + 1 <= last:
+            return self.place + 1
+        return (first + last) // 2
 
 
 def solve_numeric(
@@ -227,7 +253,7 @@ def solve_numeric(
         raise DataError("The leaf penalty has too many digits for exact integer costs; round it to six digits.")
     levels = [np.unique(X[:, f], return_inverse=True) for f in range(X.shape[1])]
     rank = np.array([inverse.reshape(-1) for _, inverse in levels], np.int32).reshape(X.shape[1], len(y))
-    O = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
+    order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
     end = math.inf if time_limit is None else time.perf_counter() + time_limit
     search = NumericSearch(
         rank, y, weight, n_classes, costs, np.zeros(1, np.int64) if flag is None else flag,
@@ -251,22 +277,25 @@ def solve_numeric(
         if report is not None:
             report(value(cost), value(min(floor, cost)), shape(tree))
 
-    search.on_better = better
     finished = False
     try:
         for height in range(1, min(depth, 2) + 1 if len(rank) else 0):
-            found = search.solve(O, height, best.cost)
+            found = search.solve(order, height, best.cost)
             if found.exact:
                 best = found
                 better(best.cost, best.tree)
         for height in range(3, depth + 1 if len(rank) else 0):
-            # the incumbent grows inside, so that a stop keeps it
-            search.on_better = lambda cost, tree: (kept.append(_Found(cost, tree, True)), better(cost, tree))
-            kept: list[_Found] = []
+            kept: list[_Found] = [best]  # the incumbent grows inside, so that a stop keeps it
+
+            def keep(cost: int, tree: Any, kept: list[_Found] = kept) -> None:
+                kept.append(_Found(cost, tree, True))
+                better(cost, tree)
+
+            search.on_better = keep
             try:
-                best = search.search(O, height, best, slack if height == depth else 0, news=True)
+                best = search.search(order, height, best, slack if height == depth else 0, news=True)
             except _Stopped:
-                best = kept[-1] if kept else best
+                best = kept[-1]
                 raise
         finished = True
     except _Stopped:

@@ -9,7 +9,7 @@ from trainer.methods import METHODS
 from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
 
-COMPILED = ("bivariate", "oc1", "exact", "odt", "bendoct-accelerated", "cut-h")
+COMPILED = ("bivariate", "oc1", "exact", "exact-numeric", "odt", "bendoct-accelerated", "cut-h")
 
 
 class Command(BaseCommand):
