@@ -32,6 +32,9 @@ test: $(VENV)/.test
 test-fast: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m "not slow and not browser"
 
+torture: $(VENV)/.test
+	$(BIN)/python -m tests.torture
+
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

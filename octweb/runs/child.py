@@ -155,5 +155,11 @@ class Child:
             return {}
 
     def clean(self) -> None:
-        """Remove the files of the run; what matters is in the database by now."""
-        shutil.rmtree(self.folder.parent, ignore_errors=True)
+        """Remove the files of this attempt and of earlier ones; what matters is in the database by now.
+
+        Another worker may be at the next attempt, whose folder stands beside this one and stays.
+        """
+        for attempt in range(1, self.run.attempt + 1):
+            shutil.rmtree(self.folder.parent / str(attempt), ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.folder.parent.rmdir()

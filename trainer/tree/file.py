@@ -137,6 +137,9 @@ def write_atomically(path: Path, content: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, f"{path} could not be written: {error.strerror}") from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -17,6 +17,7 @@ from django_tasks_db.models import DBTaskResult
 from octweb.core.problems import Conflict
 from octweb.registry.models import TreeModel
 from octweb.runs import actions
+from octweb.runs.child import Child
 from octweb.runs.models import RunStatus, TrainingRun
 from octweb.runs.reaper import MAX_ATTEMPTS, reap
 from tests.conftest import ROOT
@@ -219,3 +220,19 @@ def test_a_live_lease_is_left_alone(enqueue):
     TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, attempt=1, lease_until=future)
     reap()
     assert status(run) == RunStatus.RUNNING
+
+
+def test_cleaning_up_leaves_the_next_attempt_alone(enqueue, settings, tmp_path):
+    settings.DATA_DIR = tmp_path
+    run = enqueue()
+    run.attempt = 1
+    first = Child.prepare(run)
+    run.attempt = 2
+    second = Child.prepare(run)
+    run.attempt = 1
+    first.clean()
+    assert not first.folder.exists()
+    assert (second.folder / "schema.json").exists()
+    run.attempt = 2
+    second.clean()
+    assert not second.folder.parent.exists()

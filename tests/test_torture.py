@@ -1,0 +1,29 @@
+"""A short form of the torture campaign (`make torture`): real processes, killed and flooded, and the books checked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+@pytest.mark.slow
+def test_a_short_campaign():
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DATABASE_URL", "OCTWEB_"))
+    }
+    command = [sys.executable, "-m", "tests.torture", "--runs=4", "--requests=200", "--seconds=40"]
+    done = subprocess.run(
+        [*command, "--only=kills,malformed,clock,disk"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("| ") >= 5
