@@ -10,6 +10,8 @@ from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
 
 COMPILED = ("bivariate", "oc1", "exact", "exact-numeric", "odt", "bendoct-accelerated", "cut-h")
+# settings that reach kernels of their own
+MORE: dict[str, tuple[dict[str, bool], ...]] = {"odt": ({}, {"frontier": True})}
 
 
 class Command(BaseCommand):
@@ -23,5 +25,7 @@ class Command(BaseCommand):
         labels = Labels(name="y", classes=("a", "b"), codes=codes)
         for method in METHODS:
             if method.id in COMPILED:
-                train(TrainRequest(table=numeric_table(X), labels=labels, method=method.id, parameters={"depth": 3}))
+                for more in MORE.get(method.id, ({},)):
+                    parameters = {"depth": 3, **more}
+                    train(TrainRequest(table=numeric_table(X), labels=labels, method=method.id, parameters=parameters))
                 self.stdout.write(f"{method.id}: compiled")
