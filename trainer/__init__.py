@@ -15,6 +15,7 @@ ESTIMATOR_NAMES = {
     "oc1": "OC1Classifier",
     "bivariate": "BivariateTreeClassifier",
     "exact": "ExactTreeClassifier",
+    "exact-numeric": "ExactNumericClassifier",
     "flowoct": "FlowOCTClassifier",
     "bendoct": "BendOCTClassifier",
     "oct": "OCTClassifier",

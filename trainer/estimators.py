@@ -7,6 +7,7 @@ declared parameters; they are checked in `fit`, as scikit-learn wants it.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from trainer import ESTIMATOR_NAMES
 from trainer.certificate import Certificate, Limits
 from trainer.data.encoding import Scheme
-from trainer.data.problem import Problem
+from trainer.data.problem import Problem, class_weighted
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.estimator_input import read_matrix, read_table
@@ -51,11 +52,18 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         """Train on X (n, p), an array of numbers or a data frame, and labels y (n,).
 
         Integer weights count rows exactly; other weights are used as the fractions that their decimal text says, and refused
-        with ValueError where they have no common denominator of reasonable size. Rows of weight 0 are left out.
+        with ValueError where they have no common denominator of reasonable size. Rows of weight 0 are left out. Methods with
+        `class_weight` also take a dictionary from labels to weights, which multiply those of the rows, or None.
         """
-        settings = self._method.settings(self.get_params(deep=False))
+        given = self.get_params(deep=False)
+        by_class = given.get("class_weight") if isinstance(given.get("class_weight"), Mapping) else None
+        if "class_weight" in given and (by_class is not None or given["class_weight"] is None):
+            given["class_weight"] = "none"
+        settings = self._method.settings(given)
         table, y = read_table(self, X, y)
         check_classification_targets(y)
+        if by_class is not None:
+            sample_weight = _times_class_weights(by_class, y, sample_weight, settings)
         weights = _integer_weights(sample_weight, X, len(table))
         if weights is not None and (weights == 0).any():
             kept = weights > 0
@@ -68,10 +76,14 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
                 f"it has {len(self.classes_)} classes, and the method '{self._method.id}' takes two."
             )
         labels = Labels(name="class", classes=_class_names(self.classes_), codes=codes.astype(np.int32))
+        plain, weights = weights, class_weighted(settings, labels, weights)
+        if weights is not plain and plain is None:
+            plain = np.ones(len(y), np.int64)
         problem = Problem(
             table=table,
             labels=labels,
             weights=weights,
+            quantile_weights=plain,
             leaf_penalty=leaf_penalty(settings, len(y) if weights is None else int(weights.sum())),
             scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
             bins=int(settings.get("bins", 5)),
@@ -177,6 +189,20 @@ def _class_names(classes: np.ndarray) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise ValueError(f"Two classes have the same text: {', '.join(sorted(names))}. Rename one of them.")
     return names
+
+
+def _times_class_weights(
+    by_class: Mapping[Any, float], y: np.ndarray, sample_weight: Any, settings: Settings
+) -> np.ndarray:
+    """Row weights, float64 (n,), multiplied by those of the classes; a class that is not named counts once."""
+    if int(settings.get("min_leaf") or 1) > 1:
+        raise ParameterError({"min_leaf": "leaves are counted in weights; with class weights it must be 1."})
+    classes, codes = np.unique(y, return_inverse=True)
+    factors = np.array([float(by_class.get(label, 1)) for label in classes.tolist()])
+    if not (np.isfinite(factors).all() and (factors >= 0).all()):
+        raise ParameterError({"class_weight": "the weights of classes must be finite and not negative."})
+    own = _check_sample_weight(sample_weight, np.empty((len(y), 1)), dtype=np.float64, ensure_non_negative=True)
+    return own * factors[codes]
 
 
 def _integer_weights(sample_weight: Any, X: Any, n: int) -> CountArray | None:

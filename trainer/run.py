@@ -19,7 +19,7 @@ import numpy as np
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Progress, Status, relative_gap
 from trainer.data.encoding import Scheme
 from trainer.data.folds import holdout, stratified_folds
-from trainer.data.problem import Problem, balanced_weights
+from trainer.data.problem import Problem, class_weighted
 from trainer.errors import ParameterError, SolverError
 from trainer.goal import Goal
 from trainer.methods import METHODS, get
@@ -266,14 +266,11 @@ def _solve(method: Method, problem: Problem, settings: Settings, monitor: Monito
 
 
 def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray, start: Tree | None = None) -> Problem:
-    weights = None if request.weights is None else request.weights[rows]
+    plain = None if request.weights is None else request.weights[rows]
     table, labels = request.table.take(rows), request.labels.take(rows)
-    plain = weights
-    if settings.get("class_weight") == "balanced":
-        if int(settings.get("min_leaf") or 1) > 1:
-            raise ParameterError({"min_leaf": "leaves are counted in weights; with balanced classes it must be 1."})
-        plain = np.ones(len(rows), np.int64) if weights is None else weights
-        weights = balanced_weights(labels, weights)
+    weights = class_weighted(settings, labels, plain)
+    if weights is not plain and plain is None:
+        plain = np.ones(len(rows), np.int64)
     return Problem(
         table=table,
         labels=labels,

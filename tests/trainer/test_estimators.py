@@ -31,11 +31,15 @@ from trainer.tree.splits import Threshold
 # small searches: scikit-learn's checks call `fit` about 200 times
 QUICK = {"depth": 2, "time_limit": 10.0}
 FAST = {"cart"}
+# one check weights a class with 1e-7 of the other and asks for a tree that then ignores it: without a penalty the optimum does not
+OWN = {"exact-numeric": {"leaf_penalty": 0.001}}
 
 
 def quick(method_id: str) -> object:
     known = {p.name for p in trainer.methods.get(method_id).parameters}
-    wanted = QUICK | ({"time_limit": 0.4, "first_trees": "cart"} if "first_trees" in known else {})
+    wanted = (
+        QUICK | ({"time_limit": 0.4, "first_trees": "cart"} if "first_trees" in known else {}) | OWN.get(method_id, {})
+    )
     return make_classifier(method_id, **{name: value for name, value in wanted.items() if name in known})
 
 
@@ -224,3 +228,20 @@ def test_import_trainer_does_not_load_scikit_learn_or_numba():
     code = "import sys, trainer; print(sorted({'sklearn', 'numba', 'scipy', 'numpy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("method_id", ["exact", "exact-numeric"])
+def test_class_weights_are_row_weights(method_id):
+    draw = np.random.default_rng(3)
+    X, y = draw.integers(0, 4, (60, 3)).astype(float), draw.choice(["no", "yes"], 60, p=[0.8, 0.2])
+    plain = make_classifier(method_id, depth=2)
+    by_rows = clone(plain).fit(X, y, sample_weight=np.where(y == "yes", 2.5, 1.0))
+    by_class = clone(plain).set_params(class_weight={"yes": 2.5}).fit(X, y)
+    assert by_class.certificate_.objective == by_rows.certificate_.objective
+    assert by_class.certificate_.objective != plain.fit(X, y).certificate_.objective
+    balanced = clone(plain).set_params(class_weight="balanced").fit(X, y)
+    recalls = [(balanced.predict(X)[y == label] == label).mean() for label in ("no", "yes")]
+    assert balanced.certificate_.objective == pytest.approx(np.mean(recalls))
+    assert clone(plain).set_params(class_weight=None).fit(X, y).certificate_.objective == plain.certificate_.objective
+    with pytest.raises(ParameterError, match="min_leaf"):
+        make_classifier(method_id, depth=2, min_leaf=5, class_weight={"yes": 2}).fit(X, y)

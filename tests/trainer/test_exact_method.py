@@ -11,7 +11,7 @@ import pytest
 from tests.trainer.exact_oracle import best_cost, random_binary
 from trainer.certificate import Status
 from trainer.data.encoding import Scheme, encode_binary
-from trainer.errors import InfeasibleError, ParameterError
+from trainer.errors import DataError, InfeasibleError, ParameterError
 from trainer.run import TrainRequest, save, train
 from trainer.search.exact import ExactOptions, evaluate, solve_binary
 from trainer.search.exact_instance import build
@@ -240,3 +240,10 @@ def test_evidence_has_the_frontier_and_all_optimal_trees():
     assert len(found["listed"]) == min(3, int(found["count"]))
     with pytest.raises(ParameterError, match="optimal_trees"):
         train(TrainRequest(table=table, labels=labels, method="exact", parameters=listed | {"max_leaves": 3}))
+
+
+def test_counts_of_pairs_that_do_not_fit_are_refused_before_they_are_allocated():
+    X, y = hard_instance(20, 400)
+    with pytest.raises(DataError, match="400 questions and 2 classes need 1 MB"):
+        solve_binary(X, y, n_classes=2, depth=2, options=ExactOptions(memory=400_000))
+    assert solve_binary(X, y, n_classes=2, depth=1, options=ExactOptions(memory=400_000)).optimal

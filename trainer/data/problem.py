@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -84,6 +86,18 @@ class Problem:
     def objective(self, tree: Tree) -> float:
         """The objective of `tree` on these rows, from one exact fraction."""
         return float(Fraction(self.correct(tree), self.n) - self.leaf_penalty * tree.n_leaves)
+
+
+def class_weighted(settings: Mapping[str, Any], labels: Labels, weights: CountArray | None) -> CountArray | None:
+    """Row weights, int64 (rows,), with the classes weighted as the parameters ask; None for rows that all count one.
+
+    Raises ParameterError where the weights would be too large to count with, or leaves are counted in them.
+    """
+    if settings.get("class_weight") != "balanced":
+        return weights
+    if int(settings.get("min_leaf") or 1) > 1:
+        raise ParameterError({"min_leaf": "leaves are counted in weights; with balanced classes it must be 1."})
+    return balanced_weights(labels, weights)
 
 
 MOST_BALANCED = 1 << 28  # as much as the counts of the searches can hold

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
+from trainer.errors import DataError
 from trainer.kernels import dp
 from trainer.search.exact_instance import ExactInstance, build
 
@@ -60,6 +61,16 @@ class ExactResult:
     cache_entries: int
     evictions: int
     start: Fraction | None = None  # cost of the tree that was given to begin with
+
+
+def _check_pairs(classes: int, features: int, depth: int, memory: int) -> None:
+    """Refuse counts of pairs that do not fit, before they are allocated and the machine begins to swap."""
+    needed = 4 * classes * features**2
+    if depth >= 2 and needed > memory:
+        raise DataError(
+            f"{features} questions and {classes} classes need {needed // 1_000_000} MB to count pairs of questions; "
+            f"{memory // 1_000_000} MB are allowed. Use fewer bins, leave columns out, or raise the memory limit."
+        )
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,7 @@ class Search:
         g, o = self.instance, self.options
         if self.allowed is None:
             self.allowed = np.ones(g.features, np.uint8)
+        _check_pairs(g.n_classes, int(np.count_nonzero(self.allowed)), self.depth, 2 * o.memory)
         similar = o.similarity and self.min_leaf <= 1  # with a smallest leaf a tree need not fit fewer rows
         self.similar = similar
         self.costs = np.array([g.unit, g.leaf, self.min_leaf, similar], np.int64)
