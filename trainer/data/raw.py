@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -279,55 +281,117 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _read_parquet(content: bytes, limits: ReadLimits) -> RawTable:
+PARQUET = Detected(
+    format="parquet",
+    encoding="utf-8",
+    encoding_reason="Parquet text is always UTF-8.",
+    delimiter="",
+    delimiter_sure=1.0,
+    delimiter_reason="Parquet has no delimiter.",
+    header=True,
+    header_sure=1.0,
+    header_reason="Parquet keeps the names of the columns.",
+)
+
+
+@contextmanager
+def _damaged_parquet() -> Iterator[None]:
     try:
-        file = pq.ParquetFile(io.BytesIO(content))
-        rows, width = file.metadata.num_rows, len(file.schema_arrow.names)
-        if rows > limits.rows or width > limits.columns or rows * width > limits.cells:
-            raise DataError(
-                f"The file has {rows} rows and {width} columns; at most {limits.rows} rows, {limits.columns} columns and "
-                f"{limits.cells} cells are read. Leave rows or columns out."
-            )
-        size = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
-        if size > limits.unpacked_bytes:
-            raise DataError(f"The file unpacks to {size} bytes; at most {limits.unpacked_bytes} are read.")
-        table = file.read()
-        problems = _parquet_problems(table)
-        columns = () if problems else tuple(_parquet_column(column) for column in table.columns)
+        yield
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError, ValueError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"The Parquet file is damaged: {error}. Write it again.") from error
+
+
+def _check_parquet(file: pq.ParquetFile, limits: ReadLimits) -> None:
+    rows, width = file.metadata.num_rows, len(file.schema_arrow.names)
+    if rows > limits.rows or width > limits.columns or rows * width > limits.cells:
+        raise DataError(
+            f"The file has {rows} rows and {width} columns; at most {limits.rows} rows, {limits.columns} columns and "
+            f"{limits.cells} cells are read. Leave rows or columns out."
+        )
+    size = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
+    if size > limits.unpacked_bytes:
+        raise DataError(f"The file unpacks to {size} bytes; at most {limits.unpacked_bytes} are read.")
+
+
+def _read_parquet(content: bytes, limits: ReadLimits) -> RawTable:
+    with _damaged_parquet():
+        file = pq.ParquetFile(io.BytesIO(content))
+        _check_parquet(file, limits)
+        table = file.read()
+        problems = _parquet_problems(table.schema, table.num_rows)
+        columns = () if problems else tuple(_parquet_column(column) for column in table.columns)
     if problems:
         raise DataError(_first(problems), problems=tuple(problems))
-    detected = Detected(
-        format="parquet",
-        encoding="utf-8",
-        encoding_reason="Parquet text is always UTF-8.",
-        delimiter="",
-        delimiter_sure=1.0,
-        delimiter_reason="Parquet has no delimiter.",
-        header=True,
-        header_sure=1.0,
-        header_reason="Parquet keeps the names of the columns.",
-    )
     names = tuple(str(name) for name in table.column_names)
-    return RawTable(names=names, columns=columns, line_numbers=np.arange(1, table.num_rows + 1), detected=detected)
+    return RawTable(names=names, columns=columns, line_numbers=np.arange(1, table.num_rows + 1), detected=PARQUET)
 
 
-def _parquet_problems(table: pa.Table) -> list[str]:
+class ParquetPieces:
+    """A Parquet file read piece by piece, so that a large one never lies in memory as a whole; a context manager.
+
+    `names` are all its columns and `rows` its number of rows. Raises DataError like `read`.
+    """
+
+    def __init__(self, path: Path, limits: ReadLimits | None = None) -> None:
+        limits = limits or ReadLimits()
+        if (size := path.stat().st_size) > limits.bytes:
+            raise DataError(f"The file has {size} bytes; at most {limits.bytes} are read. Leave rows or columns out.")
+        with _damaged_parquet():
+            self._file = pq.ParquetFile(path, pre_buffer=False)
+            try:
+                _check_parquet(self._file, limits)
+                self.names = tuple(str(name) for name in self._file.schema_arrow.names)
+                self.rows = int(self._file.metadata.num_rows)
+            except BaseException:
+                self._file.close()
+                raise
+
+    def __enter__(self) -> ParquetPieces:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def read(self, wanted: Collection[str], size: int) -> Iterator[RawTable]:
+        """Pieces of at most `size` rows with the columns `wanted` only, each knowing its row numbers in the file."""
+        chosen = [name for name in self.names if name in wanted]
+        if self.rows == 0:
+            raise DataError("The file has no row. Choose a file with rows.")
+        fields = [field for field in self._file.schema_arrow if field.name in wanted]
+        if problems := _parquet_problems(pa.schema(fields), self.rows) if fields else []:
+            raise DataError(_first(problems), problems=tuple(problems))
+        if not chosen:  # nothing but the number of rows matters
+            numbers = np.arange(1, self.rows + 1)
+            for start in range(0, self.rows, size):
+                yield RawTable(names=(), columns=(), line_numbers=numbers[start : start + size], detected=PARQUET)
+            return
+        before = 0
+        with _damaged_parquet():
+            for batch in self._file.iter_batches(batch_size=size, columns=chosen, use_threads=False):
+                columns = tuple(_parquet_column(pa.chunked_array([column])) for column in batch.columns)
+                yield RawTable(
+                    names=tuple(chosen),
+                    columns=columns,
+                    line_numbers=np.arange(before + 1, before + batch.num_rows + 1),
+                    detected=PARQUET,
+                )
+                before += batch.num_rows
+
+
+def _parquet_problems(schema: pa.Schema, rows: int) -> list[str]:
     problems = []
-    if table.num_columns == 0 or table.num_rows == 0:
-        problems.append(
-            f"The file has {table.num_columns} columns and {table.num_rows} rows: there is nothing to learn from."
-        )
-    for place, name in enumerate(table.column_names, 1):
+    if len(schema) == 0 or rows == 0:
+        problems.append(f"The file has {len(schema)} columns and {rows} rows: there is nothing to learn from.")
+    for place, name in enumerate(schema.names, 1):
         if not name.strip():
             problems.append(f"The name of column {place} is empty. Give the column a name.")
-    for name, times in Counter(table.column_names).items():
+    for name, times in Counter(schema.names).items():
         if times > 1:
             problems.append(f"The name '{name}' stands {times} times. Rename all but one.")
-    for field in table.schema:
+    for field in schema:
         inner = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if pa.types.is_nested(inner) or pa.types.is_binary(inner) or pa.types.is_large_binary(inner):
             problems.append(

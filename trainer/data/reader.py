@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from trainer.data.build import LoadReport, build, gaps, suggestion, wrong_words
-from trainer.data.cells import Cells
+from trainer.data.cells import LARGEST_EXACT, Cells
 from trainer.data.file_bytes import ReadLimits
-from trainer.data.raw import Detected, RawTable, read, read_csv
-from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray
+from trainer.data.raw import TYPED, Detected, RawTable, read, read_csv
+from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError
 from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
 
@@ -97,48 +98,98 @@ def load_for_model(
     Raises DataError that names needed columns which are not in the file, and texts in needed numeric columns by line.
     """
     raw = read(path, delimiter=delimiter, encoding=encoding, limits=limits)
+    return rows_for_model(raw, schema, target=target, classes=classes, used=used)
+
+
+def rows_for_model(
+    raw: RawTable,
+    schema: Sequence[ColumnSchema],
+    *,
+    target: str | None = None,
+    classes: Sequence[str] = (),
+    used: Collection[int] | None = None,
+    only_used: bool = False,
+) -> ModelRows:
+    """The same for rows that were read; with `only_used` columns that the tree does not need stay unread (NaN)."""
+    absent, extra = check_columns(raw.names, schema, target=target, used=used)
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
-    absent = [c.name for c in schema if c.name not in raw.names]
-    lacking = [name for name in absent if name in needed]
-    if lacking:
-        problems = tuple(f"Column '{name}' is missing.{suggestion(name, raw.names)}" for name in lacking)
-        raise DataError(
-            f"The file lacks {len(lacking)} of the {len(needed)} columns that the tree needs: "
-            f"{', '.join(lacking[:20])}.{suggestion(lacking[0], raw.names)}",
-            problems=problems,
-        )
     usable = np.ones(len(raw), bool)
     unknown: dict[str, int] = {}
     missing: dict[str, int] = {}
-    problems_: list[str] = []
+    problems: list[str] = []
     columns = []
     for own in schema:
-        if own.name in absent:
+        if own.name in absent or (only_used and own.name not in needed):
             columns.append(Column(schema=own, values=np.full(len(raw), np.nan)))
             continue
-        cells = Cells.of(raw.column(own.name))
-        if own.name in needed:
-            problems_ += wrong_words(own.name, own.kind, cells, raw)
-        column, strange = _under_schema(own, cells)
+        column, strange, wrong = _read_column(own, raw, own.name in needed)
         columns.append(column)
+        problems += wrong
         if strange:
             unknown[own.name] = strange
         if column.missing.any():
             missing[own.name] = int(column.missing.sum())
             if own.name in needed:
                 usable &= ~column.missing
-    if problems_:
-        more = f" ({len(problems_)} places are listed.)" if len(problems_) > 1 else ""
-        raise DataError(problems_[0] + more, problems=tuple(problems_))
+    if problems:
+        raise several(problems)
     return ModelRows(
         table=Table(columns=tuple(columns), row_numbers=raw.line_numbers),
         labels=_labels(raw, target, classes),
         usable=usable,
         unknown=unknown,
         missing=missing,
-        extra_columns=tuple(n for n in raw.names if n != target and n not in {c.name for c in schema}),
-        absent_columns=tuple(absent),
+        extra_columns=extra,
+        absent_columns=absent,
     )
+
+
+def several(problems: Sequence[str]) -> DataError:
+    """The error for places that were found: the first one in words, all of them in `problems`."""
+    more = f" ({len(problems)} places are listed.)" if len(problems) > 1 else ""
+    return DataError(problems[0] + more, problems=tuple(problems))
+
+
+def check_columns(
+    names: Sequence[str], schema: Sequence[ColumnSchema], *, target: str | None, used: Collection[int] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Columns of the schema that are absent, and names that it does not know; raises DataError where a needed one is absent."""
+    needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
+    absent = tuple(c.name for c in schema if c.name not in names)
+    lacking = [name for name in absent if name in needed]
+    if lacking:
+        problems = tuple(f"Column '{name}' is missing.{suggestion(name, names)}" for name in lacking)
+        raise DataError(
+            f"The file lacks {len(lacking)} of the {len(needed)} columns that the tree needs: "
+            f"{', '.join(lacking[:20])}.{suggestion(lacking[0], names)}",
+            problems=problems,
+        )
+    known = {c.name for c in schema}
+    return absent, tuple(n for n in names if n != target and n not in known)
+
+
+def _read_column(own: ColumnSchema, raw: RawTable, needed: bool) -> tuple[Column, int, tuple[str, ...]]:
+    """The column under its schema, how many cells have an unknown category, and what is wrong in a needed column."""
+    cells_of = raw.column(own.name)
+    values = _plain_numbers(own, cells_of)
+    if values is not None:
+        return Column(schema=own, values=values), 0, ()
+    cells = Cells.of(cells_of)
+    wrong = wrong_words(own.name, own.kind, cells, raw) if needed else ()
+    return *_under_schema(own, cells), wrong
+
+
+def _plain_numbers(own: ColumnSchema, column: pa.Array) -> FloatArray | None:
+    """Typed numbers of a numeric or binary column without the way over text; None where a cell needs a closer look."""
+    if own.kind is Kind.CATEGORICAL or not any(test(column.type) for test in TYPED):
+        return None
+    values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    rest = values[~np.isnan(values)] if column.null_count or np.isnan(values).any() else values
+    if not (np.abs(rest) < LARGEST_EXACT).all():  # infinite, or whole numbers that were rounded
+        return None
+    if own.kind is Kind.BINARY and not ((rest == 0.0) | (rest == 1.0)).all():
+        return None
+    return values + 0.0
 
 
 def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, int]:

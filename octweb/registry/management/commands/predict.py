@@ -1,18 +1,26 @@
-"""`manage.py predict MODEL.json DATA`: the tree's answer for every row of a file, as CSV."""
+"""`manage.py predict MODEL.json DATA`: the tree's answer for every row of a file, as CSV or Parquet."""
 
 from __future__ import annotations
 
-import csv
+import io
+import json
 import os
+import signal
 import sys
-from pathlib import Path
-from typing import IO, Any
+import threading
+import time
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from trainer.data.reader import ModelRows, load_for_model
-from trainer.errors import TrainerError
-from trainer.tree.file import ModelFile, read
+from octweb.core.orphans import exit_with_parent
+from trainer.data.file_bytes import ReadLimits
+from trainer.errors import DataError, TrainerError
+from trainer.predict_file import Predicted, Report, predict_file
+from trainer.tree.file import read
+
+OWN_FILES = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10**5, cells=10**11)
+NEWS_SECONDS = 0.5
 
 
 class Command(BaseCommand):
@@ -22,55 +30,86 @@ class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("model", metavar="MODEL.json")
         parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet")
-        parser.add_argument("--output", metavar="OUT.csv", help="default: standard output")
+        parser.add_argument(
+            "--output", metavar="OUT", help="a name that ends in .parquet, or CSV; default: standard output"
+        )
+        parser.add_argument("--progress", metavar="FILE", help="append one JSON line at each piece of news")
+        parser.add_argument("--max-rows", type=int, metavar="N", help="refuse a file with more rows")
+        parser.add_argument("--max-columns", type=int, metavar="N", help="refuse a file with more columns")
+        parser.add_argument(
+            "--json", action="store_true", help="the last line of standard output is one JSON object; needs --output"
+        )
 
     def handle(self, *args, **options):
+        if options["json"] and not options["output"]:
+            raise CommandError("--json needs --output: standard output takes the predictions otherwise", returncode=2)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, _on_signal)  # as an exception, so that nothing half-written stays
+        exit_with_parent()
         try:
-            model = read(options["model"])
-            tree = model.tree
-            rows = load_for_model(
-                options["data"], tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns
-            )
-            if options["output"]:
-                _write_file(Path(options["output"]), model, rows)
-            else:
-                _write(self.stdout, model, rows)
+            found = self._predict(options)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return
         except (TrainerError, OSError) as error:
+            if options["json"]:
+                problems = list(error.problems) if isinstance(error, DataError) else []
+                self.stdout.write(json.dumps({"error": str(error), "problems": problems}))
             raise CommandError(" ".join(str(error).split())) from error
-        for note in rows.notes:
+        except MemoryError as error:
+            raise CommandError("out of memory; predict the rows in several files, or send Parquet") from error
+        for note in found.notes:
             self.stderr.write(f"note: {note}")
-        if rows.labels is not None:
-            known = rows.usable & (rows.labels.codes >= 0)
-            right = int((tree.predict(rows.table.matrix())[known] == rows.labels.codes[known]).sum())
-            self.stderr.write(f"note: {right} of {int(known.sum())} rows with a known class are correct.")
+        if found.known:
+            self.stderr.write(f"note: {found.correct} of {found.known} rows with a known class are correct.")
+        if options["json"]:
+            self.stdout.write(json.dumps(found.to_json()))
+
+    def _predict(self, options: dict[str, Any]) -> Predicted:
+        model = read(options["model"])
+        limits = ReadLimits(
+            bytes=OWN_FILES.bytes,
+            unpacked_bytes=OWN_FILES.unpacked_bytes,
+            rows=options["max_rows"] or OWN_FILES.rows,
+            columns=options["max_columns"] or OWN_FILES.columns,
+            cells=OWN_FILES.cells,
+        )
+        output = options["output"] or _Standard(self.stdout)
+        if not options["progress"]:
+            return predict_file(model, options["data"], output, limits=limits)
+        with open(options["progress"], "a", encoding="utf-8") as stream:
+            return predict_file(model, options["data"], output, limits=limits, report=_news(stream))
 
 
-def _write_file(path: Path, model: ModelFile, rows: ModelRows) -> None:
-    """Write beside the file and rename into place, so that nobody reads half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as stream:
-            _write(stream, model, rows)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+class _Standard(io.TextIOBase):
+    """Django's wrapper of standard output as a text stream: it would add a line break to each piece."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(text, ending="")
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
 
 
-def _write(stream: IO[str] | Any, model: ModelFile, rows: ModelRows) -> None:
-    """Columns row (from 1, without the header), label, one share for each class, leaf; empty where a needed cell is."""
-    tree = model.tree
-    leaves = tree.apply(rows.table.matrix()).tolist()
-    answers = [
-        [tree.classes[int(tree.labels[v.id])], *(repr(p) for p in tree.probabilities[v.id].tolist()), v.id]
-        for v in tree.nodes
-    ]
-    nothing = [""] * (len(tree.classes) + 2)
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["row", "label", *(f"probability {c}" for c in tree.classes), "leaf"])
-    writer.writerows(
-        [i, *(answers[leaf] if usable else nothing)]
-        for i, (leaf, usable) in enumerate(zip(leaves, rows.usable.tolist(), strict=True), 1)
-    )
+def _news(stream: Any) -> Report:
+    """Append a JSON line at the beginning, at the end, and every half second between them."""
+    start = time.monotonic()
+    last = [-NEWS_SECONDS]
+
+    def write(phase: str, done: int, total: int) -> None:
+        t = time.monotonic() - start
+        if t - last[0] < NEWS_SECONDS and done != total:
+            return
+        last[0] = t
+        stream.write(json.dumps({"t": round(t, 3), "phase": phase, "rows": done, "of": total}) + "\n")
+        stream.flush()
+
+    return write
+
+
+def _on_signal(number: int, frame: Any) -> None:
+    raise SystemExit(128 + number)

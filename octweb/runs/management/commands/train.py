@@ -6,12 +6,12 @@ import json
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.orphans import exit_with_parent
 from octweb.runs.options import add_parameter_flags, parameters_of
 from trainer.certificate import Status
 from trainer.data.reader import load
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._on_signal)
             signal.signal(signal.SIGINT, self._on_signal)
-        _exit_with_parent()
+        exit_with_parent()
         try:
             result = self._train(options)
         except ParameterError as error:
@@ -165,20 +165,6 @@ def _check_folder(output: str) -> None:
     folder = Path(output).resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ParameterError({"output": f"the folder of '{output}' does not exist or cannot be written to."})
-
-
-def _exit_with_parent() -> None:
-    """A child whose worker was killed ends at once: the run is taken up again by another worker."""
-    expected = os.environ.get("OCTWEB_PARENT_PID")
-    if not expected:
-        return
-
-    def watch() -> None:
-        while os.getppid() == int(expected):
-            time.sleep(0.5)
-        os._exit(FAILED)
-
-    threading.Thread(target=watch, name="orphan", daemon=True).start()
 
 
 def _line(text: str) -> str:

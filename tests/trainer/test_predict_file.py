@@ -1,0 +1,160 @@
+"""Files to files of predictions: every format in and out says what the tree says, and errors leave nothing behind."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from tests.octweb.small_models import small_table, trained
+from trainer import predict_file as module
+from trainer.data.file_bytes import ReadLimits
+from trainer.errors import DataError
+from trainer.predict_file import predict_file
+from trainer.tree.file import from_json
+from trainer.tree.nodes import Tree
+
+MODEL = from_json(trained("cart", depth=3))
+TREE: Tree = MODEL.tree
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces(monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 17)
+
+
+def arrow(**changes: pa.Array) -> pa.Table:
+    """The small table as typed columns, with some of them exchanged."""
+    table, labels = small_table()
+    columns = {}
+    for column in table.columns:
+        own, values = column.schema, column.values
+        columns[own.name] = pa.array([own.categories[int(v)] for v in values] if own.categories else values)
+    columns["flag"] = pa.array(table.columns[2].values.astype(bool))
+    columns["kind"] = pa.array([labels.classes[k] for k in labels.codes])
+    columns["something else"] = pa.array([[1]] * len(table))
+    return pa.table(columns | changes)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(name: str, table: pa.Table):
+        path = tmp_path / name
+        if name.endswith(".parquet"):
+            pq.write_table(table, path, row_group_size=50)
+            return path
+        flat = table.drop_columns(["something else"])
+        pacsv.write_csv(flat, path)
+        if name.endswith(".gz"):
+            path.write_bytes(gzip.compress(path.read_bytes()))
+        return path
+
+    return make
+
+
+def answers(path) -> list[dict[str, str]]:
+    if path.suffix == ".parquet":
+        return [{k: "" if v is None else str(v) for k, v in row.items()} for row in pq.read_table(path).to_pylist()]
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+@pytest.mark.parametrize("source", ["in.csv", "in.csv.gz", "in.parquet"])
+@pytest.mark.parametrize("result", ["out.csv", "out.parquet"])
+def test_every_row_gets_what_the_tree_says(write, tmp_path, source, result):
+    news = []
+    path = write(source, arrow())
+    found = predict_file(MODEL, path, tmp_path / result, report=lambda *n: news.append(n))
+    rows, (table, labels) = answers(tmp_path / result), small_table()
+    X = table.matrix()
+    assert [r["label"] for r in rows] == [TREE.classes[k] for k in TREE.predict(X)]
+    assert [int(r["leaf"]) for r in rows] == TREE.apply(X).tolist()
+    assert [float(r["probability b"]) for r in rows] == TREE.predict_proba(X)[:, 1].tolist()
+    assert [int(r["row"]) for r in rows] == list(range(1, len(X) + 1))
+    assert (found.rows, found.predicted, found.known) == (len(X),) * 3
+    assert found.correct == int((TREE.predict(X) == labels.codes).sum())
+    assert found.labels == {c: int((TREE.predict(X) == k).sum()) for k, c in enumerate(TREE.classes)}
+    assert news[0] == ("reading", 0, 0)
+    assert [n[1] for n in news[1:]] == [*range(17, len(X), 17), len(X)]
+
+
+@pytest.mark.parametrize("source", ["in.csv", "in.parquet"])
+def test_gaps_and_unknown_categories_stay_in_their_place(write, tmp_path, source):
+    table = arrow()
+    width = table["width"].to_pylist()
+    width[40] = None
+    colour = ["purple" if i == 3 else c for i, c in enumerate(table["colour"].to_pylist())]
+    path = write(source, arrow(width=pa.array(width), colour=pa.array(colour)))
+    found = predict_file(MODEL, path, tmp_path / "out.csv")
+    rows = answers(tmp_path / "out.csv")
+    assert [r["row"] for r in rows if not r["label"]] == ["41"]
+    assert set(rows[40].values()) == {"41", ""}
+    assert found.predicted == found.rows - 1
+    assert any("'colour': 1 cells" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("source", "column", "values", "place", "words"),
+    [
+        ("in.csv", "width", ["wide" if i in (2, 100) else "1" for i in range(120)], ("Line 4", "Line 102"), "'width'"),
+        ("in.parquet", "width", ["wide" if i in (2, 100) else "1" for i in range(120)], ("Row 3", "Row 101"), "'wide'"),
+        ("in.parquet", "height", [np.inf if i == 77 else 1.0 for i in range(120)], ("Row 78",), "'height'"),
+        ("in.parquet", "width", [2**53 + 1 if i == 5 else 1 for i in range(120)], ("Row 6",), "rounded beyond"),
+    ],
+)
+def test_errors_name_row_and_column_and_leave_nothing(write, tmp_path, source, column, values, place, words):
+    path = write(source, arrow(**{column: pa.array(values)}))
+    (tmp_path / "out.csv").write_text("what was there before")
+    with pytest.raises(DataError, match=words) as caught:
+        predict_file(MODEL, path, tmp_path / "out.csv")
+    assert [p.split(":")[0] for p in caught.value.problems] == list(place)
+    assert (tmp_path / "out.csv").read_text() == "what was there before"
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["out.csv", source])
+
+
+@pytest.mark.parametrize("source", ["in.csv", "in.parquet"])
+def test_a_column_that_lacks_is_named(write, tmp_path, source):
+    with pytest.raises(DataError, match=r"1 of the .* columns that the tree needs: width"):
+        predict_file(MODEL, write(source, arrow().rename_columns({"width": "wdth"})), tmp_path / "o")
+
+
+@pytest.mark.parametrize("source", ["in.csv", "in.parquet"])
+@pytest.mark.parametrize("limits", [ReadLimits(rows=119), ReadLimits(columns=2), ReadLimits(bytes=100)])
+def test_limits(write, tmp_path, source, limits):
+    with pytest.raises(DataError, match=r"at most|larger than"):
+        predict_file(MODEL, write(source, arrow()), tmp_path / "out.csv", limits=limits)
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PAR1", b"PAR1" + b"\x00" * 40, b"PAR1abcPAR1", b"\x1f\x8bxx", b"\x00\x01\x02"]
+)
+def test_damaged_files_are_refused(tmp_path, content):
+    (tmp_path / "in").write_bytes(content)
+    with pytest.raises(DataError):
+        predict_file(MODEL, tmp_path / "in", tmp_path / "out.csv")
+
+
+def test_a_tree_without_questions_answers_every_row(write, tmp_path):
+    leaf = from_json(trained("cart", depth=0))
+    found = predict_file(leaf, write("in.parquet", arrow().drop_columns(["kind"])), tmp_path / "out.csv")
+    assert (found.rows, found.predicted, found.known) == (120, 120, 0)
+    assert len(answers(tmp_path / "out.csv")) == 120
+
+
+def test_typed_columns_and_text_mean_the_same(write, tmp_path):
+    table = arrow()
+    texts = {name: pa.array([str(v).lower() for v in table[name].to_pylist()]) for name in ("width", "height", "flag")}
+    for name, source in (
+        ("typed", arrow()),
+        ("text", arrow(**texts)),
+        ("float32", arrow(width=table["width"].cast("float"))),
+    ):
+        predict_file(MODEL, write(f"{name}.parquet", source), tmp_path / f"{name}.csv")
+    assert (tmp_path / "typed.csv").read_text() == (tmp_path / "text.csv").read_text()
+    assert (tmp_path / "typed.csv").read_text() == (tmp_path / "float32.csv").read_text()
