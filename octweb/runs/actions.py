@@ -5,21 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
-from octweb.runs.models import FINISHED, RunStatus, TrainingRun, WorkerBeat
+from octweb.runs.models import FINISHED, TrainingRun
+from octweb.runs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send, worker_seen
 from trainer.errors import ParameterError
 from trainer.methods import get
 from trainer.methods.base import Method
 from trainer.tree.file import from_json
+
+__all__ = ["cancel", "delete", "enqueue", "queue_position", "run_again", "worker_seen"]
 
 
 def enqueue(
@@ -48,11 +49,7 @@ def enqueue(
     _check_classes(declared, dataset)
     if warm_start is not None:
         _check_start(declared, dataset, warm_start)
-    waiting = TrainingRun.objects.filter(owner=owner, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).count()
-    if waiting >= settings.MAX_QUEUED_RUNS:
-        raise Conflict(
-            f"You have {waiting} runs queued or running; {settings.MAX_QUEUED_RUNS} is the limit. Wait or cancel one."
-        )
+    check_waiting(TrainingRun, owner)
     try:
         run = _create(
             owner=owner,
@@ -95,26 +92,6 @@ def _digest(dataset: Dataset, method: str, parameters: Mapping[str, Any], *rest:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def send(run: TrainingRun) -> None:
-    """Put the run's id, and nothing else, into the task queue."""
-    from octweb.runs.tasks import train_run  # tasks import the supervisor, which imports this module
-
-    train_run.enqueue(str(run.pk))
-
-
-def cancel(run: TrainingRun) -> TrainingRun:
-    """Cancel a queued run at once; ask a running one to stop and keep its best tree. A finished run raises Conflict."""
-    now = timezone.now()
-    queued = TrainingRun.objects.filter(pk=run.pk, status=RunStatus.QUEUED)
-    if not queued.update(status=RunStatus.CANCELLED, cancel_requested=True, finished=now):
-        running = TrainingRun.objects.filter(pk=run.pk, status=RunStatus.RUNNING)
-        if not running.update(cancel_requested=True):
-            run.refresh_from_db()
-            raise Conflict(f"The run has already ended ({run.get_status_display().lower()}).")
-    run.refresh_from_db()
-    return run
-
-
 def run_again(run: TrainingRun, *, owner) -> TrainingRun:
     """A new run with the same settings."""
     if run.status not in FINISHED:
@@ -133,22 +110,8 @@ def run_again(run: TrainingRun, *, owner) -> TrainingRun:
 
 def delete(run: TrainingRun) -> None:
     """Remove a finished run with its progress; its model stays."""
-    if run.status not in FINISHED:
-        raise Conflict("The run has not ended yet. Cancel it first.")
+    refuse_unfinished(run)
     run.delete()
-
-
-def queue_position(run: TrainingRun) -> int | None:
-    """1 for the run that starts next; None for a run that is not queued."""
-    if run.status != RunStatus.QUEUED:
-        return None
-    return TrainingRun.objects.filter(status=RunStatus.QUEUED, created__lt=run.created).count() + 1
-
-
-def worker_seen() -> bool:
-    """Whether some worker gave a sign of life lately; without one a queued run waits for ever."""
-    since = timezone.now() - timedelta(seconds=settings.WORKER_LEASE_SECONDS)
-    return WorkerBeat.objects.filter(seen_at__gte=since).exists()
 
 
 def _within_limits(method: Method, values: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The child process of a run: its files, its command line, and its end."""
+"""The child process of a job: its files, its command line, and its end."""
 
 from __future__ import annotations
 
@@ -11,64 +11,54 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 from django.conf import settings
 
-from octweb.runs.models import TrainingRun
+from octweb.runs.models import Job, TrainingRun
 from octweb.runs.options import arguments_of
 
 LOG_BYTES = 20_000
 START = "start.json"
+PROGRESS = "progress.jsonl"
 
 
 @dataclass(kw_only=True)
-class Child:
-    """One attempt at a run: a folder of its own and a process in a process group of its own."""
+class Process:
+    """One attempt at a job: a folder of its own and a process in a process group of its own."""
 
-    run: TrainingRun
+    job: Any
     folder: Path
     process: subprocess.Popen | None = None
     offset: int = 0
 
     @classmethod
-    def prepare(cls, run: TrainingRun) -> Child:
-        """The folder of this attempt with the schema in it; nothing of an earlier attempt is touched."""
-        folder = settings.DATA_DIR / "runs" / str(run.pk) / str(run.attempt)
+    def prepare(cls, job: Job) -> Self:
+        """The folder of this attempt with what the process reads; nothing of an earlier attempt is touched."""
+        folder = settings.DATA_DIR / "runs" / str(job.pk) / str(job.attempt)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        (folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
-        if run.warm_start is not None:
-            (folder / START).write_text(run.warm_start.document, encoding="utf-8")
-        return cls(run=run, folder=folder)
+        child = cls(job=job, folder=folder)
+        try:
+            child.write_inputs()
+        except BaseException:
+            child.clean()
+            raise
+        return child
+
+    def write_inputs(self) -> None:
+        """Put what the process reads into its folder."""
+        raise NotImplementedError
 
     @property
-    def model_path(self) -> Path:
-        return self.folder / "model.json"
+    def result(self) -> Path:
+        """The file that the process leaves when it has done its work."""
+        raise NotImplementedError
 
     def command(self) -> list[str]:
         """The command that a person could type."""
-        run = self.run
-        # no shell; every value is one argument, and names that start with a dash stay values
-        return [
-            sys.executable,
-            str(settings.BASE_DIR / "manage.py"),
-            "train",
-            f"--target={run.dataset.target}",
-            f"--method={run.method}",
-            *arguments_of(run.parameters.items()),
-            *([f"--warm-start={self.folder / START}"] if (self.folder / START).exists() else []),
-            f"--test-share={run.test_share}",
-            f"--folds={run.folds}",
-            f"--name={run.name}",
-            f"--schema={self.folder / 'schema.json'}",
-            f"--output={self.model_path}",
-            f"--progress={self.folder / 'progress.jsonl'}",
-            "--json",
-            "--",
-            str(run.dataset.file.path),
-        ]
+        raise NotImplementedError
 
     def start(self) -> None:
         """Start the process; its standard output and error go to files."""
@@ -80,7 +70,7 @@ class Child:
             "PYTHONUNBUFFERED": "1",
         }
         # the child never opens the database and needs no secret: it gets neither address nor key
-        environment["OCTWEB_SECRET_KEY"] = "unused by training"  # noqa: S105
+        environment["OCTWEB_SECRET_KEY"] = "unused by the child"  # noqa: S105
         with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
             self.process = subprocess.Popen(  # noqa: S603
                 self.command(),
@@ -126,7 +116,7 @@ class Child:
         The caller sets `offset` once the records are stored, so that none is lost when the database is away.
         """
         try:
-            with (self.folder / "progress.jsonl").open("rb") as stream:
+            with (self.folder / PROGRESS).open("rb") as stream:
                 stream.seek(self.offset)
                 content = stream.read()
         except FileNotFoundError:
@@ -147,7 +137,7 @@ class Child:
         return content[-LOG_BYTES:].decode(errors="replace")
 
     def summary(self) -> dict[str, Any]:
-        """The JSON object of `train`: the last line of standard output, or nothing."""
+        """The JSON object of the command: the last line of standard output, or nothing."""
         try:
             lines = (self.folder / "stdout").read_text(encoding="utf-8").strip().splitlines()
             return json.loads(lines[-1]) if lines else {}
@@ -159,7 +149,43 @@ class Child:
 
         Another worker may be at the next attempt, whose folder stands beside this one and stays.
         """
-        for attempt in range(1, self.run.attempt + 1):
+        for attempt in range(1, self.job.attempt + 1):
             shutil.rmtree(self.folder.parent / str(attempt), ignore_errors=True)
         with contextlib.suppress(OSError):
             self.folder.parent.rmdir()
+
+
+class Child(Process):
+    """A training."""
+
+    def write_inputs(self) -> None:
+        run: TrainingRun = self.job
+        (self.folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
+        if run.warm_start is not None:
+            (self.folder / START).write_text(run.warm_start.document, encoding="utf-8")
+
+    @property
+    def result(self) -> Path:
+        return self.folder / "model.json"
+
+    def command(self) -> list[str]:
+        run: TrainingRun = self.job
+        # no shell; every value is one argument, and names that start with a dash stay values
+        return [
+            sys.executable,
+            str(settings.BASE_DIR / "manage.py"),
+            "train",
+            f"--target={run.dataset.target}",
+            f"--method={run.method}",
+            *arguments_of(run.parameters.items()),
+            *([f"--warm-start={self.folder / START}"] if (self.folder / START).exists() else []),
+            f"--test-share={run.test_share}",
+            f"--folds={run.folds}",
+            f"--name={run.name}",
+            f"--schema={self.folder / 'schema.json'}",
+            f"--output={self.result}",
+            f"--progress={self.folder / PROGRESS}",
+            "--json",
+            "--",
+            str(run.dataset.file.path),
+        ]

@@ -1,4 +1,4 @@
-"""TrainingRun: one training of one tree; its row is the only truth about it."""
+"""Job: work in the queue, whose row is the only truth about it; TrainingRun: one training of one tree."""
 
 from __future__ import annotations
 
@@ -20,18 +20,11 @@ class RunStatus(models.TextChoices):
 FINISHED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
-class TrainingRun(Owned):
-    """A run: what was asked, who works on it until when, and how it ended."""
+class Job(Owned):
+    """Work that waits in the queue and is done in a child process: who works on it until when, and how it ended."""
 
-    dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="runs")
-    method = models.CharField(max_length=50)
-    parameters = models.JSONField(default=dict)
-    test_share = models.FloatField(default=0.0)
-    folds = models.PositiveIntegerField(default=0)
-    warm_start = models.ForeignKey(  # the model whose tree the search begins with
-        "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
-    name = models.CharField(max_length=200, blank=True)
+    TASK = ""  # the dotted name of the task that does it; its one argument is the id of the job
+    ADVICE = ""  # what to do where the worker died each time
 
     status = models.CharField(max_length=20, choices=RunStatus, default=RunStatus.QUEUED, db_index=True)
     attempt = models.PositiveIntegerField(default=0)
@@ -42,19 +35,40 @@ class TrainingRun(Owned):
     started = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True)
+    log = models.TextField(blank=True)  # the last lines that the child wrote to standard error
+    progress = models.JSONField(default=dict)  # the last progress record
+    summary = models.JSONField(default=dict)  # the JSON object that the command of the child prints
+
+    class Meta(Owned.Meta):
+        abstract = True
+        indexes = [models.Index(fields=["status", "lease_until"])]
+
+
+class TrainingRun(Job):
+    """A run: what was asked, and the model that came out."""
+
+    TASK = "octweb.runs.tasks.train_run"
+    ADVICE = "Ask for less memory or a smaller depth."
+
+    dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="runs")
+    method = models.CharField(max_length=50)
+    parameters = models.JSONField(default=dict)
+    test_share = models.FloatField(default=0.0)
+    folds = models.PositiveIntegerField(default=0)
+    warm_start = models.ForeignKey(  # the model whose tree the search begins with
+        "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    name = models.CharField(max_length=200, blank=True)
     # the key under which a client may send the same request again, and a digest of what was asked with it
     idempotency_key = models.CharField(max_length=200, blank=True)
     request_digest = models.CharField(max_length=64, blank=True)
-    log = models.TextField(blank=True)  # the last lines that the child wrote to standard error
-    progress = models.JSONField(default=dict)  # the last progress record
-    summary = models.JSONField(default=dict)  # the JSON of `train`
     model = models.OneToOneField(
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="run"
     )
 
-    class Meta(Owned.Meta):
+    class Meta(Job.Meta):
+        abstract = False
         verbose_name = "run"
-        indexes = [models.Index(fields=["status", "lease_until"])]
         constraints = [
             models.UniqueConstraint(
                 fields=["owner", "idempotency_key"], condition=~models.Q(idempotency_key=""), name="one_run_a_key"

@@ -1,20 +1,20 @@
-"""Reaper: no run is lost and none is "running" for ever, whichever process died.
+"""Reaper: no job is lost and none is "running" for ever, whichever process died.
 
-A run whose lease is over goes back to the queue, or fails after its last attempt; a queued run without a task gets a new one.
+A job whose lease is over goes back to the queue, or fails after its last attempt; a queued job without a task gets a new one.
 """
 
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import F
 from django.utils import timezone
 from django_tasks import TaskResultStatus
 from django_tasks_db.models import DBTaskResult
 
-from octweb.runs.actions import send
-from octweb.runs.models import RunStatus, TrainingRun, WorkerBeat
+from octweb.runs.models import Job, RunStatus, WorkerBeat
+from octweb.runs.queue import job_models, send
 
 log = logging.getLogger(__name__)
 
@@ -31,35 +31,39 @@ def beat(name: str) -> None:
 
 
 def reap() -> int:
-    """Look after all runs once; returns how many were changed."""
+    """Look after all jobs once; returns how many were changed."""
     now = timezone.now()
-    changed = 0
-    expired = TrainingRun.objects.filter(status=RunStatus.RUNNING, lease_until__lt=now)
-    for run in expired:
-        same = TrainingRun.objects.filter(pk=run.pk, status=RunStatus.RUNNING, attempt=run.attempt, lease_until__lt=now)
-        if run.cancel_requested:
-            changed += same.update(
-                status=RunStatus.CANCELLED, finished=now, lease_until=None, error="Cancelled; its worker had died."
-            )
-        elif run.attempt >= MAX_ATTEMPTS:
-            changed += same.update(
-                status=RunStatus.FAILED,
-                finished=now,
-                lease_until=None,
-                error=f"The worker died {run.attempt} times during this run. Ask for less memory or a smaller depth.",
-            )
-        elif same.update(status=RunStatus.QUEUED, worker="", lease_until=None):
-            log.warning("run %s: its worker is gone after attempt %s, back to the queue", run.pk, run.attempt)
-            send(run)
-            changed += 1
-    changed += _resend(now)
+    changed = sum(_free(model, now) + _resend(model, now) for model in job_models())
     DBTaskResult.objects.finished().filter(finished_at__lt=now - KEEP_TASKS).delete()
     return changed
 
 
-def _resend(now) -> int:
-    """Queued runs whose task was lost, for instance because the process died between the two writes."""
-    queued = TrainingRun.objects.filter(status=RunStatus.QUEUED, created__lt=now - TASK_GRACE).order_by(F("created"))
+def _free(model: type[Job], now: datetime) -> int:
+    """Jobs whose lease is over."""
+    jobs, name, changed = model._default_manager, model._meta.verbose_name, 0
+    for job in jobs.filter(status=RunStatus.RUNNING, lease_until__lt=now):
+        same = jobs.filter(pk=job.pk, status=RunStatus.RUNNING, attempt=job.attempt, lease_until__lt=now)
+        if job.cancel_requested:
+            changed += same.update(
+                status=RunStatus.CANCELLED, finished=now, lease_until=None, error="Cancelled; its worker had died."
+            )
+        elif job.attempt >= MAX_ATTEMPTS:
+            changed += same.update(
+                status=RunStatus.FAILED,
+                finished=now,
+                lease_until=None,
+                error=f"The worker died {job.attempt} times during this {name}. {model.ADVICE}",
+            )
+        elif same.update(status=RunStatus.QUEUED, worker="", lease_until=None):
+            log.warning("%s %s: its worker is gone after attempt %s, back to the queue", name, job.pk, job.attempt)
+            send(job)
+            changed += 1
+    return changed
+
+
+def _resend(model: type[Job], now: datetime) -> int:
+    """Queued jobs whose task was lost, for instance because the process died between the two writes."""
+    queued = model._default_manager.filter(status=RunStatus.QUEUED, created__lt=now - TASK_GRACE).order_by(F("created"))
     if not queued:
         return 0
     waiting = {
@@ -67,8 +71,8 @@ def _resend(now) -> int:
         for result in DBTaskResult.objects.filter(status=TaskResultStatus.READY)
         if result.args_kwargs.get("args")
     }
-    lost = [run for run in queued if str(run.pk) not in waiting]
-    for run in lost:
-        # a task that just left the queue is about to claim the run; a second task finds nothing to claim
-        send(run)
+    lost = [job for job in queued if str(job.pk) not in waiting]
+    for job in lost:
+        # a task that just left the queue is about to claim the job; a second task finds nothing to claim
+        send(job)
     return len(lost)

@@ -1,13 +1,12 @@
-"""Supervisor: takes a run, runs its child, copies its progress, and writes how it ended.
+"""Supervisor: takes a job, runs its child, copies its progress, and writes how it ended.
 
-The run's row is the only truth. It is taken with an UPDATE that names the state it expects, held by a lease that every tick
-renews with the same condition, and ended by one more conditional UPDATE in the transaction that stores the model. So a run that
-two workers believe they have is finished by one of them, and a run whose worker died is free when its lease is over.
+The job's row is the only truth. It is taken with an UPDATE that names the state it expects, held by a lease that every tick
+renews with the same condition, and ended by one more conditional UPDATE in the transaction that stores what came out. So a job that
+two workers believe they have is finished by one of them, and a job whose worker died is free when its lease is over.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -21,16 +20,14 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
-from octweb.registry import actions as registry
-from octweb.runs.child import Child
-from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from octweb.runs.child import Process
+from octweb.runs.models import Job, RunStatus
+from octweb.runs.queue import send
 
 log = logging.getLogger(__name__)
 
 TICK = 0.5
 DATABASE_PATIENCE = 60.0  # seconds for which a database that is away is waited for
-MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed
-START_SECONDS = 120.0  # reading the file and compiling do not count as training time
 
 stopping = threading.Event()  # set by the worker command when it is asked to end
 
@@ -41,51 +38,97 @@ def worker_name() -> str:
 
 
 class LostLease(Exception):
-    """Somebody else has the run now, or it was deleted."""
+    """Somebody else has the job now, or it was deleted."""
+
+
+class Refused(Exception):
+    """The job cannot be done; the message is for its owner."""
 
 
 class Supervisor:
-    """One attempt at one run."""
+    """One attempt at one job; a subclass for each kind says what is special."""
 
-    def __init__(self, *, run_id: str, worker: str, stopping: threading.Event) -> None:
-        self.run_id = run_id
+    jobs: type[Job]
+    noun = "process"  # what the child is called in errors
+
+    def __init__(self, *, job_id: str, worker: str, stopping: threading.Event) -> None:
+        self.job_id = job_id
         self.worker = worker
         self.stopping = stopping
         self.attempt = 0
         self.lines = 0
         self.end_reason = ""
 
+    def load(self) -> Any:
+        """The job with what it needs."""
+        return self.jobs._default_manager.get(pk=self.job_id)
+
+    def prepare(self, job: Any) -> Process:
+        """Its child, not started yet; raises Refused."""
+        raise NotImplementedError
+
+    def limits(self, job: Any) -> tuple[float, float]:
+        """Seconds and megabytes after which the child is stopped."""
+        raise NotImplementedError
+
+    def keep(self, records: list[dict[str, Any]]) -> None:
+        """Store progress records, in the transaction that renews the lease; `self.lines` were stored before."""
+
+    def complete(self, summary: dict[str, Any]) -> bool:
+        """Whether the child had done all of its work when it ended."""
+        return bool(summary)
+
+    def store(self, job: Any, child: Process, summary: dict[str, Any]) -> None:
+        """Store what came out and end the job with `end`, both or neither."""
+        raise NotImplementedError
+
+    def on_failure(self, child: Process) -> dict[str, Any]:
+        """What else is written to the row of a job that failed."""
+        return {}
+
     def run(self) -> str:
-        """Claim, supervise, finish; returns the run's status afterwards."""
+        """Claim, supervise, finish; returns the job's status afterwards."""
         if not self._claim():
             return "not claimed"
-        run = TrainingRun.objects.select_related("dataset", "owner").get(pk=self.run_id)
-        child = Child.prepare(run)
+        job = self.load()
+        child: Process | None = None
         try:
+            child = self.prepare(job)
             child.start()
-            code = self._watch(run, child)
-            self._finish(run, child, code)
+            code = self._watch(job, child)
+            self._finish(job, child, code)
         except LostLease:
-            log.warning("run %s attempt %s: the lease is lost, leaving it", self.run_id, self.attempt)
+            log.warning("%s %s attempt %s: the lease is lost, leaving it", self._name, self.job_id, self.attempt)
+        except Refused as error:
+            reason = str(error)
+            self._patiently(lambda: self.end(RunStatus.FAILED, error=reason))
         except Exception as error:
-            log.exception("run %s attempt %s failed in its supervisor", self.run_id, self.attempt)
-            child.kill()
-            reason = f"The worker failed: {error}"
-            self._patiently(lambda: self._end(RunStatus.FAILED, error=reason, log=child.log()))
+            log.exception("%s %s attempt %s failed in its supervisor", self._name, self.job_id, self.attempt)
+            reason, text = f"The worker failed: {error}", ""
+            if child is not None:
+                child.kill()
+                text = child.log()
+            self._patiently(lambda: self.end(RunStatus.FAILED, error=reason, log=text))
         finally:
-            child.kill()
-            child.clean()
-        return TrainingRun.objects.values_list("status", flat=True).filter(pk=self.run_id).first() or "deleted"
+            if child is not None:
+                child.kill()
+                child.clean()
+        status = self.jobs._default_manager.values_list("status", flat=True)
+        return status.filter(pk=self.job_id).first() or "deleted"
+
+    @property
+    def _name(self) -> str:
+        return str(self.jobs._meta.verbose_name)
 
     def _mine(self):
-        return TrainingRun.objects.filter(
-            pk=self.run_id, status=RunStatus.RUNNING, worker=self.worker, attempt=self.attempt
+        return self.jobs._default_manager.filter(
+            pk=self.job_id, status=RunStatus.RUNNING, worker=self.worker, attempt=self.attempt
         )
 
     def _claim(self) -> bool:
         now = timezone.now()
         with transaction.atomic():
-            queued = TrainingRun.objects.filter(pk=self.run_id, status=RunStatus.QUEUED)
+            queued = self.jobs._default_manager.filter(pk=self.job_id, status=RunStatus.QUEUED)
             attempt = queued.values_list("attempt", flat=True).first()
             if attempt is None:
                 return False
@@ -104,11 +147,10 @@ class Supervisor:
         self.attempt = attempt + 1
         return bool(taken)
 
-    def _watch(self, run: TrainingRun, child: Child) -> int:
+    def _watch(self, job: Any, child: Process) -> int:
         """Tick until the child has ended; returns its exit status."""
         started = time.monotonic()
-        limit = self._seconds_allowed(run)
-        memory = float(run.parameters.get("memory_limit") or settings.MAX_TRAINING_MB) * MEMORY_SLACK
+        limit, memory = self.limits(job)
         terminated: float | None = None
         away: float | None = None
         while True:
@@ -119,7 +161,7 @@ class Supervisor:
             except (OperationalError, InterfaceError) as error:
                 # a database that is locked or away for some seconds costs no run
                 away = away or time.monotonic()
-                log.warning("run %s: the database does not answer: %s", self.run_id, error)
+                log.warning("%s %s: the database does not answer: %s", self._name, self.job_id, error)
                 connection.close()
                 cancel = False
                 if time.monotonic() - away > DATABASE_PATIENCE:
@@ -132,27 +174,21 @@ class Supervisor:
                 child.signal(signal.SIGKILL)
             time.sleep(TICK)
 
-    def _reason_to_stop(self, child: Child, cancel: bool, late: bool, memory: float) -> float | None:
+    def _reason_to_stop(self, child: Process, cancel: bool, late: bool, memory: float) -> float | None:
         """Ask the child to end if there is a reason; returns the time at which it was asked."""
         used = child.megabytes()
         if used > memory:
-            self.end_reason = (
-                f"The training process used {used:,.0f} MB, beyond its limit. Lower the depth or raise the limit."
-            )
+            self.end_reason = f"The {self.noun} process used {used:,.0f} MB, beyond its limit. {self.jobs.ADVICE}"
             child.signal(signal.SIGKILL)
         elif cancel or late or self.stopping.is_set():
             if late:
-                self.end_reason = "The training process did not end after its time limit and was stopped."
+                self.end_reason = f"The {self.noun} process did not end after its time limit and was stopped."
             child.signal(signal.SIGTERM)
         else:
             return None
         return time.monotonic()
 
-    def _seconds_allowed(self, run: TrainingRun) -> float:
-        each = float(run.parameters.get("time_limit") or settings.MAX_TRAINING_SECONDS)
-        return START_SECONDS + each * (1 + run.folds) * 1.1
-
-    def _tick(self, child: Child) -> bool:
+    def _tick(self, child: Process) -> bool:
         """Copy progress, renew the lease; returns whether a cancel was asked for. Raises LostLease."""
         records, offset = child.read_progress()
         now = timezone.now()
@@ -166,55 +202,36 @@ class Supervisor:
         with transaction.atomic():
             if not self._mine().update(**changes):
                 raise LostLease
-            ProgressRecord.objects.bulk_create(
-                [
-                    ProgressRecord(run_id=self.run_id, attempt=self.attempt, line=self.lines + i, record=record)
-                    for i, record in enumerate(records)
-                ],
-                ignore_conflicts=True,  # the commit may have gone through although its answer was lost
-            )
+            self.keep(records)
         child.offset, self.lines = offset, self.lines + len(records)
         return bool(self._mine().values_list("cancel_requested", flat=True).first())
 
-    def _finish(self, run: TrainingRun, child: Child, code: int) -> None:
-        """Store the model and the end of the run in one transaction."""
+    def _finish(self, job: Any, child: Process, code: int) -> None:
+        """Store what came out and the end of the job in one transaction, or give it back, or say why it failed."""
         summary = child.summary() if code == 0 else {}
-        if (
-            self.stopping.is_set()
-            and self._patiently(self._not_cancelled)
-            and summary.get("status") in {None, "cancelled"}
-        ):
+        if self.stopping.is_set() and self._patiently(self._not_cancelled) and not self.complete(summary):
             self._patiently(self._release)
             return
-        if code != 0 or not child.model_path.exists():
-            error = self.end_reason or _last_line(child.log()) or _death(code)
+        if code != 0 or not child.result.exists():
+            error = self.end_reason or _last_line(child.log()) or _death(code, self.noun)
             cancelled = self._patiently(lambda: not self._not_cancelled())
             status = RunStatus.CANCELLED if cancelled else RunStatus.FAILED
-            self._patiently(lambda: self._end(status, error=error, log=child.log()))
+            self._patiently(lambda: self.end(status, error=error, log=child.log(), **self.on_failure(child)))
             return
-        document = json.loads(child.model_path.read_bytes())
-        status = RunStatus.CANCELLED if summary.get("status") == "cancelled" else RunStatus.SUCCEEDED
-
-        def store() -> None:
-            with transaction.atomic():
-                model = registry.register(owner=run.owner, document=document, dataset=run.dataset, title=run.name)
-                self._end(status, model=model, summary=summary, log=child.log())
-
-        self._patiently(store)
+        self._patiently(lambda: self.store(job, child, summary))
 
     def _not_cancelled(self) -> bool:
         return not self._mine().filter(cancel_requested=True).exists()
 
-    def _end(self, status: Any, **changes: Any) -> None:
+    def end(self, status: Any, **changes: Any) -> None:
+        """End the job; raises LostLease where this worker does not hold it any more."""
         if not self._mine().update(status=status, finished=timezone.now(), lease_until=None, **changes):
-            raise LostLease  # rolls back the model that was registered in the same transaction
+            raise LostLease  # rolls back what was stored in the same transaction
 
     def _release(self) -> None:
-        """Give the run back: this worker ends, another one takes it from the start."""
-        from octweb.runs.actions import send
-
+        """Give the job back: this worker ends, another one takes it from the start."""
         if self._mine().update(status=RunStatus.QUEUED, worker="", lease_until=None):
-            send(TrainingRun.objects.get(pk=self.run_id))
+            send(self.jobs._default_manager.get(pk=self.job_id))
 
     def _patiently(self, action):
         """Do something with a database that may be away for some seconds."""
@@ -234,7 +251,7 @@ def _last_line(text: str) -> str:
     return lines[-1].removeprefix("CommandError: ") if lines else ""
 
 
-def _death(code: int) -> str:
+def _death(code: int, noun: str) -> str:
     if code < 0:
-        return f"The training process was killed by signal {-code}. If that was not you, it may have run out of memory."
-    return f"The training process ended with status {code} and no message."
+        return f"The {noun} process was killed by signal {-code}. If that was not you, it may have run out of memory."
+    return f"The {noun} process ended with status {code} and no message."

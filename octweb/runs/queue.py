@@ -1,0 +1,67 @@
+"""The queue that all kinds of jobs share; pages and API ask it, workers serve it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from octweb.core.problems import Conflict
+from octweb.runs.models import FINISHED, Job, RunStatus, WorkerBeat
+
+
+def job_models() -> list[type[Job]]:
+    """Every kind of job of the installed applications."""
+    return [model for model in apps.get_models() if issubclass(model, Job)]
+
+
+def send(job: Job) -> None:
+    """Put the job's id, and nothing else, into the task queue."""
+    import_string(job.TASK).enqueue(str(job.pk))
+
+
+def cancel(job: Any) -> Any:
+    """Cancel a queued job at once; ask a running one to stop. A finished job raises Conflict."""
+    now, jobs = timezone.now(), type(job).objects
+    queued = jobs.filter(pk=job.pk, status=RunStatus.QUEUED)
+    if not queued.update(status=RunStatus.CANCELLED, cancel_requested=True, finished=now):
+        running = jobs.filter(pk=job.pk, status=RunStatus.RUNNING)
+        if not running.update(cancel_requested=True):
+            job.refresh_from_db()
+            name = job._meta.verbose_name
+            raise Conflict(f"The {name} has already ended ({job.get_status_display().lower()}).")
+    job.refresh_from_db()
+    return job
+
+
+def refuse_unfinished(job: Job) -> None:
+    """Raise Conflict for a job that has not ended."""
+    if job.status not in FINISHED:
+        raise Conflict(f"The {job._meta.verbose_name} has not ended yet. Cancel it first.")
+
+
+def check_waiting(model: type[Job], owner: Any) -> None:
+    """Raise Conflict where the owner has as many jobs of this kind in the queue as one may have."""
+    waiting = model._default_manager.filter(owner=owner, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).count()
+    if waiting >= settings.MAX_QUEUED_RUNS:
+        names = model._meta.verbose_name_plural
+        raise Conflict(
+            f"You have {waiting} {names} queued or running; {settings.MAX_QUEUED_RUNS} is the limit. Wait or cancel one."
+        )
+
+
+def queue_position(job: Job) -> int | None:
+    """1 for the job that starts next among those of its kind; None for one that is not queued."""
+    if job.status != RunStatus.QUEUED:
+        return None
+    return type(job)._default_manager.filter(status=RunStatus.QUEUED, created__lt=job.created).count() + 1
+
+
+def worker_seen() -> bool:
+    """Whether some worker gave a sign of life lately; without one a queued job waits for ever."""
+    since = timezone.now() - timedelta(seconds=settings.WORKER_LEASE_SECONDS)
+    return WorkerBeat.objects.filter(seen_at__gte=since).exists()

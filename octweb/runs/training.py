@@ -1,0 +1,54 @@
+"""What is special about the job of a training run: its child trains, its progress lines are kept, a model comes out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from octweb.registry import actions as registry
+from octweb.runs.child import Child, Process
+from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from octweb.runs.supervisor import Supervisor
+
+MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed
+START_SECONDS = 120.0  # reading the file and compiling do not count as training time
+
+
+class TrainingSupervisor(Supervisor):
+    """One attempt at one training run."""
+
+    jobs = TrainingRun
+    noun = "training"
+
+    def load(self) -> TrainingRun:
+        return TrainingRun.objects.select_related("dataset", "owner").get(pk=self.job_id)
+
+    def prepare(self, job: TrainingRun) -> Child:
+        return Child.prepare(job)
+
+    def limits(self, job: TrainingRun) -> tuple[float, float]:
+        each = float(job.parameters.get("time_limit") or settings.MAX_TRAINING_SECONDS)
+        memory = float(job.parameters.get("memory_limit") or settings.MAX_TRAINING_MB)
+        return START_SECONDS + each * (1 + job.folds) * 1.1, memory * MEMORY_SLACK
+
+    def keep(self, records: list[dict[str, Any]]) -> None:
+        ProgressRecord.objects.bulk_create(
+            [
+                ProgressRecord(run_id=self.job_id, attempt=self.attempt, line=self.lines + i, record=record)
+                for i, record in enumerate(records)
+            ],
+            ignore_conflicts=True,  # the commit may have gone through although its answer was lost
+        )
+
+    def complete(self, summary: dict[str, Any]) -> bool:
+        return summary.get("status") not in {None, "cancelled"}
+
+    def store(self, job: TrainingRun, child: Process, summary: dict[str, Any]) -> None:
+        document = json.loads(child.result.read_bytes())
+        status = RunStatus.CANCELLED if summary.get("status") == "cancelled" else RunStatus.SUCCEEDED
+        with transaction.atomic():
+            model = registry.register(owner=job.owner, document=document, dataset=job.dataset, title=job.name)
+            self.end(status, model=model, summary=summary, log=child.log())
