@@ -29,6 +29,8 @@ MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 50)  # for each user
 MAX_TRAINING_SECONDS = integer("OCTWEB_MAX_TRAINING_SECONDS", 24 * 3600)
 MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 4096)
 MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", os.cpu_count() or 1)
+MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 3600)  # for one file of rows to be predicted
+KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # answers of such files
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False)  # the approver of a model must not be its owner
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
@@ -60,6 +62,7 @@ INSTALLED_APPS = [
     "octweb.registry",
     "octweb.runs",
     "octweb.serving",
+    "octweb.batch",
 ]
 
 MIDDLEWARE = [
@@ -209,7 +212,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {"ModelState": "octweb.registry.models.State"},
+    "ENUM_NAME_OVERRIDES": {
+        "ModelState": "octweb.registry.models.State",
+        "RunStatus": "octweb.runs.models.RunStatus",
+        "BatchFormat": "octweb.batch.models.Format",
+    },
 }
 
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 10_000}}}

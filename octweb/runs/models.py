@@ -24,6 +24,7 @@ class Job(Owned):
     """Work that waits in the queue and is done in a child process: who works on it until when, and how it ended."""
 
     TASK = ""  # the dotted name of the task that does it; its one argument is the id of the job
+    TIDY = ""  # the dotted name of a function that removes what is old, if there is one; takes the time
     ADVICE = ""  # what to do where the worker died each time
 
     status = models.CharField(max_length=20, choices=RunStatus, default=RunStatus.QUEUED, db_index=True)

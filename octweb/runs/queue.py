@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.apps import apps
@@ -22,6 +22,11 @@ def job_models() -> list[type[Job]]:
 def send(job: Job) -> None:
     """Put the job's id, and nothing else, into the task queue."""
     import_string(job.TASK).enqueue(str(job.pk))
+
+
+def tidy(now: datetime) -> int:
+    """Let every kind of job remove what is old; returns how much was removed."""
+    return sum(import_string(model.TIDY)(now) for model in job_models() if model.TIDY)
 
 
 def cancel(job: Any) -> Any:

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
 
+from octweb.batch import actions as batch
 from octweb.datasets import actions as datasets
 from octweb.registry import actions as registry
 from octweb.runs import actions as runs
@@ -64,12 +66,15 @@ def things(owner, media) -> Things:
     dataset = datasets.create(owner=owner, file=csv, source_name="small.csv", target="class")
     upload = datasets.stage(owner=owner, file=io.BytesIO(CSV.encode()), source_name="other.csv")
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="private one")
+    rows = ContentFile(CSV.encode(), name="rows.csv")
+    prediction = batch.enqueue(owner=owner, model=model, file=rows, source_name="rows.csv")
     return Things(
         by_prefix={
             "datasets/uploads/": str(upload.pk),
             "datasets/": str(dataset.pk),
             "runs/": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
             "models/": str(model.pk),
+            "predictions/": str(prediction.pk),
             "tokens/": create_token(owner=owner, name="other")[0].token_key,
         },
         family=model.family.name,

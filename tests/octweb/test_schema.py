@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+from django.core.files.base import ContentFile
 from django.core.management import call_command
 from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
@@ -19,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from octweb.batch import actions as batch
 from octweb.datasets import actions as datasets
 from octweb.registry import actions as registry
 from octweb.runs import actions as runs
@@ -47,10 +49,13 @@ def test_the_document_is_made_without_a_warning(capsys):
 def ids(owner) -> dict[str, str]:
     """An object of each kind, by the first part of its address: without one most requests end at 404."""
     dataset = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv", target="class")
+    model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="t")
+    rows = ContentFile(CSV.encode(), name="rows.csv")
     return {
+        "predictions": str(batch.enqueue(owner=owner, model=model, file=rows, source_name="rows.csv").pk),
         "datasets": str(dataset.pk),
         "runs": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
-        "models": str(registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="t").pk),
+        "models": str(model.pk),
         "tokens": create_token(owner=owner, name="other")[0].token_key,
     }
 

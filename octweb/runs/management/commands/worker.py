@@ -9,13 +9,17 @@ import time
 
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
+from django.utils import timezone
 from django.utils.crypto import get_random_string
 from django_tasks_db.management.commands.db_worker import Worker
 
+from octweb.runs.queue import tidy
 from octweb.runs.reaper import beat, reap
 from octweb.runs.supervisor import stopping, worker_name
 
 log = logging.getLogger(__name__)
+
+TIDY_SECONDS = 3600.0
 
 
 class Slot(Worker):
@@ -61,11 +65,24 @@ class Command(BaseCommand):
                 time.sleep(1)
 
 
+def _tidy() -> None:
+    try:
+        tidy(timezone.now())
+    except DatabaseError:
+        raise
+    except Exception:  # whatever a store of files may raise: lost runs must be looked after all the same
+        log.exception("reaper: old files could not be removed")
+
+
 def _reap_for_ever(every: float) -> None:
+    tidied = -TIDY_SECONDS
     while True:
         try:
             beat(worker_name())
             reap()
+            if time.monotonic() - tidied > TIDY_SECONDS:
+                tidied = time.monotonic()
+                _tidy()
         except DatabaseError as error:
             log.warning("reaper: the database does not answer: %s", error)
         finally:

@@ -1,0 +1,130 @@
+"""What can be done with predictions of files; pages, API and worker call these and nothing else writes one."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.utils import timezone
+from rest_framework.exceptions import ValidationError
+
+from octweb.batch.models import FOLDER, BatchPrediction, Format
+from octweb.core.parsers import TooLarge
+from octweb.datasets.actions import clean_name, suffix
+from octweb.registry.models import TreeModel
+from octweb.runs import queue
+from octweb.runs.models import FINISHED
+from trainer.data.file_bytes import GZIP_MAGIC, PARQUET_MAGIC, refuse_other_formats
+from trainer.errors import DataError
+
+MAGIC_BYTES = 64
+ORPHAN_LIFE = timedelta(days=1)  # longer than any upload takes between its file and its row
+
+
+def enqueue(*, owner: Any, model: TreeModel, file: File, source_name: str, format: str = Format.CSV) -> BatchPrediction:
+    """A file in the queue; raises TooLarge, DataError for what is no table at first sight, and Conflict."""
+    if format not in Format.values:
+        raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
+    limit, size = settings.MAX_UPLOAD_BYTES, int(file.size)
+    if size > limit:
+        raise TooLarge(f"The file is larger than {limit // 10**6} MB, the limit of this server.")
+    _look_at(file)
+    queue.check_waiting(BatchPrediction, owner)
+    job = BatchPrediction(
+        id=uuid.uuid4(),
+        owner=owner,
+        model=model,
+        source_name=clean_name(source_name),
+        source_bytes=size,
+        format=format,
+    )
+    job.source.name = default_storage.save(f"{job.folder}/source{suffix(source_name)}", file)
+    try:
+        with transaction.atomic():
+            job.save(force_insert=True)
+            transaction.on_commit(lambda: queue.send(job))
+    except BaseException:
+        remove_files(job.folder)
+        raise
+    return job
+
+
+def cancel(job: BatchPrediction) -> BatchPrediction:
+    """Cancel a queued job at once; ask a running one to stop, which leaves no result. A finished one raises Conflict."""
+    job = queue.cancel(job)
+    if job.is_finished:
+        default_storage.delete(job.source.name)
+    return job
+
+
+def delete(job: BatchPrediction) -> None:
+    """Remove a finished job with its files, which go once the database agreed."""
+    queue.refuse_unfinished(job)
+    folder = job.folder
+    with transaction.atomic():
+        job.delete()
+        transaction.on_commit(lambda: remove_files(folder))
+
+
+def result_name(job: BatchPrediction) -> str:
+    """The name under which the answers are downloaded."""
+    stem = job.source_name[: -len(suffix(job.source_name))] if "." in job.source_name else job.source_name
+    return f"{stem or 'rows'}-predicted.{job.format}"
+
+
+def remove_files(folder: str) -> None:
+    """Remove a job's folder from the store."""
+    try:
+        _, names = default_storage.listdir(folder)
+    except FileNotFoundError:
+        return
+    for name in names:
+        default_storage.delete(f"{folder}/{name}")
+    default_storage.delete(folder)
+
+
+def tidy(now: datetime) -> int:
+    """Remove what is older than it is kept, and files without a row, which a killed process or a removed account left."""
+    old = BatchPrediction.objects.filter(
+        status__in=FINISHED, finished__lt=now - timedelta(days=settings.KEEP_PREDICTIONS_DAYS)
+    )
+    jobs = list(old)
+    for job in jobs:
+        delete(job)
+    return len(jobs) + _remove_orphans(now)
+
+
+def _remove_orphans(now: datetime) -> int:
+    try:
+        folders, _ = default_storage.listdir(FOLDER)
+    except FileNotFoundError:
+        return 0
+    known = {str(pk) for pk in BatchPrediction.objects.values_list("pk", flat=True)}
+    orphans = [f"{FOLDER}/{name}" for name in folders if name not in known]
+    removed = 0
+    for folder in orphans:
+        _, names = default_storage.listdir(folder)
+        times = [default_storage.get_modified_time(f"{folder}/{name}") for name in names]
+        if all(_aware(t) < now - ORPHAN_LIFE for t in times):
+            remove_files(folder)
+            removed += 1
+    return removed
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
+
+
+def _look_at(file: File) -> None:
+    """Refuse what no table begins with; all else is found out by the job."""
+    head = file.read(MAGIC_BYTES)
+    file.seek(0)
+    if not head:
+        raise DataError("The file is empty. Choose a file with a header line and rows.")
+    if not head.startswith((PARQUET_MAGIC, GZIP_MAGIC)):
+        refuse_other_formats(head)

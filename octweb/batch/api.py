@@ -1,0 +1,165 @@
+"""API of predictions of files, below /api/v1/."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import FileResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import mixins, serializers, viewsets
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from octweb.batch import actions
+from octweb.batch.files import MEDIA_TYPES, result_file
+from octweb.batch.models import BatchPrediction, Format
+from octweb.core.api import PROBLEMS
+from octweb.core.parsers import StrictJSONParser
+from octweb.registry.api import AnyFormat, callable_model
+from octweb.runs.models import RunStatus
+from octweb.runs.queue import queue_position
+
+
+class BatchProgressSerializer(serializers.Serializer):
+    """The last news of the worker."""
+
+    phase = serializers.CharField(required=False)
+    rows = serializers.IntegerField(required=False, help_text="predicted so far")
+    of = serializers.IntegerField(required=False, help_text="0 while the file is still read")
+    t = serializers.FloatField(required=False, help_text="seconds since the start")
+
+
+class BatchPredictionSerializer(serializers.ModelSerializer):
+    """A file that is, or was, predicted."""
+
+    name = serializers.CharField(source="model.family.name")
+    version = serializers.IntegerField(source="model.version")
+    queue_position = serializers.SerializerMethodField()
+    progress = BatchProgressSerializer()
+    rows = serializers.IntegerField(source="summary.rows", default=None, allow_null=True)
+    predicted = serializers.IntegerField(
+        source="summary.predicted", default=None, allow_null=True, help_text="rows without a gap that the tree needs"
+    )
+    labels = serializers.DictField(
+        source="summary.labels",
+        default=dict,
+        child=serializers.IntegerField(),
+        help_text="rows of each predicted class",
+    )
+    notes = serializers.ListField(source="summary.notes", default=list, child=serializers.CharField())
+    problems = serializers.ListField(
+        source="summary.problems", default=list, child=serializers.CharField(), help_text="each names row and column"
+    )
+    result = serializers.SerializerMethodField()
+    kept_until = serializers.DateTimeField(allow_null=True)
+    owner = serializers.CharField(source="owner.username")
+
+    class Meta:
+        model = BatchPrediction
+        fields = [
+            "id", "model", "name", "version", "source_name", "source_bytes", "format", "status", "queue_position",
+            "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
+            "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    def get_queue_position(self, job: BatchPrediction) -> int | None:
+        return queue_position(job)
+
+    def get_result(self, job: BatchPrediction) -> str | None:
+        """The address of the answers, once they are there."""
+        return reverse("batch-result", args=[job.pk], request=self.context["request"]) if job.is_ready else None
+
+
+class NewBatchPredictionSerializer(serializers.Serializer):
+    """A file of rows, and the model that predicts them."""
+
+    model = serializers.UUIDField()
+    file = serializers.FileField(allow_empty_file=True, help_text="CSV (also .gz) or Parquet")
+    format = serializers.ChoiceField(Format.choices, required=False, default=Format.CSV, help_text="of the answers")
+
+
+@extend_schema_view(
+    list=extend_schema(
+        responses={200: BatchPredictionSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429),
+        parameters=[
+            OpenApiParameter("status", str, enum=RunStatus.values),
+            OpenApiParameter("model", OpenApiTypes.UUID),
+        ],
+    ),
+    retrieve=extend_schema(responses={200: BatchPredictionSerializer} | PROBLEMS(401, 403, 404, 429)),
+    destroy=extend_schema(responses={204: None} | PROBLEMS(401, 403, 404, 409, 429)),
+)
+class BatchPredictionViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet
+):
+    """Files of rows that are predicted in the background. A token for predictions is enough."""
+
+    predict_scope = True
+    serializer_class = BatchPredictionSerializer
+    queryset = BatchPrediction.objects.none()
+
+    def get_parsers(self) -> list[Any]:
+        if getattr(self, "action_map", {}).get(self.request.method.lower() if self.request else "post") == "create":
+            return [MultiPartParser()]
+        return [StrictJSONParser()]
+
+    def get_queryset(self):
+        query = self.request.query_params
+        jobs = BatchPrediction.objects.visible_to(self.request.user).select_related("owner", "model__family")
+        jobs = jobs.defer("model__document")
+        if status := query.get("status"):
+            if status not in RunStatus.values:
+                raise ValidationError({"status": f"'{status[:40]}' is not one of {', '.join(RunStatus.values)}."})
+            jobs = jobs.filter(status=status)
+        if model := query.get("model"):
+            try:
+                jobs = jobs.filter(model_id=uuid.UUID(model))
+            except ValueError as error:
+                raise ValidationError({"model": f"'{model[:60]}' is not an id."}) from error
+        return jobs
+
+    def get_object(self) -> BatchPrediction:
+        jobs = BatchPrediction.objects.select_related("owner", "model__family").defer("model__document")
+        return jobs.get_visible(self.request.user, self.kwargs["pk"])
+
+    @extend_schema(
+        request={"multipart/form-data": NewBatchPredictionSerializer},
+        responses={201: BatchPredictionSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429),
+    )
+    def create(self, request: Request) -> Response:
+        form = NewBatchPredictionSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        values = form.validated_data
+        job = actions.enqueue(
+            owner=request.user,
+            model=callable_model(request, values["model"], document=False),
+            file=values["file"],
+            source_name=values["file"].name or "rows.csv",
+            format=values["format"],
+        )
+        answer = Response(self.get_serializer(job).data, status=201)
+        answer["Location"] = reverse("batch-detail", args=[job.pk], request=request)
+        return answer
+
+    def perform_destroy(self, instance: BatchPrediction) -> None:
+        actions.delete(instance)
+
+    @extend_schema(request=None, responses={200: BatchPredictionSerializer} | PROBLEMS(401, 403, 404, 409, 429))
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, pk: str) -> Response:
+        return Response(self.get_serializer(actions.cancel(self.get_object())).data)
+
+    @extend_schema(
+        responses={(200, media_type): OpenApiTypes.BINARY for media_type in MEDIA_TYPES.values()}
+        | PROBLEMS(401, 403, 404, 409, 429),
+    )
+    @action(detail=True, methods=["get"], pagination_class=None, content_negotiation_class=AnyFormat)
+    def result(self, request: Request, pk: str) -> FileResponse:
+        return result_file(self.get_object())

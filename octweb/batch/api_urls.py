@@ -1,0 +1,11 @@
+"""API of predictions of files, below /api/v1/."""
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from octweb.batch.api import BatchPredictionViewSet
+
+router = SimpleRouter()
+router.register("predictions", BatchPredictionViewSet, basename="batch")
+
+urlpatterns = [path("", include(router.urls))]

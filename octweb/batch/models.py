@@ -1,0 +1,61 @@
+"""BatchPrediction: a file of rows that a model predicts in the background, and the file that came out."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import models
+
+from octweb.runs.models import FINISHED, Job, RunStatus
+
+FOLDER = "predictions"  # in the store of files; below it a folder for each job
+
+
+class Format(models.TextChoices):
+    """How the answers are written."""
+
+    CSV = "csv", "CSV"
+    PARQUET = "parquet", "Parquet"
+
+
+class BatchPrediction(Job):
+    """What was uploaded, for which model, and the answers; the uploaded file goes when the job has ended."""
+
+    TASK = "octweb.batch.tasks.predict_batch"
+    TIDY = "octweb.batch.actions.tidy"
+    ADVICE = "Send the rows in several files, or as Parquet."
+
+    model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="+")
+    source = models.FileField(max_length=200)
+    source_name = models.CharField(max_length=255)
+    source_bytes = models.BigIntegerField(default=0)
+    format = models.CharField(max_length=10, choices=Format, default=Format.CSV)
+    result = models.FileField(max_length=200, blank=True)
+    result_bytes = models.BigIntegerField(default=0)
+
+    class Meta(Job.Meta):
+        abstract = False
+        verbose_name = "prediction"
+
+    def __str__(self) -> str:
+        return self.source_name
+
+    @property
+    def folder(self) -> str:
+        """Where the files of this job lie in the store."""
+        return f"{FOLDER}/{self.pk}"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the answers can be downloaded."""
+        return self.status == RunStatus.SUCCEEDED and bool(self.result)
+
+    @property
+    def kept_until(self) -> datetime | None:
+        """When the answers are removed."""
+        return None if self.finished is None else self.finished + timedelta(days=settings.KEEP_PREDICTIONS_DAYS)

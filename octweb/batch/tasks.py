@@ -1,0 +1,14 @@
+"""The task of a file: supervise its child. It goes before trainings, which may take hours."""
+
+from __future__ import annotations
+
+from django_tasks import task
+
+from octweb.batch.work import PredictionSupervisor
+from octweb.runs.supervisor import stopping, worker_name
+
+
+@task(priority=10)
+def predict_batch(job_id: str) -> str:
+    """Predict one file; returns the job's last status. A job that somebody else has is left alone."""
+    return PredictionSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

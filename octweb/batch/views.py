@@ -1,0 +1,174 @@
+"""Pages of predictions of files: list, upload, live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from octweb.batch import actions
+from octweb.batch.files import result_file
+from octweb.batch.models import BatchPrediction, Format
+from octweb.core.parsers import TooLarge
+from octweb.core.problems import Conflict
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.runs.models import RunStatus
+from octweb.runs.queue import queue_position, worker_seen
+from trainer.errors import DataError
+
+MODELS_SHOWN = 200
+
+
+class UploadForm(forms.Form):
+    """A model, a file and how the answers are written."""
+
+    model = forms.ModelChoiceField(queryset=TreeModel.objects.none(), label="Model", empty_label=None)
+    file = forms.FileField(label="File", allow_empty_file=True, help_text="CSV (also .gz) or Parquet, with a header")
+    format = forms.ChoiceField(choices=Format.choices, initial=Format.CSV, label="Answers as")
+
+    def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        models = TreeModel.objects.callable_by(user).defer("document").select_related("family")
+        self.fields["model"].queryset = models  # type: ignore[attr-defined]
+        self.fields["file"].widget.attrs["accept"] = ".csv,.gz,.tsv,.txt,.parquet"
+
+
+def _job(request: HttpRequest, pk: Any) -> BatchPrediction:
+    jobs = BatchPrediction.objects.select_related("owner", "model__family").defer("model__document")
+    return jobs.get_visible(request.user, pk)
+
+
+@login_required
+@require_GET
+def job_list(request: HttpRequest) -> HttpResponse:
+    jobs = BatchPrediction.objects.visible_to(request.user).select_related("owner", "model__family")
+    page = Paginator(jobs.defer("model__document"), 30).get_page(request.GET.get("page"))
+    return render(request, "batch/list.html", {"page": page})
+
+
+@login_required
+def new(request: HttpRequest) -> HttpResponse:
+    """The form; a file that is taken leads to its page."""
+    chosen = request.POST.get("model") or request.GET.get("model")
+    form = UploadForm(
+        request.POST or None, request.FILES or None, user=request.user, initial={"model": chosen} if chosen else None
+    )
+    status = 200
+    if request.method == "POST" and form.is_valid():
+        values = form.cleaned_data
+        try:
+            job = actions.enqueue(
+                owner=request.user,
+                model=values["model"],
+                file=values["file"],
+                source_name=values["file"].name or "rows.csv",
+                format=values["format"],
+            )
+            return redirect("batch:detail", job.pk)
+        except DataError as error:
+            form.add_error("file", str(error))
+        except TooLarge as error:
+            form.add_error("file", str(error.detail))
+            status = 413
+        except Conflict as error:
+            form.add_error(None, str(error.detail))
+    model = _chosen(request, chosen)
+    context = {
+        "form": form,
+        "model": model,
+        "columns": _columns(model) if model else [],
+        "limit": settings.MAX_UPLOAD_BYTES // 10**6,
+        "max_rows": settings.MAX_ROWS,
+        "days": settings.KEEP_PREDICTIONS_DAYS,
+    }
+    return render(request, "batch/new.html", context, status=422 if form.errors and status == 200 else status)
+
+
+@login_required
+@require_GET
+def detail(request: HttpRequest, pk: Any) -> HttpResponse:
+    return render(request, "batch/detail.html", _context(_job(request, pk)))
+
+
+@login_required
+@require_GET
+def live(request: HttpRequest, pk: Any) -> HttpResponse:
+    """The part of the page that changes."""
+    return render(request, "batch/_live.html", _context(_job(request, pk)))
+
+
+@login_required
+@require_GET
+def result(request: HttpRequest, pk: Any) -> HttpResponse | FileResponse:
+    job = _job(request, pk)
+    try:
+        return result_file(job)
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+        return redirect("batch:detail", job.pk)
+
+
+@login_required
+@require_POST
+def cancel(request: HttpRequest, pk: Any) -> HttpResponse:
+    job = _job(request, pk)
+    try:
+        actions.cancel(job)
+        messages.info(request, "Cancelled." if job.is_finished else "Stopping.")
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+    return redirect("batch:detail", job.pk)
+
+
+@login_required
+@require_POST
+def delete(request: HttpRequest, pk: Any) -> HttpResponse:
+    job = _job(request, pk)
+    try:
+        actions.delete(job)
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+        return redirect("batch:detail", job.pk)
+    messages.info(request, "The prediction was deleted with its files.")
+    return redirect("batch:list")
+
+
+def _chosen(request: HttpRequest, pk: Any) -> TreeModel | None:
+    models = TreeModel.objects.callable_by(request.user).select_related("family")
+    if not pk:
+        return None
+    try:
+        return models.filter(pk=pk).first()
+    except (ValueError, forms.ValidationError) as error:
+        raise Http404("There is no model with this id, or it is not yours and not approved.") from error
+
+
+def _columns(model: TreeModel) -> list[str]:
+    """The columns that the tree needs, as a person writes them into a header."""
+    tree = model_file(model).tree
+    return [tree.schema[j].name for j in tree.used_columns]
+
+
+def _context(job: BatchPrediction) -> dict[str, Any]:
+    done, total = job.progress.get("rows") or 0, job.progress.get("of") or 0
+    elapsed = None if job.started is None else ((job.finished or timezone.now()) - job.started).total_seconds()
+    queued = job.status == RunStatus.QUEUED
+    return {
+        "job": job,
+        "done": done,
+        "total": total,
+        "elapsed": elapsed,
+        "position": queue_position(job),
+        "worker_seen": worker_seen() if queued else True,
+        "labels": (job.summary.get("labels") or {}).items(),
+        "problems": job.summary.get("problems") or [],
+    }

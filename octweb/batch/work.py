@@ -1,0 +1,106 @@
+"""What is special about the job of a prediction: its child is `manage.py predict`, and its result goes to the store of files."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+
+from octweb.batch.models import BatchPrediction
+from octweb.registry.models import TreeModel
+from octweb.runs.child import PROGRESS, Process
+from octweb.runs.models import FINISHED, RunStatus
+from octweb.runs.supervisor import Refused, Supervisor
+
+CHUNK = 1 << 20
+MAX_PROBLEMS = 50
+
+
+class PredictionChild(Process):
+    """`manage.py predict` on copies of the model and the file in a folder of its own."""
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def result(self) -> Path:
+        return self.folder / f"result.{self.job.format}"
+
+    def write_inputs(self) -> None:
+        (self.folder / "model.json").write_text(self.job.model.document, encoding="utf-8")
+        with default_storage.open(self.job.source.name, "rb") as source, self.data.open("wb") as copy:
+            shutil.copyfileobj(source, copy, CHUNK)
+
+    def command(self) -> list[str]:
+        return [
+            sys.executable,
+            str(settings.BASE_DIR / "manage.py"),
+            "predict",
+            f"--output={self.result}",
+            f"--progress={self.folder / PROGRESS}",
+            f"--max-rows={settings.MAX_ROWS}",
+            f"--max-columns={settings.MAX_COLUMNS}",
+            "--json",
+            "--",
+            str(self.folder / "model.json"),
+            str(self.data),
+        ]
+
+
+class PredictionSupervisor(Supervisor):
+    """One attempt at one file."""
+
+    jobs = BatchPrediction
+    noun = "prediction"
+
+    def load(self) -> BatchPrediction:
+        return BatchPrediction.objects.select_related("model", "owner").get(pk=self.job_id)
+
+    def prepare(self, job: BatchPrediction) -> PredictionChild:
+        if not (job.owner.is_active and TreeModel.objects.callable_by(job.owner).filter(pk=job.model_id).exists()):
+            raise Refused("You may not call this model any more: it is not approved now, and it is not yours.")
+        try:
+            return PredictionChild.prepare(job)
+        except FileNotFoundError as error:
+            raise Refused("The uploaded file is gone. Upload it again.") from error
+
+    def limits(self, job: BatchPrediction) -> tuple[float, float]:
+        return float(settings.MAX_BATCH_SECONDS), float(settings.MAX_TRAINING_MB)
+
+    def store(self, job: BatchPrediction, child: Process, summary: dict[str, Any]) -> None:
+        name = ""
+        try:
+            with child.result.open("rb") as stream:
+                # a name of this attempt alone: what a lost one left behind is never taken for the result
+                wanted = f"{job.folder}/result-{self.attempt}.{job.format}"
+                name = default_storage.save(wanted, File(stream))
+            with transaction.atomic():
+                self.end(
+                    RunStatus.SUCCEEDED,
+                    result=name,
+                    result_bytes=child.result.stat().st_size,
+                    summary=summary,
+                    log=child.log(),
+                )
+        except BaseException:
+            if name:
+                default_storage.delete(name)
+            raise
+
+    def on_failure(self, child: Process) -> dict[str, Any]:
+        problems = child.summary().get("problems")
+        return {"summary": {"problems": problems[:MAX_PROBLEMS] if isinstance(problems, list) else []}}
+
+    def run(self) -> str:
+        status = super().run()
+        job = BatchPrediction.objects.filter(pk=self.job_id, status__in=FINISHED).first()
+        if job is not None:
+            default_storage.delete(job.source.name)
+        return status

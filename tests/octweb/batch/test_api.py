@@ -1,0 +1,138 @@
+"""predictions/: upload, look, cancel, download, remove; who may, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import uuid
+
+import pyarrow.parquet as pq
+import pytest
+from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from octweb.batch.models import BatchPrediction
+from octweb.registry import actions as registry
+from octweb.serving.models import Scope
+from tests.octweb.batch.conftest import rows_csv
+from tests.octweb.small_models import small_table
+from trainer.tree.file import from_json
+
+pytestmark = pytest.mark.django_db(transaction=True)
+URL = "/api/v1/predictions/"
+
+
+@pytest.fixture
+def post(media, model, client_of, owner):
+    def do(**changes):
+        return client_of(owner).post(URL, {"model": str(model.pk), "file": rows_csv()} | changes, format="multipart")
+
+    return do
+
+
+def test_a_file_is_taken_predicted_and_downloaded(post, work, client_of, owner, cart_document):
+    made = post(format="parquet")
+    assert made.status_code == 201
+    body = made.json()
+    assert (body["status"], body["queue_position"], body["result"]) == ("queued", 1, None)
+    job = BatchPrediction.objects.get(pk=body["id"])
+    client = client_of(owner)
+    assert client.get(f"{URL}{job.pk}/result/").status_code == 409
+    assert work(job) == "succeeded"
+    body = client.get(made["Location"]).json()
+    tree, (table, _) = from_json(cart_document).tree, small_table()
+    assert (body["rows"], body["predicted"], sum(body["labels"].values())) == (120, 120, 120)
+    answer = client.get(body["result"])
+    assert answer["Content-Disposition"] == 'attachment; filename="rows-predicted.parquet"'
+    found = pq.read_table(io.BytesIO(answer.getvalue())).to_pydict()
+    assert found["label"] == [tree.classes[k] for k in tree.predict(table.matrix())]
+    assert body["kept_until"] > body["finished"]
+    assert not default_storage.exists(job.source.name)
+
+
+def test_a_file_that_cannot_be_predicted_says_row_and_column(post, work, client_of, owner):
+    lines = rows_csv().read().decode().splitlines()
+    lines[3], lines[9] = "wide" + lines[3][lines[3].index(",") :], "high" + lines[9][lines[9].index(",") :]
+    job = BatchPrediction.objects.get(pk=post(file=rows_csv(content="\n".join(lines))).json()["id"])
+    assert work(job) == "failed"
+    body = client_of(owner).get(f"{URL}{job.pk}/").json()
+    assert "Line 4" in body["error"]
+    assert "'width'" in body["error"]
+    assert [p.split(":")[0] for p in body["problems"]] == ["Line 4", "Line 10"]
+    assert body["result"] is None
+    assert "Traceback" not in body["error"]
+    assert client_of(owner).get(f"{URL}{job.pk}/result/").status_code == 409
+
+
+def test_who_may_look_and_call(post, media, client_of, model, job, owner, stranger, staff):
+    for path in ("", "result/"):
+        assert client_of(stranger).get(f"{URL}{job.pk}/{path}").status_code == 404
+        assert client_of().get(f"{URL}{job.pk}/{path}").status_code == 401
+    assert client_of(stranger).delete(f"{URL}{job.pk}/").status_code == 404
+    assert client_of(stranger).post(f"{URL}{job.pk}/cancel/").status_code == 404
+    assert client_of(stranger).get(URL).json()["count"] == 0
+    assert client_of(staff).get(f"{URL}{job.pk}/").status_code == 200
+    body = {"model": str(model.pk), "file": rows_csv()}
+    assert client_of(stranger).post(URL, body, format="multipart").status_code == 404
+    registry.approve(registry.ask_for_approval(model, by=owner), by=staff)
+    body = {"model": str(model.pk), "file": rows_csv()}
+    assert client_of(stranger, scope=Scope.PREDICT).post(URL, body, format="multipart").status_code == 201
+    assert client_of(stranger).get(URL).json()["count"] == 1
+
+
+def test_a_model_that_is_retired_meanwhile_predicts_nothing(media, approved, staff, stranger, client_of, work):
+    body = {"model": str(approved.pk), "file": rows_csv()}
+    made = client_of(stranger).post(URL, body, format="multipart").json()
+    registry.retire(approved, by=staff)
+    job = BatchPrediction.objects.get(pk=made["id"])
+    assert work(job) == "failed"
+    assert "not approved" in job.error
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"model": "x"}, 400, "model"),
+        ({"model": str(uuid.uuid4())}, 404, "no model"),
+        ({"format": "xml"}, 400, "format"),
+        ({"file": SimpleUploadedFile("rows.csv", b"")}, 422, "empty"),
+        ({"file": SimpleUploadedFile("rows.xlsx", b"PK\x03\x04" + b"0" * 99)}, 422, "Excel"),
+        ({"file": "text"}, 400, "file"),
+    ],
+)
+def test_what_is_refused_stores_nothing(post, changes, status, words):
+    answer = post(**changes)
+    assert answer.status_code == status
+    assert words in answer.json()["detail"]
+    assert BatchPrediction.objects.count() == 0
+    assert not default_storage.exists("predictions") or default_storage.listdir("predictions") == ([], [])
+
+
+def test_limits(post, settings):
+    settings.MAX_UPLOAD_BYTES = 1000
+    assert post().status_code == 413
+    settings.MAX_UPLOAD_BYTES = 10**6
+    settings.MAX_QUEUED_RUNS = 1
+    assert post().status_code == 201
+    assert post().status_code == 409
+
+
+def test_too_many_rows_are_refused_by_the_job(post, work, settings):
+    settings.MAX_ROWS = 100
+    job = BatchPrediction.objects.get(pk=post().json()["id"])
+    assert work(job) == "failed"
+    assert "at most 100" in job.error
+
+
+def test_cancel_delete_and_filters(post, client_of, owner, model):
+    made = post().json()
+    client = client_of(owner)
+    assert client.delete(f"{URL}{made['id']}/").status_code == 409
+    assert client.post(f"{URL}{made['id']}/cancel/").json()["status"] == "cancelled"
+    assert client.post(f"{URL}{made['id']}/cancel/").status_code == 409
+    assert client.get(f"{URL}?status=cancelled&model={model.pk}").json()["count"] == 1
+    assert client.get(f"{URL}?status=queued").json()["count"] == 0
+    assert client.get(f"{URL}?status=odd").status_code == 400
+    assert client.get(f"{URL}?model=odd").status_code == 400
+    assert client.get(f"{URL}?page_size=1&page=2").status_code == 404
+    assert client.delete(f"{URL}{made['id']}/").status_code == 204
+    assert not default_storage.exists(f"predictions/{made['id']}")

@@ -1,0 +1,74 @@
+"""Pages of predictions of files, without a browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from octweb.batch.models import BatchPrediction
+from tests.octweb.batch.conftest import rows_csv
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_from_the_model_to_the_answers(client, model, media, owner, work):
+    client.force_login(owner)
+    link = f"/predictions/new/?model={model.pk}"
+    assert link in client.get(f"/models/{model.pk}/").content.decode()
+    page = client.get(link).content.decode()
+    assert "needs" in page
+    assert "width" in page
+    answer = client.post("/predictions/new/", {"model": str(model.pk), "file": rows_csv(), "format": "csv"})
+    job = BatchPrediction.objects.get()
+    assert answer.url == f"/predictions/{job.pk}/"
+    page = client.get(answer.url).content.decode()
+    assert "Number 1 in the queue" in page
+    assert "No worker is running" in page
+    assert client.get(f"{answer.url}result/").url == answer.url
+    assert work(job) == "succeeded"
+    page = client.get(f"{answer.url}live/").content.decode()
+    assert "120, of which 120 have a prediction" in page
+    assert "every 1s" not in page
+    text = client.get(f"{answer.url}result/").getvalue().decode()
+    assert text.startswith("row,label,probability a")
+    assert len(text.splitlines()) == 121
+    assert "rows.csv" in client.get("/predictions/").content.decode()
+    assert client.post(f"{answer.url}delete/").url == "/predictions/"
+    assert not BatchPrediction.objects.exists()
+
+
+def test_what_the_form_refuses(client, model, media, owner, settings):
+    client.force_login(owner)
+    for body, status, words in (
+        ({"model": str(model.pk), "file": rows_csv(content=b"%PDF-1.7 ...")}, 422, "PDF"),
+        ({"model": str(model.pk)}, 422, "required"),
+        ({"model": "odd", "file": rows_csv()}, 404, ""),
+    ):
+        answer = client.post("/predictions/new/", body | {"format": "csv"})
+        assert answer.status_code == status
+        assert words in answer.content.decode()
+    settings.MAX_UPLOAD_BYTES = 100
+    answer = client.post("/predictions/new/", {"model": str(model.pk), "file": rows_csv(), "format": "csv"})
+    assert answer.status_code == 413
+    assert not BatchPrediction.objects.exists()
+
+
+def test_a_failure_is_explained_and_others_see_nothing(client, job, owner, stranger, work):
+    with open(job.source.path, "w") as stream:
+        stream.write("a,b\n1,2\n")
+    assert work(job) == "failed"
+    client.force_login(owner)
+    page = client.get(f"/predictions/{job.pk}/").content.decode()
+    assert "could not be predicted" in page
+    assert "width" in page
+    client.force_login(stranger)
+    for path in ("", "live/", "result/"):
+        assert client.get(f"/predictions/{job.pk}/{path}").status_code == 404
+    for verb in ("cancel", "delete"):
+        assert client.post(f"/predictions/{job.pk}/{verb}/").status_code == 404
+
+
+def test_cancel_by_button(client, job, owner):
+    client.force_login(owner)
+    client.post(f"/predictions/{job.pk}/cancel/")
+    job.refresh_from_db()
+    assert job.status == "cancelled"
