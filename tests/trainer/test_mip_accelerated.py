@@ -15,6 +15,7 @@ from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendO
 from trainer.methods.tree_mip import optimise, starting
 from trainer.milo import BACKENDS, backend
 from trainer.search import greedy
+from trainer.search.deep_bounds import DeepBounds
 from trainer.search.polish import DepthTwo, polish
 
 ALL = Techniques(separated=False)
@@ -33,7 +34,6 @@ VARIANTS = {
     "end points": replace(ALL, endpoints_only=True, split_bounds=False, equivalent_points=None),
     "objective form": replace(ALL, objective_form=True, equivalent_points=None),
     "split bounds": replace(VANILLA, split_bounds=True),
-    "exact bounds": replace(VANILLA, exact_bounds=True),
     "no cache": replace(ALL, cache=False),
     "basic": replace(STATED, equivalent_points="basic", group_selection=False),
     "basic, groups": replace(STATED, equivalent_points="basic"),
@@ -150,16 +150,18 @@ def test_split_sets_that_cannot_occur_are_not_looked_at(seed):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
-    """(24') and (27') at the paths of random trees, against all other trees."""
+    """(24'), (24'') and (27') at the paths of random trees, against all other trees."""
     inst = random_instance(seed, max_depth=3 if seed % 2 else 2, max_rows=9)
-    exact = replace(ALL, objective_form=True, equivalent_points=None, exact_bounds=True, split_bounds=seed % 4 < 2)
-    form = AcceleratedBendOCT(inst, exact)
+    form = AcceleratedBendOCT(inst, replace(ALL, objective_form=True, equivalent_points=None))
     trees = list(itertools.islice(all_trees(inst), 400))
-    s, rows = form.structure, []
+    s, rows, deep = form.structure, [], DeepBounds(inst)
     for tree in trees[:: max(1, len(trees) // 25)]:
         values = form.assignment(tree)
         values[form.theta.columns] = 1.0  # scores that nothing earned: every path is separated
         rows += form.paths.separate(values[s.b.columns], values[s.p.columns], values[form.theta.columns])
+        for path, v, members, _ in form.paths._paths(values[s.b.columns]):
+            bound = deep(members, inst.tree.height(v))
+            rows.append(form.paths.deep_row(path, v, members, float(bound)))
     assert rows or inst.depth < 2 or inst.n == 1 or inst.classes == 1
     for tree in trees:
         values = form.assignment(tree)
@@ -246,7 +248,7 @@ def test_equivalent_sets_agree_outside_their_split_set():
     assert isinstance(EquivalentPoints, type)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(10))
 def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
     """Depth 4 and 5, where depth-two blocks end far below the root."""
     inst = random_instance(seed, max_depth=2, max_rows=12)
