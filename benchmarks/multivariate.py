@@ -1,18 +1,22 @@
 """Trees of hyperplanes on the data sets of CUT-H: time or gap, and accuracy on unseen rows, beside the paper's Tables 2 and 3.
 
-python benchmarks/multivariate.py [--limit 120] [--depths 2 3] [--splits 5] [--methods cut-h exact ...] [--only NAME ...] [--output F]
+python benchmarks/multivariate.py [--limit 120] [--depths 2 3 4 5] [--splits 5] [--methods cut-h exact ...] [--only NAME ...]
+                                  [--output RESULTS.jsonl] [--table]
 Needs OCTWEB_BENCH_DATA (default ../shared/data).  Stratified 75/25 splits with seeds 1, 2, ...; leaf penalty 0, one thread, one process.
 The paper's limit is 900 s; its λ was tuned, here it is 0.  A first tiny run of each method compiles the kernels before the clock starts.
+With --output every result is one line of JSON, written when it is known; what the file already has for the same limit is not run again,
+so a run that was stopped goes on where it ended.  --table runs nothing and prints the tables of the file.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,6 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from trainer.data.reader import load
-from trainer.methods import get
 from trainer.run import TrainRequest, train
 from trainer.table import Kind, Labels, MissingPolicy, Table, numeric_table
 
@@ -29,8 +32,10 @@ SETS = (
     "soybean-small", "monk1", "iris", "parkinsons", "ionosphere", "breast-cancer", "banknote", "tic-tac-toe", "transfusion",
     "heloc",
 )  # fmt: skip
-METHODS = ("cut-h", "cutw-h", "s-oct", "oct-h", "exact", "cart", "bivariate")
+METHODS = ("cut-h", "cutw-h", "s-oct", "oct-h", "exact", "exact-numeric", "cart", "bivariate")
 NAMES = {"cut-h": "CUT-H", "cutw-h": "CUTw-H", "s-oct": "S-OCT", "oct-h": "OCT-H", "exact": "DL8.5", "cart": "CART"}
+PROVERS = ("cut-h", "cutw-h", "s-oct", "oct-h")
+KEY = ("dataset", "depth", "method", "split", "limit")
 FIELDS = ("dataset", "depth", "method", "split", "n", "status", "correct", "bound", "gap", "seconds", "leaves", "test")
 
 
@@ -76,78 +81,128 @@ def data(name: str) -> tuple[Table, Labels]:
 
 
 def warm(methods: Sequence[str]) -> None:
-    """Compile the kernels."""
+    """Compile the kernels: they differ by depth, and a compilation cannot be stopped by a limit."""
     draw = np.random.default_rng(0)
     X, y = draw.normal(size=(40, 2)), draw.integers(0, 2, 40).astype(np.int32)
     labels = Labels(name="y", classes=("a", "b"), codes=y)
-    for method in (*methods, "cut-h"):
-        limit = 30 if method in ("exact", "cart", "bivariate") else 2
-        train(
-            TrainRequest(
-                table=numeric_table(X), labels=labels, method=method, parameters={"depth": 2, "time_limit": limit}
-            )
-        )
+    for method in (*methods, "exact", "bivariate", "cart", "oc1", "cut-h"):
+        for depth in (2, 3):
+            limit = 30 if method not in PROVERS else 2
+            parameters = {"depth": depth, "time_limit": limit}
+            train(TrainRequest(table=numeric_table(X), labels=labels, method=method, parameters=parameters))
 
 
-def published() -> dict[tuple[str, int, str], str]:
-    """Time or gap of the paper's Table 2 by data set, depth and method."""
-    out: dict[tuple[str, int, str], str] = {}
+def published() -> tuple[dict[tuple[str, int, str], str], dict[tuple[str, int, str], str]]:
+    """Time or gap (Table 2) and accuracy on unseen rows (Table 3) of the paper, by data set, depth and method."""
+    solved: dict[tuple[str, int, str], str] = {}
+    accuracy: dict[tuple[str, int, str], str] = {}
     with (DATA / "published" / "paper001_table2.csv").open() as stream:
         for row in csv.DictReader(stream):
-            words = {"seconds": f"{row['mean']} s", "gap_percent": f"gap {row['mean']} %", "memory": "memory"}
-            out[row["dataset"], int(row["depth"]), row["model"]] = words[row["kind"]]
-    return out
+            mean = f"{float(row['mean']):g}" if row["mean"] else ""
+            words = {"seconds": f"{mean} s", "gap_percent": f"gap {mean} %", "memory": "no tree (memory)"}
+            solved[row["dataset"], int(row["depth"]), row["model"]] = words[row["kind"]]
+    with (DATA / "published" / "paper001_table3.csv").open() as stream:
+        for row in csv.DictReader(stream):
+            accuracy[row["dataset"], int(row["depth"]), row["model"]] = f"{float(row['mean_acc']):.1f}"
+    return solved, accuracy
+
+
+def grouped(results: Sequence[dict[str, Any]]) -> dict[tuple[str, int, str], list[dict[str, Any]]]:
+    """The splits of each data set, depth and method, in the order of the sets, the depths and the methods."""
+    order = {name: i for i, name in enumerate((*SETS, *METHODS))}
+    found: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
+    for row in results:
+        found.setdefault((row["dataset"], row["depth"], row["method"]), []).append(row)
+    return dict(sorted(found.items(), key=lambda item: (order[item[0][0]], item[0][1], order[item[0][2]])))
 
 
 def summary(results: Sequence[dict[str, Any]]) -> list[str]:
     """A table in Markdown: one line for each data set, depth and method."""
-    paper = published()
+    solved, accuracy = published()
     lines = [
-        "| data | depth | method | proved | mean s | mean gap % | train % | test % | paper: time or gap |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| data | depth | method | proved | seconds | gap % | training % | unseen % | paper: time or gap | paper: unseen % |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    groups: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
-    for row in results:
-        groups.setdefault((row["dataset"], row["depth"], row["method"]), []).append(row)
-    for (name, depth, method), rows in groups.items():
-        proved = [r for r in rows if r["status"] == "optimal"]
+    for (name, depth, method), rows in grouped(results).items():
+        key = (name, depth, NAMES.get(method, ""))
+        proved = sum(r["status"] == "optimal" for r in rows)
         gaps = [100 * r["gap"] for r in rows if r["gap"] is not None]
         lines.append(
-            f"| {name} | {depth} | `{method}` | {len(proved)} of {len(rows)} | {np.mean([r['seconds'] for r in rows]):.1f} | "
-            f"{f'{np.mean(gaps):.1f}' if gaps else '-'} | {100 * np.mean([r['correct'] / r['n'] for r in rows]):.1f} | "
-            f"{np.mean([r['test'] for r in rows]):.1f} | {paper.get((name, depth, NAMES.get(method, '')), '-')} |"
+            f"| {name} | {depth} | `{method}` | {'-' if method in ('cart', 'bivariate') else f'{proved} of {len(rows)}'} | "
+            f"{np.mean([r['seconds'] for r in rows]):.1f} | {f'{np.mean(gaps):.1f}' if gaps else '-'} | "
+            f"{100 * np.mean([r['correct'] / r['n'] for r in rows]):.1f} | {np.mean([r['test'] for r in rows]):.1f} | "
+            f"{solved.get(key, '-')} | {accuracy.get(key, '-')} |"
         )
     return lines
 
 
+def totals(results: Sequence[dict[str, Any]]) -> list[str]:
+    """How many data sets every split of which is proved, beside those for which the paper has a time and no gap."""
+    solved, _ = published()
+    lines = ["| depth | method | sets proved here | sets proved in the paper |", "|---|---|---|---|"]
+    groups = grouped(results)
+    for depth in sorted({row["depth"] for row in results}):
+        for method in PROVERS:
+            mine = {name: rows for (name, d, m), rows in groups.items() if (d, m) == (depth, method)}
+            if not mine:
+                continue
+            here = sum(all(r["status"] == "optimal" for r in rows) for rows in mine.values())
+            # the paper's times are means over the splits that ended in time, so its count is of sets with at least one such split
+            there = sum(solved.get((name, depth, NAMES[method]), "").endswith(" s") for name in mine)
+            lines.append(f"| {depth} | `{method}` | {here} of {len(mine)} | {there} of {len(mine)} |")
+    return lines
+
+
+def read(path: Path | None) -> list[dict[str, Any]]:
+    """The results of earlier runs; a last line that was cut off when a run was killed is left out."""
+    results: list[dict[str, Any]] = []
+    if path is not None and path.exists():
+        text = path.read_text()
+        for line in text[: text.rfind("\n") + 1].splitlines():
+            results.append(json.loads(line))
+    return results
+
+
 def main() -> None:
-    """Run what is asked for; every result is written as soon as it is known."""
+    """Run what is asked for and not yet known; every result is written as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=float, default=120.0)
-    parser.add_argument("--depths", type=int, nargs="+", default=[2, 3])
+    parser.add_argument("--depths", type=int, nargs="+", default=[2, 3, 4, 5])
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--methods", nargs="+", default=list(METHODS))
-    parser.add_argument("--only", nargs="+", default=list(SETS))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--only", nargs="+", default=list(SETS), choices=SETS)
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--table", action="store_true", help="run nothing, print the tables of the file")
     args = parser.parse_args()
-    for method in args.methods:
-        get(method)
-    warm(args.methods)
-    results: list[dict[str, Any]] = []
-    for name in args.only:
-        table, labels = data(name)
-        for depth in args.depths:
-            for method in args.methods:
-                for seed in range(1, args.splits + 1):
-                    row = run(table, labels, method, depth, seed, args.limit)
-                    results.append({"dataset": name, "depth": depth, "method": method, "split": seed} | row)
-                    print(*(results[-1][f] for f in FIELDS), flush=True)
-                    if args.output:
-                        with args.output.open("w", newline="") as stream:
-                            writer = csv.DictWriter(stream, FIELDS)
-                            writer.writeheader()
-                            writer.writerows(results)
-    print("\n".join(summary(results)))
+    results = [row for row in read(args.output) if row["limit"] == args.limit]
+    if not args.table:
+        known = {tuple(row[k] for k in KEY) for row in results}
+        work = [
+            (name, depth, method, seed, args.limit)
+            for depth in args.depths
+            for seed in range(1, args.splits + 1)
+            for name in args.only
+            for method in args.methods
+        ]
+        results += list(measure([key for key in work if key not in known], args.output))
+    print("\n".join((*summary(results), "", *totals(results))))
+
+
+def measure(work: Sequence[tuple[str, int, str, int, float]], output: Path | None) -> Iterator[dict[str, Any]]:
+    """Run each, append it to the file, and give it back."""
+    if work:
+        warm(sorted({key[2] for key in work}))
+    tables: dict[str, tuple[Table, Labels]] = {}
+    for name, depth, method, seed, limit in work:
+        if name not in tables:
+            tables[name] = data(name)
+        key = dict(zip(KEY, (name, depth, method, seed, limit), strict=True))
+        row = key | run(*tables[name], method, depth, seed, limit)
+        print(*(row[f] for f in FIELDS), flush=True)
+        if output is not None:
+            with output.open("a") as stream:
+                stream.write(json.dumps(row) + "\n")
+        yield row
 
 
 if __name__ == "__main__":

@@ -10,13 +10,15 @@ from octweb.figures.palette import axis, escape, frame, short
 SYMBOLS = {"proved": "square", "gap": "circle-dot", "heuristic": "circle-open"}
 
 
-def frontier_figure(points: Sequence[dict[str, Any]], *, rows: str = "unseen rows") -> dict[str, Any]:
+def frontier_figure(
+    points: Sequence[dict[str, Any]], *, rows: str = "unseen rows", size: str = "leaves"
+) -> dict[str, Any]:
     """Plotly JSON; a point has `name`, `leaves`, `accuracy` (0 to 1 or None), and may have `sd`, `id`, `claim`.
 
     `claim` is "proved", "gap" or "heuristic" and sets the marker. Points without accuracy are not drawn.
-    `rows` says on which rows the accuracy is.
+    `rows` says on which rows the accuracy is, `size` names what is counted to the right: "leaves", or "coefficients" of the points.
     """
-    known = sorted((p for p in points if p.get("accuracy") is not None), key=lambda p: (p["leaves"], -p["accuracy"]))
+    known = sorted((p for p in points if p.get("accuracy") is not None), key=lambda p: (p[size], -p["accuracy"]))
     data: list[dict[str, Any]] = []
     front = _frontier(known)
     if len(front) > 1:
@@ -25,18 +27,18 @@ def frontier_figure(points: Sequence[dict[str, Any]], *, rows: str = "unseen row
                 "type": "scatter",
                 "mode": "lines",
                 "name": "frontier",
-                "x": [p["leaves"] for p in front],
+                "x": [p[size] for p in front],
                 "y": [100 * p["accuracy"] for p in front],
                 "line": {"color": "var(--line-strong)", "width": 1.5, "shape": "hv", "dash": "dot"},
                 "hoverinfo": "skip",
             }
         )
     if known:
-        data.append(_points(known))
+        data.append(_points(known, size))
     layout = frame(
         height=380,
         margin={"l": 56, "r": 24, "t": 24, "b": 48},
-        xaxis=axis("leaves", range=[0, 1.08 * max((p["leaves"] for p in known), default=1)], tickformat=",d"),
+        xaxis=axis(size, range=[0, 1.08 * max((p[size] for p in known), default=1)], tickformat=",d"),
         yaxis=axis(f"accuracy on {rows}, %"),
         hovermode="closest",
     )
@@ -54,19 +56,19 @@ def frontier_figure(points: Sequence[dict[str, Any]], *, rows: str = "unseen row
     return {"data": data, "layout": layout}
 
 
-def _points(known: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    largest = max(p["leaves"] for p in known)
+def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
+    largest = max(p[size] for p in known)
     spread = [100 * (p.get("sd") or 0.0) for p in known]
     names = [escape(short(str(p["name"]), 28)) for p in known]
     return {
         "type": "scatter",
         "mode": "markers+text",
         "name": "models",
-        "x": [p["leaves"] for p in known],
+        "x": [p[size] for p in known],
         "y": [100 * p["accuracy"] for p in known],
         "error_y": {"type": "data", "array": spread, "color": "var(--ink-3)", "thickness": 1.25, "width": 4},
         "text": names,
-        "textposition": ["top left" if 3 * p["leaves"] > 2 * largest else "top right" for p in known],
+        "textposition": ["top left" if 3 * p[size] > 2 * largest else "top right" for p in known],
         "textfont": {"color": "var(--ink)", "size": 12},
         "cliponaxis": False,
         "customdata": [p.get("id") for p in known],

@@ -16,5 +16,10 @@ urlpatterns = [
         pictures.LeafFrontierFigure.as_view(),
         name="api-model-leaf-frontier-figure",
     ),
+    path(
+        "models/<uuid:pk>/figures/coefficient-frontier/",
+        pictures.CoefficientFrontierFigure.as_view(),
+        name="api-model-coefficient-frontier-figure",
+    ),
     path("models/<uuid:pk>/figures/nodes/<int:node>/", pictures.NodeFigure.as_view(), name="api-model-node-figure"),
 ]

@@ -92,6 +92,7 @@ def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
             "proved": p["proved"],
             "claim": "proved" if p["proved"] else "gap",
             "rules": _rules(model, p),
+            "id": f"tree-of-{p['leaves']}-leaves" if p.get("tree") else None,
         }
         for p in kept.get("points", [])
     ]
@@ -102,24 +103,39 @@ def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
     kept = _evidence(model, "coefficient-frontier")
     return [
         {
+            "name": f"{p['coefficients']} coefficient{'' if p['coefficients'] == 1 else 's'}",
             "coefficients": p["coefficients"],
             "leaves": p["leaves"],
             "correct": p["correct"],
             "accuracy": p["correct"] / kept["n"],
             "bound": p["bound"],
             "proved": p["proved"],
+            "claim": "proved" if p["proved"] else "gap",
             "rules": _rules(model, p),
+            "id": f"tree-of-{p['coefficients']}-coefficients",
         }
         for p in kept.get("points", [])
     ]
 
 
+def frontier_tree(model: TreeModel, size: str, number: int) -> Tree | None:
+    """The tree that a frontier keeps for a number of leaves or of coefficients (`size`), or None where it keeps none."""
+    kept = _evidence(model, {"leaves": "leaf-frontier", "coefficients": "coefficient-frontier"}[size])
+    point: dict[str, Any] = next((p for p in kept.get("points", []) if p[size] == number), {})
+    return _tree(model, point)
+
+
+def _tree(model: TreeModel, point: dict[str, Any]) -> Tree | None:
+    if not point.get("tree"):
+        return None
+    tree = model_file(model).tree
+    return tree_from_json(point["tree"], schema=tree.schema, classes=tree.classes)
+
+
 def _rules(model: TreeModel, point: dict[str, Any]) -> str:
     """The tree that a point of a frontier keeps, as text; empty where it keeps none."""
-    if not point.get("tree"):
-        return ""
-    tree = model_file(model).tree
-    return rules_text(tree_from_json(point["tree"], schema=tree.schema, classes=tree.classes))
+    tree = _tree(model, point)
+    return "" if tree is None else rules_text(tree)
 
 
 def optimal_trees(model: TreeModel) -> dict[str, Any]:

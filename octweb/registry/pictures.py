@@ -17,19 +17,30 @@ from octweb.figures.frontier import frontier_figure
 from octweb.figures.split import split_figures
 from octweb.figures.tree import tree_figure
 from octweb.registry.api import callable_model
-from octweb.registry.page import data_of, leaf_frontier
+from octweb.registry.page import coefficient_frontier, data_of, frontier_tree, leaf_frontier
 from octweb.registry.parsed import model_file
 
 
 class TreeFigure(APIView):
-    """The tree; `leaf` lights the way to a leaf."""
+    """The tree; `leaf` lights the way to a leaf. `leaves` or `coefficients` asks for the tree of that size on a frontier of the model."""
 
     @extend_schema(
-        parameters=[OpenApiParameter("leaf", int, description="a leaf whose path is lit")],
+        parameters=[
+            OpenApiParameter("leaf", int, description="a leaf whose path is lit"),
+            OpenApiParameter("leaves", int, description="the frontier's tree with so many leaves"),
+            OpenApiParameter("coefficients", int, description="the frontier's tree with so many coefficients"),
+        ],
         responses={200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429),
     )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        tree = model_file(callable_model(request, pk)).tree
+        model = callable_model(request, pk)
+        tree = model_file(model).tree
+        for size in ("leaves", "coefficients"):
+            if (number := _whole(request, size)) is not None:
+                found = frontier_tree(model, size, number)
+                if found is None:
+                    raise Http404(f"No frontier of this model keeps a tree with {number} {size}.")
+                tree = found
         leaf = _whole(request, "leaf")
         if leaf is not None and leaf >= len(tree.nodes):
             raise ValidationError({"leaf": f"This tree has the nodes 0 to {len(tree.nodes) - 1}."})
@@ -69,6 +80,17 @@ class LeafFrontierFigure(APIView):
                 "This model has no frontier: train it with exact and a largest number of leaves, or with cut-h and pareto."
             )
         return Response(frontier_figure(points, rows="training rows"))
+
+
+class CoefficientFrontierFigure(APIView):
+    """The most training rows correct of the trees found with few coefficients other than 0."""
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        points = coefficient_frontier(callable_model(request, pk))
+        if not points:
+            raise Http404("This model has no frontier of coefficients: train it with cut-h or cutw-h and pareto.")
+        return Response(frontier_figure(points, rows="training rows", size="coefficients"))
 
 
 def _whole(request: Request, name: str) -> int | None:

@@ -36,6 +36,7 @@ ABSENT = (
     "api/v1/models/<uuid:pk>/figures/nodes/",
     "runs/<uuid:pk>/trees/",
     "api/v1/models/<uuid:pk>/figures/leaf-frontier/",
+    "api/v1/models/<uuid:pk>/figures/coefficient-frontier/",
 )
 
 

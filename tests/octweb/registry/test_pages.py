@@ -218,12 +218,22 @@ def test_the_frontier_of_leaves_and_the_optimal_trees_are_on_the_page(register, 
     assert client_of(owner).get(f"/api/v1/models/{listed.pk}/figures/leaf-frontier/").status_code == 404
 
 
-def test_a_point_of_the_frontier_of_hyperplanes_shows_its_tree(register, client_of, client, owner):
+def test_a_point_of_the_frontier_of_hyperplanes_shows_its_tree(register, client_of, client, owner, stranger):
     model = register(document=trained("cut-h", depth=2, pareto=True, time_limit=6, first_trees="cart"))
-    figure = client_of(owner).get(f"/api/v1/models/{model.pk}/figures/leaf-frontier/").json()
-    leaves = next(trace for trace in figure["data"] if trace["name"] == "models")["x"]
-    assert leaves[0] == 1
+    api = client_of(owner)
+    base = f"/api/v1/models/{model.pk}/figures"
     client.force_login(owner)
     page = client.get(f"/models/{model.pk}/").content.decode()
-    assert page.count("<summary>The tree</summary>") >= len(leaves) + 1
-    assert 'id="coefficient-frontier"' in page
+    for size in ("leaves", "coefficients"):
+        url = f"{base}/{'leaf' if size == 'leaves' else 'coefficient'}-frontier/"
+        figure = api.get(url).json()
+        points = next(trace for trace in figure["data"] if trace["name"] == "models")
+        assert figure["layout"]["xaxis"]["title"]["text"] == size
+        assert len(points["x"]) > 1
+        for number, name in zip(points["x"], points["customdata"], strict=True):
+            assert page.count(f'id="{name}"') == page.count(f'data-tree="{name}"') == page.count(f'href="#{name}"') == 1
+            tree = api.get(f"{base}/tree/?{size}={number}").json()["layout"]["meta"]["nodes"]
+            if size == "leaves":
+                assert len(tree) == 2 * number - 1
+        assert api.get(f"{base}/tree/?{size}=999").status_code == 404
+        assert client_of(stranger).get(url).status_code == 404

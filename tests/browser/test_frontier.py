@@ -1,0 +1,35 @@
+"""The frontiers of a model of hyperplanes in a real browser: a click on a point or on a row shows the tree of that size."""
+
+from __future__ import annotations
+
+import pytest
+
+from octweb.registry import actions
+from tests.browser.test_walk import page, sign_in  # noqa: F401 (page is a fixture)
+from tests.octweb.small_models import trained
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_points_and_rows_show_their_trees(media, page, live_server, owner):  # noqa: F811
+    document = trained("cut-h", depth=2, pareto=True, time_limit=6, first_trees="cart")
+    model = actions.register(owner=owner, document=document, dataset=None, title="Hyperplanes")
+    sign_in(page, live_server.url, "olga")
+    page.goto(f"{live_server.url}/models/{model.pk}/")
+    for card in ("#leaf-frontier", "#coefficient-frontier"):
+        page.locator(card).scroll_into_view_if_needed()
+        page.wait_for_selector(f"{card} .points path.point")
+        assert page.locator(f"{card} .points path.point").count() == page.locator(f"{card} tbody tr").count()
+        assert page.locator(f"{card} details[open]").count() == 0
+        box = page.locator(f"{card} .points path.point").last.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.wait_for_selector(f"{card} .hoverlayer .hovertext")
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        # the last point is the last row and the last tree, drawn and in words
+        page.wait_for_selector(f"{card} details:last-of-type[open] .figure .main-svg")
+        assert page.locator(f"{card} details[open] pre").inner_text().strip()
+        page.locator(f"{card} tbody tr").first.click()
+        page.wait_for_selector(f"{card} details.of-frontier[open] >> nth=1")
+        where = page.locator(f"{card} details[open]").first.get_attribute("id")
+        assert where == page.locator(f"{card} tbody tr").first.get_attribute("data-tree") == page.url.split("#")[1]
+    assert page.trouble == []

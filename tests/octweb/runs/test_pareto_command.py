@@ -1,0 +1,62 @@
+"""`manage.py pareto`: accuracy against branchings and coefficients as text, as JSON and in the model file; refusals."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from trainer.tree.file import read
+from trainer.tree.nodes import tree_from_json
+
+ARGUMENTS = ("--target=y", "--depth=2", "--set=first_trees=cart", "--set=search_seconds=1", "--time-limit=20")
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """The exclusive or of two signs: two parallel lines part the opposite corners from the rest."""
+    path = tmp_path / "rows.csv"
+    grid = [(a, b) for a in (-2, -1, 1, 2) for b in (-2, -1, 1, 2)]
+    path.write_text("a,b,y\n" + "\n".join(f"{a},{b},{'yes' if a * b > 0 else 'no'}" for a, b in grid) + "\n")
+    return path
+
+
+def run(*arguments):
+    out = StringIO()
+    call_command("pareto", *arguments, stdout=out, stderr=StringIO())
+    return out.getvalue()
+
+
+def test_every_number_of_branchings_is_proved_and_keeps_its_tree(rows, tmp_path):
+    model = tmp_path / "model.json"
+    record = json.loads(run(str(rows), *ARGUMENTS, "--json", f"--output={model}").splitlines()[-1])
+    assert record["status"] == "optimal"
+    branchings, coefficients = record["branchings"], record["coefficients"]
+    assert [p["branchings"] for p in branchings] == sorted({p["branchings"] for p in branchings})
+    # one line parts one corner from the rest, a second one the other corner
+    assert {p["branchings"]: p["correct"] for p in branchings} == {0: 8, 1: 12, 2: 16}
+    assert all(p["proved"] and p["bound"] == p["correct"] for p in branchings)
+    whole = read(model).tree
+    data = np.array([[float(c) for c in line.split(",")[:2]] for line in rows.read_text().splitlines()[1:]])
+    classes = [line.split(",")[2] for line in rows.read_text().splitlines()[1:]]
+    for p in (*branchings, *coefficients):
+        tree = tree_from_json(p["tree"], schema=whole.schema, classes=whole.classes)
+        found = [whole.classes[k] for k in tree.predict(data)]
+        assert sum(a == b for a, b in zip(found, classes, strict=True)) == p["correct"]
+    assert [p["coefficients"] for p in coefficients] == sorted({p["coefficients"] for p in coefficients})
+    assert coefficients[-1]["correct"] == 16
+
+
+def test_the_text_has_a_line_for_each_point(rows):
+    text = run(str(rows), *ARGUMENTS, "--method=cutw-h")
+    assert text.count(" yes\n") >= 3
+    assert "branchings" in text
+    assert "coefficients" in text
+
+
+def test_a_bad_value_is_refused(rows):
+    with pytest.raises(CommandError, match="depth"):
+        run(str(rows), "--target=y", "--depth=77")
