@@ -37,16 +37,66 @@ async function draw(element) {
   if (!figure || !window.Plotly || !element.isConnected) return;
   const style = getComputedStyle(document.documentElement);
   const natural = Boolean(figure.layout?.width);
-  const drawn = resolve({ data: figure.data, layout: { ...BASE, ...figure.layout } }, style);
+  const scale = natural ? scaleFor(element) : 1;
+  const plain = { data: figure.data, layout: { ...BASE, ...figure.layout } };
+  const drawn = resolve(scale === 1 ? plain : scaled(plain, scale), style);
   drawn.layout.font = { color: style.getPropertyValue("--ink-2").trim(), family: getComputedStyle(document.body).fontFamily, ...drawn.layout.font };
   if (!natural) drawn.layout.height = (drawn.layout.height ?? 320) + legendRoom(figure, element.clientWidth);
-  if (natural) element.style.overflowX = "auto";
+  if (natural) {
+    scales.set(element, scale);
+    element.style.overflowX = "auto";
+    resized.observe(element);
+  }
   await window.Plotly.react(element, drawn.data, drawn.layout, { ...CONFIG, responsive: !natural });
   const container = element.querySelector(".svg-container");
   if (natural && container) container.style.width = `${drawn.layout.width}px`; // and the style sheet centres it
-  wire(element);
   offer(element);
-  if (natural) mark(element);
+  wire(element);
+  if (natural) {
+    buttons(element);
+    mark(element);
+  }
+}
+
+// ---- a figure of fixed size: in the middle, and as small as words stay readable where the page is narrower
+
+const READABLE = 0.72;
+const ZOOMS = [["Fit", 0, "Show the whole picture"], ["100 %", 1, "Show the picture in full size"]];
+const zooms = new WeakMap(); // element -> scale that was asked for; 0 fits
+const scales = new WeakMap(); // element -> scale as drawn
+const resized = new ResizeObserver((entries) => {
+  for (const { target } of entries) if (scaleFor(target) !== scales.get(target)) draw(target);
+});
+
+const fitting = (element) => Math.min(1, (element.clientWidth || Infinity) / loaded.get(element).layout.width);
+
+function scaleFor(element) {
+  if (zooms.has(element)) return zooms.get(element) || fitting(element);
+  return Math.max(fitting(element), READABLE);
+}
+
+// Places are in axis units and follow the size; what Plotly measures in pixels has to be told.
+function scaled({ data, layout }, scale) {
+  const word = (note) => ({ ...note, font: { ...note.font, size: scale * note.font.size } });
+  return {
+    data: data.map((trace) => (trace.mode === "markers" ? { ...trace, marker: { ...trace.marker, size: trace.marker.size.map((s) => scale * s) } } : trace)),
+    layout: { ...layout, width: scale * layout.width, height: scale * layout.height, annotations: layout.annotations.map(word) },
+  };
+}
+
+function buttons(element) {
+  const whole = fitting(element);
+  for (const button of element.nextElementSibling?.querySelectorAll("[data-zoom]") ?? []) {
+    button.hidden = whole === 1;
+    button.setAttribute("aria-pressed", String((Number(button.dataset.zoom) || whole) === scales.get(element)));
+  }
+}
+
+async function zoom(element, scale) {
+  const middle = (element.scrollLeft + element.clientWidth / 2) / element.scrollWidth;
+  zooms.set(element, scale);
+  await draw(element);
+  element.scrollLeft = middle * element.scrollWidth - element.clientWidth / 2;
 }
 
 // ---- pictures to take away: as shown, on the page's own background
@@ -65,6 +115,14 @@ function offer(element) {
   if (element.nextElementSibling?.classList.contains("take")) return;
   const bar = document.createElement("p");
   bar.className = "take";
+  for (const [text, scale, label] of loaded.get(element)?.layout?.width ? ZOOMS : []) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", textContent: text, hidden: true });
+    button.setAttribute("aria-label", label);
+    button.dataset.zoom = scale;
+    button.addEventListener("click", () => zoom(element, scale));
+    bar.append(button);
+  }
   for (const format of ["svg", "png"]) {
     const button = document.createElement("button");
     button.type = "button";
@@ -114,8 +172,9 @@ function nodeAt(element, event) {
   const area = element.querySelector(".main-svg");
   if (!area) return null;
   const corner = area.getBoundingClientRect();
-  const x = event.clientX - corner.left;
-  const y = event.clientY - corner.top;
+  const scale = scales.get(element);
+  const x = (event.clientX - corner.left) / scale;
+  const y = (event.clientY - corner.top) / scale;
   return tree(element).find(({ box: [left, top, width, height] }) => x >= left && x <= left + width && y >= top && y <= top + height) ?? null;
 }
 
@@ -136,7 +195,7 @@ function mark(element) {
     ring?.remove();
     return;
   }
-  const [left, top, width, height] = node.box;
+  const [left, top, width, height] = node.box.map((v) => scales.get(element) * v);
   const target = ring ?? document.createElement("div");
   target.className = "octweb-focus";
   const plot = element.querySelector(".svg-container") ?? element;
@@ -146,9 +205,7 @@ function mark(element) {
   });
   plot.append(target);
   element.setAttribute("aria-label", node.label);
-  if (left < element.scrollLeft || left + width > element.scrollLeft + element.clientWidth) {
-    element.scrollLeft = Math.max(0, left + width / 2 - element.clientWidth / 2);
-  }
+  target.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function onKey(event) {
@@ -168,7 +225,7 @@ function wire(element) {
   if (wired.has(element)) return;
   wired.add(element);
   const root = tree(element)?.[0].box;
-  if (root) element.scrollLeft = root[0] + root[2] / 2 - element.clientWidth / 2; // a wide tree starts at its root
+  if (root) element.scrollLeft = scales.get(element) * (root[0] + root[2] / 2) - element.clientWidth / 2; // a wide tree starts at its root
   if (tree(element)) {
     element.tabIndex = 0;
     if (!element.hasAttribute("role")) element.setAttribute("role", "application");

@@ -27,6 +27,7 @@ class _Size:
     """Measures of the cards: full to 6 leaves, small to 16, beyond with leaves as blocks."""
 
     card: int
+    leaf: int
     pad: int
     font: int
     gap: int
@@ -35,12 +36,17 @@ class _Size:
 
     @property
     def inner(self) -> int:
+        """The room for the words of a rule."""
         return self.card - 2 * self.pad
 
+    def inside(self, box: _Box) -> float:
+        """The room for words and bars in one card."""
+        return box.width - 2 * self.pad
 
-FULL = _Size(card=182, pad=12, font=12, gap=10, counts=True, blocks=False)
-SMALL = _Size(card=132, pad=9, font=11, gap=8, counts=False, blocks=False)
-BLOCKS = _Size(card=112, pad=7, font=11, gap=8, counts=False, blocks=True)
+
+FULL = _Size(card=182, leaf=182, pad=12, font=12, gap=10, counts=True, blocks=False)
+SMALL = _Size(card=132, leaf=104, pad=9, font=11, gap=8, counts=False, blocks=False)
+BLOCKS = _Size(card=112, leaf=BLOCK, pad=7, font=11, gap=8, counts=False, blocks=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +118,7 @@ def _brief(tree: Tree) -> Tree:
 def _place(tree: Tree, size: _Size) -> list[_Box]:
     """Boxes by node id: children as close as their subtrees allow, parents centred above them."""
     lines = [[] if v.split is None else wrap(_rule(tree, v.split), size.inner, size.font, LINES) for v in tree.nodes]
-    widths = [BLOCK if v.is_leaf and size.blocks else size.card for v in tree.nodes]
+    widths = [size.leaf if v.is_leaf else size.card for v in tree.nodes]
     heights = [_height(v, lines[v.id], size) for v in tree.nodes]
     level = [len(tree.path_to(v.id)) - 1 for v in tree.nodes]
     tops, top = [], float(MARGIN)
@@ -149,8 +155,11 @@ def _rule(tree: Tree, split: Split) -> str:
 
 def _beside(tree: Tree, size: _Size) -> float:
     """How far the words of an edge reach beyond the card below them."""
-    longest = max((text_width(_rows_text(v), 11) for v in tree.nodes[1:]), default=0.0)
-    return max(0.0, longest + text_width("yes · ", 11) + EDGE_SPAN / 2 + 3 - size.card / 2)
+    noted = [v for v in tree.nodes[1:] if not (size.blocks and v.is_leaf)]
+    reach = [
+        text_width(f"yes · {_rows_text(v, size)}", 11) - (size.leaf if v.is_leaf else size.card) / 2 for v in noted
+    ]
+    return max(0.0, max(reach, default=0.0) + EDGE_SPAN / 2 + 3)
 
 
 def _offsets(tree: Tree, widths: list[int], gap: float, between: float) -> list[float]:
@@ -187,7 +196,9 @@ def _height(v: Node, lines: list[str], size: _Size) -> int:
     return 8 + text + 6 + 7 + (20 if size.counts else 9)
 
 
-def _rows_text(v: Node) -> str:
+def _rows_text(v: Node, size: _Size) -> str:
+    if not size.counts:
+        return f"{v.rows:,}"
     return "1 row" if v.rows == 1 else f"{v.rows:,} rows"
 
 
@@ -207,7 +218,7 @@ def _edge(parent: _Box, child: _Box, rows: int, lit: bool) -> dict[str, Any]:
 
 
 def _edge_note(parent: _Box, child: _Box, answer: str, lit: bool, size: _Size) -> dict[str, Any]:
-    words = answer if size.blocks and child.node.is_leaf else f"{answer} · {_rows_text(child.node)}"
+    words = answer if size.blocks and child.node.is_leaf else f"{answer} · {_rows_text(child.node, size)}"
     side = -1 if child.x < parent.x else 1
     half = BLOCK / 2 if child.width == BLOCK else EDGE_SPAN / 2 + 3
     return _text(
@@ -253,7 +264,7 @@ def _words(tree: Tree, box: _Box, size: _Size) -> list[dict[str, Any]]:
     notes = [_text(f"<b>{escape(line)}</b>", start, first + i * step, size.font) for i, line in enumerate(box.lines)]
     if v.is_leaf:
         share = _share(v)
-        room = size.inner - 16 - text_width(share, size.font) - 6
+        room = size.inside(box) - 16 - text_width(share, size.font) - 6
         name = fit(tree.classes[v.label], room, size.font)
         notes.append(_text(f"<b>{escape(name)}</b>", start + 15, first, size.font))
         notes.append(_text(f"<b>{share}</b>", box.left + box.width - size.pad, first, size.font, anchor="right"))
@@ -299,9 +310,9 @@ def _bars(tree: Tree, boxes: Sequence[_Box], size: _Size) -> list[dict[str, Any]
                 width.append(swatch)
             count = sum(v.counts[k] for k in codes)
             if count and not (v.is_leaf and size.blocks):
-                before = sum(v.counts[: codes[0]])
-                base.append(box.left + size.pad + size.inner * before / v.rows)
-                length.append(size.inner * count / v.rows)
+                before, room = sum(v.counts[: codes[0]]), size.inside(box)
+                base.append(box.left + size.pad + room * before / v.rows)
+                length.append(room * count / v.rows)
                 y.append(box.bottom - (20 if size.counts else 9) - 3.5)
                 width.append(7)
         if base:

@@ -169,3 +169,57 @@ def test_the_page_of_an_evaluation_stands_by_itself(browser, tmp_path):
     assert "a <b> & c" in page.inner_text("table >> nth=0")
     assert problems == []
     context.close()
+
+
+def scale_of(page, figure):
+    return page.locator("#tree .main-svg").first.bounding_box()["width"] / figure["layout"]["width"]
+
+
+def test_a_small_tree_stands_in_the_middle(figure_page):
+    page = figure_page({"tree": tree_figure(tree_of(4, classes=2, seed=6))})
+    card, drawn = (page.locator(at).first.bounding_box() for at in ("#tree", "#tree .main-svg"))
+    assert drawn["width"] < card["width"]
+    assert abs((drawn["x"] + drawn["width"] / 2) - (card["x"] + card["width"] / 2)) <= 1
+    assert not page.locator("[data-zoom]").first.is_visible()
+
+
+def test_eight_leaves_fit_a_page_without_scrolling(figure_page):
+    figure = tree_figure(tree_of(8, classes=2, seed=4))
+    page = figure_page({"tree": figure}, width=1280)
+    assert scale_of(page, figure) > 0.8
+    assert page.evaluate(
+        "document.querySelector('#tree').scrollWidth <= document.querySelector('#tree').clientWidth + 1"
+    )
+
+
+def test_a_wide_tree_is_fitted_or_scrolled_and_answers_to_clicks_either_way(figure_page):
+    tree = tree_of(24, classes=2, seed=4)
+    figure = tree_figure(tree)
+    page = figure_page({"tree": figure}, width=900)
+    page.evaluate("window.ids = []; document.addEventListener('octweb:node', (e) => ids.push(e.detail.id))")
+    nodes = figure["layout"]["meta"]["nodes"]
+    page.click("button:has-text('Fit')")
+    card = page.locator("#tree").bounding_box()
+    assert scale_of(page, figure) * figure["layout"]["width"] == pytest.approx(card["width"], abs=1)
+    chosen = [0, tree.nodes[0].left, tree.nodes[0].right]
+    for full in (False, True):
+        if full:
+            page.click("button:has-text('100')")
+            assert scale_of(page, figure) == pytest.approx(1)
+        for node in chosen:
+            left, top, width, height = nodes[node]["box"]
+            page.evaluate(
+                "at => { const e = document.querySelector('#tree'); e.scrollLeft = at - e.clientWidth / 2; }",
+                left + width / 2 if full else 0,
+            )
+            corner, scale = page.locator("#tree .main-svg").first.bounding_box(), scale_of(page, figure)
+            at = corner["x"] + scale * (left + width / 2), corner["y"] + scale * (top + height / 2)
+            page.mouse.move(*at)
+            page.mouse.move(at[0] + 1, at[1])
+            page.wait_for_function(
+                "n => document.querySelector('#tree .hoverlayer').textContent.includes(n)",
+                arg=f"{tree.nodes[node].rows:,} rows in all",
+            )
+            page.mouse.click(*at)
+    assert page.evaluate("ids") == chosen * 2
+    assert page.problems == []
