@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from django.core.exceptions import RequestDataTooBig
@@ -51,6 +51,25 @@ class Call:
         for i, (label, count) in enumerate(counts.items()):
             if count:
                 LABELS.labels(self.model, self.version, label if i < MAX_LABELS else OTHER).inc(count)
+
+
+class Steady:
+    """The counters of one model, looked up once: for calls that went well."""
+
+    def __init__(self, model: str, version: int, api: str, classes: Sequence[str]) -> None:
+        key = (model, str(version))
+        self._requests, self._seconds = REQUESTS.labels(*key, api, "200"), SECONDS.labels(*key, api)
+        self._rows = ROWS.labels(*key)
+        self._labels = [LABELS.labels(*key, c if i < MAX_LABELS else OTHER) for i, c in enumerate(classes)]
+
+    def predicted(self, counts: Sequence[int], seconds: float) -> None:
+        """Count a call with its rows by class."""
+        self._requests.inc()
+        self._seconds.observe(seconds)
+        self._rows.inc(sum(counts))
+        for counter, count in zip(self._labels, counts, strict=True):
+            if count:
+                counter.inc(count)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ Protocol read.
 
 from __future__ import annotations
 
+import math
 from http import HTTPStatus
 from typing import Any
 
@@ -67,7 +68,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
         if getattr(error, "auth_header", None):
             headers["WWW-Authenticate"] = error.auth_header
         if getattr(error, "wait", None):
-            headers["Retry-After"] = str(max(1, round(error.wait)))
+            headers["Retry-After"] = str(max(1, math.ceil(error.wait)))
     else:
         return None
     set_rollback()

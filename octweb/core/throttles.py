@@ -1,11 +1,113 @@
-"""How often somebody may call the API; the answer says when to come back (Retry-After)."""
+"""How often a token, a user or a stranger may call the API; the answer says when to come back (Retry-After).
 
-from rest_framework.throttling import AnonRateThrottle, UserRateThrottle
+Calls are counted in the process, in two windows for each caller, so that a call costs the same however many came before it. Every
+web process counts for itself. A clock that is moved does not matter.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
+
+MAX_CALLERS = 100_000
 
 
-class UserThrottle(UserRateThrottle):
+class Windows:
+    """A sliding window of calls: those of the present window, and of the one before the share that still lies within reach."""
+
+    def __init__(self) -> None:
+        self._counts: dict[
+            str, tuple[int, int, int]
+        ] = {}  # caller: (number of the window, calls before it, calls in it)
+        self._lock = threading.Lock()
+
+    def take(self, caller: str, limit: int, seconds: float, *, now: float | None = None, count: bool = True) -> float:
+        """0 where the call is within the limit, which is then counted; else the seconds to wait."""
+        now = time.monotonic() if now is None else now
+        window, within = divmod(now, seconds)
+        passed = within / seconds
+        with self._lock:
+            number, before, here = self._counts.get(caller, (window, 0, 0))
+            if number != window:
+                before, here = (here, 0) if number == window - 1 else (0, 0)
+            if before * (1 - passed) + here + 1 > limit:
+                return _wait(before, here, limit, passed) * seconds
+            if count:
+                if len(self._counts) >= MAX_CALLERS:
+                    self._counts.clear()
+                self._counts[caller] = (int(window), before, here + 1)
+        return 0.0
+
+    def forget(self) -> None:
+        """Begin anew."""
+        with self._lock:
+            self._counts.clear()
+
+
+def _wait(before: int, here: int, limit: int, passed: float) -> float:
+    """The share of a window until the next call is within the limit."""
+    if here + 1 <= limit and before:
+        return max(0.0, 1 - (limit - here - 1) / before - passed) or 1e-3
+    # nothing is free in this window; in the next one, what is counted here fades
+    return (1 - passed) + max(0.0, 1 - (limit - 1) / here if here else 0.0)
+
+
+WINDOWS = Windows()
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> tuple[int, int]:
+    return SimpleRateThrottle.parse_rate(None, text)  # type: ignore[arg-type]
+
+
+def rate(scope: str) -> tuple[int, int]:
+    """Calls and seconds of `user` or `stranger`."""
+    return _parsed(settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"][scope])
+
+
+def caller_of(user: Any, auth: Any) -> str:
+    """Who is counted: the token where there is one, else the signed-in user."""
+    digest = getattr(auth, "digest", None)
+    return f"token {digest}" if digest else f"user {user.pk}"
+
+
+class _Throttle(BaseThrottle):
+    scope = ""
+    _seconds = 0.0
+
+    def caller(self, request: Any) -> str | None:
+        """Who is counted; None for nobody."""
+        raise NotImplementedError
+
+    def allow_request(self, request: Any, view: Any) -> bool:
+        caller = self.caller(request)
+        self._seconds = 0.0 if caller is None else WINDOWS.take(caller, *rate(self.scope))
+        return self._seconds == 0.0
+
+    def wait(self) -> float:
+        return self._seconds
+
+
+class UserThrottle(_Throttle):
+    """Tokens, and users who are signed in."""
+
     scope = "user"
 
+    def caller(self, request: Any) -> str | None:
+        known = request.user and request.user.is_authenticated
+        return caller_of(request.user, request.auth) if known else None
 
-class StrangerThrottle(AnonRateThrottle):
+
+class StrangerThrottle(_Throttle):
+    """Everybody else, by address."""
+
     scope = "stranger"
+
+    def caller(self, request: Any) -> str | None:
+        known = request.user and request.user.is_authenticated
+        return None if known else f"stranger {self.get_ident(request)}"

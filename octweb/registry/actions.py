@@ -20,6 +20,7 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.core.problems import Conflict
 from octweb.registry.models import Family, ReviewEvent, State, TreeModel, TreeModelQuerySet
+from octweb.registry.remembered import forget
 from trainer.certificate import Guarantee, Status
 from trainer.errors import ModelFileError
 from trainer.tree.file import ModelFile, from_json
@@ -57,6 +58,7 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
             **_copied(model),
         )
         ReviewEvent.objects.create(model=stored, by=owner, before="", after=State.DRAFT)
+        forget()
     return stored
 
 
@@ -131,6 +133,7 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
                 f"only a model that is {' or '.join(s.label.lower() for s in states)} can."
             )
         ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
+        forget()
     model.state = after
     return model
 

@@ -5,24 +5,27 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
+from typing import Generic, TypeVar
 
 from octweb.registry.models import TreeModel
 from trainer.tree.file import ModelFile, from_json
+
+T = TypeVar("T")
 
 MAX_ENTRIES = 64
 MAX_CHARACTERS = 50_000_000  # of all documents together; a parsed tree takes a small multiple of its text
 
 
-class ParsedModels:
-    """A bounded least-recently-used store; safe for the threads of a web server."""
+class ParsedModels(Generic[T]):
+    """A bounded least-recently-used store of what is made from documents; safe for the threads of a web server."""
 
     def __init__(self, entries: int = MAX_ENTRIES, characters: int = MAX_CHARACTERS) -> None:
         self.entries, self.characters = entries, characters
-        self._held: OrderedDict[str, tuple[ModelFile, int]] = OrderedDict()
+        self._held: OrderedDict[str, tuple[T, int]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
-    def get(self, sha256: str) -> ModelFile | None:
+    def get(self, sha256: str) -> T | None:
         with self._lock:
             found = self._held.get(sha256)
             if found is None:
@@ -30,7 +33,7 @@ class ParsedModels:
             self._held.move_to_end(sha256)
             return found[0]
 
-    def put(self, sha256: str, model: ModelFile, size: int) -> None:
+    def put(self, sha256: str, model: T, size: int) -> None:
         with self._lock:
             if sha256 in self._held:
                 return
@@ -44,7 +47,7 @@ class ParsedModels:
         return len(self._held)
 
 
-_parsed = ParsedModels()
+_parsed: ParsedModels[ModelFile] = ParsedModels()
 
 
 def model_file(model: TreeModel) -> ModelFile:

@@ -28,7 +28,7 @@ class ApiTokenAuthentication(TokenAuthentication):
     """Hashed tokens; the token itself becomes `request.auth`, so that its scope can be looked at."""
 
     def authenticate_credentials(self, token: bytes) -> tuple[Any, ApiToken]:
-        found = _lookup(token)
+        found = lookup(token)
         if found is None:
             raise AuthenticationFailed("This token is not known; it may have been revoked. Make a new one.")
         if found.expiry is not None and found.expiry <= timezone.now():
@@ -45,7 +45,8 @@ def forget(digest: str | None = None) -> None:
             _known.pop(digest, None)
 
 
-def _lookup(token: bytes) -> ApiToken | None:
+def lookup(token: bytes) -> ApiToken | None:
+    """The token with its user, or None for one that is not known; whether it has expired is for the caller to look at."""
     try:
         digest = hash_token(token.decode("ascii"))
     except UnicodeDecodeError:

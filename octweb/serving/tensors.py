@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import orjson
 
+from trainer.data.rows import plain_numbers
+
 TYPES: dict[str, str] = {
     "BOOL": "?",
     "UINT8": "<u1",
@@ -29,6 +31,7 @@ TYPES: dict[str, str] = {
     "FP64": "<f8",
 }
 TEXT = "BYTES"
+FLOATING = TYPES.keys() - {"BOOL"}
 JSON_LENGTH = "Inference-Header-Content-Length"
 
 
@@ -218,6 +221,8 @@ def _from_json(data: Any, datatype: str, size: int, shape: list[int], place: str
     cells = _flat(data, shape, place)
     if len(cells) != size:
         raise ProtocolError(f"{place}: shape and data disagree: {shape} needs {size} values, {len(cells)} are there.")
+    if datatype in FLOATING and (values := plain_numbers(cells)) is not None:
+        return values
     kinds = set(map(type, cells))
     if datatype == TEXT:
         if not kinds <= {str, type(None)}:
@@ -240,7 +245,7 @@ def _flat(data: Any, shape: list[int], place: str) -> list[Any]:
     """Values of a flat list, or of a list of rows."""
     if not isinstance(data, list):
         raise ProtocolError(f"{place}: 'data' must be a list.")
-    if not data or not any(isinstance(row, list) for row in data):
+    if not data or not isinstance(data[0], list):  # a list further behind is no number and no text
         return data
     if len(shape) != 2 or not all(isinstance(row, list) and len(row) == shape[1] for row in data):
         raise ProtocolError(

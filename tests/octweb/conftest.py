@@ -5,15 +5,18 @@ from __future__ import annotations
 import pytest
 from rest_framework.test import APIClient
 
-from octweb.registry import actions
+from octweb.core.throttles import WINDOWS
+from octweb.registry import actions, remembered
 from octweb.serving.actions import create_token
 from octweb.serving.authentication import forget
 from tests.octweb.small_models import trained
 
 
 @pytest.fixture(autouse=True)
-def _forget_tokens():
+def _forget():
     forget()
+    remembered.clear()
+    WINDOWS.forget()
 
 
 @pytest.fixture(scope="session")

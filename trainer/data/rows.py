@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,6 +39,47 @@ class ParsedRows:
 
     matrix: FloatArray
     notes: tuple[Note, ...]
+
+
+def plain_numbers(cells: Sequence[Any]) -> FloatArray | None:
+    """`cells` as float64 (n,) if all of them are int or float; None if one is anything else, true and false included."""
+    try:
+        values = np.frombuffer(struct.pack(f"{len(cells)}d", *cells))
+    except (struct.error, OverflowError):
+        return None
+    # struct takes true for 1: only where there is a 0 or a 1 need the types be looked at
+    if ((values == 0.0) | (values == 1.0)).any() and bool in set(map(type, cells)):
+        return None
+    return values
+
+
+def plain_rows(
+    schema: Sequence[ColumnSchema], names: itemgetter[Any], binary: np.ndarray, rows: Sequence[Mapping[str, Any]]
+) -> FloatArray | None:
+    """The matrix of rows that have a number in every column and no other column; None where a row needs a closer look.
+
+    The schema has no categorical column and at least two columns; `names` gets them all from a row, `binary` are the indices of
+    the binary ones, int (b,).
+    """
+    width = len(schema)
+    try:
+        if any(map(width.__ne__, map(len, rows))):
+            return None
+        values = plain_numbers(tuple(chain.from_iterable(map(names, rows))))
+    except (KeyError, TypeError, IndexError):
+        return None
+    return None if values is None else plain_matrix(values.reshape(len(rows), width), binary)
+
+
+def plain_matrix(matrix: FloatArray, binary: np.ndarray) -> FloatArray | None:
+    """`matrix` (n, columns) if every cell is finite and exact, and 0 or 1 in the columns `binary`; None otherwise."""
+    if not (np.abs(matrix) < LARGEST_EXACT).all():  # False for NaN, too
+        return None
+    if len(binary):
+        cells = matrix[:, binary]
+        if not ((cells == 0.0) | (cells == 1.0)).all():
+            return None
+    return matrix
 
 
 def parse_rows(

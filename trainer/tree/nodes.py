@@ -124,7 +124,7 @@ class Tree:
                 level[v.left] = level[v.right] = level[v.id] + 1
         return max(level)
 
-    @property
+    @cached_property
     def used_columns(self) -> tuple[int, ...]:
         """Indices of the columns that some split reads, sorted."""
         return tuple(sorted({f for v in self.nodes if v.split is not None for f in v.split.used}))

@@ -1,0 +1,329 @@
+"""Requests per second and latency of predictions: octweb and MLServer, one worker pinned to one core, wrk on another.
+
+    python benchmarks/serving_speed.py --mlserver VENV [--rounds 3] [--seconds 5] [--rows 1,1000] [--connections 8]
+
+VENV is a virtual environment with `mlserver mlserver-sklearn` (MLServer pins versions that octweb does not take); `wrk` must be
+installed. Both serve the same scikit-learn tree on 30 columns, and both get the same body of the Open Inference Protocol. octweb
+checks token, throttle and every cell, and answers label, probabilities and leaf; MLServer checks no token and answers the class.
+The servers take turns in each round, so that other work on the machine hits both; ratios are medians over rounds. Processor time for each
+request is measured beside it: on a machine with other work it says more than requests per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+NAME = "bc"
+
+SETUP = """
+import sys, json
+sys.path.insert(0, sys.argv[1])
+import django
+django.setup()
+from django.contrib.auth import get_user_model
+from octweb.registry import actions
+from octweb.serving.actions import create_token
+user = get_user_model().objects.create_superuser("bench", password="only for the benchmark")
+model = actions.register(owner=user, document=json.load(open(sys.argv[2])), dataset=None, title="bc", name="bc")
+actions.approve(actions.ask_for_approval(model, by=user), by=user)
+print(json.dumps({"token": create_token(owner=user, name="bench")[1], "model": str(model.pk)}))
+"""
+
+MLSERVER_MODEL = """
+import sys, joblib
+from sklearn.datasets import load_breast_cancer
+from sklearn.tree import DecisionTreeClassifier
+data = load_breast_cancer()
+joblib.dump(DecisionTreeClassifier(max_depth=5, random_state=0).fit(data.data, data.target), sys.argv[1])
+"""
+
+SCRIPT = """
+local file = io.open("{body}", "rb")
+wrk.method = "POST"
+wrk.body = file:read("*all")
+wrk.headers["Content-Type"] = "application/json"
+{header}
+done = function(summary, latency, requests)
+  io.write(string.format("RESULT %f %f %f %d %d\\n", summary.requests / (summary.duration / 1e6),
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+    summary.errors.status + summary.errors.connect + summary.errors.read + summary.errors.timeout,
+    summary.requests))
+end
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """An address that is measured, with the header and body it takes, and the process that serves it."""
+
+    process: psutil.Process
+    name: str
+    url: str
+    body: bytes
+    header: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One run of wrk: requests per second, milliseconds, and processor milliseconds of the server for each request."""
+
+    rate: float
+    p50: float
+    p99: float
+    cpu: float
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def tree_document(path: Path) -> None:
+    """The scikit-learn tree that MLServer serves, as a model file of octweb."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.tree import DecisionTreeClassifier
+
+    sys.path[:0] = [str(ROOT)]
+    from trainer.table import numeric_table
+    from trainer.tree.file import ModelFile, write
+    from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
+    from trainer.tree.splits import Threshold
+
+    data = load_breast_cancer()
+    inner = DecisionTreeClassifier(max_depth=5, random_state=0).fit(data.data, data.target).tree_
+
+    def visit(v: int) -> Draft:
+        if inner.children_left[v] < 0:
+            return DraftLeaf()
+        split = Threshold(feature=int(inner.feature[v]), threshold=float(inner.threshold[v]))
+        return DraftBranch(split=split, left=visit(inner.children_left[v]), right=visit(inner.children_right[v]))
+
+    names = [str(name) for name in data.feature_names]
+    table = numeric_table(data.data, names=names)
+    tree = grow(visit(0), data.data, data.target.astype("int32"), schema=table.schema, classes=("0", "1"))
+    write(ModelFile.of_tree(tree), path)
+
+
+def rows(n: int) -> Any:
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer()
+    return data.data[[i % len(data.data) for i in range(n)]], [str(name) for name in data.feature_names]
+
+
+def tensor_body(n: int) -> bytes:
+    """One tensor with all columns; the datatype's name of MLServer's scikit-learn runtime is that of the protocol."""
+    X, _ = rows(n)
+    tensor = {"name": "predict", "shape": [n, X.shape[1]], "datatype": "FP64", "data": X.ravel().tolist()}
+    return json.dumps({"inputs": [tensor]}).encode()
+
+
+def rows_body(n: int) -> bytes:
+    X, names = rows(n)
+    return json.dumps({"rows": [dict(zip(names, row, strict=True)) for row in X.tolist()]}).encode()
+
+
+@contextlib.contextmanager
+def running(
+    command: list[str], environment: dict[str, str], ready: str, log: Path, cwd: Path
+) -> Iterator[psutil.Process]:
+    """A server pinned to core 0 for the length of a `with` block."""
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            ["taskset", "-c", "0", *command], env=environment, cwd=cwd, stdout=stream, stderr=stream,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            for _ in range(600):
+                if process.poll() is not None:
+                    raise SystemExit(f"a server ended by itself:\n{log.read_text()[-3000:]}")
+                with contextlib.suppress(OSError), urllib.request.urlopen(ready, timeout=2) as answer:
+                    if answer.status == 200:
+                        break
+                time.sleep(0.1)
+            yield psutil.Process(process.pid)
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def processor_seconds(process: psutil.Process) -> float:
+    """Of a server and its workers."""
+    return sum(sum(p.cpu_times()[:2]) for p in [process, *process.children(recursive=True)])
+
+
+def once(target: Target, header: dict[str, str]) -> None:
+    """One call that may take as long as it likes: kernels are compiled at the first one."""
+    request = urllib.request.Request(target.url, target.body, {"Content-Type": "application/json"} | header)
+    with urllib.request.urlopen(request, timeout=300) as answer:
+        answer.read()
+
+
+def measure(target: Target, folder: Path, seconds: float, connections: int) -> Measured:
+    body, script = folder / "body", folder / "wrk.lua"
+    body.write_bytes(target.body)
+    script.write_text(SCRIPT.replace("{body}", str(body)).replace("{header}", target.header))
+    command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "-s", str(script), target.url]
+    before = processor_seconds(target.process)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    used = processor_seconds(target.process) - before
+    found = re.search(r"RESULT (\S+) (\S+) (\S+) (\d+) (\d+)", done.stdout)
+    if found is None or int(found[4]):
+        raise SystemExit(f"{target.name}: wrk saw errors:\n{done.stdout}")
+    cpu = 1000 * used / max(1, int(found[5]))
+    return Measured(rate=float(found[1]), p50=float(found[2]), p99=float(found[3]), cpu=cpu)
+
+
+def own_targets(process: psutil.Process, base: str, setup: dict[str, str], n: int) -> list[Target]:
+    header = f'wrk.headers["Authorization"] = "Token {setup["token"]}"'
+    return [
+        Target(
+            process=process, name="octweb /v2", url=f"{base}/v2/models/{NAME}/infer", body=tensor_body(n), header=header
+        ),
+        Target(
+            process=process,
+            name="octweb /api/v1",
+            url=f"{base}/api/v1/models/{setup['model']}/predict/",
+            body=rows_body(n),
+            header=header,
+        ),
+    ]
+
+
+def prepare(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """A fresh installation with one approved model; returns its environment, and token and id."""
+    environment = os.environ | {
+        "OCTWEB_DATA_DIR": str(folder / "data"),
+        "OCTWEB_RATE_USER": "100000000/min",  # counted and checked as ever, but never reached
+        "OCTWEB_LOG_LEVEL": "WARNING",
+        "DJANGO_SETTINGS_MODULE": "octweb.settings",
+        "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(folder / "numba")),
+    }
+    document = folder / "model.json"
+    tree_document(document)
+    subprocess.run([sys.executable, str(ROOT / "manage.py"), "migrate", "-v0"], env=environment, cwd=ROOT, check=True)
+    made = subprocess.run(
+        [sys.executable, "-c", SETUP, str(ROOT), str(document)], env=environment, cwd=ROOT, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return environment, json.loads(made.stdout.splitlines()[-1])
+
+
+@contextlib.contextmanager
+def octweb(folder: Path, environment: dict[str, str], threads: int) -> Iterator[tuple[psutil.Process, str]]:
+    port = free_port()
+    command = [
+        sys.executable, "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"127.0.0.1:{port}", "--worker-class",
+        "gthread", "--workers", "1", "--threads", str(threads), "--no-control-socket",
+    ]  # fmt: skip
+    with running(command, environment, f"http://127.0.0.1:{port}/healthz", folder / "octweb.log", ROOT) as process:
+        yield process, f"http://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def mlserver(folder: Path, venv: Path) -> Iterator[tuple[psutil.Process, str]]:
+    place = folder / "mlserver"
+    (place / NAME).mkdir(parents=True)
+    port = free_port()
+    settings = {"http_port": port, "grpc_port": free_port(), "metrics_port": free_port(), "host": "127.0.0.1"}
+    settings |= {"parallel_workers": 0, "debug": False}
+    model = {"name": NAME, "implementation": "mlserver_sklearn.SKLearnModel", "parameters": {"uri": "./model.joblib"}}
+    (place / "settings.json").write_text(json.dumps(settings))
+    (place / NAME / "model-settings.json").write_text(json.dumps(model))
+    subprocess.run([str(venv / "bin/python"), "-c", MLSERVER_MODEL, str(place / NAME / "model.joblib")], check=True)
+    environment = os.environ | {"PATH": f"{venv / 'bin'}:{os.environ['PATH']}"}
+    command = [str(venv / "bin/mlserver"), "start", str(place)]
+    with running(
+        command, environment, f"http://127.0.0.1:{port}/v2/health/ready", folder / "mlserver.log", place
+    ) as process:
+        yield process, f"http://127.0.0.1:{port}"
+
+
+def median(values: list[Measured], field: str) -> float:
+    return statistics.median(getattr(v, field) for v in values)
+
+
+def table(found: dict[tuple[str, int], list[Measured]], counts: list[int], peer: str | None) -> None:
+    print(
+        "| server | rows | requests/s | p50, ms | p99, ms | requests/s ÷ MLServer | processor ms a request | MLServer's ÷ that |\n"
+        + "|---" * 8
+        + "|"
+    )
+    for n in counts:
+        for (name, m), values in found.items():
+            if m != n:
+                continue
+            ratio, cheaper = "", ""
+            if peer is not None:
+                base = found[(peer, n)]
+                ratio = f"{statistics.median(v.rate / b.rate for v, b in zip(values, base, strict=True)):.2f}"
+                cheaper = f"{statistics.median(b.cpu / v.cpu for v, b in zip(values, base, strict=True)):.2f}"
+            numbers = f"{median(values, 'rate'):,.0f} | {median(values, 'p50'):.1f} | {median(values, 'p99'):.1f}"
+            print(f"| {name} | {n:,} | {numbers} | {ratio} | {median(values, 'cpu'):.2f} | {cheaper} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mlserver", type=Path, metavar="VENV", help="without it only octweb is measured")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--rows", default="1,1000")
+    parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=8, help="threads of octweb's one worker, as `make run` has them")
+    options = parser.parse_args()
+    if not shutil.which("wrk") or not shutil.which("taskset"):
+        print("wrk and taskset are needed for this benchmark; it is left out.")
+        return
+    counts = [int(n) for n in options.rows.split(",")]
+    found: dict[tuple[str, int], list[Measured]] = {}
+    with tempfile.TemporaryDirectory(prefix="octweb-bench-") as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        environment, setup = prepare(folder)
+        own = stack.enter_context(octweb(folder, environment, options.threads))
+        peer = stack.enter_context(mlserver(folder, options.mlserver)) if options.mlserver else None
+        for number in range(options.rounds):
+            for n in counts:
+                targets = own_targets(*own, setup, n)
+                if peer:
+                    url = f"{peer[1]}/v2/models/{NAME}/infer"
+                    targets.insert(0, Target(process=peer[0], name="MLServer /v2", url=url, body=tensor_body(n)))
+                for target in targets:
+                    if not number:
+                        once(target, {"Authorization": f"Token {setup['token']}"})
+                        measure(target, folder, 1, options.connections)  # warm up
+                    seen = measure(target, folder, options.seconds, options.connections)
+                    found.setdefault((target.name, n), []).append(seen)
+                    print(f"round {number + 1}: {target.name}, {n} rows: {seen}", file=sys.stderr, flush=True)
+        load = os.getloadavg()[0]
+    print(
+        f"{options.rounds} rounds of {options.seconds:g} s, {options.connections} connections, load average {load:.1f}"
+    )
+    table(found, counts, "MLServer /v2" if options.mlserver else None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""What the prediction path needs of a model, made once for each document: the tree as arrays, its answers as JSON text.
+
+Rows of the same leaf get the same answer, so that an answer is a look-up of ready bytes for each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import orjson
+
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import ParsedModels, model_file
+from octweb.registry.predicting import leaf_answer
+from trainer.data.rows import plain_matrix, plain_rows
+from trainer.dtypes import FloatArray
+from trainer.table import Kind
+from trainer.tree.nodes import Tree
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A tree with what is asked of it again and again."""
+
+    tree: Tree
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All columns."""
+        return tuple(c.name for c in self.tree.schema)
+
+    @cached_property
+    def binary(self) -> np.ndarray:
+        """Indices of the binary columns."""
+        return np.array([j for j, c in enumerate(self.tree.schema) if c.kind is Kind.BINARY], np.intp)
+
+    @cached_property
+    def numbers_only(self) -> bool:
+        """Whether rows go straight into a matrix: no column is categorical, and there are two or more."""
+        return len(self.names) > 1 and all(c.kind is not Kind.CATEGORICAL for c in self.tree.schema)
+
+    @cached_property
+    def cells(self) -> itemgetter[Any]:
+        """All cells of a row in the order of the schema."""
+        return itemgetter(*self.names)
+
+    @cached_property
+    def records(self) -> list[bytes]:
+        """By node: the record of a prediction, as in `/api/v1/`."""
+        return [orjson.dumps(leaf_answer(self.tree, v.id)) for v in self.tree.nodes]
+
+    @cached_property
+    def labels(self) -> list[bytes]:
+        """By node: the label as a JSON text."""
+        return [orjson.dumps(self.tree.classes[int(k)]) for k in self.tree.labels]
+
+    @cached_property
+    def shares(self) -> list[bytes]:
+        """By node: the class shares with commas between them."""
+        return [orjson.dumps(row)[1:-1] for row in self.tree.probabilities.tolist()]
+
+    @cached_property
+    def numbers(self) -> list[bytes]:
+        """By node: its number."""
+        return [b"%d" % v.id for v in self.tree.nodes]
+
+    def matrix_of(self, rows: Any) -> FloatArray | None:
+        """The matrix of rows that are all plain numbers; None where a closer look is needed."""
+        return plain_rows(self.tree.schema, self.cells, self.binary, rows) if self.numbers_only else None
+
+    def checked(self, matrix: FloatArray) -> FloatArray | None:
+        """`matrix` if all its cells can be predicted as they are; None where a closer look is needed."""
+        return plain_matrix(matrix, self.binary) if self.numbers_only else None
+
+
+_compiled: ParsedModels[Compiled] = ParsedModels()
+
+
+def compiled(model: TreeModel) -> Compiled:
+    """The compiled tree of a model; `document` may be deferred and is then read only when it is not held."""
+    found = _compiled.get(model.sha256)
+    if found is None:
+        found = Compiled(model_file(model).tree)
+        _compiled.put(model.sha256, found, len(model.document))
+    return found

@@ -1,0 +1,73 @@
+"""Models by id and by name, remembered for moments: at one row a call the look-up in the database costs more than the prediction.
+
+A step of the review counts at once in the process that made it, in other processes after REMEMBERED seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.db import transaction
+
+from octweb.registry.models import State, TreeModel
+
+REMEMBERED = 2.0  # seconds
+MAX_REMEMBERED = 1000
+
+_known: dict[Any, tuple[float, TreeModel]] = {}
+_lock = threading.Lock()
+
+
+def model_by_id(pk: str) -> TreeModel | None:
+    """The model with its family and without its document; who may call it is for the caller to look at."""
+    return _look_up(pk, lambda: _models().filter(pk=pk).first())
+
+
+def approved_model(name: str, version: int | None) -> TreeModel | None:
+    """The approved model of a family; without a version the highest one."""
+
+    def find() -> TreeModel | None:
+        models = _models().filter(family__name=name, state=State.APPROVED)
+        return (models if version is None else models.filter(version=version)).order_by("-version").first()
+
+    return _look_up((name, version), find)
+
+
+def may_call(user: Any, model: TreeModel) -> bool:
+    """The rule of `TreeModelQuerySet.callable_by` for a model at hand."""
+    return user.is_staff or model.owner_id == user.pk or model.state == State.APPROVED
+
+
+def forget() -> None:
+    """Look all models up anew, now and once more when the transaction that is under way is committed."""
+    clear()
+    transaction.on_commit(clear)
+
+
+def clear() -> None:
+    """Look all models up anew."""
+    with _lock:
+        _known.clear()
+
+
+def _models() -> Any:
+    return TreeModel.objects.select_related("family").defer("document")
+
+
+def _look_up(key: Any, find: Callable[[], TreeModel | None]) -> TreeModel | None:
+    now = time.monotonic()
+    held = _known.get(key)
+    if held is not None and held[0] > now:
+        return held[1]
+    found = find()
+    with _lock:
+        if len(_known) >= MAX_REMEMBERED:
+            _known.clear()
+        if found is not None:
+            _known[key] = (now + REMEMBERED, found)
+        else:
+            _known.pop(key, None)
+    return found
