@@ -5,4 +5,8 @@ import os
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
-application = get_wsgi_application()
+_django = get_wsgi_application()
+
+from octweb.serving.quick import QuickApplication  # noqa: E402  (models need the applications to be ready)
+
+application = QuickApplication(_django)

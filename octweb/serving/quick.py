@@ -1,25 +1,29 @@
 """The ordinary prediction call, without the general machinery: a known token, a model that it may call, rows without a fault.
 
-`QuickPredictions` stands before all other middleware. It looks at the same things as the views behind it (transport, host, token
-with expiry, throttle, who may call the model, size, every cell), and answers only where all is well. In every other case it
-leaves the request as it was to the views, which find out again what is wrong and say it: errors are worded in one place.
+It stands before Django's handler (`QuickApplication`) and before all other middleware (`QuickPredictions`). It looks at the same
+things as the views behind it (transport, host, token with expiry, throttle, who may call the model, size, every cell), and answers
+only where all is well. In every other case it leaves the request as it was to the views, which find out again what is wrong and
+say it: errors are worded in one place.
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import orjson
 from csp.utils import build_policy
 from django.conf import settings
-from django.core.exceptions import DisallowedHost, RequestDataTooBig
-from django.db import DatabaseError
+from django.core.exceptions import RequestDataTooBig
+from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port, validate_host
 from django.utils import timezone
 
 from octweb.core.metrics import Steady
@@ -37,13 +41,15 @@ from trainer.errors import TrainerError
 log = logging.getLogger(__name__)
 
 V1 = re.compile(r"/api/v1/models/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/predict/\Z")
-V2 = re.compile(r"/v2/models/([^/]+)(?:/versions/([0-9]{1,9}))?/infer\Z")
+V2 = re.compile(r"/v2/models/([-a-zA-Z0-9_]+)(?:/versions/([0-9]{1,9}))?/infer\Z")
 PREFIX = "Token "
 JSON = "application/json"
-FAULTS = (TrainerError, ProtocolError, ValueError, DisallowedHost, RequestDataTooBig, DatabaseError)
+FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseError)
+LOOKED = "octweb.looked"  # in the environment of a request that was looked at here
 NOTHING: tuple[str, ...] = ()
 
-Notes = tuple[str, ...]
+HEADER = "HTTP_" + JSON_LENGTH.upper().replace("-", "_")
+KINDS = {"label": TEXT, "probabilities": "FP64", "leaf": "INT64"}
 
 
 class Served:
@@ -68,72 +74,126 @@ def served(model: TreeModel) -> Served:
     return found
 
 
+def headers() -> dict[str, str]:
+    """Those that SecurityMiddleware and the others give to every answer."""
+    found = {
+        "Content-Type": JSON,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": str(settings.SECURE_REFERRER_POLICY),
+        "Cross-Origin-Opener-Policy": str(settings.SECURE_CROSS_ORIGIN_OPENER_POLICY),
+        "X-Frame-Options": str(settings.X_FRAME_OPTIONS),
+        "Content-Security-Policy": str(build_policy()),
+    }
+    if settings.SECURE_HSTS_SECONDS:
+        found["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
+    return found
+
+
+class QuickApplication:
+    """WSGI: around the application, so that Django's handler is spared, too."""
+
+    def __init__(self, application: Callable[..., Any]) -> None:
+        self.application = application
+        self.headers = list(headers().items())
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        if environ["REQUEST_METHOD"] == "POST" and environ.get("CONTENT_LENGTH"):
+            body = answer_of(environ, lambda: _whole_body(environ))
+            environ[LOOKED] = True
+            # Django, which closes connections at the end of a request, does not see this one
+            if connection.connection is not None and not connection.in_atomic_block:
+                connection.close_if_unusable_or_obsolete()
+            if body is not None:
+                start_response("200 OK", [*self.headers, ("Content-Length", str(len(body)))])
+                return [body]
+        return self.application(environ, start_response)
+
+
 class QuickPredictions:
-    """Middleware; see the first lines of this file."""
+    """Middleware: the same where another server or a test calls Django's handler."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
-        # those that SecurityMiddleware and the others give to every answer
-        self.headers = {
-            "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": str(settings.SECURE_REFERRER_POLICY),
-            "Cross-Origin-Opener-Policy": str(settings.SECURE_CROSS_ORIGIN_OPENER_POLICY),
-            "X-Frame-Options": str(settings.X_FRAME_OPTIONS),
-            "Content-Security-Policy": str(build_policy()),
-        }
-        if settings.SECURE_HSTS_SECONDS:
-            self.headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
+        self.headers = headers()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.method == "POST" and request.META.get("HTTP_AUTHORIZATION", "")[: len(PREFIX)] == PREFIX:
-            try:
-                body = self._answer(request)
-            except FAULTS:
-                body = None
-            except Exception:  # a fault of this file must cost time, not answers
-                log.exception("a prediction takes the long way")
-                body = None
+        if request.method == "POST" and LOOKED not in request.META:
+            body = answer_of(request.META, lambda: request.body)
             if body is not None:
-                response = HttpResponse(body, content_type=JSON, headers=self.headers)
+                response = HttpResponse(body, headers=self.headers)
                 response["Content-Length"] = str(len(body))
                 return response
         return self.get_response(request)
 
-    def _answer(self, request: HttpRequest) -> bytes | None:
-        """The body of a good answer; None, or one of FAULTS, where the views have to look."""
-        start, meta = time.perf_counter(), request.META
-        v1, v2 = V1.match(request.path_info), V2.match(request.path_info)
-        if (v1 is None and v2 is None) or meta.get("QUERY_STRING"):
+
+def answer_of(environ: dict[str, Any], body: Callable[[], bytes]) -> bytes | None:
+    """The body of a good answer; None where the views have to look."""
+    if environ.get("HTTP_AUTHORIZATION", "")[: len(PREFIX)] != PREFIX:
+        return None
+    try:
+        return _answer(environ, body)
+    except FAULTS:
+        return None
+    except Exception:  # a fault of this file must cost time, not answers
+        log.exception("a prediction takes the long way")
+        return None
+
+
+def _whole_body(environ: dict[str, Any]) -> bytes:
+    content = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+    environ["wsgi.input"] = io.BytesIO(content)  # for the views, should they have to look
+    return content
+
+
+def _answer(environ: dict[str, Any], body: Callable[[], bytes]) -> bytes | None:
+    start, path = time.perf_counter(), environ.get("PATH_INFO", "")
+    v1, v2 = V1.match(path), V2.match(path)
+    if (v1 is None and v2 is None) or environ.get("QUERY_STRING") or not _transport(environ):
+        return None
+    if int(environ.get("CONTENT_LENGTH") or 0) > settings.MAX_PREDICT_BYTES:
+        return None
+    token = lookup(environ["HTTP_AUTHORIZATION"][len(PREFIX) :].encode("ascii"))
+    if token is None or not token.user.is_active or (token.expiry is not None and token.expiry <= timezone.now()):
+        return None
+    caller, limit = caller_of(token.user, token), rate("user")
+    if WINDOWS.take(caller, *limit, count=False):
+        return None
+    if v1 is not None:
+        model = model_by_id(v1[1])
+        if model is None or not may_call(token.user, model) or not _is_json(environ):
             return None
-        if settings.SECURE_SSL_REDIRECT and not request.is_secure():
+        own, api = served(model), "v1"
+        found = _rows(own, body())
+    else:
+        assert v2 is not None
+        model = approved_model(v2[1], int(v2[2]) if v2[2] else None)
+        if model is None:
             return None
-        request.get_host()
-        token = lookup(meta["HTTP_AUTHORIZATION"][len(PREFIX) :].encode("ascii"))
-        if token is None or not token.user.is_active or (token.expiry is not None and token.expiry <= timezone.now()):
-            return None
-        caller, limit = caller_of(token.user, token), rate("user")
-        if WINDOWS.take(caller, *limit, count=False):
-            return None
-        if v1 is not None:
-            model, api, work = model_by_id(v1[1]), "v1", _rows
-            if model is None or not may_call(token.user, model) or not _is_json(meta):
-                return None
-        else:
-            assert v2 is not None
-            model, api, work = approved_model(v2[1], int(v2[2]) if v2[2] else None), "v2", _tensors
-            if model is None:
-                return None
-        if int(meta.get("CONTENT_LENGTH") or 0) > settings.MAX_PREDICT_BYTES:
-            return None
-        own = served(model)
-        found = work(own, request)
-        # only now, since a call that the views answer is counted by them
-        if found is None or WINDOWS.take(caller, *limit):
-            return None
-        body, leaves = found
-        counts = np.bincount(own.tree.tree.labels[leaves], minlength=len(own.tree.tree.classes)).tolist()
-        own.counts[api].predicted(counts, time.perf_counter() - start)
-        return body
+        own, api = served(model), "v2"
+        found = _tensors(own, body(), environ.get(HEADER))
+    # only now, since a call that the views answer is counted by them
+    if found is None or WINDOWS.take(caller, *limit):
+        return None
+    content, leaves = found
+    counts = np.bincount(own.tree.tree.labels[leaves], minlength=len(own.tree.tree.classes)).tolist()
+    own.counts[api].predicted(counts, time.perf_counter() - start)
+    return content
+
+
+def _transport(environ: dict[str, Any]) -> bool:
+    """Whether the call came as it must: to a host of ours, and over TLS where that is asked for."""
+    if settings.USE_X_FORWARDED_HOST or not _is_ours(environ.get("HTTP_HOST", ""), tuple(settings.ALLOWED_HOSTS)):
+        return False
+    if not settings.SECURE_SSL_REDIRECT:
+        return True
+    name, value = settings.SECURE_PROXY_SSL_HEADER
+    return environ.get("wsgi.url_scheme") == "https" or environ.get(name) == value
+
+
+@lru_cache(maxsize=256)
+def _is_ours(host: str, allowed: tuple[str, ...]) -> bool:
+    domain, _ = split_domain_port(host)
+    return bool(domain) and validate_host(domain, list(allowed))
 
 
 def _is_json(meta: dict[str, Any]) -> bool:
@@ -144,9 +204,9 @@ def _is_json(meta: dict[str, Any]) -> bool:
     )
 
 
-def _rows(own: Served, request: HttpRequest) -> tuple[bytes, np.ndarray] | None:
+def _rows(own: Served, content: bytes) -> tuple[bytes, np.ndarray] | None:
     """An answer of `/api/v1/`, and the leaves of its rows."""
-    document = orjson.loads(request.body)
+    document = orjson.loads(content)
     if type(document) is not dict or len(document) != 1:
         return None
     rows = document.get("rows")
@@ -163,9 +223,9 @@ def _rows(own: Served, request: HttpRequest) -> tuple[bytes, np.ndarray] | None:
     return own.head_v1 + b",".join([records[v] for v in leaves.tolist()]) + tail, leaves
 
 
-def _tensors(own: Served, request: HttpRequest) -> tuple[bytes, np.ndarray] | None:
+def _tensors(own: Served, content: bytes, header: str | None) -> tuple[bytes, np.ndarray] | None:
     """An answer of `/v2/` without binary tensors, and the leaves of its rows."""
-    asked = parse(request.body, request.META.get(HEADER), OUTPUTS, DEFAULT_OUTPUTS)
+    asked = parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
     if any(asked.outputs.values()) or "path" in asked.outputs:
         return None
     matrix, notes = _one_matrix(own.tree, asked.inputs), NOTHING
@@ -181,10 +241,6 @@ def _tensors(own: Served, request: HttpRequest) -> tuple[bytes, np.ndarray] | No
     numbers = leaves.tolist()
     outputs = b",".join([_output(own.tree, name, numbers) for name in asked.outputs])
     return orjson.dumps(head)[:-1] + b',"outputs":[' + outputs + b"]}", leaves
-
-
-HEADER = "HTTP_" + JSON_LENGTH.upper().replace("-", "_")
-KINDS = {"label": TEXT, "probabilities": "FP64", "leaf": "INT64"}
 
 
 def _output(tree: Compiled, name: str, leaves: list[int]) -> bytes:

@@ -34,7 +34,7 @@ ERRORS = (
     ("413", "Too many rows or bytes.", "Send the rows in several calls."),
     ("415", "The body is of another type.", "Send Content-Type: application/json."),
     ("422", "A row cannot be predicted; the answer names row and column.", "Correct the row."),
-    ("429", "Too many calls.", "Wait as long as the header Retry-After says."),
+    ("429", "Too many calls with this token.", "Wait as long as the header Retry-After says."),
 )
 
 

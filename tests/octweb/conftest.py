@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
 from rest_framework.test import APIClient
 
 from octweb.core.throttles import WINDOWS
@@ -56,3 +58,13 @@ def client_of(db):
         return client
 
     return make
+
+
+@pytest.fixture
+def open_connection():
+    """Requests come through WSGI, whose end would close the connection that holds the test's transaction."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)

@@ -9,9 +9,7 @@ import pytest
 import schemathesis
 from django.core.files.base import ContentFile
 from django.core.management import call_command
-from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
-from django.db import close_old_connections
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -28,18 +26,8 @@ from octweb.serving.actions import create_token
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("open_connection")]
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-
-
-@pytest.fixture(autouse=True)
-def _connection_stays_open():
-    """Requests come through WSGI, whose end would close the connection that holds the test's transaction."""
-    for signal in (request_started, request_finished):
-        signal.disconnect(close_old_connections)
-    yield
-    for signal in (request_started, request_finished):
-        signal.connect(close_old_connections)
 
 
 def test_the_document_is_made_without_a_warning(capsys):

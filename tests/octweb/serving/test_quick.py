@@ -1,0 +1,204 @@
+"""The quick way and the long way give the same answers; what is not well goes the long way."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from django.utils import timezone
+
+from octweb.registry import actions
+from octweb.serving import quick
+from octweb.serving.actions import create_token, revoke_token
+from octweb.serving.authentication import forget
+from octweb.serving.models import ApiToken
+from octweb.wsgi import application
+from tests.octweb.registry.test_api_predict import ROW
+from tests.octweb.small_models import small_table
+from trainer.run import TrainRequest, train
+from trainer.table import Table
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("open_connection")]
+
+
+@pytest.fixture(scope="module")
+def numbers_document():
+    """A tree whose columns are all numbers."""
+    table, labels = small_table()
+    numbers = Table(columns=table.columns[:3], row_numbers=table.row_numbers)
+    return train(
+        TrainRequest(table=numbers, labels=labels, method="cart", parameters={"depth": 4}, name="n")
+    ).model.to_json()
+
+
+@pytest.fixture
+def numbers(register, numbers_document, staff, owner):
+    model = register(document=numbers_document, title="numbers")
+    actions.ask_for_approval(model, by=owner)
+    return actions.approve(model, by=staff)
+
+
+@pytest.fixture
+def secret(owner):
+    return create_token(owner=owner)[1]
+
+
+@pytest.fixture
+def ways(monkeypatch):
+    """Counts which calls were answered on the quick way."""
+    found = []
+    real = quick.answer_of
+
+    def watched(*arguments):
+        found.append(real(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(quick, "answer_of", watched)
+    return found
+
+
+def wsgi(path: str, body: bytes, token: str, **changes) -> tuple[int, dict[str, str], bytes]:
+    """A call as gunicorn makes it."""
+    environ = {
+        "REQUEST_METHOD": "POST", "PATH_INFO": path, "QUERY_STRING": "", "SERVER_NAME": "localhost", "SERVER_PORT": "80",
+        "HTTP_HOST": "localhost", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body)),
+        "HTTP_AUTHORIZATION": f"Token {token}", "wsgi.input": io.BytesIO(body), "wsgi.errors": io.StringIO(),
+        "wsgi.url_scheme": "http", "REMOTE_ADDR": "127.0.0.1",
+    } | changes  # fmt: skip
+    seen = []
+    answer = application(environ, lambda status, headers, *rest: seen.append((int(status[:3]), dict(headers))))
+    return *seen[0], b"".join(answer)
+
+
+def rows(n: int) -> list[dict]:
+    table, _ = small_table()
+    return [{c.name: c.values[i].item() for c in table.columns[:3]} for i in range(n)]
+
+
+def tensor(n: int, **changes) -> dict:
+    X = np.array([list(r.values()) for r in rows(n)])
+    return {"name": "x", "datatype": "FP64", "shape": list(X.shape), "data": X.ravel().tolist()} | changes
+
+
+def v1(model) -> str:
+    return f"/api/v1/models/{model.pk}/predict/"
+
+
+def v2(model) -> str:
+    return f"/v2/models/{model.family.name}/infer"
+
+
+GOOD_V1 = [{"rows": rows(1)}, {"rows": rows(50)}, {"rows": [rows(1)[0] | {"flag": True}]}]
+GOOD_V2 = [
+    {"inputs": [tensor(1)]},
+    {"inputs": [tensor(40)], "id": "seven"},
+    {"inputs": [tensor(2, data=[list(r.values()) for r in rows(2)])]},
+    {"inputs": [tensor(3, datatype="FP32")], "outputs": [{"name": "leaf"}, {"name": "label"}]},
+    {"inputs": [{"name": k, "datatype": "FP64", "shape": [1, 1], "data": [v]} for k, v in rows(1)[0].items()]},
+]
+
+
+@pytest.mark.parametrize(("address", "body"), [(v1, b) for b in GOOD_V1] + [(v2, b) for b in GOOD_V2])
+def test_the_same_answer_both_ways(numbers, secret, ways, monkeypatch, address, body):
+    content = json.dumps(body).encode()
+    status, headers, answer = wsgi(address(numbers), content, secret)
+    assert (status, headers["Content-Type"]) == (200, "application/json")
+    assert ways[-1] == answer
+    monkeypatch.setattr(quick, "answer_of", lambda *arguments: None)
+    status, long_headers, long_answer = wsgi(address(numbers), content, secret)
+    assert status == 200
+    assert json.loads(answer) == json.loads(long_answer)
+    assert {k for k in long_headers if k.startswith(("X-", "Content-S", "Ref", "Cross"))} <= headers.keys()
+
+
+def test_text_columns_and_notes_too(approved, secret, ways, monkeypatch):
+    body = json.dumps({"rows": [ROW, ROW | {"colour": "purple"}]}).encode()
+    answer = wsgi(v1(approved), body, secret)[2]
+    assert ways[-1] == answer
+    assert "purple" in json.loads(answer)["notes"][0]
+    monkeypatch.setattr(quick, "answer_of", lambda *arguments: None)
+    assert json.loads(wsgi(v1(approved), body, secret)[2]) == json.loads(answer)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"rows": [{"width": true, "height": 1, "flag": 0}]}', "rows[0]: column 'width'"),
+        (b'{"rows": [{"width": 1, "height": 1, "flag": 0.5}]}', "'flag' is binary"),
+        (b'{"rows": [{"width": 1, "height": "1", "flag": 0}]}', "'height'"),
+        (b'{"rows": [{"width": 1, "height": 1, "flag": 0, "odd": 1}]}', "'odd'"),
+        (b'{"rows": [{"width": 1e400, "height": 1, "flag": 0}]}', ""),
+        (b'{"rows": [{"width": 9007199254740993, "height": 1, "flag": 0}]}', "2^53"),
+        (b'{"rows": {}}', "rows"),
+        (b"[", "JSON"),
+    ],
+)
+def test_what_is_wrong_is_said_on_the_long_way(numbers, secret, ways, body, words):
+    status, headers, answer = wsgi(v1(numbers), body, secret)
+    assert ways == [None]  # looked at once, not again by the middleware
+    assert status in (400, 422)
+    assert headers["Content-Type"] == "application/problem+json"
+    assert words in json.loads(answer)["detail"]
+
+
+@pytest.mark.parametrize("cell", [True, "1", None, [1]])
+def test_a_tensor_with_no_number_in_it_is_refused(numbers, secret, cell):
+    bad = tensor(2)
+    bad["data"][4] = cell
+    status, _, answer = wsgi(v2(numbers), json.dumps({"inputs": [bad]}).encode(), secret)
+    assert status == 400
+    said = json.loads(answer)["error"]
+    assert "row 1, column 1" in said or "Row 1: column 'height'" in said
+
+
+def test_who_may_not_gets_nothing(numbers, secret, ways, staff, stranger, settings, register, numbers_document):
+    body = json.dumps({"rows": rows(1)}).encode()
+    assert wsgi(v1(numbers), body, secret)[0] == 200
+    assert wsgi(v1(numbers), body, "0" * 64)[0] == 401
+    draft = register(document=numbers_document, title="draft")
+    assert wsgi(v1(draft), body, secret)[0] == 200
+    assert wsgi(v1(draft), body, create_token(owner=stranger)[1])[0] == 404
+    assert wsgi(v2(draft), json.dumps({"inputs": [tensor(1)]}).encode(), secret)[0] == 404
+    assert wsgi(v1(numbers), body, secret, HTTP_HOST="elsewhere.example")[0] == 400
+    assert wsgi(v1(numbers), body, secret, CONTENT_TYPE="text/plain")[0] == 415
+    settings.MAX_PREDICT_BYTES = 10
+    assert wsgi(v1(numbers), body, secret)[0] == 413
+    settings.MAX_PREDICT_BYTES = 10**6
+    settings.MAX_PREDICT_ROWS = 1
+    assert wsgi(v1(numbers), json.dumps({"rows": rows(2)}).encode(), secret)[0] == 413
+    assert wsgi(v2(numbers), json.dumps({"inputs": [tensor(2)]}).encode(), secret)[0] == 400
+
+
+def test_what_changes_counts_at_once(numbers, secret, owner):
+    body, path = json.dumps({"inputs": [tensor(1)]}).encode(), v2(numbers)
+    assert wsgi(path, body, secret)[0] == 200
+    actions.retire(numbers, by=owner)
+    assert wsgi(path, body, secret)[0] == 404
+    token = ApiToken.objects.get()
+    own = v1(numbers), json.dumps({"rows": rows(1)}).encode(), secret
+    assert wsgi(*own)[0] == 200
+    ApiToken.objects.update(expiry=timezone.now() - timedelta(seconds=1))
+    forget()
+    assert wsgi(*own)[0] == 401
+    revoke_token(token)
+    assert wsgi(*own)[0] == 401
+
+
+def test_tls_is_asked_for_where_it_must_be(numbers, secret, settings, ways):
+    settings.SECURE_SSL_REDIRECT = True
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    body = json.dumps({"rows": rows(1)}).encode()
+    wsgi(v1(numbers), body, secret)
+    assert ways[-1] is None
+    assert wsgi(v1(numbers), body, secret, HTTP_X_FORWARDED_PROTO="https")[0] == 200
+    assert ways[-1]
+
+
+def test_a_steady_call_asks_the_database_nothing(numbers, secret, django_assert_num_queries):
+    body = json.dumps({"inputs": [tensor(1)]}).encode()
+    wsgi(v2(numbers), body, secret)
+    with django_assert_num_queries(0):
+        assert wsgi(v2(numbers), body, secret)[0] == 200

@@ -1,0 +1,84 @@
+"""Calls are counted by token; beyond the rate they are refused with the time to wait, on the quick way and on the long one."""
+
+from __future__ import annotations
+
+import pytest
+
+from octweb.core.throttles import WINDOWS, Windows
+from octweb.serving.models import Scope
+from tests.octweb.registry.test_api_predict import ROW
+
+pytestmark = pytest.mark.django_db
+MODELS = "/api/v1/models/"
+
+
+@pytest.fixture
+def rate(settings):
+    def set_rate(**rates):
+        old = settings.REST_FRAMEWORK
+        settings.REST_FRAMEWORK = old | {"DEFAULT_THROTTLE_RATES": old["DEFAULT_THROTTLE_RATES"] | rates}
+
+    return set_rate
+
+
+def predict(client, model):
+    return client.post(f"{MODELS}{model.pk}/predict/", {"rows": [ROW]}, format="json")
+
+
+def infer(client, model):
+    tensors = [
+        {"name": name, "datatype": "BYTES" if isinstance(v, str) else "FP64", "shape": [1], "data": [v]}
+        for name, v in ROW.items()
+    ]
+    return client.post(f"/v2/models/{model.family.name}/infer", {"inputs": tensors}, format="json")
+
+
+@pytest.mark.parametrize("call", [predict, infer, lambda client, model: client.get(MODELS)])
+def test_every_way_counts_for_the_same_token(rate, client_of, approved, owner, call):
+    rate(user="3/min")
+    client = client_of(owner)
+    assert [predict(client, approved).status_code, infer(client, approved).status_code] == [200, 200]
+    assert client.get(MODELS).status_code == 200
+    answer = call(client, approved)
+    assert answer.status_code == 429
+    assert 1 <= int(answer["Retry-After"]) <= 121
+    assert answer.json()["error"]
+    # another token of the same user has calls of its own
+    assert call(client_of(owner, scope=Scope.FULL), approved).status_code == 200
+
+
+def test_a_faulty_call_is_counted_once(rate, client_of, approved, owner):
+    rate(user="2/min")
+    client = client_of(owner)
+    assert client.post(f"{MODELS}{approved.pk}/predict/", {"rows": [{}]}, format="json").status_code == 422
+    assert predict(client, approved).status_code == 200
+    assert predict(client, approved).status_code == 429
+
+
+def test_a_user_who_is_signed_in_is_counted(rate, client, approved, owner):
+    rate(user="1/min")
+    client.force_login(owner)
+    assert client.get(MODELS).status_code == 200
+    assert client.get(MODELS).status_code == 429
+
+
+def test_the_wait_that_is_said_is_enough_and_not_much_more():
+    for moment in (0.0, 13.0, 59.9):
+        windows, now, limit = Windows(), 600.0 + moment, 5
+        while not windows.take("a", limit, 60, now=now):
+            now += 0.7
+        wait = windows.take("a", limit, 60, now=now)
+        assert windows.take("a", limit, 60, now=now + wait - 0.1) > 0
+        assert windows.take("a", limit, 60, now=now + wait + 0.01) == 0
+        assert windows.take("b", limit, 60, now=now) == 0
+
+
+def test_no_minute_has_many_more_calls_than_the_rate():
+    windows, limit, taken = Windows(), 50, []
+    for i in range(6000):
+        if not windows.take("a", limit, 60, now=i / 10):
+            taken.append(i / 10)
+    most = max(sum(1 for t in taken if start <= t < start + 60) for start in taken)
+    assert most <= 1.5 * limit  # at the border of two windows of even traffic
+    assert len(taken) >= 0.9 * limit * 10
+    assert WINDOWS is not windows
