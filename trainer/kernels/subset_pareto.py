@@ -150,11 +150,12 @@ def take(J, best, groups, masks, g, mask):
 
 
 @njit(cache=True, nogil=True)
-def two_levels(cat, y, w, rows, start, ordered, g, card, best, groups, masks, limit, flag):
+def two_levels(cat, y, w, rows, start, ordered, g, card, best, beat, groups, masks, limit, flag):
     """Raise `best` to the frontier of trees that test group g and any group on each side; True if finished.
 
     Nominal groups: depth-first over the categories, largest first; a partial assignment is cut off when its decided rows, with
-    every other category by itself as good as one test makes it, improve no entry.
+    every other category by itself as good as one test makes it, exceed `beat` nowhere: `best`, and more at entries that are of no
+    interest.
     """
     table = split_counts(cat, y, w, rows, start, 2, g)
     m, P = table.shape[0], len(best) - 1
@@ -192,7 +193,7 @@ def two_levels(cat, y, w, rows, start, ordered, g, card, best, groups, masks, li
         joined = join(own, alone[t + 1, : reach[t + 1] + 1])
         reach[t] = len(joined) - 1
         alone[t, : len(joined)] = joined
-    if m < 2 or not improves(alone[0], best):
+    if m < 2 or not improves(alone[0], beat):
         return True
     state = np.zeros(m, np.int64)
     count, t, nodes = 0, 0, 0
@@ -228,8 +229,10 @@ def two_levels(cat, y, w, rows, start, ordered, g, card, best, groups, masks, li
         J = join(last(left[0], left[1], start, ordered, card, S), last(right[0], right[1], start, ordered, card, S))
         if decided == m:
             if 0 < count < m:
-                take(J, best, groups, masks, g, sent)
+                if take(J, best, groups, masks, g, sent):
+                    for s in range(len(best)):
+                        beat[s] = max(beat[s], best[s])
             continue
-        if improves(join(J, alone[decided, : reach[decided] + 1]), best):
+        if improves(join(J, alone[decided, : reach[decided] + 1]), beat):
             t += 1
     return True

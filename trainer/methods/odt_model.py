@@ -18,7 +18,7 @@ Labels     (O1) sum_g u[v,g] = 1                  (O2) z[v,f] <= u[v,g(f)]
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -58,6 +58,8 @@ class OdtModel:
         self.techniques = techniques or Techniques()
         self.least = least or (0,) * groups.n_classes
         self.value = value or (1,) * groups.n_classes
+        # rows weighted as the objective does, for tests that are chosen by counting
+        self.weighted = replace(groups, w=groups.w * np.asarray(self.value, np.int64)[groups.y])
         self.places, self.n_leaves = places(root)
         self._merge()
         self._structure()
@@ -271,7 +273,7 @@ class OdtModel:
             return DraftLeaf(label=self._label(point, -1 - v))
         p = self.places[v]
         if best_last and v in self.fixed:
-            return greedy(self.groups, p.shape, rows)
+            return greedy(self.weighted, p.shape, rows)
         start, z = self.groups.start, point[self.z[v]]
         used = np.flatnonzero(z > 0.5)
         if not len(used):

@@ -214,7 +214,7 @@ class ParetoSearch:
             if whole and self._met():
                 return
             if two:
-                self._two_levels(rows, h, front)
+                self._two_levels(rows, h, front, whole)
             else:
                 self._assign(shape, rows, h, front, whole)
             if whole:
@@ -226,13 +226,13 @@ class ParetoSearch:
         worth = [last_level_of(counts, start[h], start[h + 1], g.ordered[h], g.card) for h in range(len(g.sizes))]
         return sorted(range(len(worth)), key=lambda h: -worth[h])
 
-    def _two_levels(self, rows: np.ndarray, h: int, front: _Front) -> None:
+    def _two_levels(self, rows: np.ndarray, h: int, front: _Front, whole: bool) -> None:
         g, limit = self.groups, SLICE
         while True:
             self._check()
             finished = kernel.two_levels(
-                g.cat, g.y, g.w, rows, self._start, g.ordered, h, g.card, front.best, front.groups, front.masks, limit,
-                np.zeros(1, np.int64) if self._patient else self.flag,
+                g.cat, g.y, g.w, rows, self._start, g.ordered, h, g.card, front.best, self._open(front, whole).copy(), front.groups,
+                front.masks, limit, np.zeros(1, np.int64) if self._patient else self.flag,
             )  # fmt: skip
             if finished:
                 return
