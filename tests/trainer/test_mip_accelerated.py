@@ -9,8 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.trainer.mip_cases import all_trees, best_value, random_instance
+from tests.trainer.mip_cases import all_trees, best_value, mixed_instance, random_instance
 from trainer.cuts.equivalent import EquivalentPoints, equivalent_sets
+from trainer.cuts.instance import Instance
 from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
 from trainer.methods.tree_mip import optimise, starting
 from trainer.milo import BACKENDS, backend
@@ -50,8 +51,8 @@ VARIANTS = {
 }
 
 
-def check(name: str, seed: int, techniques: Techniques) -> None:
-    inst = random_instance(seed)
+def check(name: str, seed: int, techniques: Techniques, inst: Instance | None = None) -> None:
+    inst = inst or random_instance(seed)
     form = AcceleratedBendOCT(inst, techniques)
     starts = form.first([greedy.cart(inst)]) if seed % 2 else []
     found = optimise(form, backend(name), starts=starts)
@@ -72,18 +73,12 @@ def test_the_default_finds_and_proves_the_best_tree(name, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("variant", ["default", "paper", "objective form", "split bounds"])
-def test_the_main_variants_on_200_instances(name, variant):
-    for seed in range(3000, 3200 if name != "highs" else 3050):
-        check(name, seed, VARIANTS[variant])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_technique_on_200_instances(variant):
-    for seed in range(5000, 5200):
-        check("scip" if seed % 2 else "gurobi", seed, VARIANTS[variant])
+@pytest.mark.parametrize("name", BACKENDS)
+def test_every_technique_on_200_instances_on_every_solver(name, variant):
+    first = 5000 + 200 * list(VARIANTS).index(variant)
+    for seed in range(first, first + 200):
+        check(name, seed, VARIANTS[variant], mixed_instance(seed))
 
 
 @pytest.mark.parametrize("seed", range(10))

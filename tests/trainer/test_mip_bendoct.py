@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from tests.trainer.mip_cases import all_trees, best_value, random_instance
+from tests.trainer.mip_cases import all_trees, best_value, mixed_instance, random_instance
+from trainer.cuts.instance import Instance
 from trainer.methods.bendoct import BendOCT
+from trainer.methods.bendoct_accelerated import PAPER, AcceleratedBendOCT
 from trainer.methods.tree_mip import optimise
-from trainer.milo import BACKENDS, Ended, Options, Point, backend
+from trainer.milo import BACKENDS, Ended, Hooks, Options, Point, backend
 
 VARIANTS = {
     "plain": {},
@@ -21,29 +24,26 @@ VARIANTS = {
 }
 
 
-def check(name: str, seed: int) -> None:
-    inst = random_instance(seed)
-    variant = VARIANTS[list(VARIANTS)[seed % len(VARIANTS)]]
+def check(name: str, variant: str, seed: int, inst: Instance) -> None:
     starts = [inst.stump()] if seed % 2 else []
-    found = optimise(BendOCT(inst, **variant), backend(name), starts=starts)
-    best = best_value(inst)
-    assert found.value == best
-    assert found.bound == best
-    assert inst.value(found.tree) == best
+    found = optimise(BendOCT(inst, **VARIANTS[variant]), backend(name), starts=starts)
+    assert found.value == found.bound == best_value(inst), seed
+    assert inst.value(found.tree) == found.value
 
 
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("seed", range(24))
 def test_finds_and_proves_the_best_tree(name, seed):
-    check(name, seed)
+    check(name, list(VARIANTS)[seed % len(VARIANTS)], seed, random_instance(seed))
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("first", range(1000, 1240, 24))
-def test_finds_and_proves_the_best_tree_of_240_instances(name, first):
-    for seed in range(first, first + 24):
-        check(name, seed)
+def test_every_variant_on_200_instances_on_every_solver(name, variant):
+    first = 1000 + 200 * list(VARIANTS).index(variant)
+    for seed in range(first, first + 200):
+        check(name, variant, seed, mixed_instance(seed))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -84,8 +84,57 @@ def test_the_separation_accepts_exactly_the_scores_that_a_tree_earns(seed):
         assert all(row.violation(values) > 0.39 for row in cut)
 
 
+FORMULATIONS = {
+    "without path bounds": lambda inst: BendOCT(inst, repair=False),
+    "with path bounds": lambda inst: AcceleratedBendOCT(inst, PAPER),
+    "with split bounds": AcceleratedBendOCT,
+}
+formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
+
+
+def meddling(form: BendOCT, points: list[np.ndarray], asked: list[int]) -> Callable[[], Hooks]:
+    """The hooks of a formulation that also propose other points, all at once, the first time they are asked; `asked` notes it."""
+    make = form.hooks
+
+    def hooks() -> Hooks:
+        inner = make()
+        propose, waiting = inner.propose, [points]
+
+        def proposals() -> list[np.ndarray]:
+            asked.append(len(waiting))
+            return [*propose(), *(waiting.pop() if waiting else [])]
+
+        inner.propose = proposals
+        return inner
+
+    return hooks
+
+
 @pytest.mark.parametrize("name", BACKENDS)
-def test_cancel_after_the_first_incumbent_keeps_it(name):
+@formulations
+def test_points_that_are_no_better_or_no_trees_do_no_harm(name, formulation):
+    """A tree no better than the first one, scores that no tree earns, two questions at one node, a label without its leaf."""
+    asked: list[int] = []
+    for seed in range(24):
+        inst = mixed_instance(3 * seed, features=True)
+        form = FORMULATIONS[formulation](inst)
+        s = form.structure
+        stump = form.assignment(inst.stump())
+        unearned, double, homeless = stump.copy(), stump.copy(), stump.copy()
+        unearned[form.theta.columns] = 1.0
+        double[s.b.columns[0]] = 1.0
+        homeless[s.p.columns[0]] = 0.0
+        form.hooks = meddling(form, [stump, unearned, double, homeless], asked)
+        found = optimise(form, backend(name), starts=[inst.stump()])
+        assert found.value == found.bound == best_value(inst), (seed, name)
+        assert form.model.violated(found.outcome.values) is None
+        assert found.outcome.objective <= float(best_value(inst)) + 1e-6
+    assert asked
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@formulations
+def test_cancel_after_the_first_incumbent_keeps_it(name, formulation):
     inst = random_instance(7, max_depth=2)
     cancelled = threading.Event()
 
@@ -95,8 +144,9 @@ def test_cancel_after_the_first_incumbent_keeps_it(name):
         return cancelled.is_set()
 
     found = optimise(
-        BendOCT(inst), backend(name), starts=[inst.stump()], news=news, options=Options(stopped=cancelled.is_set)
-    )
+        FORMULATIONS[formulation](inst), backend(name), starts=[inst.stump()], news=news,
+        options=Options(stopped=cancelled.is_set),
+    )  # fmt: skip
     assert found.value is not None
     assert found.bound >= best_value(inst) >= found.value
     assert found.outcome.ended in (Ended.CANCELLED, Ended.OPTIMAL)

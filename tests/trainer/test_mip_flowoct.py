@@ -7,32 +7,35 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.trainer.mip_cases import all_trees, best_value, random_instance
+from tests.trainer.mip_cases import all_trees, best_value, mixed_instance, random_instance
+from trainer.cuts.instance import Instance
 from trainer.methods.flowoct import FlowOCT
 from trainer.methods.tree_mip import optimise
 from trainer.milo import BACKENDS, backend
 
+VARIANTS = {"plain": {}, "strengthened": {"strengthen": True}}
 
-def check(name: str, seed: int) -> None:
-    inst = random_instance(seed)
+
+def check(name: str, variant: str, seed: int, inst: Instance) -> None:
     starts = [inst.stump()] if seed % 2 else []
-    found = optimise(FlowOCT(inst, strengthen=seed % 3 == 0), backend(name), starts=starts)
-    assert found.value == found.bound == best_value(inst)
+    found = optimise(FlowOCT(inst, **VARIANTS[variant]), backend(name), starts=starts)
+    assert found.value == found.bound == best_value(inst), seed
     assert inst.value(found.tree) == found.value
 
 
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("seed", range(20))
 def test_finds_and_proves_the_best_tree(name, seed):
-    check(name, seed)
+    check(name, "plain" if seed % 3 else "strengthened", seed, random_instance(seed))
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("first", range(2000, 2240, 24))
-def test_finds_and_proves_the_best_tree_of_240_instances(name, first):
-    for seed in range(first, first + 24):
-        check(name, seed)
+def test_every_variant_on_200_instances_on_every_solver(name, variant):
+    first = 2000 + 200 * list(VARIANTS).index(variant)
+    for seed in range(first, first + 200):
+        check(name, variant, seed, mixed_instance(seed))
 
 
 @pytest.mark.parametrize("seed", range(12))

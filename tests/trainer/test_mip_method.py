@@ -1,0 +1,280 @@
+"""The mixed-integer methods from table to certificate: constraints by name, infeasibility, limits, evidence, solvers.
+
+The oracle lists all labelled trees over the encoded questions and judges each by its predictions; it shares nothing with the
+constraint objects.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from trainer.certificate import Status
+from trainer.data.encoding import Scheme, encode_binary
+from trainer.errors import InfeasibleError, ParameterError
+from trainer.run import TrainRequest, TrainResult, train
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+
+N, BINS, PENALTY = 36, 3, Fraction(1, 50)
+LENGTH, WEIGHT, SEX = range(3)
+FLOW = ("flowoct", "bendoct", "bendoct-accelerated")
+
+
+@cache
+def sample() -> tuple[Table, Labels]:
+    """Two numeric columns and a binary one; the class rises with the length and, less clearly, falls with the weight."""
+    r = np.random.default_rng(5)
+    values = [r.normal(size=N).round(1), r.normal(size=N).round(1), r.integers(0, 2, N).astype(float)]
+    schema = [
+        ColumnSchema(name="length", kind=Kind.NUMERIC),
+        ColumnSchema(name="weight", kind=Kind.NUMERIC),
+        ColumnSchema(name="sex", kind=Kind.BINARY),
+    ]
+    codes = (values[LENGTH] + 0.8 * values[SEX] - 0.5 * values[WEIGHT] + 0.4 * r.normal(size=N) > 0.1).astype(np.int32)
+    columns = tuple(Column(schema=s, values=v) for s, v in zip(schema, values, strict=True))
+    return Table(columns=columns, row_numbers=np.arange(N)), Labels(name="y", classes=("no", "yes"), codes=codes)
+
+
+def run(method: str, **parameters: object) -> TrainResult:
+    table, labels = sample()
+    settings = {"depth": 2, "bins": BINS, **parameters}
+    if method != "binoct":
+        settings = {"leaf_penalty": float(PENALTY)} | settings
+    return train(TrainRequest(table=table, labels=labels, method=method, parameters=settings))
+
+
+Shape = tuple | int  # a class, or (question, where it is 0, where it is 1)
+
+
+@cache
+def judged() -> list[tuple[Shape, np.ndarray]]:
+    """Every labelled tree of depth 2 with its predictions."""
+    bits = encode_binary(sample()[0], Scheme.QUANTILE_THRESHOLDS, BINS, np.ones(N, np.int64)).bits(sample()[0])
+    stumps: list[tuple[Shape, np.ndarray]] = [(k, np.full(N, k)) for k in (0, 1)]
+    shallow = [
+        *stumps,
+        *(
+            ((f, a, b), np.where(bits[:, f], q, p))
+            for f in range(bits.shape[1])
+            for (a, p), (b, q) in itertools.product(stumps, repeat=2)
+        ),
+    ]
+    return [
+        *stumps,
+        *(
+            ((f, a, b), np.where(bits[:, f], q, p))
+            for f in range(bits.shape[1])
+            for (a, p), (b, q) in itertools.product(shallow, repeat=2)
+        ),
+    ]
+
+
+def leaves(shape: Shape) -> list[int]:
+    return [shape] if isinstance(shape, int) else [*leaves(shape[1]), *leaves(shape[2])]
+
+
+@cache
+def columns_of() -> tuple[int, ...]:
+    features = encode_binary(sample()[0], Scheme.QUANTILE_THRESHOLDS, BINS, np.ones(N, np.int64)).features
+    return tuple(f.column for f in features)
+
+
+def paths(shape: Shape) -> list[set[int]]:
+    """The columns asked on each path to a leaf."""
+    if isinstance(shape, int):
+        return [set()]
+    return [{columns_of()[shape[0]]} | rest for side in shape[1:] for rest in paths(side)]
+
+
+def monotone(shape: Shape, column: int, sign: int) -> bool:
+    """No class on the low side of a question about the column is higher (sign 1) or lower (-1) than one opposite."""
+    if isinstance(shape, int):
+        return True
+    low, high = (leaves(side)[:: 1 if sign > 0 else -1] for side in shape[1:])
+    kept = columns_of()[shape[0]] != column or max(sign * k for k in low) <= min(sign * k for k in high)
+    return kept and all(monotone(side, column, sign) for side in shape[1:])
+
+
+def recall(predicted: np.ndarray, k: int) -> Fraction:
+    own = sample()[1].codes == k
+    return Fraction(int((predicted[own] == k).sum()), int(own.sum()))
+
+
+def rate_gap(predicted: np.ndarray, only_yes: bool) -> Fraction:
+    sex, counted = sample()[0].columns[SEX].values, (sample()[1].codes == 1) | (not only_yes)
+    rates = [
+        Fraction(int(predicted[counted & (sex == g)].sum()), int((counted & (sex == g)).sum())) for g in (0.0, 1.0)
+    ]
+    return abs(rates[0] - rates[1])
+
+
+FAIR = {"fairness_column": "sex", "fairness_class": "yes"}
+CONSTRAINTS = {
+    "none": ({}, lambda s, p: True),
+    "leaves": ({"max_leaves": 2}, lambda s, p: len(leaves(s)) <= 2),
+    "columns": ({"max_columns": 1}, lambda s, p: len(set().union(*paths(s))) <= 1),
+    "recall": ({"recall": "yes: 0.85; no: 0.6"}, lambda s, p: recall(p, 1) >= 0.85 and recall(p, 0) >= 0.6),
+    "specificity": ({"recall": "no: 1"}, lambda s, p: recall(p, 0) == 1),
+    "parity": (
+        {"fairness": "parity", "fairness_delta": 0.1, **FAIR},
+        lambda s, p: rate_gap(p, only_yes=False) <= Fraction(1, 10),
+    ),
+    "opportunity": (
+        {"fairness": "opportunity", "fairness_delta": 0.05, **FAIR},
+        lambda s, p: rate_gap(p, only_yes=True) <= Fraction(1, 20),
+    ),
+    "pairs": (
+        {"forbidden_pairs": "length + sex"},
+        lambda s, p: not any({LENGTH, SEX} <= path for path in paths(s)),
+    ),
+    "rising": ({"monotone": "weight up; sex down"}, lambda s, p: monotone(s, WEIGHT, 1) and monotone(s, SEX, -1)),
+    "falling": ({"monotone": "length down"}, lambda s, p: monotone(s, LENGTH, -1)),
+    "together": (
+        {"max_leaves": 3, "recall": "yes: 0.8", "monotone": "length up", "fairness": "parity", "fairness_delta": 0.3, **FAIR},
+        lambda s, p: len(leaves(s)) <= 3 and recall(p, 1) >= 0.8 and monotone(s, LENGTH, 1)
+        and rate_gap(p, only_yes=False) <= Fraction(3, 10),
+    ),
+}  # fmt: skip
+
+
+def best(holds, penalty: Fraction = PENALTY, complete: bool = False) -> Fraction | None:
+    codes = sample()[1].codes
+    return max(
+        (
+            Fraction(int((p == codes).sum()), N) - penalty * len(leaves(s))
+            for s, p in judged()
+            if holds(s, p) and (not complete or len(leaves(s)) == 4)
+        ),
+        default=None,
+    )
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_the_best_tree_under_constraints_given_by_name(name):
+    asked, holds = CONSTRAINTS[name]
+    wanted = best(holds)
+    assert name == "none" or wanted < best(lambda s, p: True)
+    for method in FLOW:
+        result = run(method, **asked)
+        assert result.certificate.status is Status.OPTIMAL
+        assert result.certificate.objective == pytest.approx(float(wanted), abs=1e-9), method
+        assert result.certificate.bound == pytest.approx(float(wanted), abs=1e-9)
+        predicted = result.tree.predict(sample()[0].matrix())
+        as_shape = [s for s, p in judged() if holds(s, p) and (p == predicted).all()]
+        assert as_shape, method
+
+
+@pytest.mark.parametrize("method", ["oct", "binoct"])
+@pytest.mark.parametrize("name", ["none", "columns", "recall", "opportunity", "pairs", "rising"])
+def test_the_baselines_take_them_too(method, name):
+    asked, holds = CONSTRAINTS[name]
+    result = run(method, **asked)
+    wanted = best(holds) if method == "oct" else best(holds, Fraction(0), complete=True)
+    assert result.certificate.status is Status.OPTIMAL
+    assert result.certificate.objective == pytest.approx(float(wanted), abs=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["scip", "gurobi", "highs"])
+@pytest.mark.parametrize("method", FLOW)
+def test_every_solver_is_named_in_the_certificate_with_the_share_of_time_in_hooks(method, solver):
+    result = run(method, solver=solver, recall="yes: 0.95")
+    wanted = best(lambda s, p: recall(p, 1) >= 0.95)
+    assert result.certificate.objective == pytest.approx(float(wanted), abs=1e-9)
+    assert result.certificate.solver == result.summary["solver"] == solver
+    assert result.certificate.solver_version
+    (evidence,) = result.certificate.evidence
+    assert evidence["solver"] == solver
+    assert 0 <= evidence["share_in_hooks"] <= 1
+    if method != "flowoct" and solver != "gurobi":
+        assert evidence["seconds_in_hooks"] > 0
+        assert sum(result.certificate.cuts.values()) > 0
+
+
+@pytest.mark.parametrize("first", ["none", "cart", "exact"])
+@pytest.mark.parametrize("method", FLOW)
+def test_every_first_tree_leads_to_the_same_value(method, first):
+    result = run(method, first_tree=first, exact_seconds=600)
+    start = result.certificate.warm_start_objective
+    wanted = float(best(lambda s, p: True))
+    assert result.certificate.objective == pytest.approx(wanted, abs=1e-9)
+    if first == "none":
+        assert start is None
+    elif first == "exact":
+        assert start == pytest.approx(wanted, abs=1e-9)
+        assert result.certificate.nodes <= 1
+    else:
+        assert start <= wanted + 1e-9
+
+
+@pytest.mark.parametrize("method", [*FLOW, "oct"])
+def test_contradicting_constraints_say_what_can_be_reached(method):
+    shortfall = min(
+        max(0, 1 - recall(p, 0), 1 - recall(p, 1)) for s, p in judged() if len(leaves(s)) <= 2
+    )  # fmt: skip
+    with pytest.raises(InfeasibleError, match="No tree satisfies the constraints") as caught:
+        run(method, recall="yes: 1; no: 1", max_leaves=2)
+    assert caught.value.best == pytest.approx(float(shortfall), abs=1e-9)
+    assert f"each is {float(shortfall):.4g} lower" in str(caught.value)
+    assert best(lambda s, p: recall(p, 0) == recall(p, 1) == 1) is None
+    assert "leaves" not in str(caught.value).split("lower.")[1]  # no number of leaves would do
+
+
+@pytest.mark.parametrize("method", FLOW)
+def test_what_can_be_reached_is_said_of_leaves_and_columns_too(method):
+    reached = max(recall(p, 1) for s, p in judged() if recall(p, 0) == 1)
+    asked = {"recall": f"no: 1; yes: {reached.numerator}/{reached.denominator}"}
+    fitting = [s for s, p in judged() if recall(p, 0) == 1 and recall(p, 1) >= reached]
+    fewest, narrow = (
+        min(len(leaves(s)) for s in fitting),
+        min(len(set().union(*paths(s))) for s in fitting if len(leaves(s)) <= 4),
+    )
+    assert fewest > 1
+    with pytest.raises(InfeasibleError, match=f"can be satisfied with {fewest} leaves"):
+        run(method, **asked, max_leaves=1)
+    assert narrow > 1
+    with pytest.raises(InfeasibleError, match=f"can be satisfied with {narrow} columns"):
+        run(method, **asked, max_columns=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "where"),
+    [
+        ({"recall": "maybe: 0.5"}, "'maybe' is not a class"),
+        ({"recall": "yes: much"}, "not a share"),
+        ({"recall": "yes: 1.5"}, "not between 0 and 1"),
+        ({"fairness": "parity", "fairness_column": "age"}, "'age' is not a column"),
+        ({"fairness": "parity", "fairness_column": "length"}, "groups must be at most"),
+        ({"forbidden_pairs": "length"}, "not a pair"),
+        ({"forbidden_pairs": "length + age"}, "'age' is not a column"),
+        ({"monotone": "length"}, "no direction"),
+        ({"monotone": "length up", "depth": 5}, "depth of at most"),
+    ],
+)
+def test_a_constraint_that_cannot_be_understood_is_refused(asked, where):
+    with pytest.raises(ParameterError, match=where):
+        run("bendoct", **asked)
+
+
+@pytest.mark.parametrize("method", [*FLOW, "oct", "binoct"])
+def test_columns_that_never_change_leave_one_leaf_with_a_proof(method):
+    table = Table(
+        columns=(Column(schema=ColumnSchema(name="flat", kind=Kind.NUMERIC), values=np.ones(5)),),
+        row_numbers=np.arange(5),
+    )
+    labels = Labels(name="y", classes=("no", "yes"), codes=np.array([0, 1, 1, 1, 0], np.int32))
+    result = train(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2}))
+    assert result.tree.n_leaves == 1
+    assert result.certificate.status is Status.OPTIMAL
+    assert result.certificate.objective == result.certificate.bound == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("method", FLOW)
+def test_no_time_gives_the_first_tree_and_a_bound_that_holds(method):
+    result = run(method, time_limit=0.0)
+    wanted = float(best(lambda s, p: True))
+    assert result.certificate.objective <= wanted + 1e-9 <= result.certificate.bound + 2e-9
+    assert result.certificate.status in (Status.TIME_LIMIT, Status.OPTIMAL)
