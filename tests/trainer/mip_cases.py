@@ -28,11 +28,11 @@ def random_instance(seed: int, *, max_depth: int = 3, max_rows: int = 13) -> Ins
 
 
 def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3) -> Instance:
-    """One in four as `random_instance` makes them, the others with at most 8 rows and depth 2: hundreds for every back end.
+    """One in eight as `random_instance` makes them, the others with at most 8 rows and depth 2: hundreds for every back end.
 
     `features`: at least one feature is not constant.
     """
-    large = seed % 4 == 0
+    large = seed % 8 == 0
     inst = random_instance(seed, max_depth=max_depth if large else 2, max_rows=13 if large else 8)
     return inst if len(inst.F) or not features else mixed_instance(seed + 100_003, features=True, max_depth=max_depth)
 

@@ -15,7 +15,7 @@ from trainer.cuts import instance as instances
 from trainer.methods.bendoct import BendOCT
 from trainer.methods.bendoct_accelerated import AcceleratedBendOCT
 from trainer.methods.flowoct import FlowOCT
-from trainer.methods.tree_mip import optimise
+from trainer.methods.tree_mip import optimise, starting
 from trainer.milo import backend
 from trainer.search import greedy
 
@@ -86,6 +86,24 @@ def test_flowoct_bendoct_and_accelerated_agree_at_depth_two(data_folder, name, f
     for record in published(data_folder, name, 2):
         if float(record["lambda"]) >= 0.02:
             meet(data_folder, name, 2, record, formulation)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_accelerated_proves_what_the_exact_search_proves(data_folder, name):
+    """Each from CART alone and by its own bounds; then with the tree and the bound of the exact search."""
+    X, y = table(data_folder, name)
+    for depth, penalty in ((2, Fraction(1, 50)), (2, Fraction(1, 400)), (3, Fraction(1, 50)), (3, Fraction(1, 400))):
+        inst = instances.build(X, y, depth=depth, kappa=penalty * len(y))
+        exact = starting(inst, "exact", 120.0)
+        assert inst.value(exact.trees[0]) == exact.bound
+        form = AcceleratedBendOCT(inst)
+        found = optimise(form, backend("scip"), starts=form.first([greedy.cart(inst)]))
+        assert found.value == found.bound == exact.bound, (name, depth, penalty)
+        form = AcceleratedBendOCT(inst)
+        helped = optimise(form, backend("scip"), starts=form.first(exact.trees), known=exact.bound)
+        assert helped.value == helped.bound == exact.bound
+        assert helped.outcome.nodes <= 1
 
 
 def strongtree(folder: Path, dataset: str, depth: int) -> list[dict[str, str]]:
