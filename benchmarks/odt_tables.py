@@ -51,8 +51,7 @@ def read(name: str) -> tuple[Table, Labels]:
     if name in CODED:
         columns = path.open(encoding="utf-8").readline().strip().split(",")[:-1]
         kinds = dict.fromkeys(columns, Kind.CATEGORICAL)
-    policy = MissingPolicy.DROP if name == "breast-cancer-wisconsin" else MissingPolicy.CATEGORY
-    table, labels, *_ = load(path, target="class", kinds=kinds, default_missing=policy)
+    table, labels, *_ = load(path, target="class", kinds=kinds, default_missing=MissingPolicy.CATEGORY)
     if name == "heloc":
         keep = np.flatnonzero(~(table.matrix() == -9).all(axis=1))
         table, labels = table.take(keep), labels.take(keep)

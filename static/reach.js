@@ -17,7 +17,7 @@ function chooseReach(place) {
   if (field) field.value = row.dataset.required;
   const figure = document.getElementById("reach-figure");
   const trees = figure?.data ? figure.data.length - 1 : -1;
-  if (trees >= 0) window.Plotly.restyle(figure, { "marker.size": [rows.map((_, i) => (i === place ? 13 : 9))] }, [trees]);
+  if (trees >= 0) window.Plotly.restyle(figure, { "marker.size": [rows.map((_, i) => (i === place ? 13 : rows.length <= 40 ? 9 : 6))] }, [trees]);
 }
 
 if (slider && rows.length) {

@@ -49,7 +49,7 @@ def reach_figure(points: Sequence[dict[str, Any]], chosen: int | None = None) ->
             "hovertemplate": "%{hovertext}<extra></extra>",
             "marker": {
                 "color": "var(--ink)",
-                "size": [13 if i == chosen else 9 for i in range(len(points))],
+                "size": [marker_size(len(points), i == chosen) for i in range(len(points))],
                 "symbol": ["square" if p["proved"] else "circle-dot" for p in points],
             },
         }
@@ -64,9 +64,14 @@ def reach_figure(points: Sequence[dict[str, Any]], chosen: int | None = None) ->
             yaxis=axis("specificity, %", range=[-3, 103]),
             hovermode="closest",
             showlegend=len(data) > 2,
-            legend={"orientation": "h", "y": 1.12},
+            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         ),
     }
+
+
+def marker_size(points: int, is_chosen: bool) -> int:
+    """Pixels; many points are drawn small, so that neighbours stay apart."""
+    return 13 if is_chosen else 9 if points <= 40 else 6
 
 
 def words(point: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -24,6 +25,7 @@ from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import RunStatus, TrainingRun
 from trainer.errors import ParameterError
 from trainer.methods import get
+from trainer.methods.base import Method
 
 MAX_RECORDS = 5000
 
@@ -168,6 +170,23 @@ def _records(run: TrainingRun) -> list[dict[str, Any]]:
     return records
 
 
+def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
+    """What incumbent and bound are shares of."""
+    sensitivity, specificity = (parameters.get(name) for name in ("sensitivity", "specificity"))
+    if sensitivity is not None and specificity is None:
+        return f"specificity on training rows, with a sensitivity of at least {sensitivity:g}"
+    if specificity is not None and sensitivity is None:
+        return f"sensitivity on training rows, with a specificity of at least {specificity:g}"
+    correct = "share of training rows correct"
+    if method.parameter("negative_weight") and str(parameters.get("negative_weight") or "1") != "1":
+        correct = "weighted share of training rows correct"
+    if sensitivity is not None:
+        return (
+            f"{correct}, with a sensitivity of at least {sensitivity:g} and a specificity of at least {specificity:g}"
+        )
+    return correct + (", less the leaf penalty" if method.parameter("leaf_penalty") else "")
+
+
 def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
     records = _records(run)
     method = get(run.method)
@@ -186,6 +205,7 @@ def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
         "latest": latest,
         "outline": outline(run, latest) if latest else None,
         "elapsed": elapsed,
+        "objective_words": objective_words(run.parameters, method),
         "finished": run.status not in (RunStatus.QUEUED, RunStatus.RUNNING),
         "position": actions.queue_position(run),
         "worker_seen": actions.worker_seen() if run.status == RunStatus.QUEUED else True,

@@ -11,6 +11,7 @@ from tests.trainer.test_odt import partitions, problem_of, random_problem
 from trainer.certificate import Limits, Status
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.methods import odt
+from trainer.methods.odt_groups import labels_of
 from trainer.monitor import Monitor
 from trainer.run import TrainRequest, fit, save, train
 from trainer.search.topology import parse
@@ -150,6 +151,17 @@ def test_a_stopped_search_keeps_the_required_share_and_a_bound():
     assert certificate.status is Status.TIME_LIMIT
     assert reached(problem, tree)[0] >= 0.9 * (problem.y == 1).sum()
     assert certificate.bound > certificate.objective
+
+
+def test_the_tree_of_an_incumbent_is_shown_while_the_frontier_is_searched():
+    problem, shown = two_classes(8), []
+    values = odt.METHOD.settings({"topology": "depth-2", "frontier": True, "positive": "k1"})
+    fit(odt.METHOD, problem, values, Monitor(sink=lambda progress, draft: shown.append((progress, draft))))
+    trees = [(progress, draft) for progress, draft in shown if progress.phase == "frontier" and draft is not None]
+    assert trees
+    for progress, draft in trees:
+        right = labels_of(draft, problem.matrix) == problem.y
+        assert right.mean() == pytest.approx(progress.incumbent)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ GOALS = (
     ),
     Parameter(
         name="positive", type="text", default="", label="Positive class",
-        help="The class that sensitivity speaks of; empty: the last one.", advanced=True,
+        help="The class that sensitivity speaks of; empty: the last one.",
     ),
     Parameter(
         name="negative_weight", type="text", default="1", label="Weight of the other class",
@@ -43,8 +43,8 @@ GOALS = (
     ),
     Parameter(
         name="frontier", type="boolean", default=False, label="Whole frontier",
-        help="Also find every reachable pair of sensitivity and specificity that no other beats, and keep it with the model.",
-        advanced=True,
+        help="Also find every reachable pair of sensitivity and specificity that no other beats; the model then has a slider to "
+        "choose one. For two classes.",
     ),
 )  # fmt: skip
 
@@ -154,8 +154,10 @@ class Reach:
 
     def _news(self, search: ParetoSearch) -> None:
         pair, bound = self.best(), self.bound()
+        draft = None if pair is None else search.at_hand(pair.tp)
         self.monitor.report(
             phase="frontier", nodes=search.nodes,
+            draft=None if draft is None else relabelled(draft, self.classes),
             incumbent=None if pair is None else float(self.goal.value(*self._counts(pair))),
             bound=None if bound is None else float(bound),
         )  # fmt: skip

@@ -316,6 +316,10 @@ class ParetoSearch:
         """The pair with the most correct negatives among those with at least `tp` correct positives."""
         return next(pair for pair in self.pairs() if pair.tp >= tp)
 
+    def at_hand(self, tp: int) -> Draft | None:
+        """The tree of a pair where it is known as such; None where `tree` would have to search for it again."""
+        return self._given[int(self._front.masks[tp])] if self._front.groups[tp] == GIVEN else None
+
     def tree(self, tp: int) -> Draft:
         """A tree with at least `tp` correct positives and as many correct negatives as are known to be reachable."""
         self._patient = True

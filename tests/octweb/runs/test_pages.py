@@ -119,3 +119,21 @@ def test_strangers_change_nothing(client, stranger, run, name, media):
     client.force_login(stranger)
     assert client.post(reverse(f"runs:{name}", args=[run.pk])).status_code == 404
     assert TrainingRun.objects.get().status == RunStatus.QUEUED
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "words"),
+    [
+        ("bendoct", {}, "share of training rows correct, less the leaf penalty"),
+        ("odt", {"sensitivity": 0.9}, "specificity on training rows, with a sensitivity of at least 0.9"),
+        ("odt", {"specificity": 0.8}, "sensitivity on training rows, with a specificity of at least 0.8"),
+        ("odt", {"negative_weight": "balanced"}, "weighted share of training rows correct"),
+        ("odt", {"negative_weight": "1"}, "share of training rows correct"),
+    ],
+)
+def test_the_page_says_what_the_objective_is(browser, owner, dataset, method, given, words):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={})
+    run.method, run.parameters = method, given
+    run.save()
+    text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
+    assert f"objective: {words}</p>" in text
