@@ -113,6 +113,23 @@ def test_a_tree_written_into_the_model_keeps_its_exact_value(seed):
     assert search.value <= best_value(X, inst.counts, inst.depth, inst.kappa, complete=inst.complete)
 
 
+def test_local_search_meets_the_oracle_and_weights_leave_a_local_optimum():
+    left = 0
+    for seed in range(25):
+        X, inst = instance(seed)
+        best = best_value(X, inst.counts, inst.depth, inst.kappa)
+        search = LocalSearch(inst, seed)
+        search.run([], enough=inst.ceiling, stopped=lambda: False, most=75)
+        assert search.value == inst.value(search.best) == best
+        walker = LocalSearch(inst, seed)
+        walker.best = walker.improve(walker.random_subtree(inst.empty(), 1), lambda: False)
+        walker.value = optimum = inst.value(walker.best)
+        walker._reweigh(walker.consider, inst.ceiling, lambda: False)
+        assert optimum <= walker.value == inst.value(walker.best) <= best
+        left += walker.value > optimum
+    assert left >= 5
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_mirroring_moves_no_point_to_another_leaf(seed):
     _, inst = instance(seed)

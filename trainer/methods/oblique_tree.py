@@ -49,7 +49,7 @@ SCOPE = (
     "all trees of the given depth whose questions weigh all columns at once, each parting its rows by at least 1e-7 "
     "(columns scaled to [0, 1])"
 )
-MOST_CELLS = 60_000  # items times nodes; the relaxation of a larger master model does not end in reasonable time
+MOST_CELLS = 30_000  # items times nodes; the relaxation of a larger master model does not end in reasonable time
 STARTS: tuple[Method, ...] = (cart.METHOD, exact.METHOD, bivariate.METHOD, oc1.METHOD)
 
 

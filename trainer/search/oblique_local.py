@@ -2,12 +2,15 @@
 
 A node is responsible for the points that one of its subtrees classifies correctly and the other does not; its plane is fitted to
 them by weighted logistic regression and then by exact line searches on the zero-one loss (the scheme of Carreira-Perpiñán &
-Tavallali, tree alternating optimization). Random subtrees restart the search. Nothing is proved here except by meeting a bound.
+Tavallali, tree alternating optimization). Random subtrees restart the search, and now and then the points that the best tree gets
+wrong gain weight until other trees are better for a while (Morris, the breakout method). Nothing is proved here except by meeting a
+bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +21,8 @@ from trainer.search.oblique import BRANCH, LEAF, NONE, ObliqueInstance, ObliqueT
 
 RIDGES = (1e-4, 1e-2, 1.0)
 STEPS = 60
+REWEIGH_EVERY = 25  # rounds
+REWEIGH_STEPS = 20
 
 
 def logistic(Z: FloatArray, left: np.ndarray, weight: FloatArray, ridge: float, rounds: int = 12) -> FloatArray:
@@ -112,6 +117,22 @@ class LocalSearch:
                 stale += 1
             if stale > 60:
                 current, current_value, stale = self.best, self.value, 0
+            if self.rounds % REWEIGH_EVERY == 0:
+                self._reweigh(take, enough, stopped)
+                current, current_value = self.best, self.value
+
+    def _reweigh(self, take: Callable[[ObliqueTree], None], enough: Fraction, stopped: Callable[[], bool]) -> None:
+        """Walk away from the best tree: points that are wrong gain weight at every step, and planes are fitted to the weighted points."""
+        inst, tree = self.instance, self.best
+        most = inst.counts.max(axis=1)
+        weight = np.full(len(inst.Z), int(self.random.integers(1, 4)), np.int64)
+        for _ in range(REWEIGH_STEPS):
+            if self.value >= enough or stopped():
+                return
+            label = tree.label[inst.route(tree)]
+            weight[inst.counts[np.arange(len(label)), label] < most] += 1
+            tree = self.improve(tree, stopped, replace(inst, counts=inst.counts * weight[:, None]))
+            take(tree)
 
     def _place(self, tree: ObliqueTree) -> int:
         """A node to grow anew: any branching, or a leaf that may branch."""
@@ -161,24 +182,26 @@ class LocalSearch:
         a = Z[j] - Z[i]
         return a, float(a @ (Z[i] + (Z[j] - Z[i]) * self.random.uniform(0.2, 0.8)))
 
-    def improve(self, tree: ObliqueTree, stopped: Callable[[], bool]) -> ObliqueTree:
-        """Fit the nodes in turn, deepest first, until a whole pass puts no further row right."""
-        tree = self.instance.relabelled(tree).copy()
-        correct = self.instance.correct(tree)
+    def improve(
+        self, tree: ObliqueTree, stopped: Callable[[], bool], weighted: ObliqueInstance | None = None
+    ) -> ObliqueTree:
+        """Fit the nodes in turn, deepest first, until a whole pass puts no further row right; `weighted` has other counts."""
+        inst = self.instance if weighted is None else weighted
+        tree = inst.relabelled(tree).copy()
+        correct = inst.correct(tree)
         for _ in range(30):
             for v in reversed(tree.branches):
                 if stopped() or self.flag[0]:
                     return tree
-                tree = self._fit(tree, v)
-            after = self.instance.correct(tree)
+                tree = self._fit(inst, tree, v)
+            after = inst.correct(tree)
             if after <= correct:
                 return tree
             correct = after
         return tree
 
-    def _fit(self, tree: ObliqueTree, v: int) -> ObliqueTree:
+    def _fit(self, inst: ObliqueInstance, tree: ObliqueTree, v: int) -> ObliqueTree:
         """The tree with the plane of v fitted to the points for which it matters; never fewer correct rows."""
-        inst = self.instance
         points = np.flatnonzero(inst.visits(inst.route(tree), v))
         if not len(points):
             return tree
