@@ -1,0 +1,28 @@
+"""What the benchmarks share: where the data sets are, and how a numeric one is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # `python benchmarks/NAME.py` finds the trainer
+
+
+def data_folder() -> Path | None:
+    """The folder that OCTWEB_BENCH_DATA names (default: beside the project), or None where there is none."""
+    folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
+    return folder if (folder / "manifest.json").exists() else None
+
+
+def numeric(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """X float64 (rows, columns) and class codes of a data set whose columns are numbers."""
+    about = next(d for d in json.loads((folder / "manifest.json").read_text()) if d["name"] == name)
+    table = pd.read_csv(folder / about["file"])
+    target = about["target"]
+    return table.drop(columns=target).to_numpy(float), np.unique(table[target], return_inverse=True)[1]
