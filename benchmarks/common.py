@@ -24,5 +24,6 @@ def numeric(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     """X float64 (rows, columns) and class codes of a data set whose columns are numbers."""
     about = next(d for d in json.loads((folder / "manifest.json").read_text()) if d["name"] == name)
     table = pd.read_csv(folder / about["file"])
-    target = about["target"]
+    columns = [*about["numeric_features"], *about["categorical_features"]]
+    (target,) = set(table) - set(columns)
     return table.drop(columns=target).to_numpy(float), np.unique(table[target], return_inverse=True)[1]

@@ -228,10 +228,9 @@ def two_levels(cat, y, w, rows, start, ordered, g, card, best, beat, groups, mas
             continue
         J = join(last(left[0], left[1], start, ordered, card, S), last(right[0], right[1], start, ordered, card, S))
         if decided == m:
-            if 0 < count < m:
-                if take(J, best, groups, masks, g, sent):
-                    for s in range(len(best)):
-                        beat[s] = max(beat[s], best[s])
+            if 0 < count < m and take(J, best, groups, masks, g, sent):
+                for s in range(len(best)):
+                    beat[s] = max(beat[s], best[s])
             continue
         if improves(join(J, alone[decided, : reach[decided] + 1]), beat):
             t += 1
