@@ -35,6 +35,7 @@ from octweb.registry.predicting import predict_rows
 from octweb.registry.remembered import approved_model, may_call, model_by_id
 from octweb.serving.authentication import lookup
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer
+from octweb.serving.plain_tensor import plain_request
 from octweb.serving.tensors import FLOATING, JSON_LENGTH, TEXT, ProtocolError, Tensor, parse
 from trainer.errors import TrainerError
 
@@ -225,7 +226,8 @@ def _rows(own: Served, content: bytes) -> tuple[bytes, np.ndarray] | None:
 
 def _tensors(own: Served, content: bytes, header: str | None) -> tuple[bytes, np.ndarray] | None:
     """An answer of `/v2/` without binary tensors, and the leaves of its rows."""
-    asked = parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
+    asked = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
+    asked = asked or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
     if any(asked.outputs.values()) or "path" in asked.outputs:
         return None
     matrix, notes = _one_matrix(own.tree, asked.inputs), NOTHING

@@ -9,12 +9,17 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from django.utils import timezone
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from octweb.registry import actions
 from octweb.serving import quick
 from octweb.serving.actions import create_token, revoke_token
 from octweb.serving.authentication import forget
+from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS
 from octweb.serving.models import ApiToken
+from octweb.serving.plain_tensor import plain_request
+from octweb.serving.tensors import parse
 from octweb.wsgi import application
 from tests.octweb.registry.test_api_predict import ROW
 from tests.octweb.small_models import small_table
@@ -152,6 +157,45 @@ def test_a_tensor_with_no_number_in_it_is_refused(numbers, secret, cell):
     assert status == 400
     said = json.loads(answer)["error"]
     assert "row 1, column 1" in said or "Row 1: column 'height'" in said
+
+
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=4),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(
+    cells=st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**70) | JSONS, max_size=6),
+    shape=st.sampled_from([[1, 3], [2, 3], [3, 2], [6, 1], [1, 1], [3], [0, 3], [-1, -3], [1.0, 3], [True, 3]]),
+    changes=st.dictionaries(
+        st.sampled_from(["id", "name", "datatype", "parameters", "outputs", "data"]), JSONS, max_size=1
+    ),
+)
+def test_the_plain_parser_takes_nothing_that_the_full_one_refuses(cells, shape, changes):
+    tensor = {"name": "x", "datatype": "FP64", "shape": shape, "data": cells}
+    own = {k: v for k, v in changes.items() if k in tensor}
+    body = {"inputs": [tensor | own]} | {k: v for k, v in changes.items() if k not in tensor}
+    content = json.dumps(body).encode()
+    plain = plain_request(content, DEFAULT_OUTPUTS)
+    if plain is None:
+        return
+    full = parse(content, None, OUTPUTS, DEFAULT_OUTPUTS)
+    assert (plain.id, plain.outputs) == (full.id, full.outputs)
+    (a,), (b,) = plain.inputs, full.inputs
+    assert (a.name, a.datatype, a.shape) == (b.name, b.datatype, b.shape)
+    assert np.array_equal(a.values, b.values)
+
+
+def test_the_plain_parser_reads_numbers_exactly():
+    draw = np.random.default_rng(0).integers(0, 2**64, 3000, dtype=np.uint64).view(np.float64)
+    values = draw[np.isfinite(draw)]
+    body = {"inputs": [{"name": "x", "datatype": "FP64", "shape": [len(values), 1], "data": values.tolist()}]}
+    found = plain_request(json.dumps(body).encode(), DEFAULT_OUTPUTS)
+    assert found is not None
+    assert np.array_equal(found.inputs[0].values.ravel(), values)
 
 
 def test_who_may_not_gets_nothing(numbers, secret, ways, staff, stranger, settings, register, numbers_document):
