@@ -14,6 +14,7 @@ import simdjson
 
 from octweb.serving.tensors import FLOATING, Request, Tensor
 
+MIN_BYTES = 4_000  # a small body has few cells, and its other parts are quicker in the full parser
 MAX_BYTES = 4_000_000  # a parser keeps room for the largest body that it has seen
 LISTS = 3  # the inputs, a shape, the data: another bracket may be a list within the data, which would be flattened
 KEYS, TENSOR_KEYS = (["inputs"], ["id", "inputs"]), ["data", "datatype", "name", "shape"]
@@ -23,7 +24,7 @@ _local = threading.local()
 
 def plain_request(content: bytes, outputs: tuple[str, ...]) -> Request | None:
     """The request with the default `outputs` in JSON, or None; the cells are finite float64."""
-    if len(content) > MAX_BYTES or content.count(b"[") != LISTS:
+    if not MIN_BYTES <= len(content) <= MAX_BYTES or content.count(b"[") != LISTS:
         return None
     parser = getattr(_local, "parser", None)
     if parser is None:

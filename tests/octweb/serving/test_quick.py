@@ -18,7 +18,7 @@ from octweb.serving.actions import create_token, revoke_token
 from octweb.serving.authentication import forget
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS
 from octweb.serving.models import ApiToken
-from octweb.serving.plain_tensor import plain_request
+from octweb.serving.plain_tensor import MIN_BYTES, plain_request
 from octweb.serving.tensors import parse
 from octweb.wsgi import application
 from tests.octweb.registry.test_api_predict import ROW
@@ -175,10 +175,11 @@ JSONS = st.recursive(
     ),
 )
 def test_the_plain_parser_takes_nothing_that_the_full_one_refuses(cells, shape, changes):
+    padding = " " * MIN_BYTES
     tensor = {"name": "x", "datatype": "FP64", "shape": shape, "data": cells}
     own = {k: v for k, v in changes.items() if k in tensor}
     body = {"inputs": [tensor | own]} | {k: v for k, v in changes.items() if k not in tensor}
-    content = json.dumps(body).encode()
+    content = (json.dumps(body) + padding).encode()
     plain = plain_request(content, DEFAULT_OUTPUTS)
     if plain is None:
         return
