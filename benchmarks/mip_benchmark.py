@@ -260,16 +260,16 @@ def photograph(page: Path, path: Path) -> bool:
 
 
 def pictures(runs: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -> None:
-    """The paper's two figures for a group with techniques, else plain against default."""
-    folder = options.pictures
-    rule = f"depth 2 and 3, {options.limit:g} s" if options.group == "shared" else f"depth 3, {options.limit:g} s"
+    """The paper's two figures where techniques have run alone or were left out, else plain against default."""
+    folder, depths = options.pictures, "depth 2 and 3" if options.group == "shared" else "depth 3"
+    rule = f"{len(runs['default'])} instances of {depths}, {options.limit:g} s"
     alone = {k: v for k, v in runs.items() if k in ("vanilla", "default", "paper") or k.startswith("+")}
     out = {k: v for k, v in runs.items() if k in ("default", "paper") or k.startswith("-")}
-    if options.group == "shared":
+    if not any(k[0] in "+-" for k in runs):
         draw(alone, options.limit, f"Plain and accelerated BendOCT, {rule}", folder / "mip-shared")
-    else:
-        draw(alone, options.limit, f"Each technique alone, {rule}", folder / "mip-alone")
-        draw(out, options.limit, f"Each technique left out, {rule}", folder / "mip-left-out")
+        return
+    draw(alone, options.limit, f"Each technique alone, {rule}", folder / "mip-alone")
+    draw(out, options.limit, f"Each technique left out, {rule}", folder / "mip-left-out")
 
 
 def main() -> int:
