@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
@@ -187,6 +188,14 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
     return correct + (", less the leaf penalty" if method.parameter("leaf_penalty") else "")
 
 
+def relaxed(run: TrainingRun) -> str:
+    """The query of a form without the least specificity, for a run whose two shares no tree keeps; empty for all others."""
+    if run.status != RunStatus.FAILED or "is not reachable, the best is" not in run.error:
+        return ""
+    kept = {f"p_{name}": v for name, v in run.parameters.items() if name != "specificity" and v not in (None, "")}
+    return urlencode({"dataset": str(run.dataset_id), "method": run.method, **kept})
+
+
 def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
     records = _records(run)
     method = get(run.method)
@@ -206,6 +215,7 @@ def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
         "outline": outline(run, latest) if latest else None,
         "elapsed": elapsed,
         "objective_words": objective_words(run.parameters, method),
+        "relaxed": relaxed(run),
         "finished": run.status not in (RunStatus.QUEUED, RunStatus.RUNNING),
         "position": actions.queue_position(run),
         "worker_seen": actions.worker_seen() if run.status == RunStatus.QUEUED else True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -137,3 +139,19 @@ def test_the_page_says_what_the_objective_is(browser, owner, dataset, method, gi
     run.save()
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     assert f"objective: {words}</p>" in text
+
+
+def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, owner, dataset):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={})
+    run.method, run.parameters = "odt", {"sensitivity": 0.95, "specificity": 0.9, "depth": 2}
+    run.status, run.error = (
+        "failed",
+        "With a sensitivity of at least 0.95 a specificity of 0.9 is not reachable, the best is 0.87.",
+    )
+    run.save()
+    text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
+    assert "The run failed." not in text
+    assert "the best is 0.87" in text
+    link = re.search(r'href="(/runs/new/[?][^"]*)"', text)[1].replace("&amp;", "&")
+    fields = browser.get(link).context["form"]
+    assert (fields["p_sensitivity"].value(), fields["p_specificity"].value()) == ("0.95", None)
