@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -50,3 +51,22 @@ def secret_key(folder: Path) -> str:
         finally:
             temporary.unlink()
     return path.read_text().strip()
+
+
+def store_settings(where: str, *, folder: Path, endpoint: str) -> dict[str, Any]:
+    """Django's description of the store that OCTWEB_FILES names: a folder, or s3://bucket/prefix."""
+    if not where.startswith("s3://"):
+        location = str(Path(where).resolve()) if where else str(folder)
+        return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": location}}
+    bucket, _, prefix = where.removeprefix("s3://").partition("/")
+    options: dict[str, Any] = {
+        "bucket_name": bucket,
+        "location": prefix.strip("/"),
+        "default_acl": None,  # as private as the bucket
+        "file_overwrite": False,
+        "max_memory_size": 16_000_000,  # larger files go over the disk
+    }
+    if endpoint:
+        options["endpoint_url"] = endpoint
+        options["addressing_style"] = "path"  # servers other than Amazon's seldom have a host name for each bucket
+    return {"BACKEND": "octweb.core.stores.Bucket", "OPTIONS": options}

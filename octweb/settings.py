@@ -7,16 +7,18 @@ from pathlib import Path
 
 import dj_database_url
 
-from octweb.environment import boolean, integer, secret_key, text, words
+from octweb.environment import boolean, integer, secret_key, store_settings, text, words
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(text("OCTWEB_DATA_DIR", str(BASE_DIR / "var"))).resolve()
 MEDIA_ROOT = DATA_DIR / "files"
+FILES = text("OCTWEB_FILES", "")  # where uploads, tables and predictions lie: a folder, or s3://bucket/prefix
 
 DEBUG = boolean("OCTWEB_DEBUG", False)
 HTTPS = boolean("OCTWEB_HTTPS", False)  # served behind TLS: secure cookies, HSTS, redirect
 SECRET_KEY = secret_key(DATA_DIR)
 ALLOWED_HOSTS = words("OCTWEB_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+PROXIES = integer("OCTWEB_PROXIES", 0)  # in front of the web server, each of which adds to X-Forwarded-For
 CSRF_TRUSTED_ORIGINS = words("OCTWEB_TRUSTED_ORIGINS", "")
 
 # limits with names; every one is said in the error that it causes
@@ -31,6 +33,7 @@ MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 4096)
 MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", os.cpu_count() or 1)
 MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 3600)  # for one file of rows to be predicted
 KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # answers of such files
+MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # of stored files that come from a bucket
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False)  # the approver of a model must not be its owner
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
@@ -132,6 +135,8 @@ AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
+AXES_CLIENT_IP_CALLABLE = "octweb.core.throttles.client_address"
+AXES_LOCKOUT_CALLABLE = "octweb.core.views.locked_out"
 SILENCED_SYSTEM_CHECKS = ["axes.W006", "urls.W002"]  # the protocol is served at /v2 and at /v2/
 
 LANGUAGE_CODE = "en-gb"
@@ -148,7 +153,7 @@ STATICFILES_FINDERS = [
     "octweb.core.finders.PlotlyFinder",
 ]
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(MEDIA_ROOT)}},
+    "default": store_settings(FILES, folder=MEDIA_ROOT, endpoint=text("OCTWEB_S3_ENDPOINT", "")),
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 
@@ -195,6 +200,7 @@ REST_FRAMEWORK = {
         "user": text("OCTWEB_RATE_USER", "6000/min"),
         "stranger": text("OCTWEB_RATE_STRANGER", "60/min"),
     },
+    "NUM_PROXIES": PROXIES,  # without it a stranger who makes up X-Forwarded-For is another stranger each time
     "EXCEPTION_HANDLER": "octweb.core.problems.exception_handler",
     "PAGE_SIZE": 50,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",

@@ -27,5 +27,6 @@ def lock(name: str, below: set[str]) -> set[str]:
 
 if __name__ == "__main__":
     runtime = lock("requirements", set())
-    test = lock("requirements-test", runtime)
+    hosts = lock("requirements-hosts", runtime)
+    test = lock("requirements-test", hosts)
     lock("requirements-bench", test)

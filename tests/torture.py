@@ -79,7 +79,7 @@ class Site:
 
     def prepare(self) -> None:
         """Database, user, token, data sets."""
-        self.manage("serve", "--prepare-only")
+        self.set_up()
         self.token = self.manage("token", "admin", "--name", "torture").strip().splitlines()[-1]
         self.start_web()
         for name, content in (("small", small_csv()), ("hard", hard_csv())):
@@ -89,6 +89,9 @@ class Site:
             self.datasets[name] = answer["id"]
         for _ in range(self.count):
             self.start_worker()
+
+    def set_up(self) -> None:
+        self.manage("serve", "--prepare-only")
 
     def manage(self, *arguments: str) -> str:
         command = [sys.executable, str(ROOT / "manage.py"), *arguments]

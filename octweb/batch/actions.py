@@ -14,7 +14,9 @@ from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
 from octweb.batch.models import FOLDER, BatchPrediction, Format
+from octweb.core import files
 from octweb.core.parsers import TooLarge
+from octweb.core.problems import StoreUnavailable
 from octweb.datasets.actions import clean_name, suffix
 from octweb.registry.models import TreeModel
 from octweb.runs import queue
@@ -58,7 +60,7 @@ def cancel(job: BatchPrediction) -> BatchPrediction:
     """Cancel a queued job at once; ask a running one to stop, which leaves no result. A finished one raises Conflict."""
     job = queue.cancel(job)
     if job.is_finished:
-        default_storage.delete(job.source.name)
+        files.remove(default_storage, job.source.name)
     return job
 
 
@@ -81,11 +83,11 @@ def remove_files(folder: str) -> None:
     """Remove a job's folder from the store."""
     try:
         _, names = default_storage.listdir(folder)
-    except FileNotFoundError:
-        return
+    except (FileNotFoundError, StoreUnavailable):
+        return  # what is left in a store that does not answer is an orphan, and removed as one
     for name in names:
-        default_storage.delete(f"{folder}/{name}")
-    default_storage.delete(folder)
+        files.remove(default_storage, f"{folder}/{name}")
+    files.remove(default_storage, folder)
 
 
 def tidy(now: datetime) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from django.core.files.storage import default_storage
 from django.http import FileResponse, Http404
 
 from octweb.batch.actions import result_name
 from octweb.batch.models import BatchPrediction
+from octweb.core.files import local_path
 from octweb.core.problems import Conflict
 
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}  # by Format
@@ -17,7 +17,7 @@ def result_file(job: BatchPrediction) -> FileResponse:
     if not job.is_ready:
         raise Conflict(f"There is no result: the prediction is {job.get_status_display().lower()}.")
     try:
-        stream = default_storage.open(job.result.name, "rb")
+        stream = local_path(job.result).open("rb")
     except FileNotFoundError as error:
         raise Http404("The file with the answers is gone. Predict the rows again.") from error
     return FileResponse(stream, as_attachment=True, filename=result_name(job), content_type=MEDIA_TYPES[job.format])

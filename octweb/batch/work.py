@@ -13,6 +13,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 
 from octweb.batch.models import BatchPrediction
+from octweb.core import files
 from octweb.registry.models import TreeModel
 from octweb.runs.child import PROGRESS, Process
 from octweb.runs.models import FINISHED, RunStatus
@@ -91,7 +92,7 @@ class PredictionSupervisor(Supervisor):
                 )
         except BaseException:
             if name:
-                default_storage.delete(name)
+                files.remove(default_storage, name)
             raise
 
     def on_failure(self, child: Process) -> dict[str, Any]:
@@ -102,5 +103,5 @@ class PredictionSupervisor(Supervisor):
         status = super().run()
         job = BatchPrediction.objects.filter(pk=self.job_id, status__in=FINISHED).first()
         if job is not None:
-            default_storage.delete(job.source.name)
+            files.remove(default_storage, job.source.name)
         return status

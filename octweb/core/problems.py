@@ -35,6 +35,10 @@ class Unprocessable(exceptions.APIException):
     default_code = "unprocessable"
 
 
+class StoreUnavailable(DataError):
+    """The store of files does not answer."""
+
+
 def document(status: int, detail: str, errors: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """The members of a problem."""
     return {
@@ -84,6 +88,8 @@ def _of_trainer(error: TrainerError) -> tuple[int, str, list[dict[str, Any]]]:
         )
     if isinstance(error, RowError):
         return 422, str(error), [{"attr": f"rows[{error.row}]", "detail": str(error), "code": "row"}]
+    if isinstance(error, StoreUnavailable):
+        return 503, str(error), []
     if isinstance(error, DataError | ModelFileError | InfeasibleError):
         problems = getattr(error, "problems", ())
         return 422, str(error), [{"attr": None, "detail": text, "code": "data"} for text in problems]

@@ -12,9 +12,15 @@ from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
+from django.http import HttpRequest
 from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
 
 MAX_CALLERS = 100_000
+
+
+def client_address(request: HttpRequest) -> str:
+    """The address that asks: the connection's, or what the outermost of our own proxies (OCTWEB_PROXIES) saw."""
+    return str(BaseThrottle().get_ident(request))  # type: ignore[arg-type]
 
 
 class Windows:

@@ -80,6 +80,20 @@ def forbidden(request: HttpRequest, exception: Exception | None = None, reason: 
     )
 
 
+def locked_out(request: HttpRequest, credentials: dict[str, str], *args: object) -> HttpResponse:
+    """Too many wrong passwords for this user from this address."""
+    seconds = round(settings.AXES_COOLOFF_TIME * 3600)
+    response = _error(
+        request,
+        429,
+        "Too many attempts",
+        f"The password was wrong {settings.AXES_FAILURE_LIMIT} times. Signing in with this name from here is locked.",
+        f"Wait {seconds // 60} minutes, or ask an administrator.",
+    )
+    response["Retry-After"] = str(seconds)
+    return response
+
+
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     return _error(
         request,

@@ -27,6 +27,7 @@ from django.db import transaction
 from django.db.models import ProtectedError
 from django.utils import timezone
 
+from octweb.core import files
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Conflict
 from octweb.datasets.models import Dataset, Upload
@@ -42,6 +43,7 @@ UPLOAD_LIFE = timedelta(days=1)
 STREAMED_ROWS = 10_000
 ROW_GROUP = 50_000  # rows; a page that shows twenty reads one group at most
 OWN_FILES = ReadLimits(bytes=10**12, unpacked_bytes=10**12, rows=10**9, columns=10**6, cells=10**12)
+GONE = "The stored file is missing or damaged. Upload it again."
 SUFFIXES = (".csv.gz", ".csv", ".parquet", ".tsv", ".txt", ".gz", ".data")
 
 
@@ -104,7 +106,7 @@ def stage(*, owner, file: BinaryIO, source_name: str, reading: Reading | None = 
 
 def preview(upload: Upload, reading: Reading) -> tuple[RawTable, tuple[GuessedColumn, ...]]:
     """The rows of a staged file and the guesses for its columns."""
-    raw = _read(Path(upload.file.path), reading)
+    raw = _read(_path(upload), reading)
     return raw, infer(raw)
 
 
@@ -160,7 +162,7 @@ def confirm(upload: Upload, *, name: str, reading: Reading, choice: Choice) -> D
                 raise Conflict("This file was stored or removed already. Look at your data sets, or upload it again.")
             stored = _create(
                 owner=upload.owner,
-                path=Path(upload.file.path),
+                path=_path(upload),
                 source_name=upload.source_name,
                 name=name,
                 reading=reading,
@@ -170,7 +172,7 @@ def confirm(upload: Upload, *, name: str, reading: Reading, choice: Choice) -> D
             discard(upload)
     except BaseException:
         if stored is not None:
-            stored.file.storage.delete(stored.file.name)
+            files.remove(stored.file.storage, stored.file.name)
         raise
     return stored
 
@@ -180,7 +182,7 @@ def discard(upload: Upload) -> None:
     storage, staged = upload.file.storage, upload.file.name
     with transaction.atomic():
         upload.delete()
-        transaction.on_commit(lambda: storage.delete(staged))
+        transaction.on_commit(lambda: files.remove(storage, staged))
 
 
 def prune() -> int:
@@ -197,7 +199,7 @@ def update(dataset: Dataset, *, name: str | None = None, choice: Choice | None =
         dataset.name = name.strip()[:200] or dataset.name
     if choice is not None:
         merged = _merge(dataset, choice)
-        raw = read(dataset.file.path, limits=OWN_FILES)
+        raw = read(_path(dataset), limits=OWN_FILES)
         _describe(dataset, raw, merged)
     dataset.save()
     return dataset
@@ -209,7 +211,7 @@ def delete(dataset: Dataset) -> None:
     try:
         with transaction.atomic():
             dataset.delete()
-            transaction.on_commit(lambda: storage.delete(stored))
+            transaction.on_commit(lambda: files.remove(storage, stored))
     except ProtectedError as error:
         count = len(error.protected_objects)
         raise Conflict(
@@ -227,7 +229,7 @@ def load(dataset: Dataset) -> tuple[Table, Labels]:
 
 def load_with_report(dataset: Dataset) -> tuple[Table, Labels, LoadReport]:
     """As `load`, with what was left out; raises DataError where the stored file is not the one that was stored."""
-    return _load(dataset.file.path, dataset.sha256, dataset.target, json.dumps(dataset.columns, sort_keys=True))
+    return _load(str(_path(dataset)), dataset.sha256, dataset.target, json.dumps(dataset.columns, sort_keys=True))
 
 
 @lru_cache(maxsize=4)
@@ -240,7 +242,7 @@ def _load(path: str, sha256: str, target: str, columns: str) -> tuple[Table, Lab
 
 def raw_rows(dataset: Dataset) -> RawTable:
     """The rows as they were read."""
-    return read(dataset.file.path, limits=OWN_FILES)
+    return read(_path(dataset), limits=OWN_FILES)
 
 
 def first_rows(dataset: Dataset, count: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -261,11 +263,10 @@ def csv_lines(dataset: Dataset) -> Iterator[str]:
 
 def _batches(dataset: Dataset, size: int) -> tuple[tuple[str, ...], Generator[list[tuple[Any, ...]]]]:
     """Names, and the rows in lists of `size`; raises DataError where the stored file is gone or damaged."""
-    gone = "The stored file of this data set is missing or damaged. Upload it again."
     try:
-        file = pq.ParquetFile(dataset.file.path, pre_buffer=False)
+        file = pq.ParquetFile(_path(dataset), pre_buffer=False)
     except (OSError, pa.ArrowException) as error:
-        raise DataError(gone) from error
+        raise DataError(GONE) from error
 
     def batches() -> Generator[list[tuple[Any, ...]]]:
         with file:
@@ -273,7 +274,7 @@ def _batches(dataset: Dataset, size: int) -> tuple[tuple[str, ...], Generator[li
                 for batch in file.iter_batches(batch_size=size, use_threads=False):
                     yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
             except (OSError, pa.ArrowException) as error:
-                raise DataError(gone) from error
+                raise DataError(GONE) from error
 
     return tuple(file.schema_arrow.names), batches()
 
@@ -347,6 +348,13 @@ def _create(
             dataset.file.storage.delete(dataset.file.name)
             raise
     return dataset
+
+
+def _path(stored: Dataset | Upload) -> Path:
+    try:
+        return files.local_path(stored.file)
+    except FileNotFoundError as error:
+        raise DataError(GONE) from error
 
 
 def _read(path: Path, reading: Reading) -> RawTable:

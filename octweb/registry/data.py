@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from octweb.core.files import local_path
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.data.folds import holdout
@@ -59,7 +60,7 @@ def rows_of(model: TreeModel) -> Rows | None:
     if dataset is None or not dataset.file or dataset.rows * max(1, len(dataset.columns)) > MAX_CELLS:
         return None
     try:
-        return _read(dataset.file.path, dataset.sha256, model.sha256, _Document(model))
+        return _read(str(local_path(dataset.file)), dataset.sha256, model.sha256, _Document(model))
     except (TrainerError, OSError, ValueError):
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,12 +17,17 @@ from typing import Any, Self
 import psutil
 from django.conf import settings
 
+from octweb.core.files import place_in
 from octweb.runs.models import Job, TrainingRun
 from octweb.runs.options import arguments_of
 
 LOG_BYTES = 20_000
 START = "start.json"
 PROGRESS = "progress.jsonl"
+# environment variables that hold addresses with passwords, keys or tokens
+SECRET = re.compile(
+    r"^(DATABASE_URL|AWS_|PG[A-Z]+$|OCTWEB_S3_)|SECRET|PASSW|TOKEN|CREDENTIAL|PRIVATE|_KEY$", re.IGNORECASE
+)
 
 
 @dataclass(kw_only=True)
@@ -62,14 +68,12 @@ class Process:
 
     def start(self) -> None:
         """Start the process; its standard output and error go to files."""
-        environment = {
-            key: value for key, value in os.environ.items() if key not in {"OCTWEB_SECRET_KEY", "DATABASE_URL"}
-        } | {
+        # the child never opens the database or the store and needs no secret: it gets neither address nor key
+        environment = {key: value for key, value in os.environ.items() if not SECRET.search(key)} | {
             "OCTWEB_PARENT_PID": str(os.getpid()),
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
             "PYTHONUNBUFFERED": "1",
         }
-        # the child never opens the database and needs no secret: it gets neither address nor key
         environment["OCTWEB_SECRET_KEY"] = "unused by the child"  # noqa: S105
         with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
             self.process = subprocess.Popen(  # noqa: S603
@@ -155,11 +159,15 @@ class Process:
             self.folder.parent.rmdir()
 
 
+@dataclass(kw_only=True)
 class Child(Process):
     """A training."""
 
+    data: Path = Path()  # the table; set with the other inputs
+
     def write_inputs(self) -> None:
         run: TrainingRun = self.job
+        self.data = place_in(run.dataset.file, self.folder / "data.parquet")
         (self.folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
         if run.warm_start is not None:
             (self.folder / START).write_text(run.warm_start.document, encoding="utf-8")
@@ -187,5 +195,5 @@ class Child(Process):
             f"--progress={self.folder / PROGRESS}",
             "--json",
             "--",
-            str(run.dataset.file.path),
+            str(self.data),
         ]

@@ -13,6 +13,8 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +22,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
+from octweb.core.problems import StoreUnavailable
 from octweb.runs.child import Process
 from octweb.runs.models import Job, RunStatus
 from octweb.runs.queue import send
@@ -93,10 +96,12 @@ class Supervisor:
         job = self.load()
         child: Process | None = None
         try:
-            child = self.prepare(job)
+            with self._holding():
+                child = self._patiently(lambda: self.prepare(job))
             child.start()
             code = self._watch(job, child)
-            self._finish(job, child, code)
+            with self._holding():
+                self._finish(job, child, code)
         except LostLease:
             log.warning("%s %s attempt %s: the lease is lost, leaving it", self._name, self.job_id, self.attempt)
         except Refused as error:
@@ -146,6 +151,30 @@ class Supervisor:
             )
         self.attempt = attempt + 1
         return bool(taken)
+
+    @contextmanager
+    def _holding(self) -> Iterator[None]:
+        """Renew the lease beside what may take longer than it: files that are fetched from or sent to a store far away."""
+        done = threading.Event()
+
+        def renew() -> None:
+            while not done.wait(settings.WORKER_LEASE_SECONDS / 3):
+                now = timezone.now()
+                lease = now + timedelta(seconds=settings.WORKER_LEASE_SECONDS)
+                try:
+                    self._mine().update(heartbeat_at=now, lease_until=lease)
+                except (OperationalError, InterfaceError) as error:
+                    log.warning("%s %s: the database does not answer: %s", self._name, self.job_id, error)
+                finally:
+                    connection.close()
+
+        thread = threading.Thread(target=renew, name="lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
 
     def _watch(self, job: Any, child: Process) -> int:
         """Tick until the child has ended; returns its exit status."""
@@ -234,12 +263,12 @@ class Supervisor:
             send(self.jobs._default_manager.get(pk=self.job_id))
 
     def _patiently(self, action):
-        """Do something with a database that may be away for some seconds."""
+        """Do something with a database, or a store of files, that may be away for some seconds."""
         until = time.monotonic() + DATABASE_PATIENCE
         while True:
             try:
                 return action()
-            except (OperationalError, InterfaceError):
+            except (OperationalError, InterfaceError, StoreUnavailable):
                 if time.monotonic() > until:
                     raise
                 connection.close()

@@ -11,7 +11,7 @@ from django.db import transaction
 from octweb.registry import actions as registry
 from octweb.runs.child import Child, Process
 from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
-from octweb.runs.supervisor import Supervisor
+from octweb.runs.supervisor import Refused, Supervisor
 
 MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed
 START_SECONDS = 120.0  # reading the file and compiling do not count as training time
@@ -27,7 +27,10 @@ class TrainingSupervisor(Supervisor):
         return TrainingRun.objects.select_related("dataset", "owner").get(pk=self.job_id)
 
     def prepare(self, job: TrainingRun) -> Child:
-        return Child.prepare(job)
+        try:
+            return Child.prepare(job)
+        except FileNotFoundError as error:
+            raise Refused("The stored file of the data set is gone. Upload it again.") from error
 
     def limits(self, job: TrainingRun) -> tuple[float, float]:
         each = float(job.parameters.get("time_limit") or settings.MAX_TRAINING_SECONDS)

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.crypto import get_random_string
 from django_tasks_db.management.commands.db_worker import Worker
 
+from octweb.core import files
 from octweb.runs.queue import tidy
 from octweb.runs.reaper import beat, reap
 from octweb.runs.supervisor import stopping, worker_name
@@ -68,6 +69,7 @@ class Command(BaseCommand):
 def _tidy() -> None:
     try:
         tidy(timezone.now())
+        files.tidy()
     except DatabaseError:
         raise
     except Exception:  # whatever a store of files may raise: lost runs must be looked after all the same

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Writes database, files and secrets of octweb into a new folder: deploy/backup.sh FOLDER. The service goes on meanwhile.
+# The database first, then the files: files are only added, so everything that the copy of the database names is among them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${1:?usage: deploy/backup.sh FOLDER}
+data=${OCTWEB_DATA_DIR:-var}
+python=${PYTHON:-.venv/bin/python}
+umask 077
+mkdir "$target"
+if [ -n "${DATABASE_URL:-}" ] && [[ $DATABASE_URL == postgres* ]]; then
+  pg_dump --format=custom --no-owner --file "$target/database.pgdump" "$DATABASE_URL"
+else
+  "$python" - "$data/octweb.sqlite3" "$target/octweb.sqlite3" <<'PYTHON'
+import sqlite3, sys
+source, copy = (sqlite3.connect(path) for path in sys.argv[1:])
+source.backup(copy)  # a consistent copy of a database in use
+assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+PYTHON
+fi
+case ${OCTWEB_FILES:-} in
+  s3://*) echo "files lie in $OCTWEB_FILES: turn on versions of the bucket, or copy it with the tools of its server" ;;
+  *) files=${OCTWEB_FILES:-$data/files}; if [ -d "$files" ]; then cp -a "$files" "$target/files"; fi ;;
+esac
+if [ -f "$data/secret_key" ]; then cp -a "$data/secret_key" "$target/"; fi
+(cd "$target" && find . -type f ! -name SHA256SUMS -exec sha256sum {} + >SHA256SUMS)
+echo "backed up to $target"

@@ -1,0 +1,25 @@
+"""gunicorn for octweb: threads, since a prediction takes a millisecond and an upload may take minutes."""
+
+import multiprocessing
+import os
+
+bind = os.environ.get("OCTWEB_BIND", "127.0.0.1:8000")
+worker_class = "gthread"  # keeps connections open; the sync worker has less than half of its calls a second
+workers = int(os.environ.get("OCTWEB_WEB_PROCESSES", min(4, multiprocessing.cpu_count())))
+threads = int(os.environ.get("OCTWEB_WEB_THREADS", 8))
+keepalive = 75  # longer than the proxy keeps its connections
+timeout = 120
+graceful_timeout = 30
+max_requests, max_requests_jitter = 50_000, 5_000
+# who may say X-Forwarded-Proto: the proxy on this host; in containers the network of the proxy alone reaches this port
+forwarded_allow_ips = os.environ.get("OCTWEB_PROXY_ADDRESSES", "127.0.0.1,::1")
+accesslog = None  # the proxy writes one
+control_socket_disable = True
+
+
+def child_exit(server, worker):
+    """Counters of a process that ended stay in the sums of /metrics."""
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        from prometheus_client import multiprocess
+
+        multiprocess.mark_process_dead(worker.pid)
