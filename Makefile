@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8000
 export OCTWEB_DATA_DIR ?= $(CURDIR)/var
 
-.PHONY: setup run test test-fast lint bench lock clean torture
+.PHONY: setup run test test-fast lint bench lock clean torture hosts
 
 setup: $(VENV)/.runtime
 
@@ -35,11 +35,15 @@ test-fast: $(VENV)/.test
 torture: $(VENV)/.test
 	$(BIN)/python -m tests.torture
 
+hosts: $(VENV)/.test
+	bash tests/with_postgres.sh $(BIN)/python -m tests.hosts
+
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/audit.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run_all.py

@@ -36,6 +36,7 @@ KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # answers of
 MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # of stored files that come from a bucket
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False)  # the approver of a model must not be its owner
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
+DASK = text("OCTWEB_DASK", "")  # the scheduler that `manage.py evaluate` sends its folds to
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_PREDICT_BYTES

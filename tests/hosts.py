@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -143,11 +142,6 @@ class Hosts(Site):
         self.root, self.hosts = folder, []
         for number in range(1, workers + 1):
             self.hosts.append(Host(number, folder / f"worker{number}", database, bucket, namespaces=namespaces))
-
-    def set_up(self) -> None:
-        self.manage("migrate", "--no-input")  # without sample data and compressed static files, which take a minute
-        self.environment["DJANGO_SUPERUSER_PASSWORD"] = secrets.token_urlsafe()
-        self.manage("createsuperuser", "--no-input", "--username=admin", "--email=admin@example.org")
 
     def start_worker(self) -> None:
         self.start_worker_on(self.hosts[len(self.workers)])

@@ -19,3 +19,6 @@ echo "== tests (SQLite)"
 
 echo "== tests of the application (PostgreSQL)"
 bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb -m "not slow" -n 2 --dist loadfile
+
+echo "== several hosts (PostgreSQL, a bucket, network namespaces where they are permitted)"
+bash tests/with_postgres.sh "$BIN/python" -m tests.hosts --runs 3

@@ -102,3 +102,36 @@ def test_dask_is_asked_for_where_it_is_missing(capsys, files, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     with pytest.raises(CommandError, match="not installed"):
         call_command("evaluate", files[0], "--method=cart", "--dask=tcp://127.0.0.1:1")
+
+
+def test_a_cluster_gives_the_records_of_one_process(capsys, files):
+    """A scheduler and two workers, and a sweep on them: the same trees, in every fold of every variant."""
+    distributed = pytest.importorskip("distributed", reason="requirements-hosts.txt is not installed")
+    arguments = [files[0], "--method=cart", "--method=bivariate", "--sweep=depth=1,2", "--target=class"]
+    here = evaluate(capsys, *arguments)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+    ) as cluster:
+        there = evaluate(capsys, *arguments, f"--dask={cluster.scheduler_address}")
+        with distributed.Client(cluster) as client:
+            log = client.get_worker_logs()
+    assert len(log) == 2
+    names = [r["variant"] for r in here["results"]]
+    assert len(names) == 4
+    assert sum("depth 1" in name for name in names) == 2
+    kept = ("variant", "accuracy", "accuracies", "leaves")
+    assert [{k: r.get(k) for k in kept} for r in there["results"]] == [
+        {k: r.get(k) for k in kept} for r in here["results"]
+    ]
+
+
+def test_a_cluster_that_is_not_there_is_said(capsys, files, monkeypatch):
+    pytest.importorskip("distributed", reason="requirements-hosts.txt is not installed")
+    monkeypatch.setattr("octweb.runs.management.commands.evaluate.CONNECT_SECONDS", 1)
+    with pytest.raises(CommandError, match="no dask scheduler"):
+        call_command("evaluate", files[0], "--method=cart", "--dask=tcp://127.0.0.1:1")
+
+
+def test_a_sweep_of_what_no_method_has_is_refused(capsys, files):
+    with pytest.raises(CommandError, match="nonsense"):
+        call_command("evaluate", files[0], "--method=cart", "--sweep=nonsense=1,2")

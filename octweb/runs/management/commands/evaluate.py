@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.figures.evaluation import evaluation_page
@@ -16,10 +19,12 @@ from trainer.data.reader import load
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.evaluate import Dataset, Record, Study, Variant, report, run_study
 from trainer.methods import METHODS, get
+from trainer.methods.base import Method
 from trainer.table import Kind, MissingPolicy
 from trainer.tree.file import write_atomically
 
 USAGE, FAILED = 2, 1
+CONNECT_SECONDS = 10
 
 
 class Command(BaseCommand):
@@ -40,7 +45,16 @@ class Command(BaseCommand):
         )
         parser.add_argument("--all-threads", action="store_true", help="time every fold with all processors as well")
         parser.add_argument("--jobs", type=int, default=1, help="folds at once; times are then those of a busy machine")
-        parser.add_argument("--dask", metavar="ADDRESS", help="compute the folds on this dask cluster")
+        parser.add_argument(
+            "--sweep", action="append", default=[], metavar="NAME=V1,V2,…",
+            help="every method that has the parameter with each of these values; repeat it for all combinations",
+        )  # fmt: skip
+        parser.add_argument(
+            "--dask",
+            metavar="ADDRESS",
+            default=settings.DASK,
+            help="compute the folds on this dask cluster (OCTWEB_DASK)",
+        )
         parser.add_argument("--state", metavar="FILE", help="keep finished folds here and go on from them")
         parser.add_argument(
             "--manifest", metavar="FILE", help="JSON list of data sets: name, file, numeric_features, …"
@@ -129,7 +143,30 @@ def _variants(options: dict[str, Any]) -> list[Variant]:
         takers = [m for m in methods if not dot or m.id == owner]
         if not any(m.parameter(parameter.replace("-", "_")) for m in takers):
             raise ParameterError({"set": f"no method of this comparison takes '{name}'."})
-    return [*variants, *pruned]
+    return [v for variant in [*variants, *pruned] for v in _swept(variant, options["sweep"], methods)]
+
+
+def _swept(variant: Variant, sweeps: list[str], methods: list[Method]) -> list[Variant]:
+    """The variant with each combination of the values that are swept, as far as its method has the parameters."""
+    found, method = [variant], get(variant.method)
+    for sweep in sweeps:
+        name, equals, values = sweep.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not any(m.parameter(name) for m in methods):
+            raise ParameterError({"sweep": f"'{sweep}' must be NAME=V1,V2,… with a parameter of these methods."})
+        if method.parameter(name) is None:
+            continue
+        texts = list(dict.fromkeys(value.strip() for value in values.split(",")))
+        found = [
+            replace(v, label=f"{v.label}, {name} {text}", parameters=v.parameters | _read(method, name, text))
+            for v in found
+            for text in texts
+        ]
+    return found
+
+
+def _read(method: Method, name: str, text: str) -> dict[str, Any]:
+    return {name: method.settings({name: text}).to_json()[name]}
 
 
 def _datasets(options: dict[str, Any]) -> list[Dataset]:
@@ -183,15 +220,23 @@ def _jobs(options: dict[str, Any]) -> int:
     return -1 if options["dask"] else int(options["jobs"])
 
 
-def _dask(address: str | None) -> AbstractContextManager[Any] | None:
-    """joblib on a dask cluster; dask itself is not among the requirements."""
+@contextmanager
+def _dask(address: str | None) -> Iterator[None]:
+    """joblib on a dask cluster, where one is named; dask itself is not among the requirements."""
     if not address:
-        return None
+        yield
+        return
     try:
         from dask.distributed import Client
     except ImportError as error:
-        raise ParameterError({"dask": "dask.distributed is not installed: pip install distributed."}) from error
+        raise ParameterError(
+            {"dask": "dask.distributed is not installed: pip install -r requirements-hosts.txt."}
+        ) from error
     import joblib
 
-    Client(address)
-    return joblib.parallel_config(backend="dask")
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise DataError(f"There is no dask scheduler at {address}.") from error
+    with client, joblib.parallel_config(backend="dask"):
+        yield

@@ -1,0 +1,63 @@
+"""Known weaknesses of what octweb runs on, from the advisory database (pip-audit); part of `make lint`.
+
+Fails where a pinned package has a known weakness that is not accepted below. Without a network it says so and ends well.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = ("requirements.txt", "requirements-hosts.txt")
+SECONDS = 90
+ACCEPTED: dict[str, str] = {}  # advisory: why it does not concern octweb
+
+
+def advisories(report: dict[str, Any]) -> list[str]:
+    """One line for each weakness that is not accepted."""
+    return [
+        f"{package['name']} {package['version']}: {found['id']}, mended in {', '.join(found['fix_versions']) or 'no version yet'}"
+        for package in report["dependencies"]
+        for found in package.get("vulns", [])
+        if not {found["id"], *found.get("aliases", [])} & ACCEPTED.keys()
+    ]
+
+
+def pins(folder: Path) -> Path:
+    """All pins in one file, without the lines that name other files."""
+    lines = [line for name in FILES for line in (ROOT / name).read_text().splitlines() if "==" in line]
+    path = folder / "pins.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        output = folder / "audit.json"
+        command = [
+            sys.executable, "-m", "pip_audit", "--requirement", str(pins(folder)), "--no-deps", "--disable-pip",
+            "--progress-spinner", "off", "--timeout", "5", "--format", "json", "--output", str(output),
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+            said = done.stderr
+        except subprocess.TimeoutExpired:
+            said = f"no answer within {SECONDS} s"
+        try:
+            report = json.loads(output.read_text())
+        except (OSError, ValueError):
+            print(f"audit: left out, the advisory database does not answer: {' '.join(said.split())[-200:]}")
+            return 0
+    found = advisories(report)
+    print("\n".join(found) or f"audit: no known weakness in {len(report['dependencies'])} pinned packages")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

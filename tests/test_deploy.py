@@ -1,0 +1,83 @@
+"""The files of deploy/: they parse, name what exists, and say what the page on deployment says."""
+
+from __future__ import annotations
+
+import configparser
+import re
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+
+DEPLOY = ROOT / "deploy"
+UNITS = ("octweb-web.service", "octweb-worker@.service")
+SERVICE_KEYS = {
+    "image", "build", "restart", "environment", "security_opt", "cap_drop", "read_only", "tmpfs", "command", "volumes",
+    "depends_on", "ports", "healthcheck", "stop_grace_period", "deploy",
+}  # fmt: skip
+
+
+def test_the_compose_file_is_whole():
+    text = (DEPLOY / "compose.yaml").read_text()
+    found = yaml.safe_load(text)
+    services = found["services"]
+    for name, service in services.items():
+        assert set(service) <= SERVICE_KEYS, name
+        assert set(service.get("depends_on", {})) <= set(services), name
+        for volume in service.get("volumes", []):
+            source = volume.partition(":")[0]
+            assert source.startswith("/") or source in found["volumes"], name
+        if "build" in service:
+            assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).exists()
+    said = set(re.findall(r"\$\{(\w+):\?", text))
+    assert said == {"POSTGRES_PASSWORD", "OCTWEB_SECRET_KEY", "BUCKET_PASSWORD"}  # no password has a default
+    assert services["worker"]["environment"]["OCTWEB_FILES"] == services["web"]["environment"]["OCTWEB_FILES"]
+
+
+def test_every_setting_of_the_files_exists():
+    known = (ROOT / "docs" / "settings.md").read_text() + (DEPLOY / "gunicorn.conf.py").read_text()
+    for path in [*DEPLOY.iterdir(), ROOT / "docs" / "deploy.md"]:
+        names = set(re.findall(r"OCTWEB_[A-Z_0-9]+", path.read_text()))
+        assert sorted(name for name in names if name not in known) == [], path.name
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_the_units_run_as_their_own_user_without_rights(name):
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str
+    unit.read(DEPLOY / name)
+    service = unit["Service"]
+    assert service["User"] == "octweb"
+    assert service["NoNewPrivileges"] == "yes"
+    assert service["ProtectSystem"] == "strict"
+    assert service["StateDirectoryMode"] == "0700"
+    words = service["ExecStart"].split()
+    if "manage.py" in words:
+        command = words[words.index("manage.py") + 1]
+        assert (ROOT / "octweb" / "runs" / "management" / "commands" / f"{command}.py").exists()
+
+
+def test_the_dockerfile_copies_what_there_is():
+    for line in (DEPLOY / "Dockerfile").read_text().splitlines():
+        if line.startswith("COPY "):
+            for source in line.split()[1:-1]:
+                assert (ROOT / source).exists(), source
+
+
+def test_gunicorn_takes_its_file():
+    import sys
+
+    from gunicorn.app.wsgiapp import WSGIApplication
+
+    arguments, sys.argv = (
+        sys.argv,
+        ["gunicorn", "--config", str(DEPLOY / "gunicorn.conf.py"), "octweb.wsgi:application"],
+    )
+    try:
+        found = WSGIApplication().cfg
+    finally:
+        sys.argv = arguments
+    assert found.worker_class_str == "gthread"
+    assert found.threads == 8
+    assert found.settings["control_socket_disable"].get() is True
