@@ -107,7 +107,7 @@ def test_dask_is_asked_for_where_it_is_missing(capsys, files, monkeypatch):
 def test_a_cluster_gives_the_records_of_one_process(capsys, files):
     """A scheduler and two workers, and a sweep on them: the same trees, in every fold of every variant."""
     distributed = pytest.importorskip("distributed", reason="requirements-hosts.txt is not installed")
-    arguments = [files[0], "--method=cart", "--method=bivariate", "--sweep=depth=1,2", "--target=class"]
+    arguments = [files[0], "--method=cart", "--sweep=depth=1,2", "--sweep=min_leaf=1,20"]
     here = evaluate(capsys, *arguments)
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
@@ -118,7 +118,7 @@ def test_a_cluster_gives_the_records_of_one_process(capsys, files):
     assert len(log) == 2
     names = [r["variant"] for r in here["results"]]
     assert len(names) == 4
-    assert sum("depth 1" in name for name in names) == 2
+    assert sum("depth 1" in name for name in names) == sum("min_leaf 20" in name for name in names) == 2
     kept = ("variant", "accuracy", "accuracies", "leaves")
     assert [{k: r.get(k) for k in kept} for r in there["results"]] == [
         {k: r.get(k) for k in kept} for r in here["results"]
