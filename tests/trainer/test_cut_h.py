@@ -130,6 +130,16 @@ def test_local_search_meets_the_oracle_and_weights_leave_a_local_optimum():
     assert left >= 5
 
 
+def test_local_search_without_success_ends_by_its_patience():
+    X = np.array([[0.0], [1.0], [2.0]])
+    counts = np.array([[1, 0], [0, 1], [1, 0]])  # one plane cannot be right everywhere, and the ceiling does not know it
+    inst = ObliqueInstance(Z=X / 2, counts=counts, classes=np.arange(2, dtype=np.int32), group=np.arange(3), depth=1)
+    search = LocalSearch(inst, 0)
+    search.run([], enough=inst.ceiling, stopped=lambda: False, patience=30)
+    assert search.value == 2 < inst.ceiling
+    assert 30 <= search.rounds < 60
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_mirroring_moves_no_point_to_another_leaf(seed):
     _, inst = instance(seed)

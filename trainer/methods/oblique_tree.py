@@ -50,6 +50,7 @@ SCOPE = (
     "(columns scaled to [0, 1])"
 )
 MOST_CELLS = 30_000  # items times nodes; the relaxation of a larger master model does not end in reasonable time
+PATIENCE = 500  # rounds of local search without a better tree, after which only the solver can help
 STARTS: tuple[Method, ...] = (cart.METHOD, exact.METHOD, bivariate.METHOD, oc1.METHOD)
 
 
@@ -185,10 +186,12 @@ class Run:
         self.first = self.search.value
         self.report()
         self.monitor.report(phase="local search")
-        self._search(starts, seconds)
+        self._search(starts, seconds, PATIENCE)
 
-    def _search(self, starts: Sequence[ObliqueTree], seconds: float) -> None:
-        self.search.run(starts, enough=self.bound, stopped=self._until(seconds), news=lambda *_: self.report())
+    def _search(self, starts: Sequence[ObliqueTree], seconds: float, patience: int = 1_000_000) -> None:
+        self.search.run(
+            starts, enough=self.bound, stopped=self._until(seconds), news=lambda *_: self.report(), patience=patience
+        )
 
     def _starts(self, seconds: float) -> list[ObliqueTree]:
         """Trees of other methods over the same rows; a method that fails or is too slow gives none."""

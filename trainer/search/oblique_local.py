@@ -86,11 +86,15 @@ class LocalSearch:
         stopped: Callable[[], bool],
         news: Callable[[Fraction, ObliqueTree], None] = lambda *_: None,
         most: int = 1_000_000,
+        patience: int = 1_000_000,
     ) -> None:
-        """Improve every start, then random changes of the best tree and new trees."""
+        """Improve every start, then random changes of the best tree and new trees; ends after `patience` rounds without a better one."""
+        better = self.rounds
 
         def take(tree: ObliqueTree) -> None:
+            nonlocal better
             if self.consider(tree):
+                better = self.rounds
                 news(self.value, self.best)
 
         for start in starts:
@@ -100,7 +104,7 @@ class LocalSearch:
             take(self.improve(start, stopped))
         current, current_value = self.best, self.value
         stale = 0
-        while self.value < enough and not stopped() and self.rounds < most:
+        while self.value < enough and not stopped() and self.rounds < most and self.rounds - better < patience:
             self.rounds += 1
             root = stale > 30 or self.random.random() < 0.25
             tree = self.random_subtree(
