@@ -129,6 +129,9 @@ class Reach:
             groups=own, root=shape, predict=lambda draft: labels_of(draft, problem.matrix),
             wanted=least if single else None, stopped=monitor.stopped, flag=monitor.flag, on_progress=self._news,
         )  # fmt: skip
+        # whether two required shares go together is one entry of the frontier, and often known long before all of it
+        both = not whole and goal.sensitivity is not None and goal.specificity is not None
+        self.first = replace(self.search, wanted=least, _memo={}, _given={}) if both else None
 
     def _counts(self, pair: Pair, tn: int | None = None) -> tuple[int, int, int, int]:
         """tp, positives, tn, negatives of the goal's positive class."""
@@ -164,6 +167,12 @@ class Reach:
 
     def solve(self) -> tuple[Draft, Fraction]:
         """The best tree and a bound; raises InfeasibleError with the best that can be reached."""
+        if self.first is not None:
+            self.search, rest = self.first, self.search
+            self.search.solve()
+            if self.search.finished:
+                self._unreachable()
+                self.search = rest
         self.search.solve()
         pair, bound = self.best(), self.bound()
         if pair is None:
