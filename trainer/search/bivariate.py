@@ -292,6 +292,13 @@ class _NodeSearch:
                         continue
                     side = ~left if flipped else left
                     slope, gap = widest_slope(u, v, side, rule.a if own else 0.0)
+                    if own and abs(slope) > 1 + 1e-6:
+                        # the widest line may be steeper than this order can say
+                        other = side if slope < 0 else ~side
+                        steep, wider = widest_slope(v, u, other, 1 / slope)
+                        split = self._raw(f, g, x, z, v, u, 1 - order, steep, other) if wider > gap else None
+                        if split is not None:
+                            return split
                     slopes = [slope, rule.a] if own else [slope]
                     for a in slopes if gap > 0 or own else []:
                         split = self._raw(f, g, x, z, u, v, order, a, side)

@@ -20,6 +20,8 @@ MEASURES = {"gini": 0, "entropy": 1, "error": 2}
 BOUNDS = {"theorem4": 0, "paper": 1, "assignment": 2}
 C2, C3, C4, C5 = 1, 2, 4, 8
 STEP = 4_000_000  # units of work (about 1 ns each) between two looks at clock and incumbent
+BOX = 2000  # what a box costs besides its points, in the same units
+BOX_ASSIGNMENT = 100  # what it costs more for each assignment of classes to sides
 SWITCH = 0.25  # share of the sweep's cost that the branch and bound may take before the sweep takes over
 
 
@@ -164,6 +166,16 @@ def pair_floor(points: Points, measure: int, bound: str) -> float:
     return max(together, float(kernel.lower_bound(measure, BOUNDS[bound], none, none, points.total)))
 
 
+def search_budget(points: int, classes: int) -> float:
+    """Units that the branch and bound may take before the sweep takes over.
+
+    The kernel counts the points that a box classifies. On few points its bounds cost more than that (all assignments of up to
+    five classes for each of four children), so the budget falls by their share.
+    """
+    box = BOX + BOX_ASSIGNMENT * 2 ** min(kernel.EXACT_CLASSES, classes)
+    return (SWITCH * PER_POINT * points * points + 20_000) * 3 * points / (3 * points + box)
+
+
 def search_pair(
     points: Points,
     options: SearchOptions,
@@ -185,7 +197,7 @@ def search_pair(
     N = len(points.u)
     best_value, best_rule, given_up = math.inf, None, math.inf
     boxes = classified = 0
-    budget = SWITCH * PER_POINT * N * N + 20_000 if options.switch else math.inf
+    budget = search_budget(N, len(points.total)) if options.switch else math.inf
     spent = 0.0
     how = np.array(
         [

@@ -1,0 +1,95 @@
+"""Root split of bivariate trees over all pairs, with one part of the search changed at a time.
+
+    python benchmarks/bivariate_ablation.py [--limit 10] [--data NAME …]
+
+Gini, one thread, CPU seconds.  A search that takes longer than `--limit` is cut off and marked with a plus sign.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from common import data_folder, numeric
+
+from trainer.dtypes import CountArray, FloatArray
+from trainer.search import bivariate
+from trainer.search.bivariate import SplitData, best_split
+from trainer.search.bivariate_pair import C2, C3, C4, C5, Points, SearchOptions
+
+CHANGES = {
+    "as it is": SearchOptions(),
+    "bounds of Theorems 5 and 6": SearchOptions(bound="paper"),
+    "bound of Theorem 4": SearchOptions(bound="theorem4"),
+    "strategy 1": SearchOptions(strategy=1),
+    "best-first": SearchOptions(best_first=True),
+    "no local sweep (C5)": SearchOptions(criteria=C2 | C3 | C4),
+    "local sweep up to 48 points": SearchOptions(local=48),
+    "no criterion 3": SearchOptions(criteria=C2 | C4 | C5),
+    "no switch to the sweep": SearchOptions(switch=False),
+}
+
+
+def line(name: str, change: str, data: SplitData, options: SearchOptions, limit: float, base: float) -> float:
+    """Print what the root search takes, beside `base` seconds (its own where that is 0), and return its seconds."""
+    start = time.process_time()
+    split = best_split(data, np.arange(len(data.y)), options, stopped=lambda: time.process_time() > start + limit)
+    seconds = time.process_time() - start
+    if split is None:
+        raise SystemExit(f"{name}: no split")
+    mark = "" if split.bound == split.value else "+"
+    print(
+        f"| {name} | {change} | {seconds:.3f}{mark} | {seconds / (base or seconds):.1f}{mark} | {split.boxes:,} "
+        f"| {split.classified / 1e6:.1f} M |",
+        flush=True,
+    )
+    return seconds
+
+
+def apart(
+    u: FloatArray, v: FloatArray, rank_u: CountArray, rank_v: CountArray, levels: tuple[int, int], y: CountArray,
+    weight: CountArray, total: CountArray,
+) -> Points:  # fmt: skip
+    """Every row as a point of its own, in the order that the sweep needs."""
+    order = np.lexsort((v, u))
+    first = np.arange(len(u) + 1, dtype=np.int64)
+    return Points(u=u[order], v=v[order], first=first, klass=y[order], weight=weight[order], total=total)
+
+
+def data_set(name: str, data: SplitData, limit: float) -> None:
+    """Print one line for each change."""
+    base = 0.0
+    for change, options in CHANGES.items():
+        seconds = line(name, change, data, options, limit, base)
+        base = base or seconds
+    slopes, merged = bivariate.SLOPES, bivariate.merged
+    try:
+        bivariate.SLOPES = np.array([0.0])
+        line(name, "one sampled slope instead of six", data, SearchOptions(), limit, base)
+        bivariate.SLOPES, bivariate.merged = slopes, apart
+        # the sweep expects merged points
+        line(name, "equal points not merged", data, SearchOptions(switch=False), limit, base)
+    finally:
+        bivariate.SLOPES, bivariate.merged = slopes, merged
+
+
+def main() -> None:
+    """Compile, then print a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="*", default=["banknote", "wdbc", "poker-hand"], metavar="NAME")
+    parser.add_argument("--limit", type=float, default=10.0, help="CPU seconds of one search")
+    asked = parser.parse_args()
+    folder = data_folder()
+    if folder is None:
+        raise SystemExit("The data sets are not here: set OCTWEB_BENCH_DATA to their folder.")
+    rng = np.random.default_rng(0)
+    best_split(SplitData.of(rng.normal(size=(40, 3)), rng.integers(0, 2, 40), 2), np.arange(40), SearchOptions())
+    print("| data | change | s | ÷ as it is | boxes | classified |\n|---|---|---|---|---|---|")
+    for name in asked.data:
+        X, y = numeric(folder, name)
+        data_set(name, SplitData.of(X, y, int(y.max()) + 1), asked.limit)
+
+
+if __name__ == "__main__":
+    main()

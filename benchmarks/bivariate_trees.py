@@ -1,0 +1,122 @@
+"""Whole bivariate trees: one and two threads, and against the pure-Python OC1 of PyPI, as ratios in one run.
+
+    python benchmarks/bivariate_trees.py [--data NAME …] [--depth 4] [--limit 60]
+    python benchmarks/bivariate_trees.py --package PYTHON [--data NAME …]
+
+PYTHON is an interpreter that has the package `oblique-classifier-1`; it is given `--limit` seconds for a tree.  On a busy machine
+the ratio of wall times says little.  "CPU ratio" is what two free processors would give: the CPU seconds of one thread over those
+of the main thread plus half of those of the two workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import data_folder, numeric
+
+from trainer import make_classifier
+from trainer.search.bivariate import _NodeSearch
+
+PACKAGE = """
+import sys, time
+import numpy as np
+from oc1 import ObliqueDecisionTree
+data = np.load(sys.argv[1])
+tree = ObliqueDecisionTree(max_depth=int(sys.argv[2]), random_state=0)
+start = time.process_time()
+tree.fit(data["X"], data["y"])
+print(time.process_time() - start, float((np.asarray(tree.predict(data["X"])) == data["y"]).mean()))
+"""
+
+spent_in_workers: list[float] = []
+_work = _NodeSearch.work
+
+
+def _timed_work(search: _NodeSearch) -> None:
+    """`_NodeSearch.work` that writes down its thread's CPU seconds."""
+    start = time.thread_time()
+    _work(search)
+    spent_in_workers.append(time.thread_time() - start)
+
+
+def fitted(method: str, X: np.ndarray, y: np.ndarray, **options: Any) -> tuple[Any, float, float, float]:
+    """The classifier, wall seconds, CPU seconds, and CPU seconds of the workers."""
+    spent_in_workers.clear()
+    wall, cpu = time.perf_counter(), time.process_time()
+    model = make_classifier(method, **options).fit(X, y)
+    return model, time.perf_counter() - wall, time.process_time() - cpu, sum(spent_in_workers)
+
+
+def threads(name: str, X: np.ndarray, y: np.ndarray, depth: int, limit: float) -> None:
+    """Print one line: a tree with one thread and with two."""
+    model, wall, cpu, _ = fitted("bivariate", X, y, depth=depth, time_limit=limit)
+    _, wall2, cpu2, workers = fitted("bivariate", X, y, depth=depth, time_limit=limit, threads=2)
+    ideal = cpu / (cpu2 - workers / 2)
+    proof = model.certificate_
+    print(
+        f"| {name} | {len(y)} × {X.shape[1]} | {depth} | {cpu:.2f} | {wall / wall2:.2f} | {ideal:.2f} "
+        f"| {proof.splits_proved} of {proof.splits} | {(model.predict(X) == y).mean():.4f} |",
+        flush=True,
+    )
+
+
+def against_package(python: str, name: str, X: np.ndarray, y: np.ndarray, depth: int, limit: float) -> None:
+    """Print one line: CPU seconds of our methods and of the package, and their ratios."""
+    own = {method: fitted(method, X, y, depth=depth) for method in ("bivariate", "oc1")}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "data.npz")
+        np.savez(file, X=X, y=y)
+        command = [python, "-c", PACKAGE, str(file), str(depth)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=True)
+            seconds, accuracy = (float(x) for x in done.stdout.split())
+            theirs = f"{seconds:.2f} ({accuracy:.4f})"
+        except subprocess.TimeoutExpired:
+            # wall seconds on a busy machine are more than CPU seconds: no ratio is claimed
+            print(f"| {name} | the package was cut off after {limit} s |", flush=True)
+            return
+    cells = [f"{cpu:.3f} ({(model.predict(X) == y).mean():.4f})" for model, _, cpu, _ in own.values()]
+    ratios = [f"{seconds / cpu:.0f}" for _, _, cpu, _ in own.values()]
+    print(
+        f"| {name} | {len(y)} × {X.shape[1]} | {depth} | {theirs} | {' | '.join(cells)} | {' | '.join(ratios)} |",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Compile, then print a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="*", default=["banknote", "wdbc", "vehicle"], metavar="NAME")
+    parser.add_argument("--depth", type=int, default=4)
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds of one tree")
+    parser.add_argument("--package", metavar="PYTHON", help="compare with oblique-classifier-1 under this interpreter")
+    asked = parser.parse_args()
+    folder = data_folder()
+    if folder is None:
+        raise SystemExit("The data sets are not here: set OCTWEB_BENCH_DATA to their folder.")
+    rng = np.random.default_rng(0)
+    for method in ("bivariate", "oc1"):
+        make_classifier(method, depth=2).fit(rng.normal(size=(60, 3)), rng.integers(0, 2, 60))
+    if asked.package:
+        print("| data | rows × columns | depth | package, s (accuracy) | bivariate | oc1 | ÷ bivariate | ÷ oc1 |")
+        print("|---|---|---|---|---|---|---|---|")
+    else:
+        _NodeSearch.work = _timed_work  # type: ignore[method-assign]
+        print("| data | rows × columns | depth | CPU s | wall ratio | CPU ratio | proved | accuracy |")
+        print("|---|---|---|---|---|---|---|---|")
+    for name in asked.data:
+        X, y = numeric(folder, name)
+        if asked.package:
+            against_package(asked.package, name, X, y, asked.depth, asked.limit)
+        else:
+            threads(name, X, y, asked.depth, asked.limit)
+
+
+if __name__ == "__main__":
+    main()
