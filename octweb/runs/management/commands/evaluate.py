@@ -158,7 +158,7 @@ def _swept(variant: Variant, sweeps: list[str], methods: list[Method]) -> list[V
             continue
         texts = list(dict.fromkeys(value.strip() for value in values.split(",")))
         found = [
-            replace(v, label=f"{v.label}, {name} {text}", parameters=v.parameters | _read(method, name, text))
+            replace(v, label=f"{v.label}, {name} {text}", parameters={**v.parameters, **_read(method, name, text)})
             for v in found
             for text in texts
         ]
