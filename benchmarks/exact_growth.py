@@ -1,0 +1,87 @@
+"""Exact search at depth 3 on generated tables: how its time and memory grow with rows and with columns, as a table and a picture.
+
+python benchmarks/exact_growth.py [--rows 1000 10000 100000 1000000] [--columns 25 50 100 200] [--picture exact-growth]
+Labels follow a random tree of depth 3 over fair yes/no columns; a tenth of them is flipped.  CPU seconds, one thread, compiled code
+warm; one call a point.  The memory is the largest resident size of the process so far, with the table, so points run from small to large.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from trainer.search.exact import solve_binary
+
+
+def table(rows: int, columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Fair bits uint8 (rows, columns), and the class that a tree of depth 3 over seven of them gives, one in ten flipped."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (rows, columns), dtype=np.uint8)
+    asked = rng.choice(columns, 7, replace=False)
+    node = np.zeros(rows, np.int64)
+    for _ in range(2):
+        node = 2 * node + 1 + X[np.arange(rows), asked[node]]
+    y = X[np.arange(rows), asked[node]] ^ (rng.random(rows) < 0.1)
+    return X, y.astype(np.int32)
+
+
+def measure(rows: int, columns: int, limit: float) -> float:
+    """Print one line; returns the CPU seconds."""
+    X, y = table(rows, columns)
+    started = time.process_time()
+    found = solve_binary(X, y, n_classes=2, depth=3, leaf_cost=Fraction(rows, 1000), time_limit=limit)
+    seconds = time.process_time() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    proved = "yes" if found.optimal else f"no, bound {float(found.bound):.0f}"
+    print(f"| {rows} | {columns} | {seconds:.3f} | {peak:.0f} | {found.errors} | {proved} |", flush=True)
+    return seconds
+
+
+def picture(by_rows: dict[int, float], by_columns: dict[int, float], titles: tuple[str, str], path: Path) -> None:
+    """Two log-log panels; a page where there is no browser to make a PNG of it."""
+    import plotly.graph_objects as go
+    from mip_benchmark import photograph
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(1, 2, subplot_titles=titles)
+    for place, (name, points) in enumerate((("rows", by_rows), ("columns", by_columns)), 1):
+        line = {"mode": "lines+markers", "showlegend": False, "line": {"color": "#1f77b4"}}
+        figure.add_trace(go.Scatter(x=list(points), y=list(points.values()), **line), 1, place)
+        figure.update_xaxes(type="log", title=name, row=1, col=place, tickvals=list(points))
+        figure.update_yaxes(type="log", title="CPU seconds", row=1, col=place)
+    figure.update_layout(template="plotly_white", width=1000, height=460)
+    page = path.with_suffix(".html")
+    figure.write_html(page, include_plotlyjs=True)
+    if photograph(page, path):
+        page.unlink()
+
+
+def main() -> None:
+    """Columns first: those tables are the smaller ones."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, nargs="*", default=[1000, 10_000, 100_000, 1_000_000])
+    parser.add_argument("--columns", type=int, nargs="*", default=[25, 50, 100, 200])
+    parser.add_argument("--fixed-rows", type=int, default=10_000, help="rows where the columns vary")
+    parser.add_argument("--fixed-columns", type=int, default=100, help="columns where the rows vary")
+    parser.add_argument("--limit", type=float, default=600.0, help="wall seconds of a point")
+    parser.add_argument("--picture", type=Path, help="where to put the picture, without its ending")
+    options = parser.parse_args()
+    X, y = table(200, 10)
+    solve_binary(X, y, n_classes=2, depth=3, leaf_cost=Fraction(1))
+    print("| rows | columns | CPU s | peak MiB | errors | proved |\n|---|---|---|---|---|---|")
+    by_columns = {m: measure(options.fixed_rows, m, options.limit) for m in options.columns}
+    by_rows = {n: measure(n, options.fixed_columns, options.limit) for n in options.rows}
+    if options.picture:
+        titles = (f"{options.fixed_columns} columns", f"{options.fixed_rows} rows")
+        picture(by_rows, by_columns, titles, options.picture)
+
+
+if __name__ == "__main__":
+    main()
