@@ -57,9 +57,7 @@ def main() -> int:
     options = parser.parse_args()
     warm = np.random.default_rng(0).integers(0, 2, (30, 5)).astype(np.uint8)
     solve_binary(warm, (warm.sum(axis=1) % 2).astype(np.int32), n_classes=2, depth=4)
-    print(
-        "| table | one, CPU s | two, longest way, CPU s | ratio | wall one / two | same tree |\n" + "|---" * 6 + "|"
-    )
+    print("| table | one, CPU s | two, longest way, CPU s | ratio | wall one / two | same tree |\n" + "|---" * 6 + "|")
     differ = 0
     for name in options.tables:
         one, alone, wall_one = timed(name, options.depth, 1, options.limit)
