@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any
 
 from django.conf import settings
@@ -18,9 +19,16 @@ from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
 MAX_CALLERS = 100_000
 
 
-def client_address(request: HttpRequest) -> str:
-    """The address that asks: the connection's, or what the outermost of our own proxies (OCTWEB_PROXIES) saw."""
-    return str(BaseThrottle().get_ident(request))  # type: ignore[arg-type]
+def client_address(request: HttpRequest) -> str | None:
+    """The address that asks: the connection's, or what the outermost of our own proxies (OCTWEB_PROXIES) saw.
+
+    None where there is none (a socket file, a sign-in without a request) or where a header holds something else.
+    """
+    found = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
+    try:
+        return str(ip_address(found or ""))
+    except ValueError:
+        return None
 
 
 class Windows:

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from django.conf import settings as configured
 from django.core.cache import cache
+from django.http import HttpRequest
 from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
+from octweb.core.throttles import client_address
 from octweb.runs.child import Process
 from tests.conftest import ROOT
 
@@ -216,3 +218,19 @@ def test_a_child_gets_no_secret_and_gives_up_rights(settings, tmp_path, monkeypa
     assert found["group"]
     assert len(found["files"]) <= 5  # standard streams and what lists them: no socket of the database
     assert not child.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("connection", "said", "address"),
+    [
+        ("192.0.2.7", "203.0.113.9", "203.0.113.9"),
+        ("192.0.2.7", "first, 2001:db8::1", "2001:db8::1"),
+        ("192.0.2.7", "not an address", None),
+        ("", None, None),
+    ],
+)
+def test_what_is_not_an_address_is_not_kept_as_one(rf, settings, connection, said, address):
+    settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 1}
+    more = {} if said is None else {"HTTP_X_FORWARDED_FOR": said}
+    assert client_address(rf.get("/", REMOTE_ADDR=connection, **more)) == address
+    assert client_address(HttpRequest()) is None
