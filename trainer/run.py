@@ -27,7 +27,7 @@ from trainer.methods.base import Method, Settings, Solution, leaf_penalty
 from trainer.monitor import Monitor, Sink
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
-from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, grow, simplify, to_draft, training_counts
+from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, simplify, to_draft, training_counts
 from trainer.warm_start import adapt
 
 TOLERANCE = 1e-9
@@ -114,27 +114,15 @@ def fit(method: Method, problem: Problem, settings: Settings, monitor: Monitor) 
     if method.two_classes and problem.n_classes > 2:  # for one class a leaf is right
         raise ParameterError({"method": f"'{method.id}' takes two classes; this target has {problem.n_classes}."})
     solution = _solve(method, problem, settings, monitor)
-    tree = build(solution.draft, problem)
+    tree = problem.tree(solution.draft)
     if method.guarantee is Guarantee.TREE:
-        simpler = build(simplify(tree), problem)
+        simpler = problem.tree(simplify(tree))
         if problem.correct(simpler) < problem.correct(tree):
             raise SolverError(
                 "Simplifying the tree lost correct rows; this is a defect of the program, not of the data."
             )
         tree = simpler
     return tree, certify(method, problem, settings, solution, tree, monitor), solution
-
-
-def build(draft: Draft, problem: Problem) -> Tree:
-    """The tree of a draft over the rows of a problem."""
-    return grow(
-        draft,
-        problem.matrix,
-        problem.y,
-        schema=problem.table.schema,
-        classes=problem.labels.classes,
-        weights=problem.weights,
-    )
 
 
 def certify(
@@ -213,7 +201,7 @@ def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = 
         record = progress.to_json()
         problem = problem_of()
         if draft is not None and problem is not None:
-            tree = build(draft, problem)
+            tree = problem.tree(draft)
             record["correct"], record["leaves"] = problem.correct(tree), tree.n_leaves
             if len(tree.nodes) <= MAX_TREE_IN_PROGRESS:
                 record |= {

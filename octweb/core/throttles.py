@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
@@ -90,13 +91,13 @@ def caller_of(user: Any, auth: Any) -> str:
     return f"token {digest}" if digest else f"user {user.pk}"
 
 
-class _Throttle(BaseThrottle):
+class _Throttle(BaseThrottle, ABC):
     scope = ""
     _seconds = 0.0
 
+    @abstractmethod
     def caller(self, request: Any) -> str | None:
         """Who is counted; None for nobody."""
-        raise NotImplementedError
 
     def allow_request(self, request: Any, view: Any) -> bool:
         caller = self.caller(request)

@@ -81,41 +81,40 @@ def mistakes(model: TreeModel) -> dict[str, Any] | None:
 
 def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
     """For each number of leaves that pays: rows correct, their share, the proved largest number; empty where it was not searched."""
-    kept = _evidence(model, "leaf-frontier")
     return [
-        {
-            "name": f"{p['leaves']} {'leaf' if p['leaves'] == 1 else 'leaves'}",
-            "leaves": p["leaves"],
-            "correct": p["correct"],
-            "accuracy": p["correct"] / kept["n"],
-            "bound": p["bound"],
-            "proved": p["proved"],
-            "claim": "proved" if p["proved"] else "gap",
-            "rules": _rules(model, p),
-            "id": f"tree-of-{p['leaves']}-leaves" if p.get("tree") else None,
-        }
-        for p in kept.get("points", [])
+        _frontier_point(model, n, p, f"{p['leaves']} {'leaf' if p['leaves'] == 1 else 'leaves'}")
+        | {"id": f"tree-of-{p['leaves']}-leaves" if p.get("tree") else None}
+        for n, p in _frontier(model, "leaf-frontier")
     ]
 
 
 def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
     """Trees found with few coefficients: how many differ from 0, rows correct, the tree in words; empty where none was asked for."""
-    kept = _evidence(model, "coefficient-frontier")
     return [
-        {
-            "name": f"{p['coefficients']} coefficient{'' if p['coefficients'] == 1 else 's'}",
-            "coefficients": p["coefficients"],
-            "leaves": p["leaves"],
-            "correct": p["correct"],
-            "accuracy": p["correct"] / kept["n"],
-            "bound": p["bound"],
-            "proved": p["proved"],
-            "claim": "proved" if p["proved"] else "gap",
-            "rules": _rules(model, p),
-            "id": f"tree-of-{p['coefficients']}-coefficients",
-        }
-        for p in kept.get("points", [])
+        _frontier_point(model, n, p, f"{p['coefficients']} coefficient{'' if p['coefficients'] == 1 else 's'}")
+        | {"coefficients": p["coefficients"], "id": f"tree-of-{p['coefficients']}-coefficients"}
+        for n, p in _frontier(model, "coefficient-frontier")
     ]
+
+
+def _frontier(model: TreeModel, kind: str) -> list[tuple[int, dict[str, Any]]]:
+    """The points that a frontier keeps, each with the number of rows."""
+    kept = _evidence(model, kind)
+    return [(kept["n"], p) for p in kept.get("points", [])]
+
+
+def _frontier_point(model: TreeModel, n: int, p: dict[str, Any], name: str) -> dict[str, Any]:
+    """What both frontiers show of a point."""
+    return {
+        "name": name,
+        "leaves": p["leaves"],
+        "correct": p["correct"],
+        "accuracy": p["correct"] / n,
+        "bound": p["bound"],
+        "proved": p["proved"],
+        "claim": "proved" if p["proved"] else "gap",
+        "rules": _rules(model, p),
+    }
 
 
 def frontier_tree(model: TreeModel, size: str, number: int) -> Tree | None:

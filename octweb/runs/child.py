@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -31,7 +32,7 @@ SECRET = re.compile(
 
 
 @dataclass(kw_only=True)
-class Process:
+class Process(ABC):
     """One attempt at a job: a folder of its own and a process in a process group of its own."""
 
     job: Any
@@ -53,18 +54,18 @@ class Process:
             raise
         return child
 
+    @abstractmethod
     def write_inputs(self) -> None:
         """Put what the process reads into its folder."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def result(self) -> Path:
         """The file that the process leaves when it has done its work."""
-        raise NotImplementedError
 
+    @abstractmethod
     def command(self) -> list[str]:
         """The command that a person could type."""
-        raise NotImplementedError
 
     def start(self) -> None:
         """Start the process; its standard output and error go to files."""

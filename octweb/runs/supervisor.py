@@ -13,6 +13,7 @@ import signal
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -48,7 +49,7 @@ class Refused(Exception):
     """The job cannot be done; the message is for its owner."""
 
 
-class Supervisor:
+class Supervisor(ABC):
     """One attempt at one job; a subclass for each kind says what is special."""
 
     jobs: type[Job]
@@ -66,24 +67,24 @@ class Supervisor:
         """The job with what it needs."""
         return self.jobs._default_manager.get(pk=self.job_id)
 
+    @abstractmethod
     def prepare(self, job: Any) -> Process:
         """Its child, not started yet; raises Refused."""
-        raise NotImplementedError
 
+    @abstractmethod
     def limits(self, job: Any) -> tuple[float, float]:
         """Seconds and megabytes after which the child is stopped."""
-        raise NotImplementedError
 
-    def keep(self, records: list[dict[str, Any]]) -> None:
+    def keep(self, records: list[dict[str, Any]]) -> None:  # noqa: B027  # most jobs have none to keep
         """Store progress records, in the transaction that renews the lease; `self.lines` were stored before."""
 
     def complete(self, summary: dict[str, Any]) -> bool:
         """Whether the child had done all of its work when it ended."""
         return bool(summary)
 
+    @abstractmethod
     def store(self, job: Any, child: Process, summary: dict[str, Any]) -> None:
         """Store what came out and end the job with `end`, both or neither."""
-        raise NotImplementedError
 
     def on_failure(self, child: Process) -> dict[str, Any]:
         """What else is written to the row of a job that failed."""

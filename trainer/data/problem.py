@@ -15,7 +15,7 @@ from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_numeri
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError, ParameterError
 from trainer.table import Labels, Table
-from trainer.tree.nodes import Draft, Tree
+from trainer.tree.nodes import Draft, Tree, grow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +78,18 @@ class Problem:
         """The binary encoding that `scheme` and `bins` ask for."""
         weights = self.weights if self.quantile_weights is None else self.quantile_weights
         return encode_binary(self.table, self.scheme, self.bins, weights)
+
+    def tree(self, draft: Draft, rows: CountArray | None = None) -> Tree:
+        """The tree of a draft, counted over all rows, or over `rows`, int64 (m,), of the table."""
+        take = slice(None) if rows is None else rows
+        return grow(
+            draft,
+            self.matrix[take],
+            self.y[take],
+            schema=self.table.schema,
+            classes=self.labels.classes,
+            weights=None if self.weights is None else self.weights[take],
+        )
 
     def correct(self, tree: Tree) -> int:
         """Weight of the rows that `tree` classifies correctly."""

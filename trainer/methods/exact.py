@@ -30,7 +30,7 @@ from trainer.search.exact import ExactOptions, ExactResult, LabelledShape, Shape
 from trainer.search.exact_constrained import Constraints, solve_constrained
 from trainer.search.exact_frontier import FrontierPoint, count_leaves, solve_frontier
 from trainer.search.exact_optima import optimal_trees
-from trainer.tree.nodes import Draft, DraftLeaf, Tree, grow
+from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.version import VERSION
 from trainer.warm_start import binary_tree
 
@@ -73,13 +73,6 @@ def _draft(problem: Problem, shape: LabelledShape) -> Draft:
     if not isinstance(shape, tuple):
         return DraftLeaf(label=shape)
     return problem.binary.branch(shape[0], _draft(problem, shape[1]), _draft(problem, shape[2]))
-
-
-def _tree(problem: Problem, draft: Draft) -> Tree:
-    return grow(
-        draft, problem.matrix, problem.y, schema=problem.table.schema, classes=problem.labels.classes,
-        weights=problem.weights,
-    )  # fmt: skip
 
 
 def _scope(settings: Settings) -> str:
@@ -125,7 +118,7 @@ def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult
 
     def improved(shape: Shape) -> None:
         draft = _draft(problem, shape)
-        monitor.report(incumbent=problem.objective(_tree(problem, draft)), draft=draft)
+        monitor.report(incumbent=problem.objective(problem.tree(draft)), draft=draft)
 
     allowed = _allowed(problem, settings)
     start = None

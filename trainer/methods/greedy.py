@@ -16,7 +16,7 @@ from trainer.monitor import Monitor
 from trainer.search.bivariate import SplitData
 from trainer.search.growth import Growth, Splitter, Stopping, grow_tree
 from trainer.search.split_units import uploaded
-from trainer.tree.nodes import Draft, DraftLeaf, Tree, grow
+from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.prune import alphas_between, prune, pruning_path
 
 MIN_NODE = Parameter(
@@ -88,7 +88,7 @@ def grow_and_prune(problem: Problem, settings: Settings, monitor: Monitor, make:
     if alpha is None and growth.finished:
         alpha = _choose_alpha(problem, growth.draft, settings, grown, monitor)
     if alpha:
-        draft = _keep_proofs(prune(_tree(problem, draft, np.arange(len(X))), alpha))
+        draft = _keep_proofs(prune(problem.tree(draft, np.arange(len(X))), alpha))
         evidence |= {"pruning_alpha": float(alpha)}
     return Solution(
         draft=draft,
@@ -105,17 +105,6 @@ def _keep_proofs(draft: Draft) -> Draft:
     if isinstance(draft, DraftLeaf):
         return DraftLeaf()
     return replace(draft, left=_keep_proofs(draft.left), right=_keep_proofs(draft.right))
-
-
-def _tree(problem: Problem, draft: Draft, rows: CountArray) -> Tree:
-    return grow(
-        draft,
-        problem.matrix[rows],
-        problem.y[rows],
-        schema=problem.table.schema,
-        classes=problem.labels.classes,
-        weights=problem.row_weights[rows],
-    )
 
 
 def _alpha(text: str) -> Fraction | None:
@@ -143,7 +132,7 @@ def _choose_alpha(
     problem: Problem, draft: Draft, settings: Settings, grown: Callable[[CountArray, str], Growth], monitor: Monitor
 ) -> Fraction:
     """α inside the intervals of the pruning path of least cross-validated error, ties to the smaller tree."""
-    grid = alphas_between(pruning_path(_tree(problem, draft, np.arange(len(problem.y)))))
+    grid = alphas_between(pruning_path(problem.tree(draft, np.arange(len(problem.y)))))
     folds = min(settings["pruning_folds"], int(np.bincount(problem.y)[np.bincount(problem.y) > 0].min()))
     if folds < 2 or len(grid) < 2:
         return Fraction(0)
@@ -154,9 +143,9 @@ def _choose_alpha(
         growth = grown(rows, f"choose pruning, fold {f + 1} of {folds}")
         if not growth.finished:
             return Fraction(0)
-        tree = _tree(problem, growth.draft, rows)
+        tree = problem.tree(growth.draft, rows)
         for g, alpha in enumerate(grid):
-            pruned = _tree(problem, prune(tree, alpha), rows)
+            pruned = problem.tree(prune(tree, alpha), rows)
             missed = pruned.predict(problem.matrix[test]) != problem.y[test]
             wrong[g] += int(problem.row_weights[test][missed].sum())
     return grid[int(np.flatnonzero(wrong == wrong.min())[-1])]

@@ -23,7 +23,7 @@ from trainer.monitor import Monitor
 from trainer.search.oblique import ObliqueInstance, ObliqueTree
 from trainer.search.oblique_refit import refitted
 from trainer.search.oblique_units import Units, draft_of
-from trainer.tree.nodes import Draft, Tree, grow
+from trainer.tree.nodes import Draft, Tree
 from trainer.tree.splits import Linear
 
 
@@ -59,7 +59,7 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
             with threadpool_limits(limits=settings["threads"], user_api="blas"):
                 solution = run.solve()
         known = [*run.starts, run.search.best]
-        tree = _grown(problem, solution.draft)
+        tree = problem.tree(solution.draft)
         correct = problem.correct(tree)
         bound = max(correct, math.floor(run.bound + Fraction(1, 10**6)))
         sizes.append(
@@ -114,7 +114,7 @@ def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
                 "correct": s.correct,
                 "bound": sizes[s.leaves - 1].bound if s.leaves <= len(sizes) else s.bound,
                 "proved": s.bound == s.correct and s.leaves == t,
-                "tree": _grown(problem, s.draft).to_json(),
+                "tree": problem.tree(s.draft).to_json(),
             }
         )
     return points
@@ -154,17 +154,6 @@ def _sparse(instance: ObliqueInstance, units: Units, tree: ObliqueTree) -> Obliq
 
 def _counted(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:
     """Coefficients other than 0, rows correct, the tree; a threshold or a set of categories counts as one."""
-    tree = _grown(problem, draft)
+    tree = problem.tree(draft)
     used = sum(len(v.split.features) if isinstance(v.split, Linear) else 1 for v in tree.branches)
     return used, problem.correct(tree), tree
-
-
-def _grown(problem: Problem, draft: Draft) -> Tree:
-    return grow(
-        draft,
-        problem.matrix,
-        problem.y,
-        schema=problem.table.schema,
-        classes=problem.labels.classes,
-        weights=problem.weights,
-    )

@@ -7,6 +7,7 @@ rows. `optimise` runs one over an instance; `solve_problem` is the `solve` of a 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -60,19 +61,19 @@ def never() -> bool:
     return False
 
 
-class Formulation:
+class Formulation(ABC):
     """A tree model over an instance; subclasses build it in `__init__`."""
 
     instance: Instance
     model: Model
 
+    @abstractmethod
     def assignment(self, tree: ArrayTree) -> FloatArray:
         """The values of all variables for a tree, float64 (model.size,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, values: FloatArray) -> ArrayTree:
         """The tree of an integral point."""
-        raise NotImplementedError
 
     def first(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
         """The trees to start from, improved where the formulation can."""
