@@ -5,6 +5,11 @@ cd "$(dirname "$0")/.."
 BIN=${BIN:-.venv/bin}
 export NUMBA_CACHE_DIR=${NUMBA_CACHE_DIR:-$PWD/.venv/numba-cache}
 
+# the kernels are compiled once, beside the checks, and not by every test process for itself
+"$BIN/python" manage.py warm >/dev/null &
+warming=$!
+trap 'kill "$warming" 2>/dev/null || true' EXIT
+
 echo "== lint, types, import contracts"
 "$BIN/ruff" check .
 "$BIN/ruff" format --check .
@@ -13,6 +18,7 @@ echo "== lint, types, import contracts"
 
 echo "== browser"
 bash tests/find_chromium.sh
+wait "$warming"
 
 echo "== tests (SQLite)"
 "$BIN/python" -m pytest -n 2 --dist loadfile "$@"

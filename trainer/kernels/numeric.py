@@ -2,6 +2,7 @@
 
 Z[f,j]   the j-th row of the node in the order of feature f          rank[f,i]  dense rank of row i's value of feature f
 E[f]     ends: positions j of Z[f] after which the value changes     inc[i]     weight of row i, shifted by 32 bits for class 1
+C[f]     the ends of E[f] on whose sides not all rows are of one class: a tree of one split needs no others
 L, R     costs of the rows on either side of a threshold             cost       unit * errors + leaf * leaves
 
 With thresholds s < t of one feature L(s) <= L(t) and R(s) >= R(t), and between them each changes by at most the weight of the rows
@@ -15,6 +16,7 @@ from numba import njit
 
 LOW = np.int64(0xFFFFFFFF)
 FAR = np.int64(1) << np.int64(61)
+NONE, ONE = np.uint64(0), np.uint64(1)  # unsigned positions: an index that may be negative costs a test for each row
 
 
 @njit(cache=True, nogil=True)
@@ -28,6 +30,30 @@ def ends(Z, rank, E, sizes):
                 E[f, at] = j
                 at += 1
         sizes[f] = at
+
+
+@njit(cache=True, nogil=True)
+def changes(Z, E, sizes, y, C, counts):
+    """Fill C[f, :counts[f]] with the ends between values whose rows are not all of the same class.
+
+    Errors of one split, sum of (rows - majority) of both sides, are concave in the rows of one class that change sides, so between
+    two such ends the smallest is at an end; that holds for every subset of the rows.
+    """
+    for f in range(len(Z)):
+        kept, first, pending = 0, 0, np.int32(-1)
+        before = np.int64(-1)  # class of the value before: -1 none yet, -2 several
+        for e in range(sizes[f] + 1):
+            last = E[f, e] if e < sizes[f] else Z.shape[1] - 1
+            own = np.int64(y[Z[f, first]])
+            for j in range(first + 1, last + 1):
+                if y[Z[f, j]] != own:
+                    own = np.int64(-2)
+                    break
+            if e > 0 and (own == -2 or own != before):
+                C[f, kept] = pending
+                kept += 1
+            before, pending, first = own, last, last + 1
+        counts[f] = kept
 
 
 @njit(cache=True, nogil=True)
@@ -81,23 +107,23 @@ def _scan_two(order, marks, count, prefix, left, l0, l1, r0, r1, cut_l, cut_r, o
     out: errors and position of each side (-1: a leaf), and the bounds of both.  The errors before a threshold never fall from one
     threshold to the next: the scan ends where they have reached the cuts, and then bound the thresholds that are left.
     """
-    best_l, best_r, at_l, at_r = min(l0, l1), min(r0, r1), -1, -1
-    acc, j = np.int64(0), 0
+    best_l, best_r, at_l, at_r = min(l0, l1), min(r0, r1), np.int64(-1), np.int64(-1)
+    acc, j = np.int64(0), NONE
     rest_l, rest_r = FAR, FAR
     for e in range(count):
-        end = marks[e]
+        end = np.uint64(marks[e])
         while j <= end:
-            acc += left[order[j]]
-            j += 1
+            acc += left[np.uint32(order[j])]
+            j += ONE
         rest = prefix[end] - acc
         a0, a1 = acc & LOW, acc >> 32
         b0, b1 = rest & LOW, rest >> 32
         wrong_l = min(a0, a1) + min(l0 - a0, l1 - a1)
         wrong_r = min(b0, b1) + min(r0 - b0, r1 - b1)
         if wrong_l < best_l:
-            best_l, at_l = wrong_l, end
+            best_l, at_l = wrong_l, np.int64(end)
         if wrong_r < best_r:
-            best_r, at_r = wrong_r, end
+            best_r, at_r = wrong_r, np.int64(end)
         if min(a0, a1) >= cut_l and min(b0, b1) >= cut_r:
             rest_l, rest_r = min(a0, a1), min(b0, b1)
             break
@@ -115,35 +141,36 @@ def _scan_many(order, marks, count, y, weight, is_left, whole, seen, cut_l, cut_
     top_l, top_r = np.int64(0), np.int64(0)  # of the classes seen so far
     sum_l, sum_r = np.int64(0), np.int64(0)
     rest_l, rest_r = FAR, FAR
-    j = 0
+    j = NONE
     for e in range(count):
-        end = marks[e]
+        end = np.uint64(marks[e])
         changed_l, changed_r = False, False
         while j <= end:
-            i = order[j]
+            i = np.uint32(order[j])
+            own = np.uint32(y[i])
             if is_left[i]:
-                seen[0, y[i]] += weight[i]
-                top_l = max(top_l, seen[0, y[i]])
+                seen[0, own] += weight[i]
+                top_l = max(top_l, seen[0, own])
                 sum_l += weight[i]
                 changed_l = True
             else:
-                seen[1, y[i]] += weight[i]
-                top_r = max(top_r, seen[1, y[i]])
+                seen[1, own] += weight[i]
+                top_r = max(top_r, seen[1, own])
                 sum_r += weight[i]
                 changed_r = True
-            j += 1
+            j += ONE
         if changed_l:
             rest = np.int64(0)
             for k in range(K):
                 rest = max(rest, whole[0, k] - seen[0, k])
             if size_l - top_l - rest < out[0]:
-                out[0], out[1] = size_l - top_l - rest, end
+                out[0], out[1] = size_l - top_l - rest, np.int64(end)
         if changed_r:
             rest = np.int64(0)
             for k in range(K):
                 rest = max(rest, whole[1, k] - seen[1, k])
             if size_r - top_r - rest < out[2]:
-                out[2], out[3] = size_r - top_r - rest, end
+                out[2], out[3] = size_r - top_r - rest, np.int64(end)
         if sum_l - top_l >= cut_l and sum_r - top_r >= cut_r:
             rest_l, rest_r = sum_l - top_l, sum_r - top_r
             break
@@ -190,6 +217,8 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
     ends(Z, rank, E, sizes)
     errors, places = np.empty(F, np.int64), np.empty(F, np.int64)
     best_one(Z, E, sizes, y, weight, classes, errors, places)
+    C, changing = np.empty((F, m), np.int32), np.zeros(F, np.int64)
+    changes(Z, E, sizes, y, C, changing)
     S = _prefixes(Z, inc) if classes == 2 else np.empty((F, 1), np.int64)
     n, most = rank.shape[1], sizes.max()
     left, is_left = np.zeros(n if classes == 2 else 1, np.int64), np.zeros(n if classes > 2 else 1, np.uint8)
@@ -248,10 +277,11 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
             if classes == 2:
                 acc = np.int64(0)
                 for j in range(end + 1):
-                    left[Z[f, j]] = inc[Z[f, j]]
-                    acc += inc[Z[f, j]]
+                    i = np.uint32(Z[f, j])
+                    left[i] = inc[i]
+                    acc += inc[i]
                 for j in range(end + 1, m):
-                    left[Z[f, j]] = 0
+                    left[np.uint32(Z[f, j])] = 0
                 whole[0, 0], whole[0, 1] = acc & LOW, acc >> 32
             else:
                 whole[0] = 0
@@ -286,9 +316,9 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
                 cut_r = np.int64(0) if done_r else min(found_r, useless_r)
                 if classes == 2:
                     l0, l1, r0, r1 = whole[0, 0], whole[0, 1], whole[1, 0], whole[1, 1]
-                    _scan_two(Z[g], E[g], sizes[g], S[g], left, l0, l1, r0, r1, cut_l, cut_r, out)
+                    _scan_two(Z[g], C[g], changing[g], S[g], left, l0, l1, r0, r1, cut_l, cut_r, out)
                 else:
-                    _scan_many(Z[g], E[g], sizes[g], y, weight, is_left, whole, seen, cut_l, cut_r, out)
+                    _scan_many(Z[g], C[g], changing[g], y, weight, is_left, whole, seen, cut_l, cut_r, out)
                 GL[c, g], GR[c, g] = max(GL[c, g], out[4]), max(GR[c, g], out[5])
                 low_l, low_r = min(low_l, GL[c, g]), min(low_r, GR[c, g])
                 if out[0] < found_l:
