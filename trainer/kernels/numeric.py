@@ -16,7 +16,11 @@ from numba import njit
 
 LOW = np.int64(0xFFFFFFFF)
 FAR = np.int64(1) << np.int64(61)
-NONE, ONE = np.uint64(0), np.uint64(1)  # unsigned positions: an index that may be negative costs a test for each row
+NONE, ONE, BLOCK = (
+    np.uint64(0),
+    np.uint64(1),
+    np.uint64(32),
+)  # unsigned positions: an index that may be negative costs a test for each row
 
 
 @njit(cache=True, nogil=True)
@@ -101,34 +105,66 @@ def _prefixes(Z, inc):
 
 
 @njit(cache=True, nogil=True)
-def _scan_two(order, marks, count, prefix, left, l0, l1, r0, r1, cut_l, cut_r, out):
+def _signed(S, C, counts):
+    """D[g, e]: class 0 less class 1 up to the end C[g, e], from the sums of `_prefixes`."""
+    D = np.empty((len(S), max(1, counts.max())), np.int64)
+    for g in range(len(S)):
+        for e in range(counts[g]):
+            D[g, e] = (S[g, C[g, e]] & LOW) - (S[g, C[g, e]] >> 32)
+    return D
+
+
+@njit(cache=True, nogil=True)
+def _scan_two(order, marks, count, prefix, signed, left, sums, l0, l1, r0, r1, cut_l, cut_r, out):
     """Fewest errors of one split of a feature at most, on the side where `left` holds inc (else 0) and on the other; two classes.
 
-    out: errors and position of each side (-1: a leaf), and the bounds of both.  The errors before a threshold never fall from one
-    threshold to the next: the scan ends where they have reached the cuts, and then bound the thresholds that are left.
+    out: errors and position of each side (-1: a leaf; not sought from the cut on), and the bounds of both.  With s = class 0 less
+    class 1 before a threshold, D = l0 - l1 and L = l0 + l1 a split errs (L - max(|D|, |2 s - D|)) / 2 times, so that the largest
+    and the smallest s say how good the best is.  The errors before a threshold never fall from one threshold to the next: the scan
+    ends where they have reached the cuts, and they then bound the thresholds that are left.  sums: room for a number a row.
     """
-    best_l, best_r, at_l, at_r = min(l0, l1), min(r0, r1), np.int64(-1), np.int64(-1)
-    acc, j = np.int64(0), NONE
+    m, n = np.uint64(len(order)), np.uint64(count)
+    acc, j, e = np.int64(0), NONE, NONE
+    low_l, high_l, low_r, high_r = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     rest_l, rest_r = FAR, FAR
-    for e in range(count):
-        end = np.uint64(marks[e])
-        while j <= end:
+    while e < n:
+        block = min(j + BLOCK, m)
+        while j < block:
             acc += left[np.uint32(order[j])]
+            sums[j] = (acc & LOW) - (acc >> 32)
             j += ONE
-        rest = prefix[end] - acc
-        a0, a1 = acc & LOW, acc >> 32
-        b0, b1 = rest & LOW, rest >> 32
-        wrong_l = min(a0, a1) + min(l0 - a0, l1 - a1)
-        wrong_r = min(b0, b1) + min(r0 - b0, r1 - b1)
-        if wrong_l < best_l:
-            best_l, at_l = wrong_l, np.int64(end)
-        if wrong_r < best_r:
-            best_r, at_r = wrong_r, np.int64(end)
-        if min(a0, a1) >= cut_l and min(b0, b1) >= cut_r:
-            rest_l, rest_r = min(a0, a1), min(b0, b1)
+        while e < n and np.uint64(marks[e]) < block:
+            s = sums[np.uint64(marks[e])]
+            t = signed[e] - s
+            low_l, high_l = min(low_l, s), max(high_l, s)
+            low_r, high_r = min(low_r, t), max(high_r, t)
+            e += ONE
+        rest = prefix[block - ONE] - acc
+        a, b = min(acc & LOW, acc >> 32), min(rest & LOW, rest >> 32)
+        if a >= cut_l and b >= cut_r:
+            rest_l, rest_r = a, b
             break
-    out[0], out[1], out[2], out[3] = best_l, at_l, best_r, at_r
-    out[4], out[5] = min(best_l, rest_l), min(best_r, rest_r)
+    out[0], out[1] = min(l0, l1), -1
+    wrong = (l0 + l1 - max(2 * high_l - l0 + l1, l0 - l1 - 2 * low_l)) // 2
+    if wrong < out[0]:
+        out[0] = wrong
+        if wrong < cut_l:
+            sought = high_l if 2 * high_l - l0 + l1 >= l0 - l1 - 2 * low_l else low_l
+            k = NONE
+            while sums[np.uint64(marks[k])] != sought:
+                k += ONE
+            out[1] = marks[k]
+    out[2], out[3] = min(r0, r1), -1
+    wrong = (r0 + r1 - max(2 * high_r - r0 + r1, r0 - r1 - 2 * low_r)) // 2
+    if wrong < out[2]:
+        out[2] = wrong
+        if wrong < cut_r:
+            sought = high_r if 2 * high_r - r0 + r1 >= r0 - r1 - 2 * low_r else low_r
+            k = NONE
+            while signed[k] - sums[np.uint64(marks[k])] != sought:
+                k += ONE
+            out[3] = marks[k]
+    out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
 
 
 @njit(cache=True, nogil=True)
@@ -180,20 +216,24 @@ def _scan_many(order, marks, count, y, weight, is_left, whole, seen, cut_l, cut_
 @njit(cache=True, nogil=True)
 def best_one(Z, E, sizes, y, weight, classes, errors, places):
     """errors[f], places[f]: fewest errors of one split on each feature, and the index of its end (-1: none)."""
-    F = len(Z)
     totals = class_weights(Z, y, weight, classes)
+    everything, as_leaf = totals.sum(), totals.sum() - totals.max()
     seen = np.empty(classes, np.int64)
-    for f in range(F):
+    for f in range(len(Z)):
         seen[:] = 0
-        errors[f], places[f] = totals.sum() - totals.max(), -1
-        j = 0
+        errors[f], places[f] = as_leaf, -1
+        j = NONE
         for e in range(sizes[f]):
-            while j <= E[f, e]:
-                seen[y[Z[f, j]]] += weight[Z[f, j]]
-                j += 1
-            right = seen.max() + (totals - seen).max()
-            if totals.sum() - right < errors[f]:
-                errors[f], places[f] = totals.sum() - right, e
+            end = np.uint64(E[f, e])
+            while j <= end:
+                i = np.uint32(Z[f, j])
+                seen[np.uint32(y[i])] += weight[i]
+                j += ONE
+            low, high = np.int64(0), np.int64(0)
+            for k in range(classes):
+                low, high = max(low, seen[k]), max(high, totals[k] - seen[k])
+            if everything - low - high < errors[f]:
+                errors[f], places[f] = everything - low - high, e
 
 
 @njit(cache=True, nogil=True)
@@ -220,6 +260,8 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
     C, changing = np.empty((F, m), np.int32), np.zeros(F, np.int64)
     changes(Z, E, sizes, y, C, changing)
     S = _prefixes(Z, inc) if classes == 2 else np.empty((F, 1), np.int64)
+    D = _signed(S, C, changing) if classes == 2 else np.empty((F, 1), np.int64)
+    sums = np.empty(m, np.int64)
     n, most = rank.shape[1], sizes.max()
     left, is_left = np.zeros(n if classes == 2 else 1, np.int64), np.zeros(n if classes > 2 else 1, np.uint8)
     Lv, Rv, W = np.empty(most + 2, np.int64), np.empty(most + 2, np.int64), np.empty(most + 2, np.int64)
@@ -250,7 +292,8 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
             GL[count + 1, g], GR[count + 1, g] = errors[g], 0
         good[0], good[count + 1] = -1, -1
         lo_stack[0], hi_stack[0] = 0, count + 1
-        depth, floor = 1, FAR
+        depth, floor, seated = 1, FAR, 0  # rows before `seated` in the order of f are on the left
+        whole[0] = 0
         while depth:
             depth -= 1
             a, b = lo_stack[depth], hi_stack[depth]
@@ -274,22 +317,22 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
             if a == 0 and b == count + 1 and places[f] >= lo - 1 and places[f] <= hi - 1:
                 c = places[f] + 1  # the best single split first
             end = E[f, c - 1]
-            if classes == 2:
-                acc = np.int64(0)
-                for j in range(end + 1):
-                    i = np.uint32(Z[f, j])
+            # only the rows between this threshold and the one before change sides
+            for j in range(seated, end + 1):
+                i = np.uint32(Z[f, j])
+                if classes == 2:
                     left[i] = inc[i]
-                    acc += inc[i]
-                for j in range(end + 1, m):
-                    left[np.uint32(Z[f, j])] = 0
-                whole[0, 0], whole[0, 1] = acc & LOW, acc >> 32
-            else:
-                whole[0] = 0
-                for j in range(end + 1):
-                    is_left[Z[f, j]] = 1
-                    whole[0, y[Z[f, j]]] += weight[Z[f, j]]
-                for j in range(end + 1, m):
-                    is_left[Z[f, j]] = 0
+                else:
+                    is_left[i] = 1
+                whole[0, np.uint32(y[i])] += weight[i]
+            for j in range(end + 1, seated):
+                i = np.uint32(Z[f, j])
+                if classes == 2:
+                    left[i] = 0
+                else:
+                    is_left[i] = 0
+                whole[0, np.uint32(y[i])] -= weight[i]
+            seated = end + 1
             whole[1] = totals - whole[0]
             leaf_l, leaf_r = whole[0].sum() - whole[0].max(), whole[1].sum() - whole[1].max()
             floor_l = max(Lv[a], Lv[b] - unit * (W[b] - W[c]))
@@ -316,7 +359,7 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
                 cut_r = np.int64(0) if done_r else min(found_r, useless_r)
                 if classes == 2:
                     l0, l1, r0, r1 = whole[0, 0], whole[0, 1], whole[1, 0], whole[1, 1]
-                    _scan_two(Z[g], C[g], changing[g], S[g], left, l0, l1, r0, r1, cut_l, cut_r, out)
+                    _scan_two(Z[g], C[g], changing[g], S[g], D[g], left, sums, l0, l1, r0, r1, cut_l, cut_r, out)
                 else:
                     _scan_many(Z[g], C[g], changing[g], y, weight, is_left, whole, seen, cut_l, cut_r, out)
                 GL[c, g], GR[c, g] = max(GL[c, g], out[4]), max(GR[c, g], out[5])
@@ -343,6 +386,11 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
             lo_stack[depth], hi_stack[depth] = a, c
             lo_stack[depth + 1], hi_stack[depth + 1] = c, b
             depth += 2
+        for j in range(seated):
+            if classes == 2:
+                left[np.uint32(Z[f, j])] = 0
+            else:
+                is_left[np.uint32(Z[f, j])] = 0
         # of more rows than these, a threshold may part none of these: what is left is a single split
         LB[f] = max(LB[f], min(floor, one_split))
     return best

@@ -158,13 +158,15 @@ class NumericSearch:
     ) -> _Found:
         """Solve both sides of threshold c as far as the upper bound asks, and keep what was learned."""
         target, unit = best.cost, self.unit
+        # what is proved of c beyond the target excludes the thresholds beside it, as far as there are rows between
+        reach = target + unit * min(line.W[c] - line.W[a], line.W[b] - line.W[c]) // 2
         t = int(self.rank[line.f, order[line.f, line.marks[c - 1]]])
         parts = numeric.divide(order, self.rank, line.f, t)
         bounds, firsts = list(line.floors(a, b, c, unit)), line.first_floors(a, b, c, unit)
         found: list[Any] = [None, None]
         # the smaller side first, so that the search of the larger one has the tighter bound
         for s in (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0):
-            budget = target - bounds[1 - s]
+            budget = reach - bounds[1 - s]
             if bounds[s] >= budget:
                 break
             found[s] = self.solve(parts[s], height - 1, budget, firsts[s])
