@@ -642,6 +642,90 @@ def three(node, P, Rn, costs, path, binomials, table, lb, exact, state, flag, bu
 
 
 @njit(cache=True, nogil=True)
+def node_bounds(node, unit, leaf, height, use_equal, use_classes, use_support):
+    """Cost as a leaf, and the leaf-count, equivalent-points and support bound of the node itself."""
+    counts = np.sort(node.totals.astype(np.int64))[::-1]
+    size = counts.sum()
+    as_leaf = (size - counts[0]) * unit + leaf
+    if use_support and size * unit <= 2 * leaf:
+        return as_leaf, as_leaf
+    best, top = as_leaf, counts[0]
+    for t in range(2, min(1 << height, max(2, len(counts))) + 1):
+        top += counts[t - 1] if t <= len(counts) else 0
+        wrong = np.int64(node.equal) if use_equal else np.int64(0)
+        if use_classes:
+            wrong = max(wrong, size - top)
+        best = min(best, wrong * unit + t * leaf)
+    return as_leaf, best
+
+
+# positions in the answer of `whole_three`, and its roots besides features
+COST, EXACT, ROOT, SOLVED = 0, 1, 2, 3
+NO_SPLIT, LESS_DEEP = -1, -2
+
+
+@njit(cache=True, nogil=True)
+def whole_three(
+    R,
+    rows,
+    segment_of,
+    segments,
+    equal_row,
+    classes,
+    allowed,
+    reduce,
+    bounds,
+    costs,
+    path,
+    binomials,
+    table,
+    ub,
+    flag,
+    answer,
+):
+    """A node of height three from its rows to its cost in one call, for nodes that take less than a look at the clock.
+
+    bounds: uint8 (equivalent points, leaf count, support).  answer: int64 cost if exact, else a lower bound of at least `ub` (less
+    where flag[0] ended the search); whether exact; the root's feature, NO_SPLIT or LESS_DEEP; depth-two solves.
+    """
+    unit, leaf, min_leaf = costs[0], costs[1], costs[2]
+    node = prepare(R, rows, segment_of, segments, equal_row, classes, allowed, min_leaf, reduce, True)
+    as_leaf, floor = node_bounds(node, unit, leaf, 3, bounds[0], bounds[1], bounds[2])
+    m = len(node.features)
+    answer[EXACT], answer[ROOT], answer[SOLVED] = 1, NO_SPLIT, 0
+    answer[COST] = as_leaf
+    if m == 0 or floor >= as_leaf:
+        return
+    if floor >= ub:
+        answer[COST], answer[EXACT] = floor, 0
+        return
+    P = np.empty((classes, m, m), i32)
+    pair_counts(node, P)
+    lb, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
+    count_bounds(node, unit, leaf, 2, bounds[0], bounds[1], bounds[2], lb, exact)
+    e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
+    own_values(node, P, min_leaf, e)
+    own = price(e, unit, leaf, 4)
+    best, root = ub, NO_SPLIT
+    if own < ub:
+        best, root = own, LESS_DEEP
+    if as_leaf <= best and as_leaf < ub:
+        best, root = as_leaf, NO_SPLIT
+    state[BEST], state[CHOICE] = best, -1
+    three(node, P, row_major(node), costs, path, binomials, table, lb, exact, state, flag, np.int64(1) << 40)
+    answer[SOLVED] = state[TWOS]
+    if state[CHOICE] >= 0 and not state[STOPPED]:
+        answer[COST], answer[ROOT] = state[BEST], node.features[state[CHOICE]]
+    elif best < ub and not state[STOPPED]:
+        answer[COST], answer[ROOT] = best, root
+    else:
+        floor = as_leaf
+        for p in range(m):
+            floor = min(floor, lb[0, p] + lb[1, p])
+        answer[COST], answer[EXACT] = floor if state[STOPPED] else max(ub, floor), 0
+
+
+@njit(cache=True, nogil=True)
 def best_two(node, P, unit, leaf, min_leaf, most):
     """Positions (root, child where x = 0, child where x = 1; -1: a leaf) of a cheapest tree with depth two at most.
 

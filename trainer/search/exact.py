@@ -133,6 +133,10 @@ class Search:
         self.told = -math.inf  # when a tree was last passed on
         self.untold = False
         self.no_flag = np.zeros(1, np.int64)
+        self.bounds = np.array([o.equivalent, o.class_count, o.support], np.uint8)
+        questions = int(np.count_nonzero(self.allowed))
+        # a node of height three then ends before the next look at the clock
+        self.brief = self.slice_size(questions, len(g.rows) // 64 + len(g.segments)) >= questions
         self._make_table()
 
     def _make_table(self) -> None:
@@ -166,19 +170,11 @@ class Search:
         total = int(node.totals.sum())
         return (total - int(node.totals.max())) * self.instance.unit + self.instance.leaf
 
-    def _count_bound(self, node: dp.Node, height: int) -> int:
-        """Leaf-count, equivalent-points and support bound of the node itself."""
+    def node_bounds(self, node: dp.Node, height: int) -> tuple[int, int]:
+        """Cost of the node as a leaf, and a lower bound of what it costs."""
         g, o = self.instance, self.options
-        counts = np.sort(node.totals.astype(np.int64))[::-1]
-        size, best = int(counts.sum()), self._leaf(node)
-        if o.support and size * g.unit <= 2 * g.leaf:
-            return best
-        for t in range(2, min(1 << height, max(2, g.n_classes)) + 1):
-            wrong = int(node.equal) if o.equivalent else 0
-            if o.class_count:
-                wrong = max(wrong, size - int(counts[:t].sum()))
-            best = min(best, wrong * g.unit + t * g.leaf)
-        return best
+        leaf, floor = dp.node_bounds(node, g.unit, g.leaf, height, o.equivalent, o.class_count, o.support)
+        return int(leaf), int(floor)
 
     def _key(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> Any:
         if self.options.dataset_cache:
@@ -205,8 +201,10 @@ class Search:
         if known is not None and (known.exact or known.lower >= ub):
             return known
         self.nodes += 1
+        if height == 3 and path and self.brief:
+            return self._remember(key, self._whole_three(rows, path, ub, stoppable))
         node = self.prepare(rows)
-        leaf, floor = self._leaf(node), self._count_bound(node, height)
+        leaf, floor = self.node_bounds(node, height)
         if len(node.features) == 0 or height == 0 or floor >= leaf:
             return self._remember(key, _Known(leaf, True))
         if floor >= ub:
@@ -231,9 +229,20 @@ class Search:
         dp.own_values(frame.node, frame.P, self.min_leaf, e)
         return int(dp.price(e, self.instance.unit, self.instance.leaf, 4))
 
-    def slice_size(self, node: dp.Node) -> int:
-        """Depth-two pairs that take about 50 ms."""
-        m, words = node.columns.shape[1], len(node.valid)
+    def _whole_three(self, rows: np.ndarray, path: tuple[int, ...], ub: int, stoppable: bool) -> _Known:
+        g, answer = self.instance, np.empty(4, np.int64)
+        dp.whole_three(
+            g.rows, rows, g.segment_of, g.segments, g.equal, g.n_classes, self.allowed, self.options.reduce, self.bounds,
+            self.costs, np.array(path, np.int64), self.binomials,
+            self.table if len(path) == self.depth - 3 else self.no_table, ub, self.flag if stoppable else self.no_flag,
+            answer,
+        )  # fmt: skip
+        cost, exact, root, solved = answer.tolist()
+        self.twos += solved
+        return _Known(cost, bool(exact), None if root == dp.NO_SPLIT else SHALLOWER if root == dp.LESS_DEEP else root)
+
+    def slice_size(self, m: int, words: int) -> int:
+        """Depth-two pairs over m questions and 64 * words rows that take about 50 ms."""
         return max(1, int(SLICE_NS / (m * m * (0.8 + 0.12 * words) * self.instance.n_classes / 2 + 2000)))
 
     def _three(self, frame: _Frame, path: tuple[int, ...], ub: int, stoppable: bool) -> _Known:
@@ -256,7 +265,7 @@ class Search:
         Rn = dp.row_major(frame.node)
         table = self.table if len(path) == self.depth - 3 else self.no_table
         flag = self.flag if stoppable else self.no_flag
-        budget = self.slice_size(frame.node)
+        budget = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
         before = 0
         while True:
             dp.three(
@@ -507,7 +516,7 @@ def _finish(search: Search, start: Shape) -> ExactResult:
 
 def _solve_from(search: Search, rows: np.ndarray, start: Shape, cost: int) -> tuple[_Known, Shape]:
     """A tree that costs less than `start`, or the proof that there is none, or whichever is better when the search is stopped."""
-    search.root_lower = search._count_bound(search.prepare(rows), search.depth)
+    search.root_lower = search.node_bounds(search.prepare(rows), search.depth)[1]
     search.incumbent = (cost, None, 0)
     search.report(cost, min(cost, search.root_lower), 0)
     known = search.solve(rows, (), search.depth, cost)
@@ -525,7 +534,7 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[_Known, Shape]:
     """The optimum, or the incumbent and the best bound where the search is stopped; a tree of depth two comes first."""
     depth = search.depth
     node = search.prepare(rows)
-    search.root_lower = search._count_bound(node, depth)
+    search.root_lower = search.node_bounds(node, depth)[1]
     if search.stopped():
         return _Known(search.root_lower, search.root_lower == search._leaf(node)), None
     known = search.solve(rows, (), min(2, depth), int(INFINITE))

@@ -119,7 +119,7 @@ class FrontierSearch:
         while True:
             dp_frontier.three_frontier(
                 node, P, Rn, s.min_leaf, s.similar, lb, best, choice, self.most, state,
-                s.flag if stoppable else s.no_flag, s.slice_size(node),
+                s.flag if stoppable else s.no_flag, s.slice_size(node.columns.shape[1], len(node.valid)),
             )  # fmt: skip
             s.twos += int(state[dp_frontier.TWOS]) - before
             before = int(state[dp_frontier.TWOS])
