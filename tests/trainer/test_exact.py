@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import pytest
 
@@ -18,33 +19,38 @@ SWITCHES = (
     "dataset_cache",
     "reduce",
     "deepening",
+    "one_call",
 )
-COMBINATIONS = list(itertools.product((False, True), repeat=len(SWITCHES)))
+COMBINATIONS = [dict(zip(SWITCHES, on, strict=True)) for on in itertools.product((False, True), repeat=len(SWITCHES))]
 
 
-def check(seed, depth, min_leaf=1, **given):
+def check(seed, depth, min_leaf=1, options=({},)):
+    """Every given set of switches finds the cost of the plain recurrence, which is worked out once."""
     X, y, w, classes, leaf_cost = random_binary(seed)
-    found = solve_binary(
-        X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=min_leaf, **given
-    )
     cost, leaves = best_cost(X, y, w, classes, depth, leaf_cost, min_leaf)
-    assert found.cost == cost
-    assert found.leaves == leaves
-    assert found.optimal
-    assert found.bound == cost
-    return found
+    for switches in options:
+        found = solve_binary(
+            X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=min_leaf,
+            options=ExactOptions(**switches),
+        )  # fmt: skip
+        assert (found.cost, found.leaves) == (cost, leaves), switches
+        assert found.optimal
+        assert found.bound == cost
 
 
 @pytest.mark.parametrize("part", range(10))
 def test_equals_the_plain_recurrence(part):
     for seed in range(part * 100, part * 100 + 100):
-        switches = dict(zip(SWITCHES, COMBINATIONS[seed % len(COMBINATIONS)], strict=True))
-        check(seed, depth=seed % 5, options=ExactOptions(**switches))
+        check(seed, depth=seed % 5, options=[COMBINATIONS[seed % len(COMBINATIONS)]])
 
 
-def test_every_combination_of_bounds_and_caches_gives_the_same_optimum():
-    for number, combination in enumerate(COMBINATIONS):
-        check(5000 + number % 7, depth=4, options=ExactOptions(**dict(zip(SWITCHES, combination, strict=True))))
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_every_combination_of_bounds_and_caches_gives_the_same_optimum(part):
+    """All of 512 for each instance; OCTWEB_EXHAUSTIVE=100 takes 1,000 instances, some six minutes."""
+    for number in range(int(os.environ.get("OCTWEB_EXHAUSTIVE", "2"))):
+        seed = 5000 + 10 * number + part
+        check(seed, depth=2 + seed % 3, options=COMBINATIONS)
 
 
 def test_leaves_keep_their_smallest_size():

@@ -43,6 +43,7 @@ class ExactOptions:
     dataset_cache: bool = True  # larger subtrees by their rows; off: by their path
     reduce: bool = True  # equal and complementary columns merged
     deepening: bool = True  # the best shallower tree first
+    one_call: bool = True  # brief nodes of height three without a look at the clock
     memory: int = 1 << 30  # bytes that the caches may take
 
 
@@ -136,7 +137,7 @@ class Search:
         self.bounds = np.array([o.equivalent, o.class_count, o.support], np.uint8)
         questions = int(np.count_nonzero(self.allowed))
         # a node of height three then ends before the next look at the clock
-        self.brief = self.slice_size(questions, len(g.rows) // 64 + len(g.segments)) >= questions
+        self.brief = o.one_call and self.slice_size(questions, len(g.rows) // 64 + len(g.segments)) >= questions
         self._make_table()
 
     def _make_table(self) -> None:
