@@ -42,6 +42,19 @@ def sample_lines(u, v, y, weight, classes, slopes, out):
 
 
 @njit(cache=True, nogil=True)
+def sample_pairs(Z, pairs, y, weight, classes, slopes, out):
+    """`sample_lines` for pairs int64 (k, 2) of the rows of Z, in both orders; out (k, 4): value, order, slope, offset of the better."""
+    line = np.empty(3)
+    for k in range(pairs.shape[0]):
+        out[k, 0], out[k, 1], out[k, 2], out[k, 3] = math.inf, 0.0, 0.0, 0.0
+        for order in range(2):
+            u, v = Z[pairs[k, order]], Z[pairs[k, 1 - order]]
+            sample_lines(u, v, y, weight, classes, slopes, line)
+            if line[0] < out[k, 0]:
+                out[k, 0], out[k, 1], out[k, 2], out[k, 3] = line[0], order, line[1], line[2]
+
+
+@njit(cache=True, nogil=True)
 def _gap(u, v, left, a):
     """min t over the rows that satisfy the rule less max t over the others, t = v - a u: concave in a."""
     low, high = math.inf, -math.inf

@@ -14,33 +14,37 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _phi(measure, n):
-    total, part, most = 0.0, 0.0, 0.0
-    for c in range(n.shape[0]):
-        x = float(n[c])
-        if x > 0.0:
-            total += x
-            if measure == 0:
-                part += x * x
-            elif measure == 1:
-                part += x * math.log(x)
-            elif x > most:
-                most = x
-    if total == 0.0:
+def _phi(measure, size, part, most):
+    """Impurity of a side from its size, sum of squares or of x log x, and largest class."""
+    if size == 0.0:
         return 0.0
     if measure == 0:
-        return total - part / total
+        return size - part / size
     if measure == 1:
-        return max(0.0, total * math.log(total) - part)
-    return total - most
+        return max(0.0, size * math.log(size) - part)
+    return size - most
 
 
 @njit(cache=True, nogil=True)
 def _value(measure, min_leaf, up, total):
-    n = up.sum()
-    if min(n, total.sum() - n) < max(1, min_leaf):
+    """Impurity of both sides, `up` of the rows and the others; without an array of its own, as it is called for every step."""
+    size, part, most = 0.0, 0.0, 0.0
+    other_size, other_part, other_most = 0.0, 0.0, 0.0
+    for c in range(up.shape[0]):
+        x, z = float(up[c]), float(total[c] - up[c])
+        size += x
+        other_size += z
+        if measure == 0:
+            part += x * x
+            other_part += z * z
+        elif measure == 1:
+            part += x * math.log(x) if x > 0.0 else 0.0
+            other_part += z * math.log(z) if z > 0.0 else 0.0
+        else:
+            most, other_most = max(most, x), max(other_most, z)
+    if min(size, other_size) < max(1, min_leaf):
         return math.inf
-    return _phi(measure, up) + _phi(measure, total - up)
+    return _phi(measure, size, part, most) + _phi(measure, other_size, other_part, other_most)
 
 
 @njit(cache=True, nogil=True)
@@ -73,7 +77,7 @@ def _best_step(direction, W, y, weight, total, measure, min_leaf):
         k += 1
     if k == 0:
         return 0.0, math.inf
-    order = np.argsort(cuts[:k], kind="mergesort")
+    order = np.argsort(cuts[:k])
     step, least = 0.0, math.inf
     for x in range(k + 1):
         if x > 0:

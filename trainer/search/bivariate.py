@@ -18,7 +18,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.kernels.bivariate import lower_bound, phi
-from trainer.kernels.bivariate_line import sample_lines, widest_slope
+from trainer.kernels.bivariate_line import sample_pairs, widest_slope
 from trainer.kernels.univariate import best_thresholds
 from trainer.search.bivariate_pair import (
     BOUNDS,
@@ -37,6 +37,7 @@ from trainer.search.bivariate_scale import NodePoints, node_points, whole_number
 SAMPLE = 128  # rows on which the sampled lines are tried
 SLOPES = np.array([-0.9, -0.5, -0.2, 0.2, 0.5, 0.9])
 SMALL_FLOOR = 2_000_000  # rows times pairs up to which a stopped search still merges equal points
+TAKES = 16  # parts in which threads take the sampling of lines
 SMALL = 200_000  # rows times pairs below which threads cost more than they save
 
 
@@ -136,12 +137,14 @@ def best_split(
         return start
     search = _NodeSearch(data=data, rows=rows, options=options, points=points, total=total, stopped=stopped)
     search.value = math.inf if start is None else start.value
-    search.order(seed)
-    if threads > 1 and options.gap == 0 and len(rows) * len(search.pairs) > SMALL:
+    pairs = len(points.features) * (len(points.features) - 1) // 2
+    if threads > 1 and options.gap == 0 and len(rows) * pairs > SMALL:
         with ThreadPoolExecutor(threads) as pool:
+            search.order(seed, pool)
             for worker in [pool.submit(search.work) for _ in range(threads)]:
                 worker.result()
     else:
+        search.order(seed)
         search.work()
     return search.finish(start)
 
@@ -168,24 +171,26 @@ class _NodeSearch:
         self.weight = self.data.weight[self.rows]
         self.tol = 1e-12 * int(self.total.sum())
 
-    def order(self, seed: int) -> None:
-        """List the pairs by the best of the sampled lines of either order."""
+    def order(self, seed: int, pool: ThreadPoolExecutor | None = None) -> None:
+        """List the pairs by the best of the sampled lines of either order; on equal values the first pair comes first."""
         p, n = len(self.points.features), len(self.rows)
-        sample = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE]) if n > SAMPLE else np.arange(n)
-        Z = np.ascontiguousarray(self.points.values[:, sample])
-        y, weight = self.y[sample], self.weight[sample]
-        out = np.empty(3)
-        scored: list[tuple[float, int, int, Rule]] = []
-        for i in range(p):
-            for j in range(i + 1, p):
-                best = (math.inf, Rule())
-                for order in (0, 1):
-                    u, v = (Z[i], Z[j]) if order == 0 else (Z[j], Z[i])
-                    sample_lines(u, v, y, weight, self.data.classes, SLOPES, out)
-                    if out[0] < best[0]:
-                        best = (float(out[0]), Rule(order=order, a=float(out[1]), b=float(out[2])))
-                scored.append((best[0], i, j, best[1]))
-        self.pairs = [(i, j, rule) for _, i, j, rule in sorted(scored, key=lambda s: s[:3])]
+        chosen = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE]) if n > SAMPLE else np.arange(n)
+        Z = np.ascontiguousarray(self.points.values[:, chosen])
+        y, weight = self.y[chosen], self.weight[chosen]
+        pairs = np.column_stack(np.triu_indices(p, 1)).astype(np.int64)
+        out = np.empty((len(pairs), 4))
+        parts = np.array_split(np.arange(len(pairs)), 1 if pool is None else TAKES)
+
+        def sample(part: CountArray) -> None:
+            if len(part):
+                span = slice(int(part[0]), int(part[-1]) + 1)
+                sample_pairs(Z, pairs[span], y, weight, self.data.classes, SLOPES, out[span])
+
+        list(map(sample, parts) if pool is None else pool.map(sample, parts))
+        self.pairs = [
+            (int(pairs[k, 0]), int(pairs[k, 1]), Rule(order=int(out[k, 1]), a=float(out[k, 2]), b=float(out[k, 3])))
+            for k in np.argsort(out[:, 0], kind="stable")
+        ]
 
     def merge(self, rank: int) -> Points:
         """The distinct points of the pair at this position."""

@@ -217,9 +217,10 @@ def search_pair(
     floor = pair_floor(points, measure, options.bound)
     workspace.reserve(N, len(points.total))
     ws = workspace
+    widest = [max(-float(w.min()), float(w.max())) for w in (points.u, points.v)]
     for order in (0, 1):
         u, v = (points.u, points.v) if order == 0 else (points.v, points.u)
-        reach = float(np.abs(u).max() + 2 * np.abs(v).max() + np.abs(u).max() + 1)
+        reach = 2 * widest[0] + 2 * widest[1] + 1
         limits = np.array([math.inf, tol, options.gap, 8 * 2.0**-52 * reach])
         best = np.array([best_value, 0.0, 0.0, math.inf])
         kernel.root(how, limits, u, v, *data, ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.state)
