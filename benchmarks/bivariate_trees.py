@@ -38,10 +38,10 @@ spent_in_workers: list[float] = []
 _work = _NodeSearch.work
 
 
-def _timed_work(search: _NodeSearch) -> None:
+def _timed_work(search: _NodeSearch, **options: bool) -> None:
     """`_NodeSearch.work` that writes down its thread's CPU seconds."""
     start = time.thread_time()
-    _work(search)
+    _work(search, **options)
     spent_in_workers.append(time.thread_time() - start)
 
 

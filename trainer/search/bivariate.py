@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,10 @@ SAMPLE = 128  # rows on which the sampled lines are tried
 SLOPES = np.array([-0.9, -0.5, -0.2, 0.2, 0.5, 0.9])
 SMALL_FLOOR = 2_000_000  # rows times pairs up to which a stopped search still merges equal points
 TAKES = 16  # parts in which threads take the sampling of lines
+LOOK, BRIEF = (
+    32,
+    0.00025,
+)  # pairs between two looks at the clock, and processor seconds of a pair for which a helper stays
 SMALL = 200_000  # rows times pairs below which threads cost more than they save
 
 
@@ -141,7 +146,7 @@ def best_split(
     if threads > 1 and options.gap == 0 and len(rows) * pairs > SMALL:
         with ThreadPoolExecutor(threads) as pool:
             search.order(seed, pool)
-            for worker in [pool.submit(search.work) for _ in range(threads)]:
+            for worker in [pool.submit(search.work, helper=k > 0) for k in range(threads)]:
                 worker.result()
     else:
         search.order(seed)
@@ -209,10 +214,17 @@ class _NodeSearch:
 
         return cap
 
-    def work(self) -> None:
-        """Search pairs until none is left or the run is stopped."""
+    def work(self, *, helper: bool = False) -> None:
+        """Search pairs until none is left or the run is stopped; a helper goes when pairs take less time than handing them out."""
         workspace = Workspace()
+        looked, taken = time.thread_time(), 0
         while not self.stopped():
+            if helper and taken == LOOK:
+                now = time.thread_time()
+                if now - looked < LOOK * BRIEF:
+                    return
+                looked, taken = now, 0
+            taken += 1
             with self.lock:
                 rank = self.next
                 if rank >= len(self.pairs):

@@ -13,7 +13,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.kernels import bivariate as kernel
-from trainer.kernels.bivariate_points import merge, points_floor
+from trainer.kernels.bivariate_points import merge
 from trainer.kernels.bivariate_sweep import PER_POINT, sweep
 
 MEASURES = {"gini": 0, "entropy": 1, "error": 2}
@@ -159,11 +159,8 @@ class PairResult:
 
 
 def pair_floor(points: Points, measure: int, bound: str) -> float:
-    """A value that no rule on the pair can beat, before any search: equal points stay together, and so do classes (Theorem 1)."""
-    classes = len(points.total)
-    together = float(points_floor(measure, points.first, points.klass, points.weight, classes))
-    none = np.zeros(classes, np.int64)
-    return max(together, float(kernel.lower_bound(measure, BOUNDS[bound], none, none, points.total)))
+    """A value that no rule on the pair can beat, before any search."""
+    return float(kernel.pair_floor(measure, BOUNDS[bound], points.first, points.klass, points.weight, points.total))
 
 
 def search_budget(points: int, classes: int) -> float:
@@ -195,8 +192,7 @@ def search_pair(
     measure, rows = MEASURES[options.measure], int(points.total.sum())
     tol = 1e-12 * rows
     N = len(points.u)
-    best_value, best_rule, given_up = math.inf, None, math.inf
-    boxes = classified = 0
+    best_value, best_rule = math.inf, None
     budget = search_budget(N, len(points.total)) if options.switch else math.inf
     spent = 0.0
     how = np.array(
@@ -207,60 +203,57 @@ def search_pair(
         np.int64,
     )  # fmt: skip
     data = (points.first, points.klass, points.weight, points.total)
-    if start is not None:
-        x, z = (points.u, points.v) if start.order == 0 else (points.v, points.u)
-        value = kernel.rule_value(measure, options.min_leaf, start.a, start.b, x, z, *data)
-        if value < cap(math.inf) - tol:
-            best_value, best_rule = value, start
-            if first_only:
-                return PairResult(value=value, rule=start, bound=0.0, finished=True)
-    floor = pair_floor(points, measure, options.bound)
+    begin = start or Rule()
+    value, floor = kernel.opening(
+        measure, BOUNDS[options.bound], options.min_leaf, begin.order, begin.a, begin.b, points.u, points.v, *data
+    )
+    if start is not None and value < cap(math.inf) - tol:
+        best_value, best_rule = value, start
+        if first_only:
+            return PairResult(value=value, rule=start, bound=0.0, finished=True)
+    if floor >= cap(best_value) - tol:
+        return PairResult(value=best_value, rule=best_rule, bound=best_value, finished=True)
     workspace.reserve(N, len(points.total))
     ws = workspace
-    widest = [max(-float(w.min()), float(w.max())) for w in (points.u, points.v)]
-    for order in (0, 1):
-        u, v = (points.u, points.v) if order == 0 else (points.v, points.u)
-        reach = 2 * widest[0] + 2 * widest[1] + 1
-        limits = np.array([math.inf, tol, options.gap, 8 * 2.0**-52 * reach])
-        best = np.array([best_value, 0.0, 0.0, math.inf])
-        kernel.root(how, limits, u, v, *data, ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.state)
-        ws.boxes[0, 4] = floor
-        code = kernel.RUNNING
-        while code != kernel.DONE:
-            limits[kernel.CAP] = cap(float(best[kernel.VALUE]))
-            how[kernel.WORK] = int(min(STEP, max(1, budget - spent)))
-            code = kernel.explore(
-                how, limits, u, v, *data, ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.scratch, ws.state, best
-            )
-            if code == kernel.GROW:
-                ws.grow()
-            elif code == kernel.RUNNING:
-                spent += float(how[kernel.WORK])
-                if spent >= budget or stopped():
-                    break
-        given_up = min(given_up, float(best[kernel.GIVEN_UP]))
-        boxes += int(ws.state[kernel.BOXES])
-        classified += int(ws.state[kernel.CLASSIFIED])
-        if best[kernel.VALUE] < best_value:
-            best_value = float(best[kernel.VALUE])
-            best_rule = Rule(order=order, a=float(best[kernel.SLOPE]), b=float(best[kernel.OFFSET]))
-        if first_only and best_rule is not None:
-            return PairResult(value=best_value, rule=best_rule, bound=0.0, finished=True, boxes=boxes)
-        if code != kernel.DONE:
-            if spent >= budget and not stopped():
-                return _swept(
-                    points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only, floor
-                )
-            waiting = ws.heap[: ws.state[kernel.HEAP]]
-            # the other order of the pair, if it was not begun, has rules that no open box of this one holds
-            open_bound = float(ws.boxes[waiting, 4].min(initial=math.inf)) if order == 1 else floor
-            return PairResult(
-                value=best_value, rule=best_rule, bound=min(max(open_bound, floor), given_up, best_value),
-                finished=False, boxes=boxes, classified=classified,
-            )  # fmt: skip
+    reach = 1 + sum(2 * max(-float(w.min()), float(w.max())) for w in (points.u, points.v))
+    limits = np.array([math.inf, tol, options.gap, 8 * 2.0**-52 * reach])
+    best = np.array([best_value, 0.0, 0.0, math.inf])
+    at = np.array([0, 0, -1, 0, 0], np.int64)
+    code = kernel.RUNNING
+    while code != kernel.DONE:
+        limits[kernel.CAP] = cap(float(best[kernel.VALUE]))
+        how[kernel.WORK] = int(min(STEP, max(1, budget - spent)))
+        code = kernel.advance(
+            how, limits, floor, at, points.u, points.v, *data, ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.scratch,
+            ws.state, best,
+        )  # fmt: skip
+        if code == kernel.GROW:
+            ws.grow()
+        elif code == kernel.RUNNING:
+            spent += float(how[kernel.WORK])
+            if spent >= budget or stopped():
+                break
+    boxes = int(at[kernel.ALL_BOXES] + ws.state[kernel.BOXES])
+    classified = int(at[kernel.ALL_CLASSIFIED] + ws.state[kernel.CLASSIFIED])
+    given_up = float(best[kernel.GIVEN_UP])
+    if at[kernel.WINNER] >= 0:
+        best_value = float(best[kernel.VALUE])
+        best_rule = Rule(order=int(at[kernel.WINNER]), a=float(best[kernel.SLOPE]), b=float(best[kernel.OFFSET]))
+    if first_only and best_rule is not None:
+        return PairResult(value=best_value, rule=best_rule, bound=0.0, finished=True, boxes=boxes)
+    if code == kernel.DONE:
+        return PairResult(
+            value=best_value, rule=best_rule, bound=min(best_value, given_up), finished=True, boxes=boxes,
+            classified=classified,
+        )  # fmt: skip
+    if spent >= budget and not stopped():
+        return _swept(points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only, floor)
+    waiting = ws.heap[: ws.state[kernel.HEAP]]
+    # the other order of the pair, if it was not begun, has rules that no open box of this one holds
+    open_bound = float(ws.boxes[waiting, 4].min(initial=math.inf)) if at[kernel.ORDER] == 1 else floor
     return PairResult(
-        value=best_value, rule=best_rule, bound=min(best_value, given_up), finished=True, boxes=boxes,
-        classified=classified,
+        value=best_value, rule=best_rule, bound=min(max(open_bound, floor), given_up, best_value), finished=False,
+        boxes=boxes, classified=classified,
     )  # fmt: skip
 
 
