@@ -130,6 +130,7 @@ def main() -> None:
     asked = parser.parse_args()
     warm = pair(*made("noise", 50))
     timed_sweep(warm), timed_search(warm, FAST, 9), timed_search(warm, PLAIN, 9)
+    best_split(SplitData.of(*made("noise", 50)[:2], 2), np.arange(50), FAST)
     if not asked.data:
         made_pairs(asked.rows)
         return
