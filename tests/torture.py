@@ -162,6 +162,21 @@ class Site:
         body = json.dumps({"dataset": self.datasets[dataset], "method": method, "parameters": parameters}).encode()
         return self.call("POST", "/api/v1/runs/", body, Content_Type="application/json", Idempotency_Key=key)
 
+    def approved_model(self) -> dict[str, Any]:
+        """A model of the small table that clients may call; made where there is none yet."""
+        _, run = self.new_run("small", "cart", key="for-predictions", depth=2)
+        self.wait(lambda: self.run(run["id"]).get("status") in ENDED, 120, "the run of a small tree does not end")
+        model = self.run(run["id"]).get("model")
+        if not model:
+            raise Broken(f"no model for predictions: {self.run(run['id'])}")
+        for action in ("ask", "approve"):
+            step = json.dumps({"action": action}).encode()
+            self.call("POST", f"/api/v1/models/{model}/review/", step, Content_Type="application/json")
+        status, answer = self.call("GET", f"/api/v1/models/{model}/")
+        if status != 200 or answer["state"] != "approved":
+            raise Broken(f"the model is not approved: {status} {answer}")
+        return answer
+
     def run(self, pk: str) -> dict[str, Any]:
         status, answer = self.call("GET", f"/api/v1/runs/{pk}/")
         return answer if status == 200 else {}
@@ -313,18 +328,31 @@ def mutated(draw: random.Random, valid: bytes) -> bytes:
     return bytes(content)
 
 
+def prediction_bodies(model: dict[str, Any]) -> list[tuple[str, bytes]]:
+    """A valid call of the own API, and of the Open Inference Protocol."""
+    row = {"width": 1.5, "height": 3, "colour": "red"}
+    tensors = [
+        {"name": n, "datatype": "BYTES" if isinstance(v, str) else "FP64", "shape": [2], "data": [v, v]}
+        for n, v in row.items()
+    ]
+    return [
+        (f"/api/v1/models/{model['id']}/predict/", json.dumps({"rows": [row, row]}).encode()),
+        (f"/v2/models/{model['name']}/infer", json.dumps({"id": "1", "inputs": tensors}).encode()),
+    ]
+
+
 def malformed(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Requests and uploads that are valid ones with wounds: no server error, and nothing is stored unless it is accepted."""
-    model = next(iter(site.call("GET", "/api/v1/models/")[1]["results"]), None)
-    row = {"width": 1.5, "height": 3, "colour": "red"}
+    model = site.approved_model()
     bodies = [
         ("/api/v1/runs/", json.dumps({"dataset": site.datasets["small"], "method": "nothing", "parameters": {"depth": 2}}).encode(), "application/json"),
         ("/api/v1/datasets/", multipart({"name": "x", "target": "nowhere"}, small_csv()[:400]), "multipart/form-data; boundary=b"),
     ]  # fmt: skip
-    if model is not None:
-        bodies.append(
-            (f"/api/v1/models/{model['id']}/predict/", json.dumps({"rows": [row, row]}).encode(), "application/json")
-        )
+    for address, body in prediction_bodies(model):
+        status, answer = site.call("POST", address, body, Content_Type="application/json")
+        if status != 200:
+            raise Broken(f"a valid prediction is refused: {status} {answer}")
+        bodies.append((address, body, "application/json"))
     before = {what: site.count_of(what) for what in ("runs", "datasets", "models")}
     until, statuses = time.monotonic() + seconds, Counter[int]()
     accepted = Counter[str]()
@@ -446,21 +474,29 @@ def sigterm(site: Site, draw: random.Random, amount: int, seconds: float) -> str
 
 
 def memory(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
-    """Mixed load: the web server's memory is flat after it has warmed up."""
+    """Mixed load, half of it predictions: the web server's memory is flat after it has warmed up."""
     paths = [
         "/api/v1/models/",
         "/api/v1/datasets/",
         "/api/v1/methods/",
         f"/api/v1/datasets/{site.datasets['small']}/rows/",
     ]
+    calls = prediction_bodies(site.approved_model())
     web = psutil.Process(site.web.pid)  # type: ignore[union-attr]
 
     def megabytes() -> float:
         return sum(p.memory_info().rss for p in [web, *web.children(recursive=True)]) / 1e6
 
+    def send(i: int) -> None:
+        if i % 2:
+            address, body = calls[i // 2 % len(calls)]
+            site.call("POST", address, body, Content_Type="application/json")
+        else:
+            site.call("GET", paths[i // 2 % len(paths)])
+
     def load(count: int) -> None:
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda i: site.call("GET", paths[i % len(paths)]), range(count)))
+            list(pool.map(send, range(count)))
 
     load(300)
     warm, sent, until = megabytes(), 0, time.monotonic() + min(seconds, max(10.0, amount * 0.6))

@@ -157,7 +157,7 @@ def _tensor(record: Any, place: str, rest: bytes) -> tuple[Tensor, bytes]:
     name, datatype, shape = record.get("name"), record.get("datatype"), record.get("shape")
     if not isinstance(name, str):
         raise ProtocolError(f"{place}: 'name' must be a text.")
-    if datatype not in TYPES and datatype != TEXT:
+    if not isinstance(datatype, str) or (datatype not in TYPES and datatype != TEXT):
         raise ProtocolError(f"{place} ('{name[:60]}'): datatype must be one of {', '.join([*TYPES, TEXT])}.")
     if (
         not isinstance(shape, list)
