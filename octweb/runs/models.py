@@ -76,6 +76,17 @@ class TrainingRun(Job):
             )
         ]
 
+    @property
+    def unreachable(self) -> bool:
+        """Whether the run ended with the proof that no tree keeps its constraints: an answer rather than a fault."""
+        proofs = ("No tree satisfies the constraints", "is not reachable")  # as InfeasibleError puts it
+        return self.status == RunStatus.FAILED and any(words in self.error for words in proofs)
+
+    @property
+    def badge(self) -> str:
+        """The kind of badge that says how the run stands."""
+        return "unreachable" if self.unreachable else self.status
+
     def __str__(self) -> str:
         return self.name or f"{self.method} on {self.dataset}"
 

@@ -66,6 +66,10 @@ _BADGES: dict[str, tuple[str, str, str, str]] = {
     "running": ("run", "pulse", "Running", "The best tree so far is kept if you stop."),
     "succeeded": ("plain", "check", "Finished", "The run has ended and its model is stored."),
     "failed": ("bad", "", "Failed", "The run ended without a tree; the reason is on its page."),
+    "unreachable": (
+        "gap", "check", "Not reachable",
+        "Proved: no tree of the search space keeps these constraints. The page of the run says what can be reached instead.",
+    ),
     "cancelled": ("plain", "", "Cancelled", "Stopped by request; the best tree found by then, if any, is kept."),
     "draft": ("plain", "", "Draft", "Not approved yet: only its owner and administrators can call it."),
     "in_review": ("run", "", "In review", "Waits for an administrator."),

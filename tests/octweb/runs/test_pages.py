@@ -151,7 +151,24 @@ def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, 
     run.save()
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     assert "The run failed." not in text
+    assert "Not reachable" in text
     assert "the best is 0.87" in text
     link = re.search(r'href="(/runs/new/[?][^"]*)"', text)[1].replace("&amp;", "&")
     fields = browser.get(link).context["form"]
     assert (fields["p_sensitivity"].value(), fields["p_specificity"].value()) == ("0.95", None)
+
+
+def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, owner, dataset):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={})
+    run.status, run.error = (
+        "failed",
+        "No tree satisfies the constraints. The recalls can be reached together if each is 0.05 lower.",
+    )
+    run.save()
+    assert "Not reachable" in browser.get(reverse("runs:list")).content.decode()
+    text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
+    assert "Not reachable" in text
+    assert "The run failed." not in text
+    run.error = "out of memory; set a lower memory limit or a smaller depth"
+    run.save()
+    assert "Not reachable" not in browser.get(reverse("runs:list")).content.decode()
