@@ -6,9 +6,11 @@ BIN=${BIN:-.venv/bin}
 export NUMBA_CACHE_DIR=${NUMBA_CACHE_DIR:-$PWD/.venv/numba-cache}
 
 # the kernels are compiled once, beside the checks, and not by every test process for itself
-"$BIN/python" manage.py warm >/dev/null &
-warming=$!
-trap 'kill "$warming" 2>/dev/null || true' EXIT
+"$BIN/python" manage.py warm exact odt >/dev/null &
+warming=($!)
+"$BIN/python" manage.py warm bivariate oc1 exact-numeric bendoct-accelerated cut-h >/dev/null &
+warming+=($!)
+trap 'kill "${warming[@]}" 2>/dev/null || true' EXIT
 
 echo "== lint, types, import contracts"
 "$BIN/ruff" check .
@@ -18,7 +20,7 @@ echo "== lint, types, import contracts"
 
 echo "== browser"
 bash tests/find_chromium.sh
-wait "$warming"
+for one in "${warming[@]}"; do wait "$one"; done
 
 echo "== tests (SQLite)"
 "$BIN/python" -m pytest -n 2 --dist loadfile "$@"

@@ -13,7 +13,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
-from trainer import methods, run
+from trainer import methods
 from trainer.certificate import Guarantee, Status
 from trainer.data.folds import stratified_folds
 from trainer.errors import ParameterError, SolverError
@@ -159,7 +159,7 @@ def _endless(problem, settings, monitor) -> Solution:
         step += 1
         cut = float(values[step % len(values)])
         now = DraftBranch(split=Threshold(feature=0, threshold=cut), left=DraftLeaf(), right=DraftLeaf())
-        value = problem.objective(run.build(now, problem))
+        value = problem.objective(problem.tree(now))
         if value > best:
             best, draft = value, now
         monitor.report(incumbent=value, bound=bound - step * 1e-9, nodes=step, leaves=2, draft=now)
