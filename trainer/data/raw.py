@@ -235,8 +235,8 @@ def _parse(part: bytes, delimiter: str, width: int, *, newlines: bool) -> tuple[
     try:
         table = pacsv.read_csv(
             pa.BufferReader(part),
-            # one record must fit into a block
-            read_options=pacsv.ReadOptions(column_names=names, block_size=min(len(part) + 1, 2**30)),
+            # One record must fit into a block. Without threads: they gain nothing here, and may abort a process that ends at once.
+            read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(part) + 1, 2**30)),
             parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines),
             convert_options=pacsv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, null_values=[]
