@@ -1,7 +1,7 @@
 """Kernels of the accuracy/size frontier: smallest errors for every number of leaves at once.
 
 e[t]  smallest error of a tree with at most t + 1 leaves, so never increasing in t;  a node of height h has 2^h of them.
-The kernels of `trainer.kernels.dp` that are called here count the pairs; the cache of compiled code does not see a change over there.
+The kernels of `trainer.kernels.dp` that are called here count the pairs.
 (Exact search with a leaf budget: Demirovic et al. 2022, section 4.4.)
 """
 

@@ -144,26 +144,19 @@ def _scan_two(order, marks, count, prefix, signed, left, sums, l0, l1, r0, r1, c
         if a >= cut_l and b >= cut_r:
             rest_l, rest_r = a, b
             break
-    out[0], out[1] = min(l0, l1), -1
-    wrong = (l0 + l1 - max(2 * high_l - l0 + l1, l0 - l1 - 2 * low_l)) // 2
-    if wrong < out[0]:
-        out[0] = wrong
-        if wrong < cut_l:
-            sought = high_l if 2 * high_l - l0 + l1 >= l0 - l1 - 2 * low_l else low_l
-            k = NONE
-            while sums[np.uint64(marks[k])] != sought:
-                k += ONE
-            out[1] = marks[k]
-    out[2], out[3] = min(r0, r1), -1
-    wrong = (r0 + r1 - max(2 * high_r - r0 + r1, r0 - r1 - 2 * low_r)) // 2
-    if wrong < out[2]:
-        out[2] = wrong
-        if wrong < cut_r:
-            sought = high_r if 2 * high_r - r0 + r1 >= r0 - r1 - 2 * low_r else low_r
-            k = NONE
-            while signed[k] - sums[np.uint64(marks[k])] != sought:
-                k += ONE
-            out[3] = marks[k]
+    for side in range(2):
+        size, D = (l0 + l1, l0 - l1) if side == 0 else (r0 + r1, r0 - r1)
+        low, high = (low_l, high_l) if side == 0 else (low_r, high_r)
+        out[2 * side], out[2 * side + 1] = (size - abs(D)) // 2, -1
+        wrong = (size - max(2 * high - D, D - 2 * low)) // 2
+        if wrong < out[2 * side]:
+            out[2 * side] = wrong
+            if wrong < (cut_l if side == 0 else cut_r):
+                sought = high if 2 * high - D >= D - 2 * low else low
+                k = NONE
+                while (sums[np.uint64(marks[k])] if side == 0 else signed[k] - sums[np.uint64(marks[k])]) != sought:
+                    k += ONE
+                out[2 * side + 1] = marks[k]
     out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
 
 
@@ -237,6 +230,38 @@ def best_one(Z, E, sizes, y, weight, classes, errors, places):
 
 
 @njit(cache=True, nogil=True)
+def _seat(order, before, now, y, weight, inc, classes, left, is_left, counts):
+    """Put the first `now` rows of the order on the left side, where the first `before` are; counts: class weights of that side."""
+    for j in range(min(before, now), max(before, now)):
+        i = np.uint32(order[j])
+        joins = now > before
+        if classes == 2:
+            left[i] = inc[i] if joins else 0
+        else:
+            is_left[i] = joins
+        counts[np.uint32(y[i])] += weight[i] if joins else -weight[i]
+
+
+@njit(cache=True, nogil=True)
+def _trim(Lv, Rv, W, unit, a, b, best):
+    """First and last threshold between a and b that may cost less than `best`, and the least bound of those left out."""
+    lo, hi, least = a + 1, b - 1, FAR
+    while lo <= hi:
+        bound = _floor(Lv, Rv, W, unit, a, b, lo)
+        if bound < best:
+            break
+        least = min(least, bound)
+        lo += 1
+    while lo <= hi:
+        bound = _floor(Lv, Rv, W, unit, a, b, hi)
+        if bound < best:
+            break
+        least = min(least, bound)
+        hi -= 1
+    return lo, hi, least
+
+
+@njit(cache=True, nogil=True)
 def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
     """The smallest cost below `ub` of a tree of depth two at most, or `ub`; negative where flag[0] ended the search.
 
@@ -302,13 +327,8 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
             if Lv[a] + Rv[b] >= best:
                 floor = min(floor, Lv[a] + Rv[b])
                 continue
-            lo, hi = a + 1, b - 1
-            while lo <= hi and _floor(Lv, Rv, W, unit, a, b, lo) >= best:
-                floor = min(floor, _floor(Lv, Rv, W, unit, a, b, lo))
-                lo += 1
-            while lo <= hi and _floor(Lv, Rv, W, unit, a, b, hi) >= best:
-                floor = min(floor, _floor(Lv, Rv, W, unit, a, b, hi))
-                hi -= 1
+            lo, hi, least = _trim(Lv, Rv, W, unit, a, b, best)
+            floor = min(floor, least)
             if lo > hi:
                 continue
             if flag[0]:
@@ -317,21 +337,7 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
             if a == 0 and b == count + 1 and places[f] >= lo - 1 and places[f] <= hi - 1:
                 c = places[f] + 1  # the best single split first
             end = E[f, c - 1]
-            # only the rows between this threshold and the one before change sides
-            for j in range(seated, end + 1):
-                i = np.uint32(Z[f, j])
-                if classes == 2:
-                    left[i] = inc[i]
-                else:
-                    is_left[i] = 1
-                whole[0, np.uint32(y[i])] += weight[i]
-            for j in range(end + 1, seated):
-                i = np.uint32(Z[f, j])
-                if classes == 2:
-                    left[i] = 0
-                else:
-                    is_left[i] = 0
-                whole[0, np.uint32(y[i])] -= weight[i]
+            _seat(Z[f], seated, end + 1, y, weight, inc, classes, left, is_left, whole[0])
             seated = end + 1
             whole[1] = totals - whole[0]
             leaf_l, leaf_r = whole[0].sum() - whole[0].max(), whole[1].sum() - whole[1].max()
@@ -386,11 +392,7 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
             lo_stack[depth], hi_stack[depth] = a, c
             lo_stack[depth + 1], hi_stack[depth + 1] = c, b
             depth += 2
-        for j in range(seated):
-            if classes == 2:
-                left[np.uint32(Z[f, j])] = 0
-            else:
-                is_left[np.uint32(Z[f, j])] = 0
+        _seat(Z[f], seated, 0, y, weight, inc, classes, left, is_left, whole[0])
         # of more rows than these, a threshold may part none of these: what is left is a single split
         LB[f] = max(LB[f], min(floor, one_split))
     return best

@@ -13,6 +13,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.kernels import bivariate as kernel
+from trainer.kernels import bivariate_both as both
 from trainer.kernels.bivariate_points import merge
 from trainer.kernels.bivariate_sweep import PER_POINT, sweep
 
@@ -160,7 +161,7 @@ class PairResult:
 
 def pair_floor(points: Points, measure: int, bound: str) -> float:
     """A value that no rule on the pair can beat, before any search."""
-    return float(kernel.pair_floor(measure, BOUNDS[bound], points.first, points.klass, points.weight, points.total))
+    return float(both.pair_floor(measure, BOUNDS[bound], points.first, points.klass, points.weight, points.total))
 
 
 def search_budget(points: int, classes: int) -> float:
@@ -204,7 +205,7 @@ def search_pair(
     )  # fmt: skip
     data = (points.first, points.klass, points.weight, points.total)
     begin = start or Rule()
-    value, floor = kernel.opening(
+    value, floor = both.opening(
         measure, BOUNDS[options.bound], options.min_leaf, begin.order, begin.a, begin.b, points.u, points.v, *data
     )
     if start is not None and value < cap(math.inf) - tol:
@@ -223,7 +224,7 @@ def search_pair(
     while code != kernel.DONE:
         limits[kernel.CAP] = cap(float(best[kernel.VALUE]))
         how[kernel.WORK] = int(min(STEP, max(1, budget - spent)))
-        code = kernel.advance(
+        code = both.advance(
             how, limits, floor, at, points.u, points.v, *data, ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.scratch,
             ws.state, best,
         )  # fmt: skip
@@ -233,12 +234,12 @@ def search_pair(
             spent += float(how[kernel.WORK])
             if spent >= budget or stopped():
                 break
-    boxes = int(at[kernel.ALL_BOXES] + ws.state[kernel.BOXES])
-    classified = int(at[kernel.ALL_CLASSIFIED] + ws.state[kernel.CLASSIFIED])
+    boxes = int(at[both.ALL_BOXES] + ws.state[kernel.BOXES])
+    classified = int(at[both.ALL_CLASSIFIED] + ws.state[kernel.CLASSIFIED])
     given_up = float(best[kernel.GIVEN_UP])
-    if at[kernel.WINNER] >= 0:
+    if at[both.WINNER] >= 0:
         best_value = float(best[kernel.VALUE])
-        best_rule = Rule(order=int(at[kernel.WINNER]), a=float(best[kernel.SLOPE]), b=float(best[kernel.OFFSET]))
+        best_rule = Rule(order=int(at[both.WINNER]), a=float(best[kernel.SLOPE]), b=float(best[kernel.OFFSET]))
     if first_only and best_rule is not None:
         return PairResult(value=best_value, rule=best_rule, bound=0.0, finished=True, boxes=boxes)
     if code == kernel.DONE:
@@ -250,7 +251,7 @@ def search_pair(
         return _swept(points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only, floor)
     waiting = ws.heap[: ws.state[kernel.HEAP]]
     # the other order of the pair, if it was not begun, has rules that no open box of this one holds
-    open_bound = float(ws.boxes[waiting, 4].min(initial=math.inf)) if at[kernel.ORDER] == 1 else floor
+    open_bound = float(ws.boxes[waiting, 4].min(initial=math.inf)) if at[both.ORDER] == 1 else floor
     return PairResult(
         value=best_value, rule=best_rule, bound=min(max(open_bound, floor), given_up, best_value), finished=False,
         boxes=boxes, classified=classified,

@@ -20,7 +20,7 @@ import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.errors import DataError
-from trainer.kernels import dp
+from trainer.kernels import dp, dp_node
 from trainer.search.exact_instance import ExactInstance, build
 
 Shape = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, subtree where it is 1), or None for a leaf
@@ -87,7 +87,7 @@ class _Known:
 class _Frame:
     """A node of height above two with what is known of both sides of each split."""
 
-    node: dp.Node
+    node: dp_node.Node
     P: np.ndarray
     lower: np.ndarray  # int64 (2, p)
     exact: np.ndarray  # uint8 (2, p)
@@ -150,28 +150,28 @@ class Search:
 
     # -- subproblems ---------------------------------------------------------------------------------------------------
 
-    def prepare(self, rows: np.ndarray, sort: bool = True) -> dp.Node:
+    def prepare(self, rows: np.ndarray, sort: bool = True) -> dp_node.Node:
         """The compact node of `rows`."""
         g = self.instance
-        return dp.prepare(
+        return dp_node.prepare(
             g.rows, rows, g.segment_of, g.segments, g.equal, g.n_classes, self.allowed, self.min_leaf,
             self.options.reduce, sort,
         )  # fmt: skip
 
-    def _frame(self, node: dp.Node, height: int) -> _Frame:
+    def _frame(self, node: dp_node.Node, height: int) -> _Frame:
         g, m = self.instance, len(node.features)
         P = np.empty((g.n_classes, m, m), np.int32)
-        dp.pair_counts(node, P)
+        dp_node.pair_counts(node, P)
         lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
         o = self.options
         dp.count_bounds(node, g.unit, g.leaf, height - 1, o.equivalent, o.class_count, o.support, lower, exact)
         return _Frame(node, P, lower, exact, self._leaf(node))
 
-    def _leaf(self, node: dp.Node) -> int:
+    def _leaf(self, node: dp_node.Node) -> int:
         total = int(node.totals.sum())
         return (total - int(node.totals.max())) * self.instance.unit + self.instance.leaf
 
-    def node_bounds(self, node: dp.Node, height: int) -> tuple[int, int]:
+    def node_bounds(self, node: dp_node.Node, height: int) -> tuple[int, int]:
         """Cost of the node as a leaf, and a lower bound of what it costs."""
         g, o = self.instance, self.options
         leaf, floor = dp.node_bounds(node, g.unit, g.leaf, height, o.equivalent, o.class_count, o.support)
@@ -217,11 +217,11 @@ class Search:
             return self._remember(key, self._three(frame, path, ub, stoppable))
         return self._remember(key, self._branch(frame, rows, path, height, ub, stoppable))
 
-    def _small(self, node: dp.Node, height: int) -> _Known:
+    def _small(self, node: dp_node.Node, height: int) -> _Known:
         g, m = self.instance, len(node.features)
         P = np.empty((g.n_classes, m, m), np.int32)
         if height == 2:
-            dp.pair_counts(node, P)
+            dp_node.pair_counts(node, P)
         (root, _, _), cost = dp.best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
         return _Known(int(cost), True, None if root < 0 else int(node.features[root]))
 
@@ -342,7 +342,7 @@ class Search:
         if lower[0, p] + lower[1, p] >= best():
             return int(INFINITE)
         feature = int(frame.node.features[p])
-        parts = dp.split_rows(self.instance.rows, rows, feature)
+        parts = dp_node.split_rows(self.instance.rows, rows, feature)
         first = 0 if len(parts[0]) >= len(parts[1]) else 1
         for s in (first, 1 - first):
             if not exact[s, p]:
@@ -418,7 +418,7 @@ class Search:
 
     def split(self, rows: np.ndarray, path: tuple[int, ...], height: int, feature: int) -> Shape:
         """The best tree whose root tests `feature`."""
-        parts = dp.split_rows(self.instance.rows, rows, feature)
+        parts = dp_node.split_rows(self.instance.rows, rows, feature)
         below = []
         for s in range(2):
             inner = tuple(sorted((*path, 2 * feature + s)))
@@ -430,7 +430,7 @@ class Search:
         g, node = self.instance, self.prepare(rows)
         m = len(node.features)
         P = np.empty((g.n_classes, m, m), np.int32)
-        dp.pair_counts(node, P)
+        dp_node.pair_counts(node, P)
         positions, _ = dp.best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
         root, zero, one = (int(node.features[p]) if p >= 0 else -1 for p in positions)
         if root < 0:
@@ -565,7 +565,7 @@ def evaluate(instance: ExactInstance, shape: LabelledShape) -> tuple[int, int]:
         if not isinstance(part, tuple):
             counts = np.bincount(instance.classes[rows], weights[rows], minlength=instance.n_classes).astype(np.int64)
             return int(counts.sum() - counts.max()), 1
-        zero, one = dp.split_rows(instance.rows, rows, part[0])
+        zero, one = dp_node.split_rows(instance.rows, rows, part[0])
         left, right = visit(part[1], zero), visit(part[2], one)
         return left[0] + right[0], left[1] + right[1]
 

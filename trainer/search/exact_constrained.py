@@ -21,7 +21,7 @@ import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.errors import InfeasibleError
-from trainer.kernels import dp, dp_pareto
+from trainer.kernels import dp_node, dp_pareto
 from trainer.search.exact import INFINITE, ExactOptions, Search, solve_binary
 from trainer.search.exact_frontier import solve_frontier
 from trainer.search.exact_instance import ExactInstance, build
@@ -132,34 +132,34 @@ class ParetoSearch:
         member[rows] = 1
         return member
 
-    def _prepare(self, rows: np.ndarray, allowed: np.ndarray) -> dp.Node:
+    def _prepare(self, rows: np.ndarray, allowed: np.ndarray) -> dp_node.Node:
         g, s = self.search.instance, self.search
         # equal columns of different conflicts are not the same question
         reduce = self.conflict is None
-        return dp.prepare(
+        return dp_node.prepare(
             g.rows, rows, g.segment_of, g.segments, g.equal, g.n_classes, allowed, s.min_leaf, reduce, True
         )
 
-    def _small(self, node: dp.Node, height: int, ub: int) -> _Front:
+    def _small(self, node: dp_node.Node, height: int, ub: int) -> _Front:
         m = len(node.features)
         limits = self.limits(ub)
         if height == 0 or m == 0:
             vectors, aux = dp_pareto.leaf_front(node.totals, self.costs, self.bounded, limits)
             return _Front(vectors, aux, ub, True, node.features)
         P = np.empty((self.search.instance.n_classes, m, m), np.int32)
-        dp.pair_counts(node, P)
+        dp_node.pair_counts(node, P)
         vectors, aux = dp_pareto.small_front(
             node, P, self._conflict(node), height, self.search.min_leaf, self.costs, self.bounded, limits
         )
         return _Front(vectors, aux, ub, True, node.features)
 
-    def _conflict(self, node: dp.Node) -> np.ndarray:
+    def _conflict(self, node: dp_node.Node) -> np.ndarray:
         m = len(node.features)
         if self.conflict is None:
             return np.zeros((m, m), np.uint8)
         return np.ascontiguousarray(self.conflict[np.ix_(node.features, node.features)])
 
-    def _bounds(self, node: dp.Node, height: int, ub: int) -> np.ndarray:
+    def _bounds(self, node: dp_node.Node, height: int, ub: int) -> np.ndarray:
         """Lower bounds (2, p) of the costs of both sides of each split, from the search without constraints."""
         if not self.costs[0]:
             return np.zeros((2, len(node.features)), np.int64)
@@ -169,7 +169,7 @@ class ParetoSearch:
             self.search._run_three(frame, (0,), state, True)
         return frame.lower
 
-    def _large(self, rows: np.ndarray, node: dp.Node, height: int, allowed: np.ndarray, ub: int) -> _Front:
+    def _large(self, rows: np.ndarray, node: dp_node.Node, height: int, allowed: np.ndarray, ub: int) -> _Front:
         s, root, given = self.search, height == self.depth and len(rows) == len(self.search.instance.rows), ub
         lower = self._bounds(node, height, ub)
         vectors, aux = dp_pareto.leaf_front(node.totals, self.costs, self.bounded, self.limits(ub))
@@ -206,7 +206,7 @@ class ParetoSearch:
         self, rows: np.ndarray, f: int, height: int, allowed: np.ndarray, ub: int, lower: np.ndarray
     ) -> tuple[_Front, _Front] | None:
         s = self.search
-        parts = dp.split_rows(s.instance.rows, rows, f)
+        parts = dp_node.split_rows(s.instance.rows, rows, f)
         inner = allowed if self.conflict is None else (allowed & (1 - self.conflict[f])).astype(np.uint8)
         low = [int(lower[0]), int(lower[1])]
         if height > 3 and self.costs[0]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
-from trainer.kernels import dp, dp_frontier
+from trainer.kernels import dp, dp_frontier, dp_node
 from trainer.search.exact import ExactOptions, Search, Shape
 from trainer.search.exact_instance import build
 
@@ -63,7 +63,7 @@ class FrontierSearch:
             self.memo[key] = found
         return found
 
-    def _small(self, node: dp.Node, height: int) -> _Vector:
+    def _small(self, node: dp_node.Node, height: int) -> _Vector:
         g, m, size = self.search.instance, len(node.features), 1 << height
         best, choice = np.empty(size, np.int64), np.full((size, 3), -1, np.int64)
         inner = np.full((size, 2), -1, np.int64)
@@ -71,7 +71,7 @@ class FrontierSearch:
             best[:] = int(node.totals.sum()) - int(node.totals.max())
             return _Vector(best, best, choice, inner)
         P = np.empty((g.n_classes, m, m), np.int32)
-        dp.pair_counts(node, P)
+        dp_node.pair_counts(node, P)
         dp_frontier.two_frontier(node, P, self.search.min_leaf, height, best, choice, inner)
         used = choice[:, 0] >= 0
         choice[used, 0] = node.features[choice[used, 0]]
@@ -79,10 +79,10 @@ class FrontierSearch:
         inner[below] = node.features[inner[below]]
         return _Vector(best, best, choice, inner)
 
-    def _large(self, rows: np.ndarray, node: dp.Node, height: int, stoppable: bool) -> _Vector:
+    def _large(self, rows: np.ndarray, node: dp_node.Node, height: int, stoppable: bool) -> _Vector:
         g, m, size = self.search.instance, len(node.features), 1 << height
         P = np.empty((g.n_classes, m, m), np.int32)
-        dp.pair_counts(node, P)
+        dp_node.pair_counts(node, P)
         lb = np.zeros((2, m, size // 2), np.int64)
         dp_frontier.side_bounds(node, height - 1, lb)
         below = self.solve(rows, height - 1, stoppable)
@@ -101,7 +101,7 @@ class FrontierSearch:
         dp_frontier.settle(best, positions)
         return _Vector(best, self._bound(node, lb, best, stoppable), positions, below=below)
 
-    def _bound(self, node: dp.Node, lb: np.ndarray, best: np.ndarray, stoppable: bool) -> np.ndarray:
+    def _bound(self, node: dp_node.Node, lb: np.ndarray, best: np.ndarray, stoppable: bool) -> np.ndarray:
         if not (stoppable and self.search.stopped()):
             return best
         bound = np.full(len(best), int(node.totals.sum()) - int(node.totals.max()), np.int64)
@@ -112,7 +112,7 @@ class FrontierSearch:
         return np.minimum(bound, best)
 
     def _three(
-        self, node: dp.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray, stoppable: bool
+        self, node: dp_node.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray, stoppable: bool
     ) -> None:
         s, state = self.search, np.zeros(3, np.int64)
         Rn, before = dp.row_major(node), 0
@@ -127,14 +127,14 @@ class FrontierSearch:
                 return
 
     def _branch(
-        self, rows: np.ndarray, node: dp.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray,
+        self, rows: np.ndarray, node: dp_node.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray,
         height: int, stoppable: bool,
     ) -> None:  # fmt: skip
         s = self.search
         for p in range(len(node.features)):
             if stoppable and s.stopped():
                 return
-            parts = dp.split_rows(s.instance.rows, rows, int(node.features[p]))
+            parts = dp_node.split_rows(s.instance.rows, rows, int(node.features[p]))
             for side in range(2):
                 if not dp_frontier.promising(lb[0, p], lb[1, p], best, self.most):
                     break
@@ -161,7 +161,7 @@ class FrontierSearch:
         if found.inner is not None:
             zero, one = (int(v) for v in found.inner[leaves - 1])
             return feature, None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
-        zeros, ones = dp.split_rows(self.search.instance.rows, rows, feature)
+        zeros, ones = dp_node.split_rows(self.search.instance.rows, rows, feature)
         return feature, self.extract(zeros, height - 1, left), self.extract(ones, height - 1, right)
 
 

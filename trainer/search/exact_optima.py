@@ -16,7 +16,7 @@ from itertools import islice
 import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
-from trainer.kernels import dp
+from trainer.kernels import dp_node
 from trainer.search.exact import INFINITE, ExactOptions, Search, Shape
 from trainer.search.exact_instance import build
 
@@ -71,7 +71,7 @@ class _Optima:
             low = [int(frame.lower[0, p]), int(frame.lower[1, p])]
             if low[0] + low[1] > cost:
                 continue
-            parts = dp.split_rows(s.instance.rows, rows, int(node.features[p]))
+            parts = dp_node.split_rows(s.instance.rows, rows, int(node.features[p]))
             for side in (0, 1):
                 if low[0] + low[1] <= cost:
                     low[side] = self.value(parts[side], height - 1, cost - low[1 - side] + 1)
@@ -86,7 +86,7 @@ class _Optima:
             leaf, splits = self.optimal_splits(rows, height)
             total = int(leaf)
             for f in splits:
-                zero, one = dp.split_rows(self.search.instance.rows, rows, f)
+                zero, one = dp_node.split_rows(self.search.instance.rows, rows, f)
                 total += self.count(zero, height - 1) * self.count(one, height - 1)
             self.counts[key] = total
         return self.counts[key]
@@ -97,7 +97,7 @@ class _Optima:
         if leaf:
             yield None
         for f in splits:
-            zero, one = dp.split_rows(self.search.instance.rows, rows, f)
+            zero, one = dp_node.split_rows(self.search.instance.rows, rows, f)
             for low in self.trees(zero, height - 1):
                 for high in self.trees(one, height - 1):
                     yield f, low, high

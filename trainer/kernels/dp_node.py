@@ -1,0 +1,260 @@
+"""A node of the exact search: its rows as compact bit columns, its admissible features, and its pair counts.
+
+R[i,v]   row i as 64-bit words of binary features          C[w,p]  word w of column p, for the rows of the node
+n1[k,p]  weight of class k with x_p = 1                     P[k,p,q] weight of class k with x_p = x_q = 1, p < q
+A word holds rows of one segment only: one class and one power of two of the row weights, so that a weighted count is a sum
+of shifted population counts.  (Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations 27-40.)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+from trainer.dtypes import BitArray
+
+i32 = np.int32
+u64 = np.uint64
+
+
+class Node(NamedTuple):
+    """Compact view of the rows of a subproblem; columns are the admissible, distinct features in search order."""
+
+    features: np.ndarray  # int32 (p,), index in the whole data set
+    columns: np.ndarray  # uint64 (words, p)
+    valid: np.ndarray  # uint64 (words,), bits that hold a row
+    segment: np.ndarray  # int32 (words, 2): class, shift
+    ones: np.ndarray  # int32 (K, p)
+    equal_ones: np.ndarray  # int64 (p,), unavoidable errors among the rows with x_p = 1
+    totals: np.ndarray  # int32 (K,)
+    equal: int  # unavoidable errors of the node: rows that equal a row of a more frequent class
+
+
+def _ctpop(typingctx, x):
+    """Population count of a 64-bit word; LLVM chooses the instruction of the machine."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+ctpop: Any = intrinsic(_ctpop)
+
+
+@njit(cache=True, nogil=True)
+def transpose(a):
+    """Transpose 64 words as a 64 x 64 bit matrix: bit c of a[r] becomes bit r of a[c]."""
+    j, m = 32, u64(0x00000000FFFFFFFF)
+    while j:
+        for block in range(0, 64, 2 * j):
+            for k in range(block, block + j):
+                t = ((a[k] >> u64(j)) ^ a[k + j]) & m
+                a[k] ^= t << u64(j)
+                a[k + j] ^= t
+        j >>= 1
+        m ^= m << u64(j)
+
+
+@njit(cache=True, nogil=True)
+def _gather(R, rows, segment_of, segments):
+    """Column words, valid bits and segments of `rows` (ascending, hence by segment)."""
+    n, words = len(rows), R.shape[1]
+    sizes = np.zeros(len(segments), np.int64)
+    for i in range(n):
+        sizes[segment_of[rows[i]]] += 1
+    blocks = 0
+    for s in range(len(segments)):
+        blocks += (sizes[s] + 63) >> 6
+    columns = np.empty((blocks, 64 * words), u64)
+    valid = np.empty(blocks, u64)
+    segment = np.empty((blocks, 2), i32)
+    buffer = np.empty(64, u64)
+    w, start = 0, 0
+    for s in range(len(segments)):
+        end = start + sizes[s]
+        for first in range(start, end, 64):
+            m = min(64, end - first)
+            valid[w] = ~u64(0) if m == 64 else (u64(1) << u64(m)) - u64(1)
+            segment[w, 0], segment[w, 1] = segments[s, 0], segments[s, 1]
+            for v in range(words):
+                for r in range(m):
+                    buffer[r] = R[rows[first + r], v]
+                for r in range(m, 64):
+                    buffer[r] = u64(0)
+                transpose(buffer)
+                columns[w, 64 * v : 64 * v + 64] = buffer
+            w += 1
+        start = end
+    return columns, valid, segment
+
+
+@njit(cache=True, nogil=True)
+def _count(columns, mask, segment, ones, use_class):
+    """Add the weighted population counts of every column under `mask` to ones[class or 0]."""
+    m = columns.shape[1]
+    for w in range(len(columns)):
+        if mask[w] == u64(0):
+            continue
+        shift = i32(segment[w, 1])
+        out = ones[segment[w, 0] if use_class else 0]
+        row, bits = columns[w], mask[w]
+        for p in range(m):
+            out[p] = i32(out[p] + i32(i32(ctpop(row[p] & bits)) << shift))
+
+
+@njit(cache=True, nogil=True)
+def _distinct(columns, valid, candidates, keep):
+    """Mark in `keep` the first of each set of equal or complementary columns."""
+    words, m = len(columns), len(candidates)
+    hashes = np.zeros(m, u64)
+    flips = np.zeros(m, np.uint8)
+    for c in range(m):
+        f = candidates[c]
+        flip = columns[0, f] & u64(1)
+        flips[c] = flip
+        h = u64(0x9E3779B97F4A7C15)
+        for w in range(words):
+            x = columns[w, f] ^ valid[w] if flip else columns[w, f]
+            h = (h ^ x) * u64(0xD6E8FEB86659FD93)
+            h ^= h >> u64(32)
+        hashes[c] = h
+    size = 1
+    while size < 2 * m + 2:
+        size *= 2
+    slots = np.full(size, -1, np.int64)
+    for c in range(m):
+        place = np.int64(hashes[c] & u64(size - 1))
+        fresh = True
+        while slots[place] >= 0 and fresh:
+            other = slots[place]
+            if hashes[other] == hashes[c]:
+                same = True
+                for w in range(words):
+                    x = columns[w, candidates[c]] ^ columns[w, candidates[other]]
+                    if flips[c] != flips[other]:
+                        x ^= valid[w]
+                    if x != u64(0):
+                        same = False
+                        break
+                if same:
+                    fresh = False
+                    break
+            place = (place + 1) & (size - 1)
+        if fresh:
+            slots[place] = c
+            keep[c] = 1
+
+
+@njit(cache=True, nogil=True)
+def prepare(R, rows, segment_of, segments, equal_row, classes, allowed, min_leaf, reduce, sort):
+    """The Node of `rows`: admissible features, without equal and complementary columns, in order of their Gini gain."""
+    columns, valid, segment = _gather(R, rows, segment_of, segments)
+    m = len(allowed)
+    ones = np.zeros((classes, columns.shape[1]), i32)
+    _count(columns, valid, segment, ones, True)
+    mask = np.zeros(len(valid), u64)
+    totals = np.zeros(classes, i32)
+    equal = np.int64(0)
+    at = np.int64(0)
+    for w in range(len(valid)):
+        inside = np.int64(ctpop(valid[w]))
+        totals[segment[w, 0]] += i32(inside << segment[w, 1])
+        for r in range(inside):
+            if equal_row[rows[at + r]]:
+                mask[w] |= u64(1) << u64(r)
+                equal += 1 << segment[w, 1]
+        at += inside
+    equal_ones = np.zeros((1, columns.shape[1]), i32)
+    if equal:
+        _count(columns, mask, segment, equal_ones, False)
+    total = totals.sum()
+    candidates = np.empty(m, np.int64)
+    count = 0
+    for f in range(m):
+        inside = ones[:, f].sum()
+        if allowed[f] and inside >= min_leaf and total - inside >= min_leaf:
+            candidates[count] = f
+            count += 1
+    candidates = candidates[:count]
+    if reduce and count:
+        keep = np.zeros(count, np.uint8)
+        _distinct(columns, valid, candidates, keep)
+        candidates = candidates[keep == 1]
+    count = len(candidates)
+    if sort:
+        gain = np.empty(count, np.float64)
+        for c in range(count):
+            f = candidates[c]
+            size1, pure1, pure0 = 0, 0.0, 0.0
+            for k in range(classes):
+                a, b = float(ones[k, f]), float(totals[k] - ones[k, f])
+                size1 += ones[k, f]
+                pure1 += a * a
+                pure0 += b * b
+            gain[c] = -(pure1 / size1 + pure0 / (total - size1))
+        candidates = candidates[np.argsort(gain, kind="mergesort")]
+    compact = np.empty((len(valid), count), u64)
+    for w in range(len(valid)):
+        for c in range(count):
+            compact[w, c] = columns[w, candidates[c]]
+    ones_c = np.empty((classes, count), i32)
+    equal_c = np.empty(count, np.int64)
+    for c in range(count):
+        ones_c[:, c] = ones[:, candidates[c]]
+        equal_c[c] = equal_ones[0, candidates[c]]
+    return Node(candidates.astype(i32), compact, valid, segment, ones_c, equal_c, totals, int(equal))
+
+
+@njit(cache=True, nogil=True)
+def split_rows(R, rows, feature):
+    """`rows` with x_feature = 0, and with x_feature = 1."""
+    n, word, bit = len(rows), feature >> 6, u64(feature & 63)
+    zeros, ones = np.empty(n, i32), np.empty(n, i32)
+    a, b = 0, 0
+    for i in range(n):
+        if (R[rows[i], word] >> bit) & u64(1):
+            ones[b] = rows[i]
+            b += 1
+        else:
+            zeros[a] = rows[i]
+            a += 1
+    return zeros[:a], ones[:b]
+
+
+@njit(cache=True, nogil=True)
+def pair_row(columns, segment, f, out):
+    """out[k, q] = weight of class k with x_f = x_q = 1, for q > f."""
+    m = columns.shape[1]
+    n = m - f - 1
+    out[:, f + 1 : m] = i32(0)
+    for w in range(len(columns)):
+        bits = columns[w, f]
+        if bits == u64(0):
+            continue
+        shift = i32(segment[w, 1])
+        row, target = columns[w, f + 1 :], out[segment[w, 0], f + 1 : m]
+        if shift == i32(0):
+            for q in range(n):
+                target[q] = i32(target[q] + i32(ctpop(bits & row[q])))
+        else:
+            for q in range(n):
+                target[q] = i32(target[q] + i32(i32(ctpop(bits & row[q])) << shift))
+
+
+@njit(cache=True, nogil=True)
+def pair_counts(node, P):
+    """Fill P[k, p, q] for p < q."""
+    for f in range(node.columns.shape[1]):
+        pair_row(node.columns, node.segment, f, P[:, f, :])
+
+
+def pack_bits(X: BitArray) -> np.ndarray:
+    """Rows of 0/1 (n, F) as uint64 (n, ceil(F/64)); bit j of word v is feature 64 v + j."""
+    n, m = X.shape
+    padded = np.zeros((n, 64 * max(1, (m + 63) // 64)), np.uint8)
+    padded[:, :m] = X
+    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
