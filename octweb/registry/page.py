@@ -41,6 +41,8 @@ def facts(model: TreeModel) -> dict[str, Any]:
     crossed, test, train = (metrics.get(k) or {} for k in ("cross_validation", "test", "train"))
     if crossed.get("accuracy") is not None:
         how = f"{crossed.get('folds')}-fold cross-validation, mean ± standard deviation"
+    elif crossed.get("ended"):
+        how = f"the cross-validation was given up in {crossed['ended']}"
     elif test:
         how = f"{test.get('correct'):,} of {test.get('n'):,} held-out rows correct"
     else:
@@ -86,6 +88,11 @@ def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
         | {"id": f"tree-of-{p['leaves']}-leaves" if p.get("tree") else None}
         for n, p in _frontier(model, "leaf-frontier")
     ]
+
+
+def unsettled_sizes(model: TreeModel) -> list[dict[str, int]]:
+    """Numbers of leaves for which no better tree was found, and none is excluded: `leaves`, and the most rows, `bound`."""
+    return _evidence(model, "leaf-frontier").get("unsettled", [])
 
 
 def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:

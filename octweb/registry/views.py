@@ -99,6 +99,7 @@ def model_detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "splits": _with_pictures(model, page.splits(model), rows),
         "mistakes": page.mistakes(model),
         "leaf_frontier": page.leaf_frontier(model),
+        "unsettled_sizes": page.unsettled_sizes(model),
         "coefficient_frontier": page.coefficient_frontier(model),
         "optimal_trees": page.optimal_trees(model),
         "rules": page.rules(model),

@@ -288,6 +288,7 @@ def test_the_frontier_has_the_best_tree_of_every_size(seed):
         else:
             assert t not in points
         best = max(best, most)
+    assert kept["leaf-frontier"]["unsettled"] == []
     assert result.certificate.status == "optimal"
     assert result.certificate.correct == best
     few = kept["coefficient-frontier"]["points"]

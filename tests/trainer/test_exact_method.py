@@ -15,7 +15,7 @@ from trainer.errors import DataError, InfeasibleError, ParameterError
 from trainer.run import TrainRequest, save, train
 from trainer.search.exact import ExactOptions, evaluate, solve_binary
 from trainer.search.exact_instance import build
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
 from trainer.verify import verify
 
 
@@ -240,6 +240,19 @@ def test_evidence_has_the_frontier_and_all_optimal_trees():
     assert len(found["listed"]) == min(3, int(found["count"]))
     with pytest.raises(ParameterError, match="optimal_trees"):
         train(TrainRequest(table=table, labels=labels, method="exact", parameters=listed | {"max_leaves": 3}))
+
+
+def test_sizes_that_the_search_did_not_settle_are_named():
+    X, y = hard_instance(300, 25)
+    table, labels = numeric_table(X.astype(float)), Labels(name="y", classes=("a", "b"), codes=y)
+    for limit, depth, settled in ((60, 2, True), (0, 4, False)):
+        settings = {"depth": depth, "max_leaves": 2**depth - 1, "time_limit": limit}
+        result = train(TrainRequest(table=table, labels=labels, method="exact", parameters=settings))
+        kept = next(e for e in result.certificate.evidence if e["kind"] == "leaf-frontier")
+        assert (kept["unsettled"] == []) is settled
+        sizes = [p["leaves"] for p in (*kept["points"], *kept["unsettled"])]
+        assert len(set(sizes)) == len(sizes)
+        assert all(p["bound"] > max(q["correct"] for q in kept["points"]) for p in kept["unsettled"])
 
 
 def test_counts_of_pairs_that_do_not_fit_are_refused_before_they_are_allocated():

@@ -7,7 +7,7 @@ Its `solve(problem, settings, monitor)` runs in a worker thread, reports to the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -318,3 +318,15 @@ def _boolean(raw: Any) -> bool:
     if text in {"false", "no", "off", "0"}:
         return False
     raise ValueError(f"'{raw}' is neither true nor false")
+
+
+def unsettled(correct: Sequence[int], bounds: Sequence[int], listed: set[int]) -> list[dict[str, int]]:
+    """Numbers of leaves without a point on a frontier for which a better tree is not excluded either.
+
+    correct[t], bounds[t]: most rows correct with at most t + 1 leaves, as found and as proved; `listed` numbers of leaves have a point.
+    """
+    return [
+        {"leaves": t, "bound": bound}
+        for t, (found, bound) in enumerate(zip(correct, bounds, strict=True), start=1)
+        if bound > found and t not in listed
+    ]

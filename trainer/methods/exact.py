@@ -9,7 +9,7 @@ import numpy as np
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
-from trainer.errors import InfeasibleError, ParameterError
+from trainer.errors import ParameterError, SolverError
 from trainer.methods.base import (
     BINARISE,
     BINS,
@@ -23,6 +23,7 @@ from trainer.methods.base import (
     Settings,
     Solution,
     having,
+    unsettled,
 )
 from trainer.methods.constraints import CONSTRAINTS, exact_constraints
 from trainer.monitor import Monitor
@@ -168,9 +169,7 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
         report=report,
     )
     if not found.found:
-        raise InfeasibleError(
-            "The search was stopped before it found a tree within the constraints. Give it more time."
-        )
+        raise SolverError("The search was stopped before it found a tree within the constraints. Give it more time.")
     leaves = count_leaves(found.shape)
     return ExactResult(
         shape=found.shape,
@@ -229,7 +228,8 @@ def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, o
         if k == 0 or p.errors < points[k - 1].errors:
             bound = n - p.bound
             kept.append({"leaves": p.leaves, "correct": n - p.errors, "bound": bound, "proved": p.bound == p.errors})
-    return {"kind": "leaf-frontier", "n": n, "most": len(points), "points": kept}
+    still = unsettled([n - p.errors for p in points], [n - p.bound for p in points], {p["leaves"] for p in kept})
+    return {"kind": "leaf-frontier", "n": n, "most": len(points), "points": kept, "unsettled": still}
 
 
 def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tuple[ExactResult, list[FrontierPoint]]:

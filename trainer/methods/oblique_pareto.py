@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from trainer.certificate import Status
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
-from trainer.methods.base import Settings, Solution
+from trainer.methods.base import Settings, Solution, unsettled
 from trainer.methods.oblique_tree import Inner, Plan, Run
 from trainer.monitor import Monitor
 from trainer.search.oblique import ObliqueInstance, ObliqueTree
@@ -83,6 +83,9 @@ def _solution(
     monitor.report(incumbent=float((best.correct - kappa * best.leaves) / problem.n), bound=float(bound / problem.n))
     outcomes = [s.run.outcome for s in sizes if s.run.outcome is not None]
     finished = bound <= best.correct - kappa * best.leaves
+    points = _by_leaves(problem, sizes)
+    reached = [max(s.correct for s in sizes[: t + 1]) for t in range(len(sizes))]
+    still = unsettled(reached, [s.bound for s in sizes], {p["leaves"] for p in points})
     if not finished:
         monitor.stop(sizes[-1].run.monitor.reason or Status.TIME_LIMIT)
     return Solution(
@@ -95,7 +98,7 @@ def _solution(
         solver=outcomes[-1].solver if outcomes else "octweb",
         solver_version=outcomes[-1].version if outcomes else "",
         evidence=(
-            {"kind": "leaf-frontier", "n": problem.n, "most": most, "points": _by_leaves(problem, sizes)},
+            {"kind": "leaf-frontier", "n": problem.n, "most": most, "points": points, "unsettled": still},
             {"kind": "coefficient-frontier", "n": problem.n, "points": _by_coefficients(problem, sizes)},
         ),
     )

@@ -201,6 +201,17 @@ def test_downloads_of_the_page(client, model, owner, stranger):
     assert client.get(f"/models/{model.pk}/download/rules/").status_code == 404
 
 
+def test_sizes_that_are_not_settled_are_named_beside_the_frontier(register, client, owner):
+    document = trained("exact", depth=2, max_leaves=4)
+    client.force_login(owner)
+    page = client.get(f"/models/{register(document=document).pk}/").content.decode()
+    assert "Not settled" not in page
+    kept = next(e for e in document["certificate"]["evidence"] if e["kind"] == "leaf-frontier")
+    kept["unsettled"] = [{"leaves": 3, "bound": 41}, {"leaves": 4, "bound": 44}]
+    page = client.get(f"/models/{register(document=document).pk}/").content.decode()
+    assert "with 3 leaves at most 41 rows can be correct, with 4 leaves at most 44 rows" in page
+
+
 def test_the_frontier_of_leaves_and_the_optimal_trees_are_on_the_page(register, client_of, client, owner, stranger):
     model = register(document=trained("exact", depth=2, max_leaves=4))
     url = f"/api/v1/models/{model.pk}/figures/leaf-frontier/"

@@ -90,7 +90,7 @@ class Command(BaseCommand):
         ]
         if options["json"]:
             record = {"n": n, "status": str(certificate.status), "seconds": certificate.seconds}
-            self.stdout.write(json.dumps(record | {"points": points}, allow_nan=False))
+            self.stdout.write(json.dumps(record | {"points": points, "unsettled": kept["unsettled"]}, allow_nan=False))
             return
         bar = "| " if options["markdown"] else ""
         self.stdout.write(f"{bar}leaves {bar} correct {bar} accuracy {bar} proved {bar}".strip())
@@ -101,6 +101,8 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"{bar}{p['leaves']:6d} {bar}{p['correct']:8d} {bar}{p['accuracy']:9.4f} {bar} {proof} {bar}".strip()
             )
+        for p in kept["unsettled"]:
+            self.stdout.write(f"{p['leaves']} leaves: nothing better was found, at most {p['bound']} rows")
 
 
 def frontier_points(kept: dict) -> list[dict]:

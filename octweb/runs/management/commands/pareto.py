@@ -64,6 +64,7 @@ class Command(BaseCommand):
                 "status": str(result.certificate.status),
                 "seconds": result.certificate.seconds,
                 "branchings": leaves["points"],
+                "unsettled": [{"branchings": p["leaves"] - 1, "bound": p["bound"]} for p in leaves["unsettled"]],
                 "coefficients": coefficients["points"],
             }
             self.stdout.write(json.dumps(record, allow_nan=False))
@@ -76,3 +77,5 @@ class Command(BaseCommand):
             for p in points:
                 proof = "yes" if p["proved"] else f"at most {p['bound']}"
                 self.stdout.write(f"{p[axis]:12d}  {p['correct']:7d}  {p['correct'] / leaves['n']:8.4f}  {proof}")
+        for p in leaves["unsettled"]:
+            self.stdout.write(f"{p['leaves'] - 1} branchings: nothing better was found, at most {p['bound']} rows")
