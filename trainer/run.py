@@ -20,7 +20,7 @@ from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Pro
 from trainer.data.encoding import Scheme
 from trainer.data.folds import holdout, stratified_folds
 from trainer.data.problem import Problem, class_weighted
-from trainer.errors import ParameterError, SolverError
+from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
 from trainer.methods import METHODS, get
 from trainer.methods.base import Method, Settings, Solution, leaf_penalty
@@ -310,7 +310,7 @@ def _cross_validate(method: Method, request: TrainRequest, settings: Settings, m
     fold = stratified_folds(codes, request.folds, settings.get("seed", 0))
     k = len(request.labels.classes)
     confusion = np.zeros((k, k), np.int64)
-    accuracies, leaves = [], []
+    accuracies, leaves, ended = [], [], ""
     for f in range(request.folds):
         if monitor.cancelled:
             break
@@ -318,8 +318,13 @@ def _cross_validate(method: Method, request: TrainRequest, settings: Settings, m
         problem = _problem(request, settings, np.flatnonzero(fold != f))
         inner = Monitor(_limits(settings))
         cancel = _forward_cancel(monitor, inner)
-        tree, _, _ = fit(method, problem, settings, inner)
-        cancel.set()
+        try:
+            tree, _, _ = fit(method, problem, settings, inner)
+        except (InfeasibleError, SolverError) as error:
+            ended = f"fold {f + 1} of {request.folds}: {error}"  # the tree of all rows is there all the same
+            break
+        finally:
+            cancel.set()
         if monitor.cancelled:
             break  # the tree of this fold is not the one that the settings ask for
         test = fold == f
@@ -328,7 +333,8 @@ def _cross_validate(method: Method, request: TrainRequest, settings: Settings, m
         leaves.append(tree.n_leaves)
         confusion += np.asarray(result["confusion"])
     if len(accuracies) < request.folds:
-        return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies}
+        reason = {"ended": ended} if ended else {}
+        return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies, **reason}
     return {
         "folds": request.folds,
         "accuracies": accuracies,

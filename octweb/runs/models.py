@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from octweb.core.ownership import Owned
+from octweb.runs.options import INFEASIBLE
 
 
 class RunStatus(models.TextChoices):
@@ -79,8 +80,7 @@ class TrainingRun(Job):
     @property
     def unreachable(self) -> bool:
         """Whether the run ended with the proof that no tree keeps its constraints: an answer rather than a fault."""
-        proofs = ("No tree satisfies the constraints", "is not reachable")  # as InfeasibleError puts it
-        return self.status == RunStatus.FAILED and any(words in self.error for words in proofs)
+        return self.status == RunStatus.FAILED and self.summary.get("status") == INFEASIBLE
 
     @property
     def badge(self) -> str:

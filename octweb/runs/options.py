@@ -10,6 +10,8 @@ from trainer.errors import ParameterError
 from trainer.methods import METHODS
 from trainer.methods.base import Method, Parameter
 
+INFEASIBLE = "infeasible"  # status that `train --json` gives, beside a reason, where it is proved that no tree keeps the constraints
+
 
 def flagged() -> dict[str, Parameter]:
     """Parameters that have a flag of their own, over all methods, by name."""

@@ -11,6 +11,7 @@ from django.db import transaction
 from octweb.registry import actions as registry
 from octweb.runs.child import Child, Process
 from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from octweb.runs.options import INFEASIBLE
 from octweb.runs.supervisor import Refused, Supervisor
 
 MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed
@@ -48,6 +49,10 @@ class TrainingSupervisor(Supervisor):
 
     def complete(self, summary: dict[str, Any]) -> bool:
         return summary.get("status") not in {None, "cancelled"}
+
+    def on_failure(self, child: Process) -> dict[str, Any]:
+        summary = child.summary()
+        return {"summary": summary} if summary.get("status") == INFEASIBLE else {}
 
     def store(self, job: TrainingRun, child: Process, summary: dict[str, Any]) -> None:
         document = json.loads(child.result.read_bytes())

@@ -190,7 +190,8 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
 
 def relaxed(run: TrainingRun) -> str:
     """The query of a form without the least specificity, for a run whose two shares no tree keeps; empty for all others."""
-    if not run.unreachable or "a specificity of" not in run.error:
+    both = all(run.parameters.get(name) not in (None, "") for name in ("sensitivity", "specificity"))
+    if not (run.unreachable and both):
         return ""
     kept = {f"p_{name}": v for name, v in run.parameters.items() if name != "specificity" and v not in (None, "")}
     return urlencode({"dataset": str(run.dataset_id), "method": run.method, **kept})

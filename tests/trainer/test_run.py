@@ -290,3 +290,20 @@ def test_the_last_progress_line_with_a_tree_has_the_tree_that_is_returned(method
     known = [r["incumbent"] for r in records if r["incumbent"] is not None]
     assert known == sorted(known)
     assert known[-1] == result.certificate.objective
+
+
+def test_a_fold_without_a_tree_within_the_constraints_does_not_lose_the_model():
+    """All rows together allow the recalls, the rows of some folds do not."""
+    X = np.repeat([[0.0], [1.0], [1.0]], [6, 3, 4], axis=0)
+    y = np.repeat([0, 0, 1], [6, 3, 4])
+    ended = []
+    for seed in range(5):
+        settings = {"depth": 1, "recall": "a: 0.66; b: 1", "seed": seed}
+        result = train(request(X, y, "exact", parameters=settings, folds=3))
+        assert result.certificate.status is Status.OPTIMAL
+        crossed = result.model.metrics["cross_validation"]
+        if "ended" in crossed:
+            ended.append(crossed["ended"])
+            assert crossed["finished"] == len(crossed["accuracies"]) < 3
+    assert ended
+    assert all("No tree satisfies the constraints" in reason for reason in ended)

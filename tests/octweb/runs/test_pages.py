@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from octweb.runs import actions
 from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from octweb.runs.options import INFEASIBLE
 from trainer.methods import METHODS
 
 pytestmark = pytest.mark.django_db
@@ -148,6 +149,7 @@ def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, 
         "failed",
         "With a sensitivity of at least 0.95 a specificity of 0.9 is not reachable, the best is 0.87.",
     )
+    run.summary = {"status": INFEASIBLE, "best": 0.87}
     run.save()
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     assert "The run failed." not in text
@@ -164,11 +166,12 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
         "failed",
         "No tree satisfies the constraints. The recalls can be reached together if each is 0.05 lower.",
     )
+    run.summary = {"status": INFEASIBLE, "best": 0.05}
     run.save()
     assert "Not reachable" in browser.get(reverse("runs:list")).content.decode()
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     assert "Not reachable" in text
     assert "The run failed." not in text
-    run.error = "out of memory; set a lower memory limit or a smaller depth"
+    run.error, run.summary = "out of memory; set a lower memory limit or a smaller depth", {}
     run.save()
     assert "Not reachable" not in browser.get(reverse("runs:list")).content.decode()

@@ -76,6 +76,18 @@ def test_says_what_is_wrong(data, arguments, status, words):
     assert "Traceback" not in done.stderr
 
 
+def test_constraints_that_no_tree_keeps_are_told_apart_from_faults(data, tmp_path):
+    model = tmp_path / "model.json"
+    limits = ["--depth", 1, "--set", "sensitivity=0.99", "--set", "specificity=0.99"]
+    done = train(data, "--target", "class", "--method", "odt", *limits, "--json", "--output", model)
+    assert done.returncode == 1
+    assert not model.exists()
+    answer = json.loads(done.stdout)
+    assert answer["status"] == "infeasible"
+    assert 0 <= answer["best"] < 0.99
+    assert answer["reason"] in done.stderr
+
+
 def test_a_file_that_is_not_there_is_status_1_in_one_line(tmp_path):
     done = train(tmp_path / "absent.csv", "--target", "class", "--method", "cart")
     assert done.returncode == 1

@@ -129,6 +129,16 @@ def test_a_bad_run_fails_with_its_reason(worker, enqueue, dataset):
     assert "Traceback" not in run.error
 
 
+def test_the_proof_that_no_tree_keeps_the_constraints_is_stored_as_such(worker, enqueue):
+    run = enqueue(method="odt", parameters={"depth": 1, "sensitivity": 0.99, "specificity": 0.99})
+    worker()
+    wait_for(lambda: status(run) == RunStatus.FAILED)
+    run.refresh_from_db()
+    assert run.unreachable
+    assert 0 <= run.summary["best"] < 0.99
+    assert run.error == run.summary["reason"]
+
+
 def test_a_cancelled_queued_run_never_starts(enqueue):
     run = enqueue()
     actions.cancel(run)

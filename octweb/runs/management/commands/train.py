@@ -12,10 +12,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.orphans import exit_with_parent
-from octweb.runs.options import add_parameter_flags, parameters_of
+from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
 from trainer.certificate import Status
 from trainer.data.reader import load
-from trainer.errors import ModelFileError, ParameterError, TrainerError
+from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
 from trainer.methods import METHODS, get
 from trainer.monitor import Monitor
 from trainer.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
@@ -67,6 +67,11 @@ class Command(BaseCommand):
             result = self._train(options)
         except ParameterError as error:
             raise CommandError(str(error), returncode=USAGE) from error
+        except InfeasibleError as error:
+            if options["json"]:
+                record = {"status": INFEASIBLE, "reason": _line(str(error)), "best": error.best}
+                self.stdout.write(json.dumps(record, allow_nan=False))
+            raise CommandError(_line(str(error)), returncode=FAILED) from error
         except (TrainerError, OSError) as error:
             raise CommandError(_line(str(error)), returncode=FAILED) from error
         except Cancelled as error:
