@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from tests.torture import ENDED, LEASE, Broken, Site, hard_csv, multipart, small_csv
+from tests.torture.site import ENDED, LEASE, Broken, Site, hard_csv, multipart, small_csv
 
 BUCKET = "octweb-hosts"
 KEYS = {"AWS_ACCESS_KEY_ID": "octweb", "AWS_SECRET_ACCESS_KEY": "not a secret", "AWS_DEFAULT_REGION": "us-east-1"}

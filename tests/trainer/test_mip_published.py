@@ -50,7 +50,9 @@ def published(folder: Path, name: str, depth: int) -> list[dict[str, str]]:
     return chosen
 
 
-def meet(folder: Path, name: str, depth: int, record: dict[str, str], formulation=AcceleratedBendOCT) -> None:
+def assert_proved_as_published(
+    folder: Path, name: str, depth: int, record: dict[str, str], formulation=AcceleratedBendOCT
+) -> None:
     X, y = table(folder, name)
     inst = instances.build(X, y, depth=depth, kappa=Fraction(record["lambda"]) * len(y))
     form = formulation(inst)
@@ -68,7 +70,7 @@ def test_accelerated_meets_the_optima_of_the_paper(data_folder, name):
     for depth in (2, 3):
         records = published(data_folder, name, depth)
         for record in (records[0], records[len(records) // 2]):
-            meet(data_folder, name, depth, record)
+            assert_proved_as_published(data_folder, name, depth, record)
 
 
 @pytest.mark.slow
@@ -76,7 +78,7 @@ def test_accelerated_meets_the_optima_of_the_paper(data_folder, name):
 @pytest.mark.parametrize("name", SMALL)
 def test_accelerated_meets_the_optima_of_the_paper_for_every_penalty(data_folder, name, depth):
     for record in published(data_folder, name, depth)[::3]:
-        meet(data_folder, name, depth, record)
+        assert_proved_as_published(data_folder, name, depth, record)
 
 
 @pytest.mark.slow
@@ -85,7 +87,7 @@ def test_accelerated_meets_the_optima_of_the_paper_for_every_penalty(data_folder
 def test_flowoct_bendoct_and_accelerated_agree_at_depth_two(data_folder, name, formulation):
     records = [record for record in published(data_folder, name, 2) if float(record["lambda"]) >= 0.02]
     for record in records[:: 3 if formulation is FlowOCT else 1]:  # some take it ten seconds
-        meet(data_folder, name, 2, record, formulation)
+        assert_proved_as_published(data_folder, name, 2, record, formulation)
 
 
 @pytest.mark.slow

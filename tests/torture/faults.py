@@ -1,0 +1,112 @@
+"""Writers at once, a locked database, a moved clock, a full disk, a worker that is asked to end."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.torture.kills import revive
+from tests.torture.site import ENDED, ROOT, Broken, Site, small_csv
+
+
+def writers(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
+    """Six writers at once: no lock error."""
+    name = site.datasets["small"]
+    until, done = time.monotonic() + min(seconds, 15), Counter[int]()
+
+    def write(number: int) -> None:
+        while time.monotonic() < until:
+            body = json.dumps({"name": f"small {number} {time.time()}"}).encode()
+            done[site.call("PATCH", f"/api/v1/datasets/{name}/", body, Content_Type="application/json")[0]] += 1
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(6)))
+    if set(done) != {200}:
+        raise Broken(f"answers to writers: {dict(done)}")
+    return f"{done[200]} writes by 6 writers, every one answered 200"
+
+
+def database_locked(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
+    """Somebody holds the database for some seconds while a run trains; the run ends as if nothing had been."""
+    path = site.folder / "octweb.sqlite3"
+    if not path.exists():
+        return "left out: the database is not SQLite"
+    _, run = site.new_run("hard", "odt", depth=3, time_limit=3)
+    site.wait(lambda: site.run(run["id"]).get("status") == "running", 60, "the run does not start")
+    holder = sqlite3.connect(path, timeout=30, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    time.sleep(6)
+    holder.execute("COMMIT")
+    holder.close()
+    site.wait(lambda: site.run(run["id"]).get("status") in ENDED, 60, "the run is stuck after the lock")
+    end = site.run(run["id"])
+    if end["status"] != "succeeded":
+        raise Broken(f"a locked database cost a run: {end['status']} {end['error']}")
+    return f"held for 6 s; the run succeeded at attempt {end['attempt']}"
+
+
+def clock_moved(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
+    """Leases that are over at once, as when the clock jumps ahead: the run has one model in the end."""
+    path = site.folder / "octweb.sqlite3"
+    if not path.exists():
+        return "left out: the database is not SQLite"
+    before = site.count_of("models")
+    _, run = site.new_run("hard", "odt", depth=3, time_limit=4)
+    site.wait(lambda: site.run(run["id"]).get("status") == "running", 60, "the run does not start")
+    with sqlite3.connect(path, timeout=30) as database:
+        database.execute("UPDATE runs_trainingrun SET lease_until = '2000-01-01 00:00:00'")
+    site.wait(lambda: site.run(run["id"]).get("status") in ENDED, 120, "the run is stuck after the clock moved")
+    end = site.run(run["id"])
+    if end["status"] != "succeeded" or site.count_of("models") != before + 1:
+        raise Broken(f"after the clock moved: {end['status']}, {site.count_of('models') - before} models")
+    return f"lease over in mid-run; one model, attempt {end['attempt']}"
+
+
+def disk_full(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
+    """The model cannot be written: a reason in one line, and neither a model nor a part of one is left."""
+    folder = Path(tempfile.mkdtemp(dir=site.folder))
+    (folder / "data.csv").write_bytes(small_csv())
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+
+    command = [sys.executable, str(ROOT / "manage.py"), "train", str(folder / "data.csv"), "--target=class", "--method=cart",
+               f"--output={folder / 'model.json'}"]  # fmt: skip
+    environment = site.environment | {"NUMBA_DISABLE_JIT": "1"}  # the compiler writes files of its own
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=limit, timeout=120)
+    left = sorted(p.name for p in folder.iterdir())
+    if done.returncode != 1 or left != ["data.csv"] or "Traceback" in done.stderr:
+        raise Broken(f"full disk: status {done.returncode}, left {left}, said {done.stderr[-300:]}")
+    return f"status 1, nothing left, said: {done.stderr.strip().splitlines()[-1][:80]}"
+
+
+def sigterm(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
+    """A worker that is asked to end gives its run back within its grace, and another worker finishes it."""
+    _, run = site.new_run("hard", "odt", depth=3, time_limit=6)
+    site.wait(lambda: site.run(run["id"]).get("status") == "running", 60, "the run does not start")
+    started = time.monotonic()
+    gone = list(site.workers)
+    for process in gone:
+        process.terminate()
+    for process in gone:
+        process.wait(timeout=40)
+    took = time.monotonic() - started
+    if site.run(run["id"])["status"] not in {"queued", "succeeded"}:
+        raise Broken(f"after SIGTERM the run is {site.run(run['id'])['status']}")
+    site.workers.clear()
+    revive(site)
+    site.wait(
+        lambda: site.run(run["id"]).get("status") == "succeeded", 120, "a run that was given back is not finished"
+    )
+    return f"workers ended after {took:.1f} s, the run was finished by another"

@@ -1,0 +1,198 @@
+"""A web server and workers in a folder of their own, and the tables that they are given."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LEASE = 4
+ENDED = {"succeeded", "failed", "cancelled"}
+
+
+class Broken(Exception):
+    """A promise did not hold."""
+
+
+def small_csv() -> bytes:
+    rows = [
+        f"{i % 7}.5,{(i * i) % 11},{('red', 'green', 'blue')[i % 3]},{'yes' if i % 7 > 3 else 'no'}" for i in range(120)
+    ]
+    return ("width,height,colour,class\n" + "\n".join(rows) + "\n").encode()
+
+
+def hard_csv() -> bytes:
+    """Noise in many categories: an exact search on it ends at its time limit."""
+    draw = random.Random(1)
+    lines = [",".join([*(f"c{j}" for j in range(12)), "class"])]
+    lines += [",".join([*(f"v{draw.randrange(12)}" for _ in range(12)), draw.choice("ab")]) for _ in range(500)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+class Site:
+    """A web server and workers over a folder of their own; what is killed can be started again."""
+
+    def __init__(self, folder: Path, workers: int = 2) -> None:
+        self.folder, self.count = folder, workers
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.environment = os.environ | {
+            "OCTWEB_DATA_DIR": str(folder),
+            "OCTWEB_WORKER_LEASE_SECONDS": str(LEASE),
+            "OCTWEB_RATE_USER": "1000000/min",
+            "OCTWEB_MAX_QUEUED_RUNS": "100000",
+            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(ROOT / "var" / "numba")),
+            "DJANGO_SETTINGS_MODULE": "octweb.settings",
+        }
+        self.log = (folder / "log").open("ab")
+        self.web: subprocess.Popen | None = None
+        self.workers: list[subprocess.Popen] = []
+        self.token = ""
+        self.datasets: dict[str, str] = {}
+
+    def prepare(self) -> None:
+        """Database, user, token, data sets."""
+        self.set_up()
+        self.token = self.manage("token", "admin", "--name", "torture").strip().splitlines()[-1]
+        self.start_web()
+        for name, content in (("small", small_csv()), ("hard", hard_csv())):
+            status, answer = self.upload(name, content)
+            if status != 201:
+                raise Broken(f"a valid data set is refused: {status} {answer}")
+            self.datasets[name] = answer["id"]
+        for _ in range(self.count):
+            self.start_worker()
+
+    def set_up(self) -> None:
+        # without sample data and compressed static files, which take a while
+        self.manage("migrate", "--no-input")
+        self.environment["DJANGO_SUPERUSER_PASSWORD"] = secrets.token_urlsafe()
+        self.manage("createsuperuser", "--no-input", "--username=admin", "--email=admin@example.org")
+
+    def manage(self, *arguments: str) -> str:
+        command = [sys.executable, str(ROOT / "manage.py"), *arguments]
+        done = subprocess.run(command, env=self.environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            raise Broken(f"manage.py {arguments[0]}: {done.stderr[-500:]}")
+        return done.stdout
+
+    def _start(self, *command: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, *command],
+            env=self.environment,
+            cwd=ROOT,
+            stdout=self.log,
+            stderr=self.log,
+            start_new_session=True,
+        )
+
+    def start_web(self) -> None:
+        self.web = self._start(
+            "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"127.0.0.1:{self.port}", "--worker-class", "gthread",
+            "--threads", "8", "--no-control-socket",
+        )  # fmt: skip
+        self.wait(lambda: self.call("GET", "/healthz")[0] == 200, 60, "the web server does not start")
+
+    def start_worker(self) -> None:
+        self.workers.append(self._start(str(ROOT / "manage.py"), "worker", "--interval", "0.2", "--reap-every", "1"))
+
+    def wait(self, condition: Callable[[], bool], seconds: float, complaint: str) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if condition():
+                return
+            time.sleep(0.2)
+        raise Broken(complaint)
+
+    def call(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
+        """Status and answer; 0 where the server is away."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=body, method=method)
+        request.add_header("Authorization", f"Token {self.token}")
+        for name, value in headers.items():
+            request.add_header(name.replace("_", "-"), value)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                content, status = answer.read(), answer.status
+        except urllib.error.HTTPError as error:
+            content, status = error.read(), error.code
+        except (OSError, ValueError):
+            return 0, None
+        try:
+            return status, json.loads(content)
+        except ValueError:
+            return status, content
+
+    def upload(self, name: str, content: bytes) -> tuple[int, Any]:
+        return self.call(
+            "POST",
+            "/api/v1/datasets/",
+            multipart({"name": name}, content),
+            Content_Type="multipart/form-data; boundary=b",
+        )
+
+    def new_run(self, dataset: str, method: str, key: str = "", **parameters: Any) -> tuple[int, Any]:
+        body = json.dumps({"dataset": self.datasets[dataset], "method": method, "parameters": parameters}).encode()
+        return self.call("POST", "/api/v1/runs/", body, Content_Type="application/json", Idempotency_Key=key)
+
+    def approved_model(self) -> dict[str, Any]:
+        """A model of the small table that clients may call; made where there is none yet."""
+        _, run = self.new_run("small", "cart", key="for-predictions", depth=2)
+        self.wait(lambda: self.run(run["id"]).get("status") in ENDED, 120, "the run of a small tree does not end")
+        model = self.run(run["id"]).get("model")
+        if not model:
+            raise Broken(f"no model for predictions: {self.run(run['id'])}")
+        for action in ("ask", "approve"):
+            step = json.dumps({"action": action}).encode()
+            self.call("POST", f"/api/v1/models/{model}/review/", step, Content_Type="application/json")
+        status, answer = self.call("GET", f"/api/v1/models/{model}/")
+        if status != 200 or answer["state"] != "approved":
+            raise Broken(f"the model is not approved: {status} {answer}")
+        return answer
+
+    def run(self, pk: str) -> dict[str, Any]:
+        status, answer = self.call("GET", f"/api/v1/runs/{pk}/")
+        return answer if status == 200 else {}
+
+    def count_of(self, what: str) -> int:
+        return int(self.call("GET", f"/api/v1/{what}/")[1]["count"])
+
+    def children(self) -> list[psutil.Process]:
+        """The training processes of this site."""
+        found = []
+        for process in psutil.process_iter(["cmdline"]):
+            line = process.info["cmdline"] or []
+            if "train" in line and any(str(self.folder) in part for part in line):
+                found.append(process)
+        return found
+
+    def stop(self) -> None:
+        for process in [*self.workers, *([self.web] if self.web else [])]:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for child in self.children():
+            child.kill()
+        self.log.close()
+
+
+def multipart(fields: dict[str, str], content: bytes, file_name: str = "data.csv") -> bytes:
+    parts = [f'--b\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n'.encode() for k, v in fields.items()]
+    head = (
+        f'--b\r\nContent-Disposition: form-data; name="file"; filename="{file_name}"\r\nContent-Type: text/csv\r\n\r\n'
+    )
+    return b"".join([*parts, head.encode(), content, b"\r\n--b--\r\n"])
