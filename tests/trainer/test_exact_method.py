@@ -100,7 +100,7 @@ def test_the_tree_does_not_depend_on_the_number_of_threads(depth):
 def test_a_small_cache_forgets_but_stays_exact():
     X, y = hard_instance(150, 12)
     free = solve_binary(X, y, n_classes=2, depth=5)
-    tight = solve_binary(X, y, n_classes=2, depth=5, options=ExactOptions(memory=20_000))
+    tight = solve_binary(X, y, n_classes=2, depth=5, options=ExactOptions(memory=20_000, one_call=False))
     assert tight.evictions > 0
     assert tight.cost == free.cost
     assert tight.optimal

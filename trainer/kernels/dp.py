@@ -344,7 +344,7 @@ def share(node, P, p, s, value, unit, lb):
 
 
 @njit(cache=True, nogil=True)
-def _place(path, literal, binomials):
+def place(path, literal, binomials):
     """Index of the set path + literal in the table of all sets of that size (combinatorial number system); -1: too large."""
     index, at, placed = np.int64(0), 0, False
     for j in range(len(path) + 1):
@@ -381,8 +381,8 @@ def three(node, P, Rn, costs, path, binomials, table, lb, exact, state, flag, bu
         if lb[0, p] + lb[1, p] < state[BEST]:
             at0, at1 = np.int64(-1), np.int64(-1)
             if cached:
-                at0 = _place(path, 2 * node.features[p], binomials)
-                at1 = _place(path, 2 * node.features[p] + 1, binomials)
+                at0 = place(path, 2 * node.features[p], binomials)
+                at1 = place(path, 2 * node.features[p] + 1, binomials)
                 if table[at0]:
                     lb[0, p], exact[0, p] = table[at0] - 1, 1
                 if table[at1]:
@@ -429,6 +429,38 @@ NO_SPLIT, LESS_DEEP = -1, -2
 
 
 @njit(cache=True, nogil=True)
+def three_of(node, P, bounds, costs, path, binomials, table, ub, flag, answer):
+    """The best tree of height three of a node that may have splits; `answer` as of `whole_three`."""
+    unit, leaf, min_leaf = costs[0], costs[1], costs[2]
+    m = len(node.features)
+    total = np.int64(node.totals.sum())
+    as_leaf = (total - node.totals.max()) * unit + leaf
+    answer[EXACT], answer[ROOT] = 1, NO_SPLIT
+    lb, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
+    count_bounds(node, unit, leaf, 2, bounds[0], bounds[1], bounds[2], lb, exact)
+    e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
+    own_values(node, P, min_leaf, e)
+    own = price(e, unit, leaf, 4)
+    best, root = ub, NO_SPLIT
+    if own < ub:
+        best, root = own, LESS_DEEP
+    if as_leaf <= best and as_leaf < ub:
+        best, root = as_leaf, NO_SPLIT
+    state[BEST], state[CHOICE] = best, -1
+    three(node, P, row_major(node), costs, path, binomials, table, lb, exact, state, flag, np.int64(1) << 40)
+    answer[SOLVED] = state[TWOS]
+    if state[CHOICE] >= 0 and not state[STOPPED]:
+        answer[COST], answer[ROOT] = state[BEST], node.features[state[CHOICE]]
+    elif best < ub and not state[STOPPED]:
+        answer[COST], answer[ROOT] = best, root
+    else:
+        floor = as_leaf
+        for p in range(m):
+            floor = min(floor, lb[0, p] + lb[1, p])
+        answer[COST], answer[EXACT] = floor if state[STOPPED] else max(ub, floor), 0
+
+
+@njit(cache=True, nogil=True)
 def whole_three(
     R,
     rows,
@@ -465,28 +497,7 @@ def whole_three(
         return
     P = np.empty((classes, m, m), i32)
     pair_counts(node, P)
-    lb, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
-    count_bounds(node, unit, leaf, 2, bounds[0], bounds[1], bounds[2], lb, exact)
-    e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
-    own_values(node, P, min_leaf, e)
-    own = price(e, unit, leaf, 4)
-    best, root = ub, NO_SPLIT
-    if own < ub:
-        best, root = own, LESS_DEEP
-    if as_leaf <= best and as_leaf < ub:
-        best, root = as_leaf, NO_SPLIT
-    state[BEST], state[CHOICE] = best, -1
-    three(node, P, row_major(node), costs, path, binomials, table, lb, exact, state, flag, np.int64(1) << 40)
-    answer[SOLVED] = state[TWOS]
-    if state[CHOICE] >= 0 and not state[STOPPED]:
-        answer[COST], answer[ROOT] = state[BEST], node.features[state[CHOICE]]
-    elif best < ub and not state[STOPPED]:
-        answer[COST], answer[ROOT] = best, root
-    else:
-        floor = as_leaf
-        for p in range(m):
-            floor = min(floor, lb[0, p] + lb[1, p])
-        answer[COST], answer[EXACT] = floor if state[STOPPED] else max(ub, floor), 0
+    three_of(node, P, bounds, costs, path, binomials, table, ub, flag, answer)
 
 
 @njit(cache=True, nogil=True)

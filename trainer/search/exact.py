@@ -20,7 +20,7 @@ import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.errors import DataError
-from trainer.kernels import dp, dp_node
+from trainer.kernels import dp, dp_four, dp_node
 from trainer.search.exact_instance import ExactInstance, build
 
 Shape = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, subtree where it is 1), or None for a leaf
@@ -43,7 +43,7 @@ class ExactOptions:
     dataset_cache: bool = True  # larger subtrees by their rows; off: by their path
     reduce: bool = True  # equal and complementary columns merged
     deepening: bool = True  # the best shallower tree first
-    one_call: bool = True  # brief nodes of height three without a look at the clock
+    one_call: bool = True  # brief nodes of height three and four without a look at the clock
     memory: int = 1 << 30  # bytes that the caches may take
 
 
@@ -136,8 +136,9 @@ class Search:
         self.no_flag = np.zeros(1, np.int64)
         self.bounds = np.array([o.equivalent, o.class_count, o.support], np.uint8)
         questions = int(np.count_nonzero(self.allowed))
-        # a node of height three then ends before the next look at the clock
-        self.brief = o.one_call and self.slice_size(questions, len(g.rows) // 64 + len(g.segments)) >= questions
+        # nodes of height three, and of height four, that end before the next look at the clock
+        pairs = self.slice_size(questions, len(g.rows) // 64 + len(g.segments)) if o.one_call else -1
+        self.brief, self.brief_four = pairs >= questions, pairs >= 2 * questions**2
         self._make_table()
 
     def _make_table(self) -> None:
@@ -147,6 +148,11 @@ class Search:
         self.binomials = dp.binomial_table(self.instance.literals, size if fits else 1)
         self.table = np.zeros(entries if fits and self.options.branch_cache else 0, np.int64)
         self.no_table = np.zeros(0, np.int64)
+        # subtrees of height three below nodes of height four, by their path
+        sizes = [math.comb(self.instance.literals, s) for s in range(max(0, size))]
+        self.starts = np.cumsum([0, *sizes])
+        wanted = self.brief_four and len(self.table) > 0
+        self.known = np.zeros(self.starts[-1] if wanted else 0, np.int64)
 
     # -- subproblems ---------------------------------------------------------------------------------------------------
 
@@ -204,6 +210,8 @@ class Search:
         self.nodes += 1
         if height == 3 and path and self.brief:
             return self._remember(key, self._whole_three(rows, path, ub, stoppable))
+        if height == 4 and height < self.depth and self.brief_four:
+            return self._remember(key, self._whole_four(rows, path, ub, stoppable))
         node = self.prepare(rows)
         leaf, floor = self.node_bounds(node, height)
         if len(node.features) == 0 or height == 0 or floor >= leaf:
@@ -238,7 +246,21 @@ class Search:
             self.table if len(path) == self.depth - 3 else self.no_table, ub, self.flag if stoppable else self.no_flag,
             answer,
         )  # fmt: skip
-        cost, exact, root, solved = answer.tolist()
+        return self._answered(answer)
+
+    def _whole_four(self, rows: np.ndarray, path: tuple[int, ...], ub: int, stoppable: bool) -> _Known:
+        g, answer = self.instance, np.empty(5, np.int64)
+        dp_four.whole_four(
+            g.rows, rows, g.segment_of, g.segments, g.equal, g.n_classes, self.allowed, self.options.reduce, self.bounds,
+            self.options.deepening, self.costs, np.array(path, np.int64), self.binomials,
+            self.table if len(path) == self.depth - 4 else self.no_table, self.known, self.starts, ub,
+            self.flag if stoppable else self.no_flag, answer,
+        )  # fmt: skip
+        self.nodes += int(answer[dp_four.NODES])
+        return self._answered(answer)
+
+    def _answered(self, answer: np.ndarray) -> _Known:
+        cost, exact, root, solved = answer[:4].tolist()
         self.twos += solved
         return _Known(cost, bool(exact), None if root == dp.NO_SPLIT else SHALLOWER if root == dp.LESS_DEEP else root)
 

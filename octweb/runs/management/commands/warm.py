@@ -13,7 +13,7 @@ COMPILED = ("bivariate", "oc1", "exact", "exact-numeric", "odt", "bendoct-accele
 # settings that reach kernels of their own
 MORE: dict[str, tuple[dict[str, int], ...]] = {
     "odt": ({}, {"frontier": True}),
-    "exact": ({"depth": 4}, {"max_leaves": 5}),
+    "exact": ({"depth": 4}, {"depth": 5}, {"max_leaves": 5}),
 }
 
 
