@@ -234,11 +234,13 @@ def prepare(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 @contextlib.contextmanager
-def octweb(folder: Path, environment: dict[str, str], threads: int) -> Iterator[tuple[psutil.Process, str]]:
+def octweb(
+    folder: Path, environment: dict[str, str], threads: int, worker: str
+) -> Iterator[tuple[psutil.Process, str]]:
     port = free_port()
     command = [
         sys.executable, "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"127.0.0.1:{port}", "--worker-class",
-        "gthread", "--workers", "1", "--threads", str(threads), "--no-control-socket",
+        worker, "--workers", "1", "--threads", str(threads), "--no-control-socket",
     ]  # fmt: skip
     with running(command, environment, f"http://127.0.0.1:{port}/healthz", folder / "octweb.log", ROOT) as process:
         yield process, f"http://127.0.0.1:{port}"
@@ -293,6 +295,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rows", default="1,1000")
     parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument(
+        "--worker-class", default="octweb.core.gunicorn_worker.Worker", help="of octweb: gthread to compare"
+    )
     parser.add_argument("--threads", type=int, default=8, help="threads of octweb's one worker, as `make run` has them")
     options = parser.parse_args()
     if not shutil.which("wrk") or not shutil.which("taskset"):
@@ -303,7 +308,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="octweb-bench-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         environment, setup = prepare(folder)
-        own = stack.enter_context(octweb(folder, environment, options.threads))
+        own = stack.enter_context(octweb(folder, environment, options.threads, options.worker_class))
         peer = stack.enter_context(mlserver(folder, options.mlserver)) if options.mlserver else None
         for number in range(options.rounds):
             for n in counts:

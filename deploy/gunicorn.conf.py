@@ -4,7 +4,7 @@ import multiprocessing
 import os
 
 bind = os.environ.get("OCTWEB_BIND", "127.0.0.1:8000")
-worker_class = "gthread"  # keeps connections open; the sync worker has less than half of its calls a second
+worker_class = "octweb.core.gunicorn_worker.Worker"  # gthread, which stays a moment with a busy connection
 workers = int(os.environ.get("OCTWEB_WEB_PROCESSES", min(4, multiprocessing.cpu_count())))
 threads = int(os.environ.get("OCTWEB_WEB_THREADS", 8))
 keepalive = 75  # longer than the proxy keeps its connections

@@ -78,6 +78,6 @@ def test_gunicorn_takes_its_file():
         found = WSGIApplication().cfg
     finally:
         sys.argv = arguments
-    assert found.worker_class_str == "gthread"
+    assert found.worker_class_str == "octweb.core.gunicorn_worker.Worker"
     assert found.threads == 8
     assert found.settings["control_socket_disable"].get() is True

@@ -19,6 +19,8 @@ from typing import Any
 
 import psutil
 
+from octweb.core.management.commands.serve import WORKER
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEASE = 4
 ENDED = {"succeeded", "failed", "cancelled"}
@@ -103,7 +105,7 @@ class Site:
 
     def start_web(self) -> None:
         self.web = self._start(
-            "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"127.0.0.1:{self.port}", "--worker-class", "gthread",
+            "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"127.0.0.1:{self.port}", "--worker-class", WORKER,
             "--threads", "8", "--no-control-socket",
         )  # fmt: skip
         self.wait(lambda: self.call("GET", "/healthz")[0] == 200, 60, "the web server does not start")

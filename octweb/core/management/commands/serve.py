@@ -19,6 +19,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 ADMIN = "admin"
+WORKER = "octweb.core.gunicorn_worker.Worker"
 GRACE = 20.0
 
 
@@ -63,7 +64,7 @@ class Command(BaseCommand):
         commands = [
             [
                 sys.executable, "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"{host}:{port}",
-                "--worker-class", "gthread", "--workers", "1", "--threads", str(threads), "--graceful-timeout", "10",
+                "--worker-class", WORKER, "--workers", "1", "--threads", str(threads), "--graceful-timeout", "10",
                 "--access-logfile", "/dev/null", "--no-control-socket",
             ]
         ] + [[sys.executable, manage, "worker"] for _ in range(workers)]  # fmt: skip
