@@ -11,6 +11,7 @@ import pytest
 
 from tests.trainer.bivariate_oracle import best_value, impurity
 from trainer import make_classifier
+from trainer.kernels import bivariate_brief
 from trainer.kernels.bivariate import lower_bound
 from trainer.search import bivariate_pair
 from trainer.search.bivariate import SplitData, best_split
@@ -153,7 +154,7 @@ def test_early_stopping_certifies_its_share_of_the_best_value(measure):
 
 
 def test_few_points_with_many_classes_are_soon_swept():
-    assert bivariate_pair.search_budget(50, 10) < bivariate_pair.search_budget(50, 2)
+    assert bivariate_brief.search_budget(50, 10) < bivariate_brief.search_budget(50, 2)
     far = 5000
-    sweep = bivariate_pair.SWITCH * bivariate_pair.PER_POINT * far * far
-    assert bivariate_pair.search_budget(far, 2) > 0.8 * sweep
+    sweep = bivariate_brief.SWITCH * bivariate_brief.PER_POINT * far * far
+    assert bivariate_brief.search_budget(far, 2) > 0.8 * sweep

@@ -9,6 +9,7 @@ import pytest
 
 from tests.trainer.bivariate_oracle import best_value, impurity
 from trainer.kernels.bivariate_sweep import sweep
+from trainer.search import bivariate
 from trainer.search.bivariate import SplitData, best_split
 from trainer.search.bivariate_pair import C2, C3, C4, C5, MEASURES, Rule, SearchOptions, Workspace, merged, search_pair
 from trainer.search.bivariate_scale import node_points, whole_numbers
@@ -212,8 +213,50 @@ def test_the_switch_to_the_sweep_keeps_the_value(monkeypatch):
     X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
     data, rows = SplitData.of(X, y, 2), np.arange(200)
     plain = best_split(data, rows, SearchOptions(switch=False))
-    monkeypatch.setattr("trainer.search.bivariate_pair.SWITCH", -1.0)
+    monkeypatch.setattr("trainer.search.bivariate._NodeSearch._brief", lambda self, rank, until, workspace: rank)
+    monkeypatch.setattr("trainer.search.bivariate_pair.search_budget", lambda points, classes: -1.0)
     monkeypatch.setattr("trainer.search.bivariate_pair.STEP", 1)
     swept = best_split(data, rows, SearchOptions())
     assert swept.value == pytest.approx(plain.value)
     assert stored_value(swept, X, y, 2, np.ones(200, int), "gini")[1] == pytest.approx(plain.value)
+
+
+@pytest.mark.parametrize("measure", ["gini", "entropy", "error"])
+def test_many_pairs_in_one_call_give_the_split_of_one_pair_a_call(measure, monkeypatch):
+    rng = np.random.default_rng(11)
+    cases = []
+    for number in range(40):
+        n, p, classes = int(rng.integers(5, 60)), int(rng.integers(2, 9)), int(rng.integers(2, 5))
+        X = rng.integers(0, 4, (n, p)).astype(float) if number % 2 else rng.normal(size=(n, p)).round(1)
+        X[:, 0] = X[0, 0] if number % 5 == 0 else X[:, 0]
+        X[n // 2 :] = X[: n - n // 2] if number % 3 == 0 else X[n // 2 :]
+        data = SplitData.of(X, rng.integers(0, classes, n), classes, rng.integers(1, 4, n))
+        options = SearchOptions(measure=measure, min_leaf=1 + number % 3, gap=0.1 if number % 7 == 0 else 0.0)
+        cases.append((data, np.arange(n), options))
+    together = [best_split(*case, threads=1 + k % 3) for k, case in enumerate(cases)]
+    monkeypatch.setattr("trainer.search.bivariate._NodeSearch._brief", lambda self, rank, until, workspace: rank)
+    for one, case in zip(together, cases, strict=True):
+        other = best_split(*case)
+        assert (one is None) == (other is None)
+        if one is not None and case[2].gap == 0:
+            assert (one.features, one.coefficients, one.threshold) == (
+                other.features, other.coefficients, other.threshold,
+            )  # fmt: skip
+            assert (one.value, one.bound) == (other.value, other.bound)
+        elif one is not None:
+            assert one.bound <= one.value + 1e-9
+            assert one.bound <= other.value + 1e-9
+            assert other.bound <= one.value + 1e-9
+
+
+def test_a_pair_that_takes_long_is_left_to_a_search_of_its_own(monkeypatch):
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(1500, 4)), rng.integers(0, 2, 1500)
+    alone: list[int] = []
+    search = bivariate._NodeSearch._long
+    monkeypatch.setattr(
+        bivariate._NodeSearch, "_long", lambda self, rank, w: alone.append(rank) or search(self, rank, w)
+    )
+    split = best_split(SplitData.of(X, y, 2), np.arange(1500), SearchOptions())
+    assert alone
+    assert split.bound == split.value

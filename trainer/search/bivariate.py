@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
+from trainer.kernels import bivariate_brief as brief
 from trainer.kernels.bivariate import lower_bound, phi
+from trainer.kernels.bivariate_brief import brief_pairs
 from trainer.kernels.bivariate_line import sample_pairs, widest_slope
 from trainer.kernels.univariate import best_thresholds
 from trainer.search.bivariate_pair import (
@@ -30,6 +32,7 @@ from trainer.search.bivariate_pair import (
     SearchOptions,
     Workspace,
     merged,
+    options_of,
     pair_floor,
     search_pair,
 )
@@ -43,7 +46,8 @@ LOOK, BRIEF = (
     32,
     0.00025,
 )  # pairs between two looks at the clock, and processor seconds of a pair for which a helper stays
-SMALL = 200_000  # rows times pairs below which threads cost more than they save
+TOGETHER = 16  # pairs that are searched in one call as long as they are brief
+SMALL = 20_000  # rows times pairs below which threads cost more than they save
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +144,9 @@ def best_split(
     points = node_points(data.whole, rows)
     if len(points.features) < 2 or 2 * options.min_leaf > total.sum():
         return start
-    search = _NodeSearch(data=data, rows=rows, options=options, points=points, total=total, stopped=stopped)
+    search = _NodeSearch(
+        data=data, rows=rows, options=options, points=points, total=total, stopped=stopped, threads=threads
+    )
     search.value = math.inf if start is None else start.value
     pairs = len(points.features) * (len(points.features) - 1) // 2
     if threads > 1 and options.gap == 0 and len(rows) * pairs > SMALL:
@@ -164,6 +170,7 @@ class _NodeSearch:
     points: NodePoints
     total: CountArray
     stopped: Callable[[], bool]
+    threads: int = 1
     value: float = math.inf
     rank: int = -1
     pairs: list[tuple[int, int, Rule]] = field(default_factory=list)
@@ -175,6 +182,8 @@ class _NodeSearch:
         self.y = self.data.y[self.rows].astype(np.int64)
         self.weight = self.data.weight[self.rows]
         self.tol = 1e-12 * int(self.total.sum())
+        self.how = options_of(self.options)
+        self.levels = np.array(self.points.levels, np.int64)
 
     def order(self, seed: int, pool: ThreadPoolExecutor | None = None) -> None:
         """List the pairs by the best of the sampled lines of either order; on equal values the first pair comes first."""
@@ -192,9 +201,11 @@ class _NodeSearch:
                 sample_pairs(Z, pairs[span], y, weight, self.data.classes, SLOPES, out[span])
 
         list(map(sample, parts) if pool is None else pool.map(sample, parts))
+        ranked = np.argsort(out[:, 0], kind="stable")
+        self.order_of = (pairs[ranked], np.ascontiguousarray(out[ranked, 1:]))
         self.pairs = [
-            (int(pairs[k, 0]), int(pairs[k, 1]), Rule(order=int(out[k, 1]), a=float(out[k, 2]), b=float(out[k, 3])))
-            for k in np.argsort(out[:, 0], kind="stable")
+            (i, j, Rule(order=int(order), a=a, b=b))
+            for (i, j), (order, a, b) in zip(self.order_of[0].tolist(), self.order_of[1].tolist(), strict=True)
         ]
 
     def merge(self, rank: int) -> Points:
@@ -217,26 +228,68 @@ class _NodeSearch:
     def work(self, *, helper: bool = False) -> None:
         """Search pairs until none is left or the run is stopped; a helper goes when pairs take less time than handing them out."""
         workspace = Workspace()
-        looked, taken = time.thread_time(), 0
+        looked, taken, long = time.thread_time(), 0, 0
         while not self.stopped():
-            if helper and taken == LOOK:
+            if helper and taken >= LOOK:
                 now = time.thread_time()
-                if now - looked < LOOK * BRIEF:
+                if now - looked < taken * BRIEF:
                     return
-                looked, taken = now, 0
-            taken += 1
+                looked, taken, long = now, 0, 0
             with self.lock:
                 rank = self.next
                 if rank >= len(self.pairs):
                     return
-                self.next += 1
-            cap = self.cap(rank)
-            result = search_pair(
-                self.merge(rank), self.options, workspace, cap=cap, stopped=self.stopped, start=self.pairs[rank][2]
-            )
-            cap(result.value)
+                # where most pairs take long, each is handed out by itself
+                some = min(TOGETHER, max(1, (len(self.pairs) - rank) // (2 * self.threads)))
+                until = rank + (some if long <= 1 + taken // 4 else 1)
+                self.next = until
+            taken += until - rank
+            while rank < until and not self.stopped():
+                if long <= 1 + taken // 4:
+                    rank = self._brief(rank, until, workspace)
+                if rank < until:
+                    self._long(rank, workspace)
+                    rank, long = rank + 1, long + 1
+
+    def _brief(self, rank: int, until: int, workspace: Workspace) -> int:
+        """Search pairs in one call; returns the first that takes longer than it may there."""
+        workspace.reserve(len(self.rows), self.data.classes)
+        ws, points = workspace, self.points
+        with self.lock:
+            incumbent = np.array([self.value, self.rank], np.float64)
+        out = np.empty((until - rank, brief.COLUMNS))
+        end = brief_pairs(
+            self.how.copy(), self.tol, self.options.gap, self.options.switch, rank, until, self.order_of[0], self.order_of[1],
+            points.values, points.ranks, self.levels, self.y, self.weight, self.total, incumbent, ws.boxes, ws.meta, ws.heap,
+            ws.free, ws.arena, ws.scratch, ws.state, out,
+        )  # fmt: skip
+        for r, row in enumerate(out[: end - rank].tolist(), start=rank):
+            value, bound, order, a, b, cut, boxes, classified, swept = row
+            rule = None
+            if order == brief.GIVEN:
+                rule = self.pairs[r][2]
+            elif order == brief.BY_SWEEP:
+                rule = Rule(pivot=(int(a), int(b), int(cut)))
+            elif order != brief.NO_RULE:
+                rule = Rule(order=int(order), a=a, b=b)
+            if rule is not None:
+                self.cap(r)(value)
+            found = PairResult(
+                value=value, rule=rule, bound=bound, finished=True, boxes=int(boxes), classified=int(classified),
+                swept=bool(swept),
+            )  # fmt: skip
             with self.lock:
-                self.results[rank] = result
+                self.results[r] = found
+        return int(end)
+
+    def _long(self, rank: int, workspace: Workspace) -> None:
+        cap = self.cap(rank)
+        result = search_pair(
+            self.merge(rank), self.options, workspace, cap=cap, stopped=self.stopped, start=self.pairs[rank][2]
+        )
+        cap(result.value)
+        with self.lock:
+            self.results[rank] = result
 
     def finish(self, start: NodeSplit | None) -> NodeSplit | None:
         """The winner's line in the columns' own units, or the univariate split where no line is better."""

@@ -14,16 +14,14 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.kernels import bivariate as kernel
 from trainer.kernels import bivariate_both as both
+from trainer.kernels.bivariate_brief import search_budget
 from trainer.kernels.bivariate_points import merge
-from trainer.kernels.bivariate_sweep import PER_POINT, sweep
+from trainer.kernels.bivariate_sweep import sweep
 
 MEASURES = {"gini": 0, "entropy": 1, "error": 2}
 BOUNDS = {"theorem4": 0, "paper": 1, "assignment": 2}
 C2, C3, C4, C5 = 1, 2, 4, 8
 STEP = 4_000_000  # units of work (about 1 ns each) between two looks at clock and incumbent
-BOX = 2000  # what a box costs besides its points, in the same units
-BOX_ASSIGNMENT = 100  # what it costs more for each assignment of classes to sides
-SWITCH = 0.25  # share of the sweep's cost that the branch and bound may take before the sweep takes over
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,19 +157,20 @@ class PairResult:
     swept: bool = False
 
 
+def options_of(options: SearchOptions, *, first_only: bool = False) -> CountArray:
+    """The integer options of the kernels."""
+    return np.array(
+        [
+            MEASURES[options.measure], BOUNDS[options.bound], options.strategy, int(options.best_first), options.criteria,
+            options.local, options.min_leaf, STEP, int(first_only),
+        ],
+        np.int64,
+    )  # fmt: skip
+
+
 def pair_floor(points: Points, measure: int, bound: str) -> float:
     """A value that no rule on the pair can beat, before any search."""
     return float(both.pair_floor(measure, BOUNDS[bound], points.first, points.klass, points.weight, points.total))
-
-
-def search_budget(points: int, classes: int) -> float:
-    """Units that the branch and bound may take before the sweep takes over.
-
-    The kernel counts the points that a box classifies. On few points its bounds cost more than that (all assignments of up to
-    five classes for each of four children), so the budget falls by their share.
-    """
-    box = BOX + BOX_ASSIGNMENT * 2 ** min(kernel.EXACT_CLASSES, classes)
-    return (SWITCH * PER_POINT * points * points + 20_000) * 3 * points / (3 * points + box)
 
 
 def search_pair(
@@ -196,13 +195,7 @@ def search_pair(
     best_value, best_rule = math.inf, None
     budget = search_budget(N, len(points.total)) if options.switch else math.inf
     spent = 0.0
-    how = np.array(
-        [
-            measure, BOUNDS[options.bound], options.strategy, int(options.best_first), options.criteria, options.local,
-            options.min_leaf, STEP, int(first_only),
-        ],
-        np.int64,
-    )  # fmt: skip
+    how = options_of(options, first_only=first_only)
     data = (points.first, points.klass, points.weight, points.total)
     begin = start or Rule()
     value, floor = both.opening(
