@@ -100,9 +100,9 @@ def main() -> None:
     parser.add_argument("--penalty", default="0.001")
     parser.add_argument("--depths", type=int, nargs="+", default=[3, 4, 5])
     options = parser.parse_args()
-    warm = np.random.default_rng(0).integers(0, 2, (30, 5)).astype(np.uint8)
+    warm = np.random.default_rng(0).integers(0, 2, (60, 7)).astype(np.uint8)
     for classes in (2, 3):
-        solve_binary(warm, (warm.sum(axis=1) % classes).astype(np.int32), n_classes=classes, depth=4)
+        solve_binary(warm, (warm.sum(axis=1) % classes).astype(np.int32), n_classes=classes, depth=5)
     print("table              depth  ours  pystreed  ratio  same   ours (0)   DL8.5  ratio  same")
     for depth in options.depths:
         ratios = [compare(name, depth, options.penalty, options.repeats, options.limit) for name in TABLES[depth]]

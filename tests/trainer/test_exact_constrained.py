@@ -10,7 +10,8 @@ import pytest
 
 from tests.trainer.exact_oracle import random_binary
 from trainer.errors import InfeasibleError
-from trainer.search.exact_constrained import Constraints, columns_of, satisfies, solve_constrained
+from trainer.search.exact_constrained import columns_of, satisfies, solve_constrained
+from trainer.search.exact_pareto import Constraints
 
 
 def all_trees(X, y, w, classes, depth, conflict, columns, min_leaf, path=()):

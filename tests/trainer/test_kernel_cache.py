@@ -1,7 +1,8 @@
-"""Compiled kernels are kept by the state of all kernels, because numba looks at one file only."""
+"""Compiled kernels are kept by the state of all kernels, because numba looks at one file only; other packages' code is not moved."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,29 +10,68 @@ from pathlib import Path
 import numba
 import pytest
 
-from trainer import kernels
+from trainer.kernels import compiled
+
+SHOW = """
+import numba
+from numba import njit
+from kernels.compiled import FOLDER, STATE
+from kernels.caller import outer
+
+@njit
+def other(x):
+    return x
+
+print(STATE, FOLDER, numba.config.CACHE_DIR, outer(1))
+"""
 
 
-def test_kernels_are_kept_in_a_folder_of_their_state():
-    if not numba.config.CACHE_DIR:
-        pytest.skip("NUMBA_CACHE_DIR is not set: numba keeps its files beside the sources")
-    assert Path(numba.config.CACHE_DIR).name == kernels.STATE
+def test_the_setting_of_numba_is_left_as_it_was():
+    before = numba.config.CACHE_DIR
+
+    @compiled.kernel
+    def twice(x):
+        return 2 * x
+
+    assert before == numba.config.CACHE_DIR
+    assert twice(3) == 6
+    assert Path(twice.stats.cache_path).is_relative_to(compiled.FOLDER)
+    assert compiled.FOLDER.name == compiled.STATE
 
 
-def test_a_change_in_any_kernel_changes_the_state(tmp_path):
+@pytest.fixture
+def package(tmp_path):
+    """A package of kernels of which one calls another."""
     folder = tmp_path / "kernels"
     folder.mkdir()
-    (folder / "__init__.py").write_text(Path(kernels.__file__).read_text())
-    (folder / "a.py").write_text("")
-    show = "import kernels, numba; print(kernels.STATE, numba.config.CACHE_DIR)"
+    (folder / "__init__.py").write_text("")
+    (folder / "compiled.py").write_text(Path(compiled.__file__).read_text())
+    (folder / "called.py").write_text(
+        "from kernels.compiled import kernel\n\n@kernel\ndef inner(x):\n    return x + 1\n"
+    )
+    (folder / "caller.py").write_text(
+        "from kernels.called import inner\nfrom kernels.compiled import kernel\n\n@kernel\ndef outer(x):\n    return inner(x)\n"
+    )
+    return folder
 
-    def state() -> list[str]:
-        environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-        command = [sys.executable, "-c", show]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
 
-    first = state()
-    assert first == state()
-    assert first[1] == str(tmp_path / "cache" / first[0])
-    (folder / "a.py").write_text("x = 1\n")
-    assert state()[0] != first[0]
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chosen):
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")} if chosen else {}
+    kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
+
+    def run() -> list[str]:
+        environment = kept | {"PYTHONPATH": str(tmp_path)} | cache
+        return subprocess.run(
+            [sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True, check=True
+        ).stdout.split()
+
+    first = run()
+    assert first[-1] == "2"
+    assert first == run()
+    assert Path(first[1]) == (tmp_path / "cache" if chosen else package / "__pycache__") / first[0]
+    changed = package / "called.py"
+    before = changed.stat()
+    changed.write_text(changed.read_text().replace("x + 1", "x + 5"))
+    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))  # not even the date of that file tells
+    assert run()[-1] == "6"

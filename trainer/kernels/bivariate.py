@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 # integer options `how`
 MEASURE, BOUND, STRATEGY, BEST_FIRST, CRITERIA, LOCAL, MIN_LEAF, WORK, FIRST = range(9)
@@ -34,7 +35,7 @@ SWEEP_WORK = 400_000  # comparisons that one local sweep may take
 COLLAPSED = 1e-13  # sides below the resolution of the coordinates
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def phi(measure, n):
     """Phi of the counts n, int64 (classes,)."""
     total, part, most = 0.0, 0.0, 0.0
@@ -57,7 +58,7 @@ def phi(measure, n):
     return total - most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _from_sums(measure, total, part):
     if total <= 0.0:
         return 0.0
@@ -66,14 +67,14 @@ def _from_sums(measure, total, part):
     return total * math.log(total) - part
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _term(measure, x):
     if measure == 0:
         return x * x
     return x * math.log(x) if x > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rest_bound(measure, m, skip):
     """Theorem 5 (entropy) and Theorem 6 (Gini) for the classes of m that are not in `skip`."""
     total, part, most = 0.0, 0.0, 0.0
@@ -91,7 +92,7 @@ def _rest_bound(measure, m, skip):
     return total - (part - most * most) / total if total > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lower_bound(measure, kind, nU, nL, m):
     """A bound on every rule of a box: kind 0 Theorem 4, 1 with Theorems 5 and 6, 2 all assignments of the largest classes.
 
@@ -154,7 +155,7 @@ def lower_bound(measure, kind, nU, nL, m):
     return max(low, least + _rest_bound(measure, m, skip))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def value_of(measure, min_leaf, left, right):
     """Phi(left) + Phi(right), or infinity where a side has fewer than `min_leaf` (at least one) rows."""
     if min(left.sum(), right.sum()) < max(1, min_leaf):
@@ -162,7 +163,7 @@ def value_of(measure, min_leaf, left, right):
     return phi(measure, left) + phi(measure, right)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rule_value(measure, min_leaf, a, b, u, v, first, klass, weight, total):
     """The value of the rule (a, b) counted over all points."""
     left = np.zeros(total.shape[0], np.int64)
@@ -173,7 +174,7 @@ def rule_value(measure, min_leaf, a, b, u, v, first, klass, weight, total):
     return value_of(measure, min_leaf, left, total - left)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _try(how, limits, best, st, a, b, u, v, first, klass, weight, total):
     """Take the rule (a, b) as incumbent if, counted over all points, it is better."""
     value = rule_value(how[MEASURE], how[MIN_LEAF], a, b, u, v, first, klass, weight, total)
@@ -182,7 +183,7 @@ def _try(how, limits, best, st, a, b, u, v, first, klass, weight, total):
         st[FOUND] = 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _one_class(how, limits, best, st, box, S, nU, nL, m, u, v, first, klass, weight, total):
     """Criterion 3: all uncertain points to one side, where a rule of the box does so."""
     a0, a1, b0, b1 = box[0], box[1], box[2], box[3]
@@ -204,7 +205,7 @@ def _one_class(how, limits, best, st, box, S, nU, nL, m, u, v, first, klass, wei
             _try(how, limits, best, st, 0.5 * (low + high), b, u, v, first, klass, weight, total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _collinear(S, u, v):
     """True where the points S lie on one line; the products are exact for coordinates of up to 26 bits."""
     i, j, far = S[0], S[0], 0.0
@@ -219,7 +220,7 @@ def _collinear(S, u, v):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _events(S, u, v, a0, a1, collinear):
     """Ends of the slope intervals on which the order of the points S does not change, from a0 to a1."""
     k = S.shape[0]
@@ -259,7 +260,7 @@ def _events(S, u, v, a0, a1, collinear):
     return ends[:kept]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sweep(how, limits, best, st, box, S, ends, nU, u, v, first, klass, weight, total):
     """Criteria 2, 4 and 5: every partition of the points S that a rule of the box makes."""
     b0, b1, tau = box[2], box[3], limits[TAU]
@@ -312,7 +313,7 @@ def _sweep(how, limits, best, st, box, S, ends, nU, u, v, first, klass, weight, 
             _try(how, limits, best, st, a, b, u, v, first, klass, weight, total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _branching_point(strategy, box, S, u, v, first, weight):
     """Strategy 1: the middle. Strategy 2: the mean over the points of the middle of their line in the box, clipped."""
     a0, a1, b0, b1 = box[0], box[1], box[2], box[3]
@@ -333,7 +334,7 @@ def _branching_point(strategy, box, S, u, v, first, weight):
     return min(a1 - wa, max(a0 + wa, sum_a / n)), min(b1 - wb, max(b0 + wb, sum_b / n))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push(best_first, heap, boxes, st, slot):
     x = st[HEAP]
     st[HEAP] += 1
@@ -344,7 +345,7 @@ def _push(best_first, heap, boxes, st, slot):
             x = (x - 1) // 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pop(best_first, heap, boxes, st):
     st[HEAP] -= 1
     last = st[HEAP]
@@ -365,7 +366,7 @@ def _pop(best_first, heap, boxes, st):
         x = y
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _compact(heap, meta, arena, st):
     """Close the gaps between the point lists of the waiting boxes."""
     waiting = heap[: st[HEAP]]
@@ -381,7 +382,7 @@ def _compact(heap, meta, arena, st):
     st[TOP] = top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def root(how, limits, u, v, first, klass, weight, total, boxes, meta, heap, free, arena, st):
     """Put the box of all rules with |a| <= 1 (spec: the root box) in the list, all points being uncertain."""
     low, high = math.inf, -math.inf
@@ -400,7 +401,7 @@ def root(how, limits, u, v, first, klass, weight, total, boxes, meta, heap, free
     st[FREE] = boxes.shape[0] - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def explore(how, limits, u, v, first, klass, weight, total, boxes, meta, heap, free, arena, scratch, st, best):
     """Search until the list is empty (DONE), `how[WORK]` points were classified (RUNNING) or a table is full (GROW).
 

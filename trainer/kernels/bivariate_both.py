@@ -6,7 +6,6 @@ The boxes of one order hold the rules of slope at most one; the steeper ones are
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from trainer.kernels.bivariate import (
     BOXES,
@@ -20,12 +19,13 @@ from trainer.kernels.bivariate import (
     rule_value,
 )
 from trainer.kernels.bivariate_points import points_floor
+from trainer.kernels.compiled import kernel
 
 # where a pair's search stands: order, whether its root box was made, order of the best rule (-1: none yet), and counts
 ORDER, BEGUN, WINNER, ALL_BOXES, ALL_CLASSIFIED = range(5)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(
     how, limits, floor, at, u, v, first, klass, weight, total, boxes, meta, heap, free, arena, scratch, st, best
 ):
@@ -51,7 +51,7 @@ def advance(
         at[ORDER], at[BEGUN] = 1, 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_floor(measure, bound, first, klass, weight, total):
     """A value that no rule on the pair can beat, before any search: equal points stay together, and so do classes (Theorem 1)."""
     none = np.zeros(total.shape[0], np.int64)
@@ -59,7 +59,7 @@ def pair_floor(measure, bound, first, klass, weight, total):
     return max(together, lower_bound(measure, bound, none, none, total))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def opening(measure, bound, min_leaf, order, a, b, u, v, first, klass, weight, total):
     """The value of the rule (a, b) on (u, v), or on (v, u) if `order` is 1, and `pair_floor`."""
     x, z = (u, v) if order == 0 else (v, u)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from trainer.kernels.bivariate import BOUND as WHICH_BOUND
 from trainer.kernels.bivariate import (
@@ -29,6 +28,7 @@ from trainer.kernels.bivariate import (
 from trainer.kernels.bivariate_both import ALL_BOXES, ALL_CLASSIFIED, WINNER, advance, opening
 from trainer.kernels.bivariate_points import merge
 from trainer.kernels.bivariate_sweep import PER_POINT, sweep
+from trainer.kernels.compiled import kernel
 
 BOX = 2000  # what a box costs besides its points, in units of work (about 1 ns each)
 BOX_ASSIGNMENT = 100  # what it costs more for each assignment of classes to sides
@@ -44,7 +44,7 @@ COLUMNS = 9
 NO_RULE, GIVEN, BY_SWEEP = -1, -2, -3
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search_budget(points, classes):
     """Units that the branch and bound may take before the sweep takes over.
 
@@ -55,7 +55,7 @@ def search_budget(points, classes):
     return (SWITCH * PER_POINT * points * points + 20_000.0) * 3.0 * points / (3.0 * points + box)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def brief_pairs(
     how, tol, gap, switch, rank, until, pairs, starts, Z, R, levels, y, weight, total, incumbent, boxes, meta, heap, free, arena,
     scratch, st, out,
@@ -127,7 +127,7 @@ def brief_pairs(
     return rank
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cap(incumbent, own, rank, tol):
     """Take a better value into the incumbent; the value below which the pair at `rank` looks for rules: it may tie with a later pair."""
     if own < incumbent[0] - tol or (own < incumbent[0] + tol and rank < incumbent[1]):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 GOLDEN = 0.6180339887498949
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sample_lines(u, v, y, weight, classes, slopes, out):
     """Best Gini impurity (out[0]), slope and offset over all offsets of the given slopes, on unmerged points u, v, y."""
     n = u.shape[0]
@@ -41,7 +42,7 @@ def sample_lines(u, v, y, weight, classes, slopes, out):
                     out[0], out[1], out[2] = value, a, 0.5 * (t[i] + t[order[r + 1]])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sample_pairs(Z, pairs, y, weight, classes, slopes, out):
     """`sample_lines` for pairs int64 (k, 2) of the rows of Z, in both orders; out (k, 4): value, order, slope, offset of the better."""
     line = np.empty(3)
@@ -54,7 +55,7 @@ def sample_pairs(Z, pairs, y, weight, classes, slopes, out):
                 out[k, 0], out[k, 1], out[k, 2], out[k, 3] = line[0], order, line[1], line[2]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gap(u, v, left, a):
     """min t over the rows that satisfy the rule less max t over the others, t = v - a u: concave in a."""
     low, high = math.inf, -math.inf
@@ -67,7 +68,7 @@ def _gap(u, v, left, a):
     return low - high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shell(u, v, left, slopes):
     """Rows that are extreme on their side for some slope between two neighbours of `slopes`: a superset of those that matter."""
     n = u.shape[0]
@@ -89,7 +90,7 @@ def _shell(u, v, left, slopes):
     return keep
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def widest_slope(u, v, left, start):
     """The slope with the widest gap (perpendicular to the line) between the sides, and that gap; gap <= 0: none separates.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, first, klass, count):
     """Write the distinct points (pu, pv), ordered by u and v, and their class counts; returns how many there are.
 
@@ -52,7 +53,7 @@ def merge(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, 
     return N
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def points_floor(measure, first, klass, weight, classes):
     """The sum of Phi over the points, in rows: no rule can part equal points, and Phi is superadditive."""
     floor = 0.0

@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 BITS = 11  # of one digit of the radix sort; two digits place a point, slopes themselves settle the rest
 FEW = 200  # points below which a comparison sort is faster
@@ -25,14 +26,14 @@ TABLE = 1 << 22  # total weight up to which x log x is looked up
 PER_POINT = 16  # cost of one turn of the line, in units of about a nanosecond
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _term(measure, x):
     if measure == 0:
         return float(x) * x
     return x * math.log(x) if x > 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _value(measure, min_leaf, left, total, rows):
     """Phi(left) + Phi(total - left), or infinity where a side is smaller than `min_leaf`."""
     n = left.sum()
@@ -54,7 +55,7 @@ def _value(measure, min_leaf, left, total, rows):
     return max(0.0, n * math.log(n) - up) + max(0.0, m * math.log(m) - down)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _by_angle(p, u, v, slope, place, keys, spare, count, order):
     """Write slope (N,) and order (N - 1,)."""
     N = u.shape[0]
@@ -88,7 +89,7 @@ def _by_angle(p, u, v, slope, place, keys, spare, count, order):
         order[:] = np.argsort(slope, kind="mergesort")[1:]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _radix(p, place, keys, spare, count, order):
     """Sort the positions other than p by `place`, up to equal digits; True (a place outside the digits is clipped)."""
     N, size = place.shape[0], 1 << BITS
@@ -123,14 +124,14 @@ def _radix(p, place, keys, spare, count, order):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(sign, i, left, first, klass, weight):
     """Put point i on the left (sign 1) or take it off (-1)."""
     for h in range(first[i], first[i + 1]):
         left[klass[h]] += sign * weight[h]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _line(measure, min_leaf, tol, p, group, left, total, rows, first, klass, weight, found, best):
     """All cuts of the line through pivot p and the later points of `group`; `left` holds all of them and is left as it was."""
     k = group.shape[0] + 1
@@ -150,7 +151,7 @@ def _line(measure, min_leaf, tol, p, group, left, total, rows, first, klass, wei
             found[0], found[1], found[2] = p, group[0], x - k
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep(measure, min_leaf, work, tol, u, v, first, klass, weight, total, where, found, best):
     """Go on from pivot where[0] until `work` units are spent; True once all pivots are done.
 

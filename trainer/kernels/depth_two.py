@@ -10,11 +10,10 @@ child split before the right one, then the smallest child features.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+
+from trainer.kernels.bits import ctpop
+from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 i64 = np.int64
@@ -22,19 +21,7 @@ u64 = np.uint64
 NONE = -1
 
 
-def _ctpop(typingctx, x):
-    """Population count of a 64-bit word; LLVM chooses the instruction of the machine."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), codegen
-
-
-ctpop: Any = intrinsic(_ctpop)
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def _flush(words, shift, P):
     """Add the pair counts of one word of rows to P (F, F), upper triangle."""
     size = len(words)
@@ -48,7 +35,7 @@ def _flush(words, shift, P):
     words[:] = u64(0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_pairs(X, y, weight, rows, P, totals):
     """Fill P (K, F, F) and totals (K,) with the counts of `rows`."""
     classes, size = P.shape[0], P.shape[1]
@@ -87,7 +74,7 @@ def count_pairs(X, y, weight, rows, P, totals):
             shift += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_values(P, totals, best, zero, one, left, right):
     """best (4,); per feature the best class at its two sides and the best split of its two sides, all int32 (F,)."""
     classes, size = P.shape[0], P.shape[1]
@@ -134,7 +121,7 @@ def best_values(P, totals, best, zero, one, left, right):
         best[3] = max(best[3], i64(left[f]) + right[f])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best_child(P, totals, f, side, value):
     """The smallest child feature that reaches `value` on a side of root f."""
     classes, size = P.shape[0], P.shape[1]
@@ -150,7 +137,7 @@ def _best_child(P, totals, f, side, value):
     return NONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_shapes(P, totals, best, shape):
     """best (4,) and shape (4, 3) from the counts of a set of rows."""
     size = P.shape[1]
@@ -177,7 +164,7 @@ def best_shapes(P, totals, best, shape):
     shape[3, 2] = _best_child(P, totals, f, 1, right[f])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_subtrees(X, y, weight, rows, classes, best, shape):
     """best (4,) and shape (4, 3) of a set of rows; only the single leaf where there is one class or no feature."""
     size = X.shape[1]
@@ -190,7 +177,7 @@ def best_subtrees(X, y, weight, rows, classes, best, shape):
     best_shapes(P, totals, best, shape)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_values(X, y, weight, rows, classes, first, last, best):
     """best (F, 2, 4) of the rows with x_f = 0 and with x_f = 1, for features first ≤ f < last.
 
@@ -224,7 +211,7 @@ def split_values(X, y, weight, rows, classes, first, last, best):
         best_values(rest, rest_totals, best[f, 1 - small], zero, one, left, right)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(X, y, weight, rows, classes, f, g, h, counts, right):
     """Weight of each class at the places 1..7 of a subtree, counts (8, K) zeroed by the caller, and whether each row is right."""
     at = np.ones(len(rows), i64)

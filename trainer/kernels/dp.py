@@ -8,17 +8,18 @@ e[t]     smallest error of a tree of depth 2 with t leaves (t = 1..4; index t - 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from trainer.dtypes import CountArray
-from trainer.kernels.dp_node import ctpop, pair_counts, pair_row, prepare, transpose
+from trainer.kernels.bits import ctpop, transpose
+from trainer.kernels.compiled import kernel
+from trainer.kernels.dp_node import pair_row
 
 i32 = np.int32
 u64 = np.uint64
 FAR = np.int64(1) << np.int64(40)  # an error count that no data set reaches
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _evaluate_two(c, a, t, f, left, right):
     """Correct rows of the best children of f and of each q > f (two classes), from the pair counts c[k, q] of row f."""
     n = a.shape[1] - f - 1
@@ -42,7 +43,7 @@ def _evaluate_two(c, a, t, f, left, right):
     right[f] = max(right[f], best_r)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _evaluate_many(c, a, t, f, left, right, buffer, min_leaf):
     """As `_evaluate_two` for any number of classes and a smallest leaf; `buffer` is int32 (8, features)."""
     n = a.shape[1] - f - 1
@@ -70,7 +71,7 @@ def _evaluate_many(c, a, t, f, left, right, buffer, min_leaf):
     left[f], right[f] = best_l, best_r
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _too_small(c, a, t, f, buffer, min_leaf):
     """Give a leaf with fewer than `min_leaf` rows a value that no sum makes positive."""
     n = a.shape[1] - f - 1
@@ -91,7 +92,7 @@ def _too_small(c, a, t, f, buffer, min_leaf):
             buffer[3, q] = i32(-(1 << 29))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _values(a, t, left, right, min_leaf, e):
     """e[0..3]: smallest errors with 1 to 4 leaves, from the best children of every root feature."""
     classes, m = a.shape
@@ -118,7 +119,7 @@ def _values(a, t, left, right, min_leaf, e):
             e[3] = min(e[3], total - left[f] - right[f])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def price(e, unit, leaf, most):
     """Smallest cost over 1..most leaves: `unit` for each error, `leaf` for each leaf."""
     best = e[0] * unit + leaf
@@ -128,7 +129,7 @@ def price(e, unit, leaf, most):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def own_values(node, P, min_leaf, e):
     """e[t] of the node itself."""
     classes, m = node.ones.shape
@@ -142,7 +143,7 @@ def own_values(node, P, min_leaf, e):
     _values(node.ones, node.totals, left, right, min_leaf, e)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_major(node):
     """The compact columns of a node back as rows: uint64 (64 * words, ceil(p / 64))."""
     words, m = node.columns.shape
@@ -159,7 +160,7 @@ def row_major(node):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _side_masked(node, mask, words):
     """Columns under `mask`, only the words in which it has a bit."""
     m = node.columns.shape[1]
@@ -175,7 +176,7 @@ def _side_masked(node, mask, words):
     return out, segment
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _side_packed(node, Rn, mask, words):
     """Columns of the rows under `mask`, packed into `words` words, each within one segment."""
     m = node.columns.shape[1]
@@ -206,7 +207,7 @@ def _side_packed(node, Rn, mask, words):
     return out, segment
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _flush(Rn, chosen, held, buffer, out):
     m = len(out)
     for v in range(Rn.shape[1]):
@@ -219,7 +220,7 @@ def _flush(Rn, chosen, held, buffer, out):
         out[64 * v : 64 * v + inside] = buffer[:inside]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _smaller_side(node, Rn, p, ones_small):
     """Bit columns of the smaller side of split p: packed where that saves more counting than it costs."""
     count = len(node.valid)
@@ -243,7 +244,7 @@ def _smaller_side(node, Rn, p, ones_small):
     return _side_masked(node, mask, touched)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def both_sides(node, P, Rn, p, min_leaf, e0, e1):
     """e0, e1: e[t] of the rows with x_p = 0 and of those with x_p = 1, from one pass over the pairs of the smaller side.
 
@@ -289,7 +290,7 @@ def both_sides(node, P, Rn, p, min_leaf, e0, e1):
     _values(large, tl, ll, lr, min_leaf, e0 if ones_small else e1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_bounds(node, unit, leaf, height, use_equal, use_classes, use_support, lb, exact):
     """Lower bounds of both sides of every split: leaf count, equivalent points, support; exact[s, p] = 1 where tight.
 
@@ -324,7 +325,7 @@ def count_bounds(node, unit, leaf, height, use_equal, use_classes, use_support, 
             exact[s, p] = 1 if best == as_leaf else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def share(node, P, p, s, value, unit, lb):
     """Similarity: a tree for x_q = r does for x_p = s too, wrong at most on the rows of the latter outside the former."""
     classes, m = node.ones.shape
@@ -343,7 +344,7 @@ def share(node, P, p, s, value, unit, lb):
         lb[1, q] = max(lb[1, q], value - (size_p - inside) * unit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place(path, literal, binomials):
     """Index of the set path + literal in the table of all sets of that size (combinatorial number system); -1: too large."""
     index, at, placed = np.int64(0), 0, False
@@ -361,7 +362,7 @@ def place(path, literal, binomials):
 BEST, CHOICE, NEXT, TWOS, STOPPED = 0, 1, 2, 3, 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def three(node, P, Rn, costs, path, binomials, table, lb, exact, state, flag, budget):
     """Best split of a node whose subtrees have depth two; resumes at state[NEXT] and ends after `budget` depth-two pairs.
 
@@ -405,7 +406,7 @@ def three(node, P, Rn, costs, path, binomials, table, lb, exact, state, flag, bu
     state[STOPPED] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def node_bounds(node, unit, leaf, height, use_equal, use_classes, use_support):
     """Cost as a leaf, and the leaf-count, equivalent-points and support bound of the node itself."""
     counts = np.sort(node.totals.astype(np.int64))[::-1]
@@ -423,84 +424,7 @@ def node_bounds(node, unit, leaf, height, use_equal, use_classes, use_support):
     return as_leaf, best
 
 
-# positions in the answer of `whole_three`, and its roots besides features
-COST, EXACT, ROOT, SOLVED = 0, 1, 2, 3
-NO_SPLIT, LESS_DEEP = -1, -2
-
-
-@njit(cache=True, nogil=True)
-def three_of(node, P, bounds, costs, path, binomials, table, ub, flag, answer):
-    """The best tree of height three of a node that may have splits; `answer` as of `whole_three`."""
-    unit, leaf, min_leaf = costs[0], costs[1], costs[2]
-    m = len(node.features)
-    total = np.int64(node.totals.sum())
-    as_leaf = (total - node.totals.max()) * unit + leaf
-    answer[EXACT], answer[ROOT] = 1, NO_SPLIT
-    lb, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
-    count_bounds(node, unit, leaf, 2, bounds[0], bounds[1], bounds[2], lb, exact)
-    e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
-    own_values(node, P, min_leaf, e)
-    own = price(e, unit, leaf, 4)
-    best, root = ub, NO_SPLIT
-    if own < ub:
-        best, root = own, LESS_DEEP
-    if as_leaf <= best and as_leaf < ub:
-        best, root = as_leaf, NO_SPLIT
-    state[BEST], state[CHOICE] = best, -1
-    three(node, P, row_major(node), costs, path, binomials, table, lb, exact, state, flag, np.int64(1) << 40)
-    answer[SOLVED] = state[TWOS]
-    if state[CHOICE] >= 0 and not state[STOPPED]:
-        answer[COST], answer[ROOT] = state[BEST], node.features[state[CHOICE]]
-    elif best < ub and not state[STOPPED]:
-        answer[COST], answer[ROOT] = best, root
-    else:
-        floor = as_leaf
-        for p in range(m):
-            floor = min(floor, lb[0, p] + lb[1, p])
-        answer[COST], answer[EXACT] = floor if state[STOPPED] else max(ub, floor), 0
-
-
-@njit(cache=True, nogil=True)
-def whole_three(
-    R,
-    rows,
-    segment_of,
-    segments,
-    equal_row,
-    classes,
-    allowed,
-    reduce,
-    bounds,
-    costs,
-    path,
-    binomials,
-    table,
-    ub,
-    flag,
-    answer,
-):
-    """A node of height three from its rows to its cost in one call, for nodes that take less than a look at the clock.
-
-    bounds: uint8 (equivalent points, leaf count, support).  answer: int64 cost if exact, else a lower bound of at least `ub` (less
-    where flag[0] ended the search); whether exact; the root's feature, NO_SPLIT or LESS_DEEP; depth-two solves.
-    """
-    unit, leaf, min_leaf = costs[0], costs[1], costs[2]
-    node = prepare(R, rows, segment_of, segments, equal_row, classes, allowed, min_leaf, reduce, True)
-    as_leaf, floor = node_bounds(node, unit, leaf, 3, bounds[0], bounds[1], bounds[2])
-    m = len(node.features)
-    answer[EXACT], answer[ROOT], answer[SOLVED] = 1, NO_SPLIT, 0
-    answer[COST] = as_leaf
-    if m == 0 or floor >= as_leaf:
-        return
-    if floor >= ub:
-        answer[COST], answer[EXACT] = floor, 0
-        return
-    P = np.empty((classes, m, m), i32)
-    pair_counts(node, P)
-    three_of(node, P, bounds, costs, path, binomials, table, ub, flag, answer)
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def best_two(node, P, unit, leaf, min_leaf, most):
     """Positions (root, child where x = 0, child where x = 1; -1: a leaf) of a cheapest tree with depth two at most.
 

@@ -8,21 +8,21 @@ The kernels of `trainer.kernels.dp` that are called here count the pairs.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trainer.kernels.compiled import kernel
 from trainer.kernels.dp import FAR, both_sides
 
 NEXT, TWOS, STOPPED = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def at_most(e):
     """Errors with exactly t + 1 leaves to errors with at most so many, in place."""
     for t in range(1, len(e)):
         e[t] = min(e[t], e[t - 1])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def side_bounds(node, height, lb):
     """lb[s, p, t]: equivalent points and the t + 1 most frequent classes, for trees of `height` on each side."""
     classes, m = node.ones.shape
@@ -42,7 +42,7 @@ def side_bounds(node, height, lb):
                 lb[s, p, t] = max(floor, size - top)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def share_all(node, P, p, s, e, lb):
     """Similarity, for every number of leaves: see `dp.share`."""
     classes, m = node.ones.shape
@@ -61,7 +61,7 @@ def share_all(node, P, p, s, e, lb):
             lb[1, q, t] = max(lb[1, q, t], e[t] - (size_p - inside))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def promising(a, b, best, most):
     """True if sides with errors a and b could beat best[t] for some t < most."""
     for t in range(1, min(most, len(best))):
@@ -71,7 +71,7 @@ def promising(a, b, best, most):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def combine(a, b, p, best, choice, most):
     """Take over what split p with side errors a and b makes better: choice[t] = (p, leaves of side 0, of side 1)."""
     for t in range(1, min(most, len(best))):
@@ -81,7 +81,7 @@ def combine(a, b, p, best, choice, most):
                 choice[t, 0], choice[t, 1], choice[t, 2] = p, left + 1, t - left
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(best, choice):
     """Where one more leaf does not help, take the smaller tree."""
     for t in range(1, len(best)):
@@ -90,7 +90,7 @@ def settle(best, choice):
             choice[t] = choice[t - 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def three_frontier(node, P, Rn, min_leaf, similar, lb, best, choice, most, state, flag, budget):
     """best[t], choice[t] of a node of height three; resumes at state[NEXT], ends after `budget` depth-two pairs."""
     e0, e1 = np.empty(4, np.int64), np.empty(4, np.int64)
@@ -115,7 +115,7 @@ def three_frontier(node, P, Rn, min_leaf, similar, lb, best, choice, most, state
     state[STOPPED] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def two_frontier(node, P, min_leaf, height, best, choice, inner):
     """best[t] and choice[t] of a node of height one or two; inner[t] = positions of the splits of both children, or -1."""
     classes, m = node.ones.shape

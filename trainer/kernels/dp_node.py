@@ -8,13 +8,12 @@ of shifted population counts.  (Demirovic et al. 2022, MurTree; Keegan et al. 20
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
 
-from trainer.dtypes import BitArray
+from trainer.kernels.bits import ctpop, transpose
+from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 u64 = np.uint64
@@ -33,33 +32,7 @@ class Node(NamedTuple):
     equal: int  # unavoidable errors of the node: rows that equal a row of a more frequent class
 
 
-def _ctpop(typingctx, x):
-    """Population count of a 64-bit word; LLVM chooses the instruction of the machine."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), codegen
-
-
-ctpop: Any = intrinsic(_ctpop)
-
-
-@njit(cache=True, nogil=True)
-def transpose(a):
-    """Transpose 64 words as a 64 x 64 bit matrix: bit c of a[r] becomes bit r of a[c]."""
-    j, m = 32, u64(0x00000000FFFFFFFF)
-    while j:
-        for block in range(0, 64, 2 * j):
-            for k in range(block, block + j):
-                t = ((a[k] >> u64(j)) ^ a[k + j]) & m
-                a[k] ^= t << u64(j)
-                a[k + j] ^= t
-        j >>= 1
-        m ^= m << u64(j)
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def _gather(R, rows, segment_of, segments):
     """Column words, valid bits and segments of `rows` (ascending, hence by segment)."""
     n, words = len(rows), R.shape[1]
@@ -92,7 +65,7 @@ def _gather(R, rows, segment_of, segments):
     return columns, valid, segment
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(columns, mask, segment, ones, use_class):
     """Add the weighted population counts of every column under `mask` to ones[class or 0]."""
     m = columns.shape[1]
@@ -106,7 +79,7 @@ def _count(columns, mask, segment, ones, use_class):
             out[p] = i32(out[p] + i32(i32(ctpop(row[p] & bits)) << shift))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _distinct(columns, valid, candidates, keep):
     """Mark in `keep` the first of each set of equal or complementary columns."""
     words, m = len(columns), len(candidates)
@@ -149,7 +122,7 @@ def _distinct(columns, valid, candidates, keep):
             keep[c] = 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prepare(R, rows, segment_of, segments, equal_row, classes, allowed, min_leaf, reduce, sort):
     """The Node of `rows`: admissible features, without equal and complementary columns, in order of their Gini gain."""
     columns, valid, segment = _gather(R, rows, segment_of, segments)
@@ -209,7 +182,7 @@ def prepare(R, rows, segment_of, segments, equal_row, classes, allowed, min_leaf
     return Node(candidates.astype(i32), compact, valid, segment, ones_c, equal_c, totals, int(equal))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_rows(R, rows, feature):
     """`rows` with x_feature = 0, and with x_feature = 1."""
     n, word, bit = len(rows), feature >> 6, u64(feature & 63)
@@ -225,7 +198,7 @@ def split_rows(R, rows, feature):
     return zeros[:a], ones[:b]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_row(columns, segment, f, out):
     """out[k, q] = weight of class k with x_f = x_q = 1, for q > f."""
     m = columns.shape[1]
@@ -245,16 +218,8 @@ def pair_row(columns, segment, f, out):
                 target[q] = i32(target[q] + i32(i32(ctpop(bits & row[q])) << shift))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_counts(node, P):
     """Fill P[k, p, q] for p < q."""
     for f in range(node.columns.shape[1]):
         pair_row(node.columns, node.segment, f, P[:, f, :])
-
-
-def pack_bits(X: BitArray) -> np.ndarray:
-    """Rows of 0/1 (n, F) as uint64 (n, ceil(F/64)); bit j of word v is feature 64 v + j."""
-    n, m = X.shape
-    padded = np.zeros((n, 64 * max(1, (m + 63) // 64)), np.uint8)
-    padded[:, :m] = X
-    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)

@@ -11,12 +11,13 @@ A vector is kept if no other is as small in every entry; labels of leaves are fr
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 AUX = 7
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _insert(front, aux, size, v, a, limits):
     """Add v to the first `size` rows of `front` unless it is dominated or over a limit; returns the arrays and the size."""
     D = len(v)
@@ -52,7 +53,7 @@ def _insert(front, aux, size, v, a, limits):
     return front, aux, kept + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _leaf(counts, label, costs, bounded, v):
     """v of a leaf with class counts `counts` that predicts `label`; costs: unit, leaf."""
     size = np.int64(0)
@@ -65,7 +66,7 @@ def _leaf(counts, label, costs, bounded, v):
         v[1 + len(bounded)] = 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaf_front(totals, costs, bounded, limits):
     """The vectors of a single leaf, one a label."""
     D = len(limits)
@@ -79,7 +80,7 @@ def leaf_front(totals, costs, bounded, limits):
     return front[:size].copy(), aux[:size].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _side(node, P, conflict, f, s, height, min_leaf, costs, bounded, limits):
     """The vectors of the side x_f = s; aux: split (or -1), labels of its leaves."""
     classes, m = node.ones.shape
@@ -120,7 +121,7 @@ def _side(node, P, conflict, f, s, height, min_leaf, costs, bounded, limits):
     return front[:size], aux[:size]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def small_front(node, P, conflict, height, min_leaf, costs, bounded, limits):
     """The vectors of a node of height one or two; conflict uint8 (p, p): 1 for splits that no path may hold both."""
     D = len(limits)
@@ -142,7 +143,7 @@ def small_front(node, P, conflict, height, min_leaf, costs, bounded, limits):
     return front[:size].copy(), aux[:size].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def combine(front, aux, f, low, high, limits):
     """`front` with all sums of a vector of `low` and one of `high`; aux: f and their places."""
     D, size = len(limits), len(front)

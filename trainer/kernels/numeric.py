@@ -12,7 +12,8 @@ between, so that what is known of two thresholds bounds all of those between the
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 LOW = np.int64(0xFFFFFFFF)
 FAR = np.int64(1) << np.int64(61)
@@ -23,7 +24,7 @@ NONE, ONE, BLOCK = (
 )  # unsigned positions: an index that may be negative costs a test for each row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ends(Z, rank, E, sizes):
     """Fill E[f, :sizes[f]] with the positions after which the value of feature f changes."""
     F, m = Z.shape
@@ -36,7 +37,7 @@ def ends(Z, rank, E, sizes):
         sizes[f] = at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def changes(Z, E, sizes, y, C, counts):
     """Fill C[f, :counts[f]] with the ends between values whose rows are not all of the same class.
 
@@ -60,7 +61,7 @@ def changes(Z, E, sizes, y, C, counts):
         counts[f] = kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def divide(Z, rank, f, t):
     """Orders of the rows with rank <= t of feature f, and of the others."""
     F, m = Z.shape
@@ -82,7 +83,7 @@ def divide(Z, rank, f, t):
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def class_weights(Z, y, weight, classes):
     """Weight of each class among the rows of a node."""
     totals = np.zeros(classes, np.int64)
@@ -91,7 +92,7 @@ def class_weights(Z, y, weight, classes):
     return totals
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _prefixes(Z, inc):
     """S[g, j]: sum of inc over the first j + 1 rows in the order of g (two classes)."""
     F, m = Z.shape
@@ -104,7 +105,7 @@ def _prefixes(Z, inc):
     return S
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _signed(S, C, counts):
     """D[g, e]: class 0 less class 1 up to the end C[g, e], from the sums of `_prefixes`."""
     D = np.empty((len(S), max(1, counts.max())), np.int64)
@@ -114,7 +115,7 @@ def _signed(S, C, counts):
     return D
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan_two(order, marks, count, prefix, signed, left, sums, l0, l1, r0, r1, cut_l, cut_r, out):
     """Fewest errors of one split of a feature at most, on the side where `left` holds inc (else 0) and on the other; two classes.
 
@@ -160,7 +161,7 @@ def _scan_two(order, marks, count, prefix, signed, left, sums, l0, l1, r0, r1, c
     out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan_many(order, marks, count, y, weight, is_left, whole, seen, cut_l, cut_r, out):
     """As `_scan_two` for any number of classes; is_left uint8 (rows,), whole and seen int64 (2, K): of each side."""
     K = whole.shape[1]
@@ -206,7 +207,7 @@ def _scan_many(order, marks, count, y, weight, is_left, whole, seen, cut_l, cut_
     out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_one(Z, E, sizes, y, weight, classes, errors, places):
     """errors[f], places[f]: fewest errors of one split on each feature, and the index of its end (-1: none)."""
     totals = class_weights(Z, y, weight, classes)
@@ -229,7 +230,7 @@ def best_one(Z, E, sizes, y, weight, classes, errors, places):
                 errors[f], places[f] = everything - low - high, e
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _seat(order, before, now, y, weight, inc, classes, left, is_left, counts):
     """Put the first `now` rows of the order on the left side, where the first `before` are; counts: class weights of that side."""
     for j in range(min(before, now), max(before, now)):
@@ -242,7 +243,7 @@ def _seat(order, before, now, y, weight, inc, classes, left, is_left, counts):
         counts[np.uint32(y[i])] += weight[i] if joins else -weight[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _trim(Lv, Rv, W, unit, a, b, best):
     """First and last threshold between a and b that may cost less than `best`, and the least bound of those left out."""
     lo, hi, least = a + 1, b - 1, FAR
@@ -261,7 +262,7 @@ def _trim(Lv, Rv, W, unit, a, b, best):
     return lo, hi, least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
     """The smallest cost below `ub` of a tree of depth two at most, or `ub`; negative where flag[0] ended the search.
 
@@ -398,7 +399,7 @@ def depth_two(Z, rank, y, weight, inc, classes, costs, ub, flag, answer, LB):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _floor(Lv, Rv, W, unit, a, b, c):
     """A lower bound of the cost at threshold c between the thresholds a and b."""
     low = max(Lv[a], Lv[b] - unit * (W[b] - W[c]))

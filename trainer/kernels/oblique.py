@@ -7,10 +7,11 @@ Legend     point i is on the left iff V_i = Σ_h a_h flat[h, i] <= 0; the last r
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _loss(V, want, weight):
     total = 0
     for i in range(V.shape[0]):
@@ -19,7 +20,7 @@ def _loss(V, want, weight):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _line(V, R, want, weight, draw, worst):
     """A step d of least loss along R, one of those at random, and its loss; loss -1 where no point moves."""
     n = V.shape[0]
@@ -72,7 +73,7 @@ def _line(V, R, want, weight, draw, worst):
     return 0.0, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(flat, want, weight, a, draws, directions, flag):
     """Lower the loss of `a` (m + 1,) in place and return it; draws float64 (steps, 3) and directions (steps, m + 1) are random.
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _phi(measure, size, part, most):
     """Impurity of a side from its size, sum of squares or of x log x, and largest class."""
     if size == 0.0:
@@ -25,7 +26,7 @@ def _phi(measure, size, part, most):
     return size - most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _value(measure, min_leaf, up, total):
     """Impurity of both sides, `up` of the rows and the others; without an array of its own, as it is called for every step."""
     size, part, most = 0.0, 0.0, 0.0
@@ -47,7 +48,7 @@ def _value(measure, min_leaf, up, total):
     return _phi(measure, size, part, most) + _phi(measure, other_size, other_part, other_most)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hyperplane_value(V, y, weight, total, measure, min_leaf):
     """Impurity of the hyperplane with values V (n,); infinity where a side has too few rows."""
     up = np.zeros(total.shape[0], np.int64)
@@ -57,7 +58,7 @@ def hyperplane_value(V, y, weight, total, measure, min_leaf):
     return _value(measure, min_leaf, up, total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best_step(direction, W, y, weight, total, measure, min_leaf):
     """The d for which W + d * direction gives the least impurity, and that impurity (infinity: no row moves)."""
     n = W.shape[0]
@@ -100,14 +101,14 @@ def _best_step(direction, W, y, weight, total, measure, min_leaf):
     return step, least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _perturb(flat, h, a, V, y, weight, total, measure, min_leaf):
     """The best value of coefficient h while the others stay, and its impurity."""
     column = flat[h]
     return _best_step(column, V - a[h] * column, y, weight, total, measure, min_leaf)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _set(flat, h, value, a, V):
     column = flat[h]
     for i in range(V.shape[0]):
@@ -115,7 +116,7 @@ def _set(flat, h, value, a, V):
     a[h] = value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cycle(flat, a, V, y, weight, total, measure, min_leaf, mode, status, draws, flag):
     """One cycle over the coefficients: mode 0 in order, 1 the best of all, 2 fifty random ones; True if a coefficient changed.
 
@@ -149,7 +150,7 @@ def cycle(flat, a, V, y, weight, total, measure, min_leaf, mode, status, draws, 
     return changed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _accept(impurity, tol, status, draw):
     if impurity < status[0] - tol:
         status[1] = 1.0
@@ -160,7 +161,7 @@ def _accept(impurity, tol, status, draw):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def jump(flat, a, V, y, weight, total, measure, min_leaf, status, r):
     """Move along the direction r (m + 1,) to the least impurity; True if that is an improvement."""
     m = a.shape[0]

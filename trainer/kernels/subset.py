@@ -11,10 +11,11 @@ column f of the rows at hand.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(cat, y, w, rows, start, n_classes, out):
     """Fill out int64 (columns, classes) with the weights of `rows`."""
     out[:, :] = 0
@@ -23,7 +24,7 @@ def count(cat, y, w, rows, start, n_classes, out):
             out[start[g] + cat[r, g], y[r]] += w[r]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def last_level_of(counts, first, stop, is_ordered, card):
     """Best weight that one test of a group classifies correctly, each side by its majority.
 
@@ -66,7 +67,7 @@ def last_level_of(counts, first, stop, is_ordered, card):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _two_way(counts, first, stop, total):
     """More than two classes: the best pair of labels (a, b), every category going to the better of the two."""
     K = counts.shape[1]
@@ -81,7 +82,7 @@ def _two_way(counts, first, stop, total):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def last_level(counts, start, ordered, card):
     """Best group for one last level: (value, group); counts int64 (columns, classes)."""
     best, chosen = np.int64(-1), -1
@@ -92,7 +93,7 @@ def last_level(counts, start, ordered, card):
     return best, chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_counts(cat, y, w, rows, start, n_classes, g):
     """counts by category of group g: int64 (categories of g, columns, classes)."""
     out = np.zeros((start[g + 1] - start[g], start[-1], n_classes), np.int64)
@@ -102,7 +103,7 @@ def split_counts(cat, y, w, rows, start, n_classes, g):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def two_levels_of(cat, y, w, rows, start, ordered, n_classes, g, card, lower, limit, flag):
     """Best value above `lower` of a tree that tests group g and then any group on each side.
 

@@ -12,14 +12,14 @@ The kernel of `trainer.kernels.subset` that is called here counts the rows; the 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trainer.kernels.compiled import kernel
 from trainer.kernels.subset import split_counts
 
 NONE = np.int64(-(1 << 60))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(A):
     """Exact counts of positives to at least so many, in place."""
     for t in range(len(A) - 2, -1, -1):
@@ -27,7 +27,7 @@ def settle(A):
             A[t] = A[t + 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _thresholds(neg, pos, first, stop, A):
     """Both labellings of every threshold of an ordered group; no threshold is the constant label."""
     N, P = np.int64(0), np.int64(0)
@@ -42,7 +42,7 @@ def _thresholds(neg, pos, first, stop, A):
         A[P - below_p] = max(A[P - below_p], below_n)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _subsets(neg, pos, first, stop, A, S):
     """Every category to either label: a knapsack over the positives. S int64 (1, len(A)) is scratch."""
     S[0, : len(A)] = NONE
@@ -63,7 +63,7 @@ def _subsets(neg, pos, first, stop, A, S):
             A[t] = S[0, t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _small_subsets(neg, pos, first, stop, card, A, S):
     """As `_subsets`, with at most `card` categories of one of the labels; S int64 (card + 1, len(A)) is scratch."""
     for few_positive in range(2):
@@ -88,7 +88,7 @@ def _small_subsets(neg, pos, first, stop, card, A, S):
                     A[t] = S[c, t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def last_of(neg, pos, first, stop, is_ordered, card, A, S):
     """Raise A to what one test of a group and two labels reach; not yet settled."""
     if is_ordered:
@@ -99,7 +99,7 @@ def last_of(neg, pos, first, stop, is_ordered, card, A, S):
         _subsets(neg, pos, first, stop, A, S)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def last(neg, pos, start, ordered, card, S):
     """The frontier of one test and two leaves over all groups: int64 (P + 1,)."""
     N, P = np.int64(0), np.int64(0)
@@ -114,7 +114,7 @@ def last(neg, pos, start, ordered, card, S):
     return A
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def join(A, B):
     """The frontier of two sides together: out[a + b] = A[a] + B[b] over the steps of both."""
     out = np.full(len(A) + len(B) - 1, NONE)
@@ -130,13 +130,13 @@ def join(A, B):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def improves(J, best):
     """True if the frontier J exceeds `best` anywhere."""
     return bool((best < J).any())
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take(J, best, groups, masks, g, mask):
     """Take over what J improves, with the test that reached it; True if anything."""
     news = False
@@ -149,7 +149,7 @@ def take(J, best, groups, masks, g, mask):
     return news
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def two_levels(cat, y, w, rows, start, ordered, g, card, best, beat, groups, masks, limit, flag):
     """Raise `best` to the frontier of trees that test group g and any group on each side; True if finished.
 

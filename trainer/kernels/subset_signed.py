@@ -10,12 +10,13 @@ s_h(D + c) <= s_h(D) + s_h(c), which bounds what undecided categories can add.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 FAR = np.int32(1 << 30)  # larger than any score
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tables(cat, s, w, rows, start, T, size):
     """Fill T int32 (columns, columns) and size int64 (columns,) for `rows`."""
     T[:, :] = 0
@@ -29,7 +30,7 @@ def tables(cat, s, w, rows, start, T, size):
                 T[a, start[h] + cat[r, h]] += s[r]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def limited(d, first, stop, card):
     """s_h where a subset, or its complement, has at most `card` categories: the others all have one sign."""
     total = np.int32(0)
@@ -44,7 +45,7 @@ def limited(d, first, stop, card):
     return max(up, down)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scores(d, start, ordered, card, out):
     """out[h] = s_h of the set whose signed column sums are d; returns the largest. `card` > 0 limits nominal subsets."""
     top = np.int32(0)
@@ -69,7 +70,7 @@ def scores(d, start, ordered, card, out):
     return top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_bound(a, b, M, enough):
     """max over pairs of groups of a[h] + b[k] + M[h, k]; ends early above `enough`."""
     top = np.int32(-1)
@@ -85,7 +86,7 @@ def pair_bound(a, b, M, enough):
     return top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def suffix_bounds(T, cats, start, ordered, card, M, U):
     """M[t, h, k] = sum over cats[t:] of max(s_h, s_k), U[t] the same with the best group of each."""
     G, m = len(ordered), len(cats)
@@ -99,7 +100,7 @@ def suffix_bounds(T, cats, start, ordered, card, M, U):
                 M[t, h, k] = M[t + 1, h, k] + max(own[h], own[k])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ordered_group(T, g, start, ordered, card, lower):
     """All thresholds of group g, any group on each side: (value above `lower` or lower, mask or -1)."""
     F, G = T.shape[0], len(ordered)
@@ -117,7 +118,7 @@ def ordered_group(T, g, start, ordered, card, lower):
     return best, mask
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nominal_group(T, cats, M, U, g, start, ordered, card, lower, limit, flag):
     """All subsets of group g over its categories `cats` (columns, largest first): (value, mask or -1, nodes or -1 if stopped)."""
     F, G, m = T.shape[0], len(ordered), len(cats)
@@ -179,7 +180,7 @@ def nominal_group(T, cats, M, U, g, start, ordered, card, lower, limit, flag):
     return best, mask, nodes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def two_levels(T, size, start, ordered, card, lower, done, limit, flag):
     """The best test of any group with any test on each side, in signed units, above `lower`.
 

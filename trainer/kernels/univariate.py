@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from trainer.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _phi(measure, n):
     """Frequency-weighted impurity of the counts n: 0 Gini, 1 entropy, 2 error."""
     total, part, most = 0.0, 0.0, 0.0
@@ -31,7 +32,7 @@ def _phi(measure, n):
     return total - most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_thresholds(X, rows, y, weight, classes, measure, min_leaf, out):
     """Write the best (value, last value on the left, first value on the right) of every feature into out, float64 (p, 3).
 

@@ -13,7 +13,7 @@ from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings, exact_fraction
-from trainer.search.exact_constrained import Constraints
+from trainer.search.exact_pareto import Constraints
 
 MAX_GROUPS = 20
 MAX_MONOTONE_DEPTH = 4

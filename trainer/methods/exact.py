@@ -28,9 +28,10 @@ from trainer.methods.base import (
 from trainer.methods.constraints import CONSTRAINTS, exact_constraints
 from trainer.monitor import Monitor
 from trainer.search.exact import ExactOptions, ExactResult, LabelledShape, Shape, solve_binary
-from trainer.search.exact_constrained import Constraints, solve_constrained
+from trainer.search.exact_constrained import solve_constrained
 from trainer.search.exact_frontier import FrontierPoint, count_leaves, solve_frontier
 from trainer.search.exact_optima import optimal_trees
+from trainer.search.exact_pareto import Constraints
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.version import VERSION
 from trainer.warm_start import binary_tree

@@ -13,7 +13,7 @@ import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.errors import DataError, ParameterError
-from trainer.kernels.dp_node import pack_bits
+from trainer.kernels.bits import pack_bits
 
 MOST_WEIGHT = 1 << 28  # sums of counts must stay within int32, and below the mark for leaves that are too small
 MOST_COST = 1 << 61

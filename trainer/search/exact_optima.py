@@ -17,8 +17,8 @@ import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.kernels import dp_node
-from trainer.search.exact import INFINITE, ExactOptions, Search, Shape
 from trainer.search.exact_instance import build
+from trainer.search.exact_search import INFINITE, ExactOptions, Search, Shape
 
 
 @dataclass(frozen=True, kw_only=True)
