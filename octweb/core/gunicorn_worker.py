@@ -1,70 +1,29 @@
-"""gunicorn's threaded worker for many small calls: no change of threads between the calls of a connection, and turns within the worker.
+"""gunicorn's threaded worker for many small calls: one thread at a time serves all connections that have a call.
 
-Between two calls `gthread` hands a connection to its main thread, which waits for it with all others and hands it to a free thread
-again. Under Python's lock these two changes of threads take longer than a small prediction. Here the thread that answered waits for
-a millisecond itself, as long as no more connections are at work than there are threads, so that nobody waits for it.
-
-Python's lock goes to any of the threads that want it, so that of eight busy ones some call is always the unlucky one. Here few work at
-once and the others wait in a line. A call that takes long, or waits for something else, loses its place to the next.
+`gthread` hands each call from its main thread to a free thread and back, and under Python's lock these changes of threads take longer
+than a small prediction. Here one thread has the turn: it answers the connections in the order in which their calls are there, and
+listens to those that it answered. A call that takes long, or waits for something else, loses the turn to another thread, which goes
+on with the other connections. A connection without a call for a moment goes back to the main thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import select
 import threading
 import time
 from collections import deque
+from concurrent.futures import Future
 from typing import Any
 
 from gunicorn.config import Config
 from gunicorn.http.message import Request
 from gunicorn.http.parser import RequestParser
-from gunicorn.workers.gthread import TConn, ThreadWorker
+from gunicorn.workers.gthread import _DEFER, TConn, ThreadWorker
 
-PATIENCE_MS = 1
-CALLS = 1000  # then the main thread sees the connection, and whether the worker has to end
-AT_ONCE = 1
-PLACE_SECONDS = 0.02
-
-
-class Turns:
-    """At most `size` are inside, first come first served; who is inside for longer than `seconds` no longer counts."""
-
-    def __init__(self, size: int, seconds: float) -> None:
-        self.size, self.seconds = size, seconds
-        self._lock = threading.Lock()
-        self._inside: dict[object, float] = {}  # since when; the oldest first
-        self._waiting: deque[tuple[object, threading.Lock]] = deque()
-
-    def enter(self) -> object:
-        """Wait for a place; returns what `leave` takes."""
-        place = object()
-        with self._lock:
-            if len(self._inside) < self.size and not self._waiting:
-                self._inside[place] = time.monotonic()
-                return place
-            gate = threading.Lock()
-            gate.acquire()
-            self._waiting.append((place, gate))
-        while not gate.acquire(timeout=self.seconds):
-            with self._lock:
-                old = time.monotonic() - self.seconds
-                for other in [p for p, since in self._inside.items() if since <= old]:
-                    del self._inside[other]
-                self._admit()
-        return place
-
-    def leave(self, place: object) -> None:
-        """Give the place to the next, if it was not lost before."""
-        with self._lock:
-            self._inside.pop(place, None)
-            self._admit()
-
-    def _admit(self) -> None:
-        while self._waiting and len(self._inside) < self.size:
-            place, gate = self._waiting.popleft()
-            self._inside[place] = time.monotonic()
-            gate.release()
+PATIENCE_MS = 1  # without a call on any connection the thread is free again
+TURN_SECONDS = 0.02
+QUIET_SECONDS = 0.05  # without a call of its own, beside busy ones, a connection goes back to the main thread
 
 
 class Settled:
@@ -89,44 +48,143 @@ class FurtherCall(Request):
         return known
 
 
+class Turn:
+    """One thread's turn; whether it still has it is for `Worker` to say."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None  # begin of the call that is under way
+
+
 class Worker(ThreadWorker):
     """`--worker-class octweb.core.gunicorn_worker.Worker`"""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.turns = Turns(AT_ONCE, PLACE_SECONDS)
+        self._lock = threading.Lock()  # of what follows
+        self._turn: Turn | None = None
+        self._arrived: deque[TConn] = deque()  # from the main thread
+        self._ready: deque[TConn] = deque()  # a call is there
+        self._at_hand: dict[int, tuple[TConn, float]] = {}  # by descriptor: listened to, since when
+        self._looked = 0.0  # when quiet connections were last looked for
+        self._at_work = threading.Event()
 
     def init_process(self) -> None:
         """The configuration of a worker does not change: a reload starts new workers."""
         self.cfg: Any = Settled(self.cfg)
+        threading.Thread(target=self._watch, name="turns", daemon=True).start()
         super().init_process()
 
-    def handle(self, conn: TConn) -> Any:
-        """Answer the call that waits on `conn`, and those that follow at once; what `ThreadWorker.handle` returns for the last."""
-        kept = self._handle(conn)
-        if kept is not True or conn.is_http2 or self.cfg.is_ssl:
-            return kept  # under TLS the next call may have been read already
-        if type(conn.parser) is RequestParser and self.cfg.proxy_protocol == "off":
-            conn.parser.mesg_class = FurtherCall
-        waiting = select.poll()
-        waiting.register(conn.sock, select.POLLIN)
-        for _ in range(CALLS):
-            if not (self.alive and self._room()) or conn.parser.unreader.buf.getvalue():
-                break  # bytes of the next call that were read already are for the main thread to see
-            if not waiting.poll(PATIENCE_MS):
-                break
-            kept = self._handle(conn)
-            if kept is not True or conn.is_http2:
-                break
-        return kept
+    def enqueue_req(self, conn: TConn) -> None:
+        """Take a connection from the main thread: a new one, or one with a call."""
+        if self.cfg.is_ssl:  # listening does not see what TLS has read ahead
+            super().enqueue_req(conn)
+            return
+        with self._lock:
+            self._arrived.append(conn)
+            if self._turn is None:
+                self._begin()
 
-    def _handle(self, conn: TConn) -> Any:
-        place = self.turns.enter()
+    def _begin(self) -> None:
+        turn = Turn()
+        self.tpool.submit(self._serve, turn)
+        self._turn = turn
+        self._at_work.set()
+
+    def _watch(self) -> None:
+        """Take the turn from a call that takes long; runs beside the others until the process ends."""
+        while True:
+            self._at_work.wait()
+            time.sleep(TURN_SECONDS)
+            with self._lock:
+                turn = self._turn
+                if turn is None:
+                    self._at_work.clear()
+                elif turn.since is not None and time.monotonic() - turn.since > TURN_SECONDS:
+                    self._turn = None
+                    if self._arrived or self._ready or self._at_hand:
+                        with contextlib.suppress(RuntimeError):  # the pool has ended, and the process is about to
+                            self._begin()
+
+    def _serve(self, turn: Turn) -> None:
+        """Answer calls until the turn is lost or nobody calls."""
         try:
-            return super().handle(conn)
-        finally:
-            self.turns.leave(place)
+            listening = select.poll()
+            with self._lock:
+                for number in self._at_hand:
+                    listening.register(number, select.POLLIN)
+            while (conn := self._next(turn, listening)) is not None:
+                if not self._keep(turn, listening, conn, self.handle(conn)):
+                    return
+        except BaseException:
+            self.log.exception("A thread that answers calls has failed.")
+            with self._lock:
+                if self._turn is turn:
+                    self._turn = None
+                    self._release(list(self._at_hand))
+            raise
 
-    def _room(self) -> bool:
-        """Whether every connection at work has a thread."""
-        return self.nr_conns - len(self.keepalived_conns) - len(self.pending_conns) <= self.cfg.threads
+    def _next(self, turn: Turn, listening: select.poll) -> TConn | None:
+        """A connection with a call; None where the turn has ended."""
+        while True:
+            with self._lock:
+                if self._turn is not turn:
+                    return None
+                while self._arrived:
+                    self._listen(self._arrived.popleft(), listening)
+                if self._ready:
+                    turn.since = time.monotonic()
+                    return self._ready.popleft()
+            called = listening.poll(PATIENCE_MS)
+            with self._lock:
+                for number, _ in called:
+                    listening.unregister(number)
+                    conn = self._at_hand.pop(number)[0]
+                    conn.data_ready = True
+                    self._ready.append(conn)
+                if not called and not self._arrived:
+                    self._turn = None
+                    self._release(list(self._at_hand))
+                    return None
+                self._release_quiet(listening)
+
+    def _listen(self, conn: TConn, listening: select.poll) -> None:
+        """Wait for the next call of a connection, unless it has been read already."""
+        if conn.parser is not None and conn.parser.unreader.buf.getvalue():
+            self._ready.append(conn)
+            return
+        number = conn.sock.fileno()
+        self._at_hand[number] = conn, time.monotonic()
+        listening.register(number, select.POLLIN)
+
+    def _keep(self, turn: Turn, listening: select.poll, conn: TConn, kept: Any) -> bool:
+        """Put a connection where it belongs after a call; whether the thread still has the turn."""
+        with self._lock:
+            turn.since = None
+            mine = self._turn is turn
+            if kept is True and mine and self.alive and not conn.is_http2:
+                if type(conn.parser) is RequestParser and self.cfg.proxy_protocol == "off":
+                    conn.parser.mesg_class = FurtherCall
+                self._listen(conn, listening)
+            else:
+                self._return(conn, kept)
+            return mine
+
+    def _release_quiet(self, listening: select.poll) -> None:
+        now = time.monotonic()
+        if now - self._looked > QUIET_SECONDS:
+            self._looked = now
+            quiet = [n for n, (_, since) in self._at_hand.items() if now - since > QUIET_SECONDS]
+            for number in quiet:
+                listening.unregister(number)
+            self._release(quiet)
+
+    def _release(self, numbers: list[int]) -> None:
+        for number in numbers:
+            conn = self._at_hand.pop(number)[0]
+            self._return(conn, True if conn.initialized else _DEFER)
+
+    def _return(self, conn: TConn, kept: Any) -> None:
+        """To the main thread, which listens to it or closes it."""
+        done: Future[Any] = Future()
+        done.set_result(kept)
+        self.method_queue.defer(self.finish_request, conn, done)
