@@ -62,6 +62,13 @@ class Steady:
         self._rows = ROWS.labels(*key)
         self._labels = [LABELS.labels(*key, c if i < MAX_LABELS else OTHER) for i, c in enumerate(classes)]
 
+    def predicted_one(self, label: int, seconds: float) -> None:
+        """Count a call with one row of this class."""
+        self._requests.inc()
+        self._seconds.observe(seconds)
+        self._rows.inc()
+        self._labels[label].inc()
+
     def predicted(self, counts: Sequence[int], seconds: float) -> None:
         """Count a call with its rows by class."""
         self._requests.inc()

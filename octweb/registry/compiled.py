@@ -59,6 +59,11 @@ class Compiled:
         return [orjson.dumps(self.tree.classes[int(k)]) for k in self.tree.labels]
 
     @cached_property
+    def codes(self) -> list[int]:
+        """By node: the number of its label."""
+        return [int(k) for k in self.tree.labels]
+
+    @cached_property
     def shares(self) -> list[bytes]:
         """By node: the class shares with commas between them."""
         return [orjson.dumps(row)[1:-1] for row in self.tree.probabilities.tolist()]

@@ -22,6 +22,10 @@ def application(environ, start):
     body = environ["wsgi.input"].read()
     if environ["PATH_INFO"] == "/slow":
         time.sleep(0.2)
+    if environ["PATH_INFO"] == "/stuck":
+        time.sleep(3)
+    if environ["PATH_INFO"] == "/scheme":
+        body = environ["wsgi.url_scheme"].encode()
     start("200 OK", [("Content-Length", str(len(body)))])
     return [body]
 """
@@ -29,7 +33,13 @@ THREADS = 2
 
 
 @pytest.fixture
-def server(tmp_path):
+def proxies():
+    """Addresses whose word on the scheme counts."""
+    return "127.0.0.1"
+
+
+@pytest.fixture
+def server(tmp_path, proxies):
     (tmp_path / "echo.py").write_text(APPLICATION)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -38,7 +48,7 @@ def server(tmp_path):
         [
             sys.executable, "-m", "gunicorn", "echo:application", "--bind", f"127.0.0.1:{port}", "--worker-class", WORKER,
             "--workers", "1", "--threads", str(THREADS), "--keep-alive", "30", "--graceful-timeout", "5",
-            "--no-control-socket", "--pythonpath", str(tmp_path),
+            "--no-control-socket", "--pythonpath", str(tmp_path), "--forwarded-allow-ips", proxies,
         ],
         cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE,
     )  # fmt: skip
@@ -56,8 +66,8 @@ def server(tmp_path):
     process.stderr.close()
 
 
-def call(connection: http.client.HTTPConnection, body: bytes, path: str = "/") -> bytes:
-    connection.request("POST", path, body)
+def call(connection: http.client.HTTPConnection, body: bytes, path: str = "/", **headers: str) -> bytes:
+    connection.request("POST", path, body, headers)
     answer = connection.getresponse()
     assert answer.status == 200
     return answer.read()
@@ -103,6 +113,49 @@ def test_more_clients_than_threads_all_get_their_turn(server):
     for thread in team:
         thread.join()
     assert min(counts) > 0.1 * max(counts), counts
+
+
+def test_a_call_that_takes_long_does_not_hold_up_the_others(server):
+    others = [http.client.HTTPConnection("127.0.0.1", server[1], timeout=10) for _ in range(3)]
+    for other in others:
+        call(other, b"x")
+    stuck = http.client.HTTPConnection("127.0.0.1", server[1], timeout=10)
+    stuck.request("POST", "/stuck", b"late")
+    begin = time.monotonic()
+    for i in range(30):
+        assert call(others[i % 3], b"%d" % i) == b"%d" % i
+    fresh = http.client.HTTPConnection("127.0.0.1", server[1], timeout=10)
+    assert call(fresh, b"new") == b"new"
+    assert time.monotonic() - begin < 2.5
+    assert stuck.getresponse().read() == b"late"
+    assert call(stuck, b"again") == b"again"
+
+
+def test_a_connection_that_says_nothing_holds_up_nobody(server):
+    silent = [socket.create_connection(("127.0.0.1", server[1]), 10) for _ in range(2 * THREADS)]
+    half = socket.create_connection(("127.0.0.1", server[1]), 10)
+    half.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Le")
+    time.sleep(0.05)
+    connection = http.client.HTTPConnection("127.0.0.1", server[1], timeout=10)
+    begin = time.monotonic()
+    for _ in range(20):
+        assert call(connection, b"x") == b"x"
+    assert time.monotonic() - begin < 2.5
+    half.sendall(b"ngth: 3\r\nConnection: close\r\n\r\nend")
+    received = b""
+    while part := half.recv(65536):
+        received += part
+    assert received.endswith(b"end")
+    for one in silent:
+        one.close()
+    assert call(connection, b"y") == b"y"
+
+
+@pytest.mark.parametrize(("proxies", "scheme"), [("10.9.8.7", b"http"), ("127.0.0.1", b"https")])
+def test_only_our_proxies_may_say_that_a_call_came_over_tls(server, scheme):
+    connection = http.client.HTTPConnection("127.0.0.1", server[1], timeout=10)
+    for _ in range(5):  # on the first call of a connection, and on further ones
+        assert call(connection, b"", "/scheme", **{"X-Forwarded-Proto": "https"}) == scheme
 
 
 def test_sigterm_answers_what_is_under_way_and_ends(server):
