@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from tests.torture.kills import revive
 from tests.torture.site import ENDED, ROOT, Broken, Site, small_csv
@@ -36,13 +37,19 @@ def writers(site: Site, draw: random.Random, amount: int, seconds: float) -> str
     return f"{done[200]} writes by 6 writers, every one answered 200"
 
 
+def _running(site: Site, time_limit: float) -> dict[str, Any]:
+    """A run of some seconds that has begun."""
+    _, run = site.new_run("hard", "odt", depth=3, time_limit=time_limit)
+    site.wait(lambda: site.run(run["id"]).get("status") == "running", 60, "the run does not start")
+    return run
+
+
 def database_locked(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Somebody holds the database for some seconds while a run trains; the run ends as if nothing had been."""
     path = site.folder / "octweb.sqlite3"
     if not path.exists():
         return "left out: the database is not SQLite"
-    _, run = site.new_run("hard", "odt", depth=3, time_limit=3)
-    site.wait(lambda: site.run(run["id"]).get("status") == "running", 60, "the run does not start")
+    run = _running(site, time_limit=3)
     holder = sqlite3.connect(path, timeout=30, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     time.sleep(6)
@@ -61,8 +68,7 @@ def clock_moved(site: Site, draw: random.Random, amount: int, seconds: float) ->
     if not path.exists():
         return "left out: the database is not SQLite"
     before = site.count_of("models")
-    _, run = site.new_run("hard", "odt", depth=3, time_limit=4)
-    site.wait(lambda: site.run(run["id"]).get("status") == "running", 60, "the run does not start")
+    run = _running(site, time_limit=4)
     with sqlite3.connect(path, timeout=30) as database:
         database.execute("UPDATE runs_trainingrun SET lease_until = '2000-01-01 00:00:00'")
     site.wait(lambda: site.run(run["id"]).get("status") in ENDED, 120, "the run is stuck after the clock moved")
@@ -93,8 +99,7 @@ def disk_full(site: Site, draw: random.Random, amount: int, seconds: float) -> s
 
 def sigterm(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """A worker that is asked to end gives its run back within its grace, and another worker finishes it."""
-    _, run = site.new_run("hard", "odt", depth=3, time_limit=6)
-    site.wait(lambda: site.run(run["id"]).get("status") == "running", 60, "the run does not start")
+    run = _running(site, time_limit=6)
     started = time.monotonic()
     gone = list(site.workers)
     for process in gone:

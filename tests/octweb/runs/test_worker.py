@@ -25,7 +25,7 @@ from tests.conftest import ROOT
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=150):  # the first training compiles its kernels
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = condition()
@@ -178,8 +178,12 @@ def test_sigkill_of_the_worker_gives_the_run_to_the_next(worker, long_run):
     wait_for(lambda: not any(child.is_running() and child.status() != "zombie" for child in children), 10)
     worker()
     wait_for(lambda: TrainingRun.objects.get(pk=run.pk).attempt == 2)
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress.get("incumbent"))
     actions.cancel(TrainingRun.objects.get(pk=run.pk))
     wait_for(lambda: status(run) == RunStatus.CANCELLED, 40)
+    run.refresh_from_db()
+    assert (run.attempt, run.model.status) == (2, "cancelled")
+    assert TreeModel.objects.count() == 1  # the first child wrote none
 
 
 def test_sigterm_of_the_worker_gives_the_run_back(worker, long_run):
