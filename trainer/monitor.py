@@ -19,6 +19,7 @@ from trainer.tree.nodes import Draft
 
 Sink = Callable[[Progress, "Draft | None"], None]
 INTERVAL = 0.2
+COMPILING = "compiling, which is needed once"
 
 
 class Monitor:
@@ -34,7 +35,7 @@ class Monitor:
         self.draft: Draft | None = None
         self.nodes = 0
         self.leaves: int | None = None
-        self.phase = "start"
+        self.phase = self._interrupted = "start"
         self.started = time.perf_counter()
         self._sink = sink
         self._lock = threading.RLock()
@@ -105,6 +106,13 @@ class Monitor:
             self._pending = self._pending or changed or better
             if better or changed or self.elapsed() - self._emitted >= INTERVAL:
                 self.emit()
+
+    def compiling(self, begins: bool) -> None:
+        """Show as the phase that kernels are being compiled, and afterwards what the phase was."""
+        if begins:
+            self._interrupted = self.phase
+        if begins or self.phase == COMPILING:
+            self.report(phase=COMPILING if begins else self._interrupted)
 
     def emit(self) -> None:
         """Write what is known now, if it changed since the last line."""

@@ -22,6 +22,7 @@ from trainer.data.folds import holdout, stratified_folds
 from trainer.data.problem import Problem, class_weighted
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
+from trainer.kernels.compiled import watched
 from trainer.methods import METHODS, get
 from trainer.methods.base import Method, Settings, Solution, leaf_penalty
 from trainer.monitor import Monitor, Sink
@@ -80,7 +81,8 @@ def train(
     monitor = Monitor(_limits(settings), sink)
     if on_start is not None:
         on_start(monitor)
-    tree, certificate, solution = fit(method, problem, settings, monitor)
+    with watched(monitor.compiling):
+        tree, certificate, solution = fit(method, problem, settings, monitor)
     monitor.report(
         phase="check",
         incumbent=certificate.objective,

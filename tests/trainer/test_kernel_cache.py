@@ -11,6 +11,7 @@ import numba
 import pytest
 
 from trainer.kernels import compiled
+from trainer.monitor import COMPILING, Monitor
 
 SHOW = """
 import numba
@@ -75,3 +76,25 @@ def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chose
     changed.write_text(changed.read_text().replace("x + 1", "x + 5"))
     os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))  # not even the date of that file tells
     assert run()[-1] == "6"
+
+
+def test_compiling_is_told_once_and_the_phase_comes_back():
+    phases = []
+    monitor = Monitor(sink=lambda progress, draft: phases.append(progress.phase))
+    monitor.report(phase="search")
+
+    @numba.njit
+    def inner(x):
+        return x + 1
+
+    @numba.njit
+    def outer(x):
+        return inner(x) * 2
+
+    with compiled.watched(monitor.compiling):
+        assert outer(1) == 4
+        assert outer(2) == 6
+    assert phases == ["search", COMPILING, "search"]
+    with compiled.watched(monitor.compiling):
+        assert outer(3) == 8
+    assert len(phases) == 3

@@ -8,12 +8,14 @@ never run. numba reads its setting where a function is declared, so that functio
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from numba import config, njit
+from numba.core import event
 
 _HERE = Path(__file__).parent
 STATE = sha256(b"".join(f.name.encode() + f.read_bytes() for f in sorted(_HERE.glob("*.py")))).hexdigest()[:16]
@@ -31,3 +33,26 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
             return njit(cache=True, nogil=True, **options)(function)
         finally:
             config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+class _Watch(event.Listener):
+    def __init__(self, told: Callable[[bool], None]) -> None:
+        self.told = told
+        self.depth = 0  # a function that calls others is compiled with them
+
+    def on_start(self, event: event.Event) -> None:
+        self.depth += 1
+        if self.depth == 1:
+            self.told(True)
+
+    def on_end(self, event: event.Event) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.told(False)
+
+
+@contextmanager
+def watched(told: Callable[[bool], None]) -> Iterator[None]:
+    """Say when compiling begins (True) and ends (False); code that was kept is not compiled, and nothing is said."""
+    with event.install_listener("numba:compile", _Watch(told)):
+        yield
