@@ -1,9 +1,10 @@
-"""gunicorn's threaded worker for many small calls: one thread at a time serves all connections that have a call.
+"""gunicorn's threaded worker with a way for many small calls: one thread at a time answers predictions on all connections.
 
 `gthread` hands each call from its main thread to a free thread and back, and under Python's lock these changes of threads take longer
 than a small prediction. Here one thread has the turn: it answers the connections in the order in which their calls are there, and
-listens to those that it answered. A call that takes long, or waits for something else, loses the turn to another thread, which goes
-on with the other connections. A connection without a call for a moment goes back to the main thread.
+listens to those that it answered. A call that is no prediction gives the turn to another thread before it is answered, since it may
+wait for the database or for files; a prediction that takes long loses it. A connection without a call for a moment goes back to the
+main thread.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import select
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from gunicorn.config import Config
@@ -23,6 +24,8 @@ from gunicorn.workers.gthread import _DEFER, TConn, ThreadWorker
 
 PATIENCE_MS = 1  # without a call on any connection the thread is free again
 TURN_SECONDS = 0.02
+BRIEF = ("/infer", "/predict/")  # ends of the paths of predictions
+CLOSING = 4  # threads that wait for clients to close
 QUIET_SECONDS = 0.05  # without a call of its own, beside busy ones, a connection goes back to the main thread
 
 
@@ -64,13 +67,16 @@ class Worker(ThreadWorker):
         self._turn: Turn | None = None
         self._arrived: deque[TConn] = deque()  # from the main thread
         self._ready: deque[TConn] = deque()  # a call is there
+        self._ahead: deque[TConn] = deque()  # a call has been read already, behind the one that was answered
         self._at_hand: dict[int, tuple[TConn, float]] = {}  # by descriptor: listened to, since when
         self._looked = 0.0  # when quiet connections were last looked for
         self._at_work = threading.Event()
+        self._own = threading.local()  # `turn` of a thread
 
     def init_process(self) -> None:
         """The configuration of a worker does not change: a reload starts new workers."""
         self.cfg: Any = Settled(self.cfg)
+        self._closing = ThreadPoolExecutor(CLOSING, thread_name_prefix="closing")
         threading.Thread(target=self._watch, name="turns", daemon=True).start()
         super().init_process()
 
@@ -100,28 +106,50 @@ class Worker(ThreadWorker):
                 if turn is None:
                     self._at_work.clear()
                 elif turn.since is not None and time.monotonic() - turn.since > TURN_SECONDS:
-                    self._turn = None
-                    if self._arrived or self._ready or self._at_hand:
-                        with contextlib.suppress(RuntimeError):  # the pool has ended, and the process is about to
-                            self._begin()
+                    self._pass_on()
+
+    def _pass_on(self) -> None:
+        """The present turn ends; another begins if there is anything to do."""
+        self._turn = None
+        if self._arrived or self._ready or self._ahead or self._at_hand:
+            with contextlib.suppress(RuntimeError):  # the pool has ended, and the process is about to
+                self._begin()
+
+    def handle_request(self, req: Request, conn: TConn) -> bool:
+        """Answer a call; one that may wait for something does not have the turn meanwhile."""
+        turn = getattr(self._own, "turn", None)
+        if turn is not None and not req.path.endswith(BRIEF):
+            with self._lock:
+                if self._turn is turn:
+                    self._pass_on()
+        return super().handle_request(req, conn)
+
+    def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
+        """In the main thread: what becomes of a connection; the client may take two seconds to see that it is closed."""
+        if not fs.cancelled() and fs.exception() is None and fs.result() is False:
+            gone = self._closing.submit(conn.close, graceful=True)
+            gone.add_done_callback(lambda _: self.method_queue.defer(self._closed))
+            return
+        super().finish_request(conn, fs)
+
+    def _closed(self) -> None:
+        self.nr_conns -= 1
 
     def _serve(self, turn: Turn) -> None:
         """Answer calls until the turn is lost or nobody calls."""
-        try:
-            listening = select.poll()
-            with self._lock:
-                for number in self._at_hand:
-                    listening.register(number, select.POLLIN)
-            while (conn := self._next(turn, listening)) is not None:
-                if not self._keep(turn, listening, conn, self.handle(conn)):
-                    return
-        except BaseException:
-            self.log.exception("A thread that answers calls has failed.")
-            with self._lock:
-                if self._turn is turn:
-                    self._turn = None
-                    self._release(list(self._at_hand))
-            raise
+        self._own.turn = turn
+        listening = select.poll()
+        with self._lock:
+            for number in self._at_hand:
+                listening.register(number, select.POLLIN)
+        while (conn := self._next(turn, listening)) is not None:
+            try:
+                kept = self.handle(conn)
+            except BaseException:  # SystemExit of an application ends its call and nothing else
+                self.log.exception("A call has failed; its connection is closed.")
+                kept = False
+            if not self._keep(turn, listening, conn, kept):
+                return
 
     def _next(self, turn: Turn, listening: select.poll) -> TConn | None:
         """A connection with a call; None where the turn has ended."""
@@ -134,14 +162,16 @@ class Worker(ThreadWorker):
                 if self._ready:
                     turn.since = time.monotonic()
                     return self._ready.popleft()
-            called = listening.poll(PATIENCE_MS)
+            called = listening.poll(0 if self._ahead else PATIENCE_MS)
             with self._lock:
                 for number, _ in called:
                     listening.unregister(number)
                     conn = self._at_hand.pop(number)[0]
                     conn.data_ready = True
                     self._ready.append(conn)
-                if not called and not self._arrived:
+                while self._ahead:  # after the others, so that one client cannot keep the turn
+                    self._ready.append(self._ahead.popleft())
+                if not self._ready and not self._arrived:
                     self._turn = None
                     self._release(list(self._at_hand))
                     return None
@@ -150,7 +180,7 @@ class Worker(ThreadWorker):
     def _listen(self, conn: TConn, listening: select.poll) -> None:
         """Wait for the next call of a connection, unless it has been read already."""
         if conn.parser is not None and conn.parser.unreader.buf.getvalue():
-            self._ready.append(conn)
+            self._ahead.append(conn)
             return
         number = conn.sock.fileno()
         self._at_hand[number] = conn, time.monotonic()
@@ -161,9 +191,9 @@ class Worker(ThreadWorker):
         with self._lock:
             turn.since = None
             mine = self._turn is turn
+            if type(conn.parser) is RequestParser and self.cfg.proxy_protocol == "off":
+                conn.parser.mesg_class = FurtherCall
             if kept is True and mine and self.alive and not conn.is_http2:
-                if type(conn.parser) is RequestParser and self.cfg.proxy_protocol == "off":
-                    conn.parser.mesg_class = FurtherCall
                 self._listen(conn, listening)
             else:
                 self._return(conn, kept)

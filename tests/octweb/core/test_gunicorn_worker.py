@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import signal
@@ -20,16 +21,19 @@ APPLICATION = """
 import time
 def application(environ, start):
     body = environ["wsgi.input"].read()
-    if environ["PATH_INFO"] == "/slow":
+    if environ["PATH_INFO"].startswith("/slow"):
         time.sleep(0.2)
-    if environ["PATH_INFO"] == "/stuck":
+    if environ["PATH_INFO"].startswith("/stuck"):
         time.sleep(3)
+    if environ["PATH_INFO"].startswith("/exit"):
+        raise SystemExit(3)
     if environ["PATH_INFO"] == "/scheme":
         body = environ["wsgi.url_scheme"].encode()
     start("200 OK", [("Content-Length", str(len(body)))])
     return [body]
 """
 THREADS = 2
+PATHS = ("/", "/m/infer")  # any call, and a prediction
 
 
 @pytest.fixture
@@ -73,20 +77,24 @@ def call(connection: http.client.HTTPConnection, body: bytes, path: str = "/", *
     return answer.read()
 
 
-def test_many_calls_on_one_connection_are_answered_each(server):
+@pytest.mark.parametrize("path", PATHS)
+def test_many_calls_on_one_connection_are_answered_each(server, path):
     connection = http.client.HTTPConnection("127.0.0.1", server[1], timeout=10)
-    for i in range(1500):  # more than a thread stays for
-        assert call(connection, b"%d" % i) == b"%d" % i
-    time.sleep(0.05)  # the thread has left it by now
-    assert call(connection, b"later") == b"later"
+    for i in range(500):
+        assert call(connection, b"%d" % i, path) == b"%d" % i
+    time.sleep(0.1)  # the thread has left it by now
+    assert call(connection, b"later", path) == b"later"
     connection.close()
 
 
-def test_calls_that_are_sent_before_the_answers_are_answered_in_order(server):
+@pytest.mark.parametrize("path", [p.encode() for p in PATHS])
+def test_calls_that_are_sent_before_the_answers_are_answered_in_order(server, path):
     with socket.create_connection(("127.0.0.1", server[1]), 10) as connection:
         for i in range(20):
-            connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n%02d" % i)
-        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nend")
+            connection.sendall(b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n%02d" % i)
+        connection.sendall(
+            b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nend"
+        )
         received = b""
         while part := connection.recv(65536):
             received += part
@@ -96,14 +104,15 @@ def test_calls_that_are_sent_before_the_answers_are_answered_in_order(server):
     ]
 
 
-def test_more_clients_than_threads_all_get_their_turn(server):
+@pytest.mark.parametrize("path", PATHS)
+def test_more_clients_than_threads_all_get_their_turn(server, path):
     counts = [0] * (3 * THREADS)
     until = time.monotonic() + 3
 
     def client(number: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", server[1], timeout=10)
         while time.monotonic() < until:
-            call(connection, b"x")
+            call(connection, b"x", path)
             counts[number] += 1
         connection.close()
 
@@ -115,15 +124,86 @@ def test_more_clients_than_threads_all_get_their_turn(server):
     assert min(counts) > 0.1 * max(counts), counts
 
 
-def test_a_call_that_takes_long_does_not_hold_up_the_others(server):
+@pytest.mark.parametrize("path", PATHS)
+def test_a_client_that_never_waits_for_answers_does_not_hold_up_the_others(server, path):
+    address = ("127.0.0.1", server[1])
+    greedy = socket.create_connection(address, 10)
+    over = threading.Event()
+
+    def send() -> None:
+        many = b"POST " + path.encode() + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"
+        with contextlib.suppress(OSError):
+            while not over.is_set():
+                greedy.sendall(many * 50)
+
+    def receive() -> None:
+        with contextlib.suppress(OSError):
+            while greedy.recv(1 << 20):
+                pass
+
+    team = [threading.Thread(target=send), threading.Thread(target=receive)]
+    for thread in team:
+        thread.start()
+    time.sleep(0.3)
+    other, longest = http.client.HTTPConnection(*address, timeout=10), 0.0
+    for _ in range(20):
+        begin = time.monotonic()
+        call(other, b"x", path)
+        longest = max(longest, time.monotonic() - begin)
+    over.set()
+    greedy.close()
+    for thread in team:
+        thread.join()
+    assert longest < 1
+
+
+def test_calls_that_wait_for_something_wait_side_by_side(server):
+    connections = [http.client.HTTPConnection("127.0.0.1", server[1], timeout=10) for _ in range(THREADS)]
+    begin = time.monotonic()
+    for _ in range(5):
+        for connection in connections:
+            connection.request("POST", "/slow", b"x")
+        for connection in connections:
+            assert connection.getresponse().read() == b"x"
+    assert time.monotonic() - begin < 0.2 * 5 * THREADS
+
+
+def test_a_call_that_ends_the_thread_ends_nothing_else(server):
+    for path in ("/exit", "/exit/infer"):
+        for _ in range(3 * THREADS):
+            bad = http.client.HTTPConnection("127.0.0.1", server[1], timeout=10)
+            bad.request("POST", path, b"x")
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                bad.getresponse()
+            bad.close()
+    assert call(http.client.HTTPConnection("127.0.0.1", server[1], timeout=10), b"on") == b"on"
+
+
+def test_clients_that_do_not_close_hold_up_nobody(server):
+    lingering = []
+    for _ in range(12):
+        one = socket.create_connection(("127.0.0.1", server[1]), 10)
+        one.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx")
+        lingering.append(one)
+    for one in lingering:
+        assert one.recv(1000)
+    begin = time.monotonic()
+    assert call(http.client.HTTPConnection("127.0.0.1", server[1], timeout=10), b"x") == b"x"
+    assert time.monotonic() - begin < 1
+    for one in lingering:
+        one.close()
+
+
+@pytest.mark.parametrize("ending", PATHS)
+def test_a_call_that_takes_long_does_not_hold_up_the_others(server, ending):
     others = [http.client.HTTPConnection("127.0.0.1", server[1], timeout=10) for _ in range(3)]
     for other in others:
         call(other, b"x")
     stuck = http.client.HTTPConnection("127.0.0.1", server[1], timeout=10)
-    stuck.request("POST", "/stuck", b"late")
+    stuck.request("POST", "/stuck" + ending, b"late")
     begin = time.monotonic()
     for i in range(30):
-        assert call(others[i % 3], b"%d" % i) == b"%d" % i
+        assert call(others[i % 3], b"%d" % i, ending) == b"%d" % i
     fresh = http.client.HTTPConnection("127.0.0.1", server[1], timeout=10)
     assert call(fresh, b"new") == b"new"
     assert time.monotonic() - begin < 2.5
