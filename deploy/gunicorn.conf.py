@@ -2,9 +2,11 @@
 
 import multiprocessing
 import os
+import shutil
+import tempfile
 
 bind = os.environ.get("OCTWEB_BIND", "127.0.0.1:8000")
-worker_class = "octweb.core.gunicorn_worker.Worker"  # gthread, which stays a moment with a busy connection
+worker_class = "octweb.core.gunicorn_worker.Worker"  # gthread with a quicker way for predictions
 workers = int(os.environ.get("OCTWEB_WEB_PROCESSES", min(4, multiprocessing.cpu_count())))
 threads = int(os.environ.get("OCTWEB_WEB_THREADS", 8))
 keepalive = 75  # longer than the proxy keeps its connections
@@ -16,10 +18,19 @@ forwarded_allow_ips = os.environ.get("OCTWEB_PROXY_ADDRESSES", "127.0.0.1,::1")
 accesslog = None  # the proxy writes one
 control_socket_disable = True
 
+# /metrics adds up what the processes counted: they need a folder for it, empty at the start, before prometheus-client is imported
+own_metrics = "" if os.environ.get("PROMETHEUS_MULTIPROC_DIR") else tempfile.mkdtemp(prefix="octweb-metrics-")
+os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", own_metrics)
+
+
+def on_exit(server):
+    """Leave no folder behind."""
+    if own_metrics:
+        shutil.rmtree(own_metrics, ignore_errors=True)
+
 
 def child_exit(server, worker):
     """Counters of a process that ended stay in the sums of /metrics."""
-    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        from prometheus_client import multiprocess
+    from prometheus_client import multiprocess
 
-        multiprocess.mark_process_dead(worker.pid)
+    multiprocess.mark_process_dead(worker.pid)

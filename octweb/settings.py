@@ -70,6 +70,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "octweb.core.views.HealthMiddleware",
     "octweb.serving.quick.QuickPredictions",  # answers prediction calls in which nothing is wrong, at once
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import configparser
+import os
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -65,19 +67,24 @@ def test_the_dockerfile_copies_what_there_is():
                 assert (ROOT / source).exists(), source
 
 
-def test_gunicorn_takes_its_file():
+def test_gunicorn_takes_its_file(monkeypatch):
+    import shutil
     import sys
 
     from gunicorn.app.wsgiapp import WSGIApplication
 
-    arguments, sys.argv = (
-        sys.argv,
-        ["gunicorn", "--config", str(DEPLOY / "gunicorn.conf.py"), "octweb.wsgi:application"],
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR")
+    monkeypatch.setattr(
+        sys, "argv", ["gunicorn", "--config", str(DEPLOY / "gunicorn.conf.py"), "octweb.wsgi:application"]
     )
-    try:
-        found = WSGIApplication().cfg
-    finally:
-        sys.argv = arguments
+    found = WSGIApplication().cfg
     assert found.worker_class_str == "octweb.core.gunicorn_worker.Worker"
     assert found.threads == 8
     assert found.settings["control_socket_disable"].get() is True
+    # the counters of several processes need a folder, which goes with the server
+    folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
+    assert list(folder.iterdir()) == []
+    found.on_exit(None)
+    assert not folder.exists()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -18,12 +18,12 @@ def test_a_short_campaign():
     }
     command = [sys.executable, "-m", "tests.torture", "--runs=4", "--requests=200", "--seconds=40"]
     done = subprocess.run(
-        [*command, "--only=kills,malformed,clock,disk"],
+        [*command, "--only=kills,malformed,writers,locked,clock,disk,sigterm,memory"],
         cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("| ") >= 5

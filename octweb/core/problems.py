@@ -16,6 +16,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from octweb.core.throttles import StrangerThrottle
 from trainer.errors import DataError, InfeasibleError, ModelFileError, ParameterError, RowError, TrainerError
 
 CONTENT_TYPE = "application/problem+json"
@@ -60,6 +61,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     """DRF's hook: a response for every exception that has a meaning for the caller; None lets it be a 500."""
     headers: dict[str, str] = {}
     errors: list[dict[str, Any]] = []
+    if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
+        error = _counted(error, context)
     if isinstance(error, Http404):
         status, detail = 404, str(error) or "There is nothing at this address, or it is not yours."
     elif isinstance(error, PermissionDenied):
@@ -77,6 +80,15 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
         return None
     set_rollback()
     return Response(document(status, detail, errors), status=status, headers=headers, content_type=CONTENT_TYPE)
+
+
+def _counted(error: exceptions.APIException, context: dict[str, Any]) -> exceptions.APIException:
+    """A call of somebody unknown counts for the address, too: REST framework refuses it before it looks at the throttles."""
+    request = context.get("request")
+    throttle = StrangerThrottle()
+    if request is None or throttle.allow_stranger(request):
+        return error
+    return exceptions.Throttled(wait=throttle.wait())
 
 
 def _of_trainer(error: TrainerError) -> tuple[int, str, list[dict[str, Any]]]:

@@ -126,3 +126,8 @@ class StrangerThrottle(_Throttle):
     def caller(self, request: Any) -> str | None:
         known = request.user and request.user.is_authenticated
         return None if known else f"stranger {self.get_ident(request)}"
+
+    def allow_stranger(self, request: Any) -> bool:
+        """Count a call whose caller could not be told."""
+        self._seconds = WINDOWS.take(f"stranger {self.get_ident(request)}", *rate(self.scope))
+        return self._seconds == 0.0

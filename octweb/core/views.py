@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Callable
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
+from django.urls import resolve
 from django.utils.crypto import constant_time_compare
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from octweb.core.headers import security_headers
 from octweb.core.metrics import exposition
 from octweb.core.problems import problem
 
 log = logging.getLogger(__name__)
+HEALTH = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
+
+
+class HealthMiddleware:
+    """Answers health calls before anything looks at host or scheme: load balancers ask an address, without TLS.
+
+    These answers say nothing that depends on the host.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.method in ("GET", "HEAD") and request.path_info in HEALTH:
+            view, positional, named = resolve(request.path_info)
+            response = view(request, *positional, **named)
+            for name, value in security_headers().items():
+                response[name] = value
+            return response
+        return self.get_response(request)
 
 
 def healthz(request: HttpRequest) -> HttpResponse:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import orjson
-from csp.utils import build_policy
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.db import DatabaseError, connection
@@ -26,6 +25,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port, validate_host
 from django.utils import timezone
 
+from octweb.core.headers import security_headers
 from octweb.core.metrics import Steady
 from octweb.core.throttles import WINDOWS, caller_of, rate
 from octweb.registry.claims import certificate_status
@@ -84,27 +84,12 @@ def served(model: TreeModel) -> Served:
     return found
 
 
-def headers() -> dict[str, str]:
-    """Those that SecurityMiddleware and the others give to every answer."""
-    found = {
-        "Content-Type": JSON,
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": str(settings.SECURE_REFERRER_POLICY),
-        "Cross-Origin-Opener-Policy": str(settings.SECURE_CROSS_ORIGIN_OPENER_POLICY),
-        "X-Frame-Options": str(settings.X_FRAME_OPTIONS),
-        "Content-Security-Policy": str(build_policy()),
-    }
-    if settings.SECURE_HSTS_SECONDS:
-        found["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
-    return found
-
-
 class QuickApplication:
     """WSGI: around the application, so that Django's handler is spared, too."""
 
     def __init__(self, application: Callable[..., Any]) -> None:
         self.application = application
-        self.headers = list(headers().items())
+        self.headers = [("Content-Type", JSON), *security_headers().items()]
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         if environ["REQUEST_METHOD"] == "POST" and environ.get("CONTENT_LENGTH"):
@@ -124,7 +109,7 @@ class QuickPredictions:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
-        self.headers = headers()
+        self.headers = {"Content-Type": JSON} | security_headers()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.method == "POST" and LOOKED not in request.META:

@@ -31,7 +31,8 @@ TYPES: dict[str, str] = {
     "FP64": "<f8",
 }
 TEXT = "BYTES"
-FLOATING = TYPES.keys() - {"BOOL"}
+FLOATING = {"FP16", "FP32", "FP64"}
+INTEGER = TYPES.keys() - FLOATING - {"BOOL"}
 JSON_LENGTH = "Inference-Header-Content-Length"
 
 
@@ -221,7 +222,9 @@ def _from_json(data: Any, datatype: str, size: int, shape: list[int], place: str
     cells = _flat(data, shape, place)
     if len(cells) != size:
         raise ProtocolError(f"{place}: shape and data disagree: {shape} needs {size} values, {len(cells)} are there.")
-    if datatype in FLOATING and (values := plain_numbers(cells)) is not None:
+    if datatype in TYPES and datatype != "BOOL" and (values := plain_numbers(cells)) is not None:
+        if datatype in INTEGER:
+            _check_integers(values, datatype, shape, place)
         return values
     kinds = set(map(type, cells))
     if datatype == TEXT:
@@ -233,7 +236,19 @@ def _from_json(data: Any, datatype: str, size: int, shape: list[int], place: str
     if not kinds <= allowed:
         i = next(i for i, c in enumerate(cells) if type(c) not in allowed)
         raise ProtocolError(f"{place}: value {_where(i, shape)} must be {datatype}; it is {str(cells[i])[:40]!r}.")
-    return np.array([math.nan if c is None else c for c in cells], np.float64)
+    values = np.array([math.nan if c is None else c for c in cells], np.float64)
+    if datatype in INTEGER:
+        _check_integers(values, datatype, shape, place)
+    return values
+
+
+def _check_integers(values: np.ndarray, datatype: str, shape: list[int], place: str) -> None:
+    """Refuse fractions and numbers that the datatype cannot hold; a missing value is for the model to judge."""
+    limits = np.iinfo(TYPES[datatype])
+    bad = ~np.isnan(values) & ((values != np.floor(values)) | (values < limits.min) | (values > limits.max))
+    if bad.any():
+        i = int(np.flatnonzero(bad)[0])
+        raise ProtocolError(f"{place}: value {_where(i, shape)} must be {datatype}; it is {values[i]:g}.")
 
 
 def _where(i: int, shape: list[int]) -> str:

@@ -150,10 +150,10 @@ django.setup()
 from django.core.checks import run_checks
 from django.test import Client
 problems = [m.id for m in run_checks(include_deployment_checks=True) if m.level >= 30 and not m.is_silenced()]
-plain = Client().get("/healthz", SERVER_NAME="trees.example.org")
-secure = Client().get("/healthz", secure=True, SERVER_NAME="trees.example.org")
+plain = Client().get("/accounts/login/", SERVER_NAME="trees.example.org")
+secure = Client().get("/accounts/login/", secure=True, SERVER_NAME="trees.example.org")
 page = Client().get("/accounts/login/", secure=True, SERVER_NAME="trees.example.org")
-strange = Client().get("/healthz", secure=True, SERVER_NAME="evil.example.org")
+strange = Client().get("/accounts/login/", secure=True, SERVER_NAME="evil.example.org")
 print(json.dumps({"problems": problems, "plain": [plain.status_code, plain.headers.get("Location")],
     "hsts": secure.headers.get("Strict-Transport-Security"), "cookie": bool(page.cookies["csrftoken"]["secure"]), "strange": strange.status_code}))
 """
@@ -164,7 +164,7 @@ print(json.dumps({"problems": problems, "plain": [plain.status_code, plain.heade
     found = json.loads(done.stdout.strip().splitlines()[-1])
     # the last two are a matter of the whole domain, which the operator decides about
     assert set(found["problems"]) <= {"security.W005", "security.W021"}
-    assert found["plain"] == [301, "https://trees.example.org/healthz"]
+    assert found["plain"] == [301, "https://trees.example.org/accounts/login/"]
     assert "max-age=31536000" in found["hsts"]
     assert found["cookie"] is True
     assert found["strange"] == 400

@@ -19,6 +19,8 @@ from typing import Any
 from tests.torture.kills import revive
 from tests.torture.site import ENDED, ROOT, Broken, Site, small_csv
 
+GRACE_SECONDS = 10  # OCTWEB_WORKER_GRACE as it is by itself
+
 
 def writers(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Six writers at once: no lock error."""
@@ -107,6 +109,8 @@ def sigterm(site: Site, draw: random.Random, amount: int, seconds: float) -> str
     for process in gone:
         process.wait(timeout=40)
     took = time.monotonic() - started
+    if took > GRACE_SECONDS + 5:
+        raise Broken(f"the workers took {took:.0f} s to end")
     if site.run(run["id"])["status"] not in {"queued", "succeeded"}:
         raise Broken(f"after SIGTERM the run is {site.run(run['id'])['status']}")
     site.workers.clear()

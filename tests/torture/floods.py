@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import gzip
+import io
 import json
 import random
 import time
@@ -10,8 +12,12 @@ from collections import Counter
 from typing import Any
 
 import psutil
+import pyarrow.csv
+import pyarrow.parquet as pq
 
 from tests.torture.site import Broken, Site, multipart, small_csv
+
+FLAT_MB = 30.0  # allocators and caches fill for a while; an hour of 317,800 calls took 20
 
 
 def mutated(draw: random.Random, valid: bytes) -> bytes:
@@ -50,19 +56,33 @@ def prediction_bodies(model: dict[str, Any]) -> list[tuple[str, bytes]]:
     ]
 
 
+def _parquet() -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pyarrow.csv.read_csv(io.BytesIO(small_csv())), out)
+    return out.getvalue()
+
+
 def malformed(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Requests and uploads that are valid ones with wounds: no server error, and nothing is stored unless it is accepted."""
     model = site.approved_model()
+    run = {"dataset": site.datasets["small"], "method": "cart", "parameters": {"depth": 2}}
+    form = "multipart/form-data; boundary=b"
     bodies = [
-        ("/api/v1/runs/", json.dumps({"dataset": site.datasets["small"], "method": "nothing", "parameters": {"depth": 2}}).encode(), "application/json"),
-        ("/api/v1/datasets/", multipart({"name": "x", "target": "nowhere"}, small_csv()[:400]), "multipart/form-data; boundary=b"),
+        ("/api/v1/runs/", json.dumps(run).encode(), "application/json"),
+        ("/api/v1/datasets/", multipart({"name": "x", "target": "class"}, small_csv()[:400]), form),
+        ("/api/v1/datasets/", multipart({"name": "x", "target": "class"}, gzip.compress(small_csv(), mtime=0), "x.csv.gz"), form),
+        ("/api/v1/datasets/", multipart({"name": "x", "target": "class"}, _parquet(), "x.parquet"), form),
     ]  # fmt: skip
+    for path, body, kind in bodies:  # the valid ones are valid
+        status, answer = site.call("POST", path, body, Content_Type=kind)
+        if status != 201:
+            raise Broken(f"a valid body is refused: {path} {status} {answer}")
     for address, body in prediction_bodies(model):
         status, answer = site.call("POST", address, body, Content_Type="application/json")
         if status != 200:
             raise Broken(f"a valid prediction is refused: {status} {answer}")
         bodies.append((address, body, "application/json"))
-    before = {what: site.count_of(what) for what in ("runs", "datasets", "models")}
+    before = {what: site.count_of(what) for what in ("runs", "datasets")}
     until, statuses = time.monotonic() + seconds, Counter[int]()
     accepted = Counter[str]()
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -74,6 +94,8 @@ def malformed(site: Site, draw: random.Random, amount: int, seconds: float) -> s
             statuses[status] += 1
             if status == 201:
                 accepted[path.split("/")[3]] += 1
+                if path.startswith("/api/v1/runs/"):  # wounds that did not hurt: the workers need not train it
+                    site.call("POST", f"{path}{answer['id']}/cancel/", b"")
             if status >= 500:
                 raise Broken(f"{path} answered {status} to seed {seed}: {str(answer)[:300]}")
 
@@ -120,6 +142,6 @@ def memory(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
         load(200)
         sent += 200
     grown = megabytes() - warm
-    if grown > 20 + 0.002 * sent:
+    if grown > FLAT_MB:
         raise Broken(f"{sent} requests made the web server {grown:.0f} MB larger")
     return f"{sent} requests, {warm:.0f} MB then {grown:+.1f} MB"

@@ -82,3 +82,15 @@ def test_no_minute_has_many_more_calls_than_the_rate():
     assert most <= 1.5 * limit  # at the border of two windows of even traffic
     assert len(taken) >= 0.9 * limit * 10
     assert WINDOWS is not windows
+
+
+@pytest.mark.parametrize("headers", [{}, {"HTTP_AUTHORIZATION": "Token " + "a" * 64}])
+def test_calls_of_nobody_known_count_for_their_address(rate, client, approved, headers):
+    rate(stranger="3/min")
+    address = f"{MODELS}{approved.pk}/predict/"
+    assert [client.post(address, **headers).status_code for _ in range(3)] == [401, 401, 401]
+    refused = client.post(address, **headers)
+    assert refused.status_code == 429
+    assert int(refused["Retry-After"]) >= 1
+    assert client.get("/v2", **headers).status_code == 429
+    assert client.post(address, **headers, REMOTE_ADDR="10.9.8.7").status_code == 401

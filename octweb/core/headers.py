@@ -1,0 +1,20 @@
+"""The headers of every answer, for those that are given before the middleware that sets them."""
+
+from __future__ import annotations
+
+from csp.utils import build_policy
+from django.conf import settings
+
+
+def security_headers() -> dict[str, str]:
+    """Those that SecurityMiddleware and the others give to every answer."""
+    found = {
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": str(settings.SECURE_REFERRER_POLICY),
+        "Cross-Origin-Opener-Policy": str(settings.SECURE_CROSS_ORIGIN_OPENER_POLICY),
+        "X-Frame-Options": str(settings.X_FRAME_OPTIONS),
+        "Content-Security-Policy": str(build_policy()),
+    }
+    if settings.SECURE_HSTS_SECONDS:
+        found["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
+    return found

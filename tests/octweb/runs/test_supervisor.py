@@ -1,0 +1,83 @@
+"""The supervisor's own stops, for a child that does not stop by itself, and a database that is away for some seconds."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from django.db import OperationalError
+
+from octweb.runs import actions
+from octweb.runs.models import RunStatus, TrainingRun
+from octweb.runs.training import TrainingSupervisor
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def supervised(owner, media, hard_dataset):
+    """A run that takes long, and its supervisor in this process."""
+    run = actions.enqueue(owner=owner, dataset=hard_dataset, method="odt", parameters={"depth": 3, "time_limit": 600})
+    return run, TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event())
+
+
+def test_a_child_beyond_its_memory_is_killed_with_a_reason(supervised, monkeypatch):
+    run, supervisor = supervised
+    monkeypatch.setattr(supervisor, "limits", lambda job: (600.0, 5.0))
+    assert supervisor.run() == RunStatus.FAILED
+    run.refresh_from_db()
+    assert "beyond its limit" in run.error
+    assert run.model is None
+
+
+def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, monkeypatch):
+    run, supervisor = supervised
+    monkeypatch.setattr(supervisor, "limits", lambda job: (0.0, 1e9))
+    real = supervisor._reason_to_stop
+
+    def once_there_is_a_tree(child, cancel, late, memory):
+        known = TrainingRun.objects.get(pk=run.pk).progress.get("incumbent") is not None
+        return real(child, cancel, late and known, memory)
+
+    monkeypatch.setattr(supervisor, "_reason_to_stop", once_there_is_a_tree)
+    assert supervisor.run() in {RunStatus.CANCELLED, RunStatus.SUCCEEDED}
+    run.refresh_from_db()
+    assert run.model.leaves >= 1
+
+
+def test_a_child_that_does_not_listen_is_killed_after_its_grace(supervised, monkeypatch, settings):
+    run, supervisor = supervised
+    settings.WORKER_GRACE_SECONDS = 0.5
+    monkeypatch.setattr(supervisor, "limits", lambda job: (0.0, 1e9))
+    real = supervisor.prepare
+
+    def deaf(job):
+        child = real(job)
+        child.command = lambda: ["sh", "-c", "trap '' TERM; sleep 600"]
+        return child
+
+    monkeypatch.setattr(supervisor, "prepare", deaf)
+    begin = time.monotonic()
+    assert supervisor.run() == RunStatus.FAILED
+    assert time.monotonic() - begin < 60
+    run.refresh_from_db()
+    assert "did not end after its time limit" in run.error
+
+
+def test_a_database_that_is_away_for_some_seconds_costs_no_run(owner, media, dataset, monkeypatch):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
+    supervisor = TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event())
+    real, calls = supervisor._mine, []
+
+    def away():
+        calls.append(None)
+        if 2 < len(calls) < 9:
+            raise OperationalError("the server closed the connection unexpectedly")
+        return real()
+
+    monkeypatch.setattr(supervisor, "_mine", away)
+    assert supervisor.run() == RunStatus.SUCCEEDED
+    assert len(calls) >= 9
+    run.refresh_from_db()
+    assert run.model is not None
