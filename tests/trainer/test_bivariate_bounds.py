@@ -12,7 +12,7 @@ import pytest
 from tests.trainer.bivariate_oracle import best_value, impurity
 from trainer import make_classifier
 from trainer.kernels import bivariate_brief
-from trainer.kernels.bivariate import lower_bound
+from trainer.kernels.bivariate_bounds import lower_bound
 from trainer.search import bivariate_pair
 from trainer.search.bivariate import SplitData, best_split
 from trainer.search.bivariate_pair import BOUNDS, MEASURES, SearchOptions

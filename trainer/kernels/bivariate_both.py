@@ -7,18 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainer.kernels.bivariate import (
-    BOXES,
-    CLASSIFIED,
-    DONE,
-    FIRST,
-    FOUND,
-    explore,
-    lower_bound,
-    root,
-    rule_value,
-)
+from trainer.kernels.bivariate import explore
+from trainer.kernels.bivariate_bounds import lower_bound, rule_value
 from trainer.kernels.bivariate_points import points_floor
+from trainer.kernels.bivariate_tables import BOXES, CLASSIFIED, DONE, FIRST, FOUND, root
 from trainer.kernels.compiled import kernel
 
 # where a pair's search stands: order, whether its root box was made, order of the best rule (-1: none yet), and counts

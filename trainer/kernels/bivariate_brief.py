@@ -6,13 +6,16 @@ import math
 
 import numpy as np
 
-from trainer.kernels.bivariate import BOUND as WHICH_BOUND
-from trainer.kernels.bivariate import (
+from trainer.kernels.bivariate_both import ALL_BOXES, ALL_CLASSIFIED, WINNER, advance, opening
+from trainer.kernels.bivariate_bounds import EXACT_CLASSES
+from trainer.kernels.bivariate_points import merge
+from trainer.kernels.bivariate_sweep import PER_POINT, sweep
+from trainer.kernels.bivariate_tables import BOUND as WHICH_BOUND
+from trainer.kernels.bivariate_tables import (
     BOXES,
     CAP,
     CLASSIFIED,
     EPS,
-    EXACT_CLASSES,
     GIVEN_UP,
     GROW,
     MEASURE,
@@ -25,9 +28,6 @@ from trainer.kernels.bivariate import (
     VALUE,
     WORK,
 )
-from trainer.kernels.bivariate_both import ALL_BOXES, ALL_CLASSIFIED, WINNER, advance, opening
-from trainer.kernels.bivariate_points import merge
-from trainer.kernels.bivariate_sweep import PER_POINT, sweep
 from trainer.kernels.compiled import kernel
 
 BOX = 2000  # what a box costs besides its points, in units of work (about 1 ns each)

@@ -19,7 +19,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.kernels import bivariate_brief as brief
-from trainer.kernels.bivariate import lower_bound, phi
+from trainer.kernels.bivariate_bounds import lower_bound, phi
 from trainer.kernels.bivariate_brief import brief_pairs
 from trainer.kernels.bivariate_line import sample_pairs, widest_slope
 from trainer.kernels.univariate import best_thresholds

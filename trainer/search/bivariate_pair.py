@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.kernels import bivariate as kernel
 from trainer.kernels import bivariate_both as both
+from trainer.kernels import bivariate_tables as kernel
 from trainer.kernels.bivariate_brief import search_budget
 from trainer.kernels.bivariate_points import merge
 from trainer.kernels.bivariate_sweep import sweep

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.dtypes import CountArray
-from trainer.kernels.bivariate import phi
+from trainer.kernels.bivariate_bounds import phi
 
 
 def impurity(measure: int, counts: CountArray) -> float:

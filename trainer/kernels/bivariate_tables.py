@@ -1,0 +1,113 @@
+"""The tables of a pair's search: the waiting boxes, their lists of uncertain points, and where each number is kept.
+
+Box        boxes float64 (slots, 5): a0, a1, b0, b1, bound; meta int64 (slots, 3 + 2 classes): start, m, stagnation, nU, nL
+Points     `arena[start:start + m]` holds the positions of a box's uncertain points; `heap` the waiting slots, `free` the others
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trainer.kernels.compiled import kernel
+
+# integer options `how`
+MEASURE, BOUND, STRATEGY, BEST_FIRST, CRITERIA, LOCAL, MIN_LEAF, WORK, FIRST = range(9)
+# float options `limits`: prune at `CAP`, comparisons in rows, early stopping, rounding
+CAP, TOL, EPS, TAU = range(4)
+# integer state
+HEAP, TOP, FREE, BOXES, CLASSIFIED, SWEEPS, FOUND = range(7)
+# float state `best`: value, a, b, smallest bound that early stopping gave up
+VALUE, SLOPE, OFFSET, GIVEN_UP = range(4)
+DONE, RUNNING, GROW = 0, 1, 2
+
+
+@kernel
+def push(best_first, heap, boxes, st, slot):
+    """Put a slot in the list: a heap by bound, or the newest first."""
+    x = st[HEAP]
+    st[HEAP] += 1
+    heap[x] = slot
+    if best_first == 1:
+        while x > 0 and boxes[heap[(x - 1) // 2], 4] > boxes[heap[x], 4]:
+            heap[x], heap[(x - 1) // 2] = heap[(x - 1) // 2], heap[x]
+            x = (x - 1) // 2
+
+
+@kernel
+def pop(best_first, heap, boxes, st):
+    """Take the next slot off the list."""
+    st[HEAP] -= 1
+    last = st[HEAP]
+    if best_first == 0:
+        return heap[last]
+    slot = heap[0]
+    heap[0] = heap[last]
+    x = 0
+    while True:
+        y = 2 * x + 1
+        if y >= last:
+            return slot
+        if y + 1 < last and boxes[heap[y + 1], 4] < boxes[heap[y], 4]:
+            y += 1
+        if boxes[heap[x], 4] <= boxes[heap[y], 4]:
+            return slot
+        heap[x], heap[y] = heap[y], heap[x]
+        x = y
+
+
+@kernel
+def _compact(heap, meta, arena, st):
+    """Close the gaps between the point lists of the waiting boxes."""
+    waiting = heap[: st[HEAP]]
+    order = np.argsort(meta[waiting, 0])
+    top = 0
+    for x in order:
+        slot = waiting[x]
+        start, m = meta[slot, 0], meta[slot, 1]
+        for h in range(m):
+            arena[top + h] = arena[start + h]
+        meta[slot, 0] = top
+        top += m
+    st[TOP] = top
+
+
+@kernel
+def room(points, heap, meta, arena, st):
+    """True where four more boxes with `points` uncertain points in all have a place."""
+    if st[FREE] < 4:
+        return False
+    if st[TOP] + points > arena.shape[0]:
+        _compact(heap, meta, arena, st)
+    return st[TOP] + points <= arena.shape[0]
+
+
+@kernel
+def hopeless(limits, best, bound):
+    """True where `bound` rules out a rule that counts; what early stopping gives up by it is written down."""
+    prune = min(limits[CAP], best[VALUE])
+    if bound < (1.0 - limits[EPS]) * prune - limits[TOL]:
+        return False
+    if bound < prune - limits[TOL]:
+        best[GIVEN_UP] = min(best[GIVEN_UP], bound)
+    return True
+
+
+@kernel
+def root(how, limits, u, v, first, klass, weight, total, boxes, meta, heap, free, arena, st):
+    """Put the box of all rules with |a| <= 1 (spec: the root box) in the list, all points being uncertain."""
+    low, high = math.inf, -math.inf
+    for i in range(u.shape[0]):
+        low = min(low, v[i] - abs(u[i]))
+        high = max(high, v[i] + abs(u[i]))
+        arena[i] = i
+    st[:] = 0
+    boxes[0, 0], boxes[0, 1], boxes[0, 2], boxes[0, 3], boxes[0, 4] = -1.0, 1.0, low, high + 1.0, 0.0
+    meta[0, :] = 0
+    meta[0, 1] = u.shape[0]
+    heap[0] = 0
+    st[HEAP], st[TOP] = 1, u.shape[0]
+    for x in range(boxes.shape[0] - 1):
+        free[x] = boxes.shape[0] - 1 - x
+    st[FREE] = boxes.shape[0] - 1
