@@ -20,9 +20,10 @@ import numpy as np
 from common import data_folder, numeric
 
 from trainer.kernels.bivariate_sweep import sweep
-from trainer.search.bivariate import SplitData, best_split
+from trainer.search.bivariate import best_split
 from trainer.search.bivariate_pair import C2, C3, C4, Points, SearchOptions, Workspace, merged, search_pair
 from trainer.search.bivariate_scale import node_points, whole_numbers
+from trainer.search.node_split import SplitData
 
 FAST = SearchOptions()
 PLAIN = SearchOptions(bound="theorem4", strategy=1, criteria=C2 | C3 | C4, switch=False)
@@ -92,7 +93,7 @@ def data_set(folder: Path, name: str, pairs: int) -> None:
     X, y = numeric(folder, name)
     classes = int(y.max()) + 1
     start = time.perf_counter()
-    split = best_split(SplitData.of(X, y, classes), np.arange(len(y)), FAST, threads=1)
+    split = best_split(SplitData.of(X, y, classes), np.arange(len(y)), FAST)
     root = time.perf_counter() - start
     if split is None:
         raise SystemExit(f"{name}: no split")

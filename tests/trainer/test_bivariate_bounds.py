@@ -14,9 +14,10 @@ from trainer import make_classifier
 from trainer.kernels import bivariate_brief
 from trainer.kernels.bivariate_bounds import lower_bound
 from trainer.search import bivariate_pair
-from trainer.search.bivariate import SplitData, best_split
+from trainer.search.bivariate import best_split
 from trainer.search.bivariate_pair import BOUNDS, MEASURES, SearchOptions
 from trainer.search.bivariate_scale import node_points, whole_numbers
+from trainer.search.node_split import SplitData
 
 
 @pytest.mark.parametrize("measure", MEASURES)

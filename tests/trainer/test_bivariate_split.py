@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from tests.trainer.bivariate_oracle import best_value, impurity
+from trainer.kernels.bivariate_line import sample_lines
 from trainer.kernels.bivariate_sweep import sweep
-from trainer.search import bivariate
-from trainer.search.bivariate import SplitData, best_split
+from trainer.search.bivariate import best_split
+from trainer.search.bivariate_node import NodeSearch
 from trainer.search.bivariate_pair import C2, C3, C4, C5, MEASURES, Rule, SearchOptions, Workspace, merged, search_pair
 from trainer.search.bivariate_scale import node_points, whole_numbers
+from trainer.search.crew import Crew
+from trainer.search.node_split import SplitData
 
 MEASURE_NAMES = ("gini", "entropy", "error")
 
@@ -113,11 +116,29 @@ def noisy(seed, n=300, p=5):
     return SplitData.of(X, y, 3)
 
 
+def by_threads(threads, data, rows, options):
+    """The split that a crew of so many threads finds."""
+    crew, found = Crew(threads=threads), []
+
+    def work(job):
+        found.append(best_split(data, rows, options, crew=crew))
+        return []
+
+    crew.run((0,), None, work)
+    return found[0]
+
+
+def one_pair_a_call(monkeypatch):
+    """Let no pair be searched in the call for brief ones."""
+    monkeypatch.setattr(NodeSearch, "_brief", lambda self, rank, until, workspace: (rank, True))
+    monkeypatch.setattr("trainer.search.bivariate_pair.brief_pair", lambda *arguments: False)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_threads_do_not_change_the_split(seed, monkeypatch):
     monkeypatch.setattr("trainer.search.bivariate.SMALL", 0)
     data, rows = noisy(seed), np.arange(300)
-    one, two = (best_split(data, rows, SearchOptions(), threads=t) for t in (1, 2))
+    one, two = (by_threads(t, data, rows, SearchOptions()) for t in (1, 2))
     assert (one.features, one.coefficients, one.threshold) == (two.features, two.coefficients, two.threshold)
     assert one.value == two.value == one.bound
 
@@ -213,7 +234,7 @@ def test_the_switch_to_the_sweep_keeps_the_value(monkeypatch):
     X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
     data, rows = SplitData.of(X, y, 2), np.arange(200)
     plain = best_split(data, rows, SearchOptions(switch=False))
-    monkeypatch.setattr("trainer.search.bivariate._NodeSearch._brief", lambda self, rank, until, workspace: rank)
+    one_pair_a_call(monkeypatch)
     monkeypatch.setattr("trainer.search.bivariate_pair.search_budget", lambda points, classes: -1.0)
     monkeypatch.setattr("trainer.search.bivariate_pair.STEP", 1)
     swept = best_split(data, rows, SearchOptions())
@@ -233,8 +254,8 @@ def test_many_pairs_in_one_call_give_the_split_of_one_pair_a_call(measure, monke
         data = SplitData.of(X, rng.integers(0, classes, n), classes, rng.integers(1, 4, n))
         options = SearchOptions(measure=measure, min_leaf=1 + number % 3, gap=0.1 if number % 7 == 0 else 0.0)
         cases.append((data, np.arange(n), options))
-    together = [best_split(*case, threads=1 + k % 3) for k, case in enumerate(cases)]
-    monkeypatch.setattr("trainer.search.bivariate._NodeSearch._brief", lambda self, rank, until, workspace: rank)
+    together = [by_threads(1 + k % 3, *case) for k, case in enumerate(cases)]
+    one_pair_a_call(monkeypatch)
     for one, case in zip(together, cases, strict=True):
         other = best_split(*case)
         assert (one is None) == (other is None)
@@ -253,10 +274,88 @@ def test_a_pair_that_takes_long_is_left_to_a_search_of_its_own(monkeypatch):
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(1500, 4)), rng.integers(0, 2, 1500)
     alone: list[int] = []
-    search = bivariate._NodeSearch._long
-    monkeypatch.setattr(
-        bivariate._NodeSearch, "_long", lambda self, rank, w: alone.append(rank) or search(self, rank, w)
-    )
+    search = NodeSearch._long
+    monkeypatch.setattr(NodeSearch, "_long", lambda self, rank, w: alone.append(rank) or search(self, rank, w))
     split = best_split(SplitData.of(X, y, 2), np.arange(1500), SearchOptions())
     assert alone
     assert split.bound == split.value
+
+
+def test_points_are_merged_with_the_counts_of_their_rows():
+    dense = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        n, classes = int(rng.integers(2, 60)), int(rng.integers(1, 5))
+        Z = rng.integers(0, rng.integers(1, 8) + 1, (2, n)) * 0.5 if seed % 3 else rng.normal(size=(2, n))
+        y, weight = rng.integers(0, classes, n), rng.integers(1, 4, n)
+        values, R = zip(*(np.unique(z, return_inverse=True) for z in Z), strict=True)
+        levels = [len(distinct) for distinct in values]
+        dense += levels[0] * levels[1] * classes <= n
+        total = np.bincount(y, weight, classes).astype(np.int64)
+        points = merged(Z[0], Z[1], R[0], R[1], levels, y, weight, total)
+        expected = {}
+        for u, v, c, w in zip(*Z.tolist(), y.tolist(), weight.tolist(), strict=True):
+            counts = expected.setdefault((u, v), {})
+            counts[c] = counts.get(c, 0) + w
+        assert list(zip(points.u.tolist(), points.v.tolist(), strict=True)) == sorted(expected)
+        for i, counts in enumerate(expected[key] for key in sorted(expected)):
+            inside = slice(points.first[i], points.first[i + 1])
+            assert dict(zip(points.klass[inside].tolist(), points.weight[inside].tolist(), strict=True)) == counts
+    assert dense > 30
+
+
+def test_sampled_lines_are_the_best_of_their_slopes():
+    slopes, out = np.array([-0.7, 0.0, 0.4]), np.empty(3)
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 40))
+        u, v = rng.integers(0, 6, (2, n)).astype(float) if seed % 2 else rng.normal(size=(2, n))
+        if seed % 5 == 0:
+            u[0], v[0] = 1e9, -1e12  # all others in one bucket of the sort
+        y, weight = rng.integers(0, 3, n), rng.integers(1, 4, n)
+        sample_lines(u, v, y, weight, 3, slopes, out)
+        best = math.inf
+        for a in slopes:
+            t = v - a * u
+            for b in np.unique(t)[1:]:
+                sides = [np.bincount(y[side], weight[side], 3) for side in (t >= b, t < b)]
+                best = min(best, float(sum(impurity(counts.astype(int).tolist(), "gini") for counts in sides)))
+        assert out[0] == pytest.approx(best) if best < math.inf else math.isinf(out[0])
+        if best < math.inf:
+            left = v - out[1] * u >= out[2]
+            sides = [np.bincount(y[side], weight[side], 3) for side in (left, ~left)]
+            assert float(sum(impurity(counts.astype(int).tolist(), "gini") for counts in sides)) == pytest.approx(best)
+
+
+def test_scaled_values_keep_order_and_ties():
+    for seed in range(200):
+        X, y, _, _, rng = random_table(seed)
+        rows = np.flatnonzero(rng.random(len(y)) < 0.8)
+        if not len(rows):
+            continue
+        points = node_points(whole_numbers(X), rows)
+        assert list(points.features) == [j for j in range(X.shape[1]) if len(set(X[rows, j])) > 1]
+        for h, j in enumerate(points.features):
+            distinct, ranks = np.unique(X[rows, j], return_inverse=True)
+            assert points.levels[h] == len(distinct)
+            assert np.array_equal(points.ranks[h], ranks)
+            assert np.array_equal(np.unique(points.values[h], return_inverse=True)[1], ranks)
+
+
+def test_a_negative_zero_is_a_zero():
+    """The sweep took a line upwards for one downwards where equal columns had zeros of both signs."""
+    tried = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(4, 14))
+        X = rng.choice([-1.0, -0.0, 0.0, 1.0], (n, 2))
+        y, weight = rng.integers(0, 3, n), np.ones(n, int)
+        points = weighted_pair(X, y, 3, weight)
+        if points is None:
+            continue
+        expected = best_value(X, y, 3, measure="gini", min_leaf=1, weight=weight)
+        value, counted = swept(points, "gini", 1)
+        assert value == pytest.approx(math.inf if expected is None else expected, abs=1e-9), seed
+        assert counted == pytest.approx(value, abs=1e-9), seed
+        tried += 1
+    assert tried > 200

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from trainer import make_classifier
-from trainer.search.bivariate import SplitData, best_split
+from trainer.search.bivariate import best_split
 from trainer.search.bivariate_pair import SearchOptions
+from trainer.search.crew import Crew
 from trainer.search.growth import Stopping, grow_tree
+from trainer.search.node_split import SplitData
+from trainer.tree.nodes import DraftLeaf
 from trainer.tree.prune import prune, pruning_path
 from trainer.tree.splits import goes_left
 
@@ -40,11 +43,59 @@ def moons(n=160, seed=0):
     return X, np.where(flip, rng.integers(0, 3, n), y)
 
 
-def test_the_same_tree_for_one_and_two_threads(monkeypatch):
+def test_the_same_tree_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr("trainer.search.bivariate.SMALL", 0)
-    X, y = moons()
-    trees = [make_classifier("bivariate", depth=4, threads=t).fit(X, y).tree_.to_json() for t in (1, 2)]
-    assert trees[0] == trees[1]
+    for seed in range(8):
+        X, y = moons(300, seed)
+        trees = [make_classifier("bivariate", depth=6, threads=t).fit(X, y).tree_.to_json() for t in (1, 2, 3)]
+        assert trees[0] == trees[1] == trees[2], seed
+
+
+def test_threads_report_one_split_after_the_other():
+    X, y = moons(400)
+    data, crew, heard = SplitData.of(X, y, 3), Crew(threads=3), []
+
+    def split(rows, node):
+        return best_split(data, rows, SearchOptions(), crew=crew)
+
+    def draft(branch):
+        return 1 if isinstance(branch, DraftLeaf) else draft(branch.left) + draft(branch.right)
+
+    growth = grow_tree(
+        data, split, lambda s: (None, False), Stopping(depth=5), measure="gini", crew=crew,
+        report=lambda leaves, make: heard.append((leaves, draft(make()))),
+    )  # fmt: skip
+    assert heard == [(k, k) for k in range(2, growth.branches + 2)]
+    assert growth.finished
+
+
+def test_a_run_of_several_threads_ends_with_its_limit():
+    X, y = moons(400)
+    data, crew, calls = SplitData.of(X, y, 3), Crew(threads=3), iter(range(10**9))
+
+    def stopped():
+        return next(calls) > 60
+
+    growth = grow_tree(
+        data, lambda rows, node: best_split(data, rows, SearchOptions(), crew=crew, stopped=stopped), lambda s: (None, False),
+        Stopping(), measure="gini", crew=crew, stopped=stopped,
+    )  # fmt: skip
+    assert not growth.finished
+    assert growth.branches < 60
+
+
+def test_an_error_in_any_thread_ends_the_run():
+    X, y = moons(200)
+    data, crew, begun = SplitData.of(X, y, 3), Crew(threads=3), []
+
+    def split(rows, node):
+        begun.append(len(rows))
+        if len(begun) == 4:
+            raise MemoryError("no more")
+        return best_split(data, rows, SearchOptions(), crew=crew)
+
+    with pytest.raises(MemoryError, match="no more"):
+        grow_tree(data, split, lambda s: (None, False), Stopping(), measure="gini", crew=crew)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])

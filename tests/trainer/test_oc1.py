@@ -11,8 +11,8 @@ from tests.trainer.bivariate_oracle import impurity
 from trainer import make_classifier
 from trainer.kernels.oc1 import _best_step, hyperplane_value
 from trainer.run import TrainRequest, train
-from trainer.search.bivariate import SplitData, univariate_split
 from trainer.search.bivariate_pair import MEASURES, SearchOptions
+from trainer.search.node_split import SplitData, univariate_split
 from trainer.search.oc1 import OC1Options, oc1_split
 from trainer.table import Labels, numeric_table
 

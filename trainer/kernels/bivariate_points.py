@@ -10,6 +10,74 @@ from trainer.kernels.compiled import kernel
 
 
 @kernel
+def scaled_points(whole, rows, normalise, values, ranks, levels):
+    """Write each feature's values less their median over the inter-quartile range rounded to a power of two, ranks and levels.
+
+    whole float64 (all rows, p); values float64, ranks int64 (p, n); levels int64 (p,). A range of 0 falls back to that of all.
+    """
+    n = rows.shape[0]
+    column = np.empty(n)
+    for j in range(whole.shape[1]):
+        for r in range(n):
+            column[r] = whole[rows[r], j]
+        order = np.argsort(column)
+        rank, before = 0, column[order[0]]
+        for i in order:
+            if column[i] != before:
+                rank, before = rank + 1, column[i]
+            ranks[j, i] = rank
+        levels[j] = rank + 1
+        middle, factor = 0.0, 1.0
+        if normalise and rank > 0:
+            spread = column[order[(3 * n) // 4]] - column[order[n // 4]]
+            if spread <= 0:
+                spread = before - column[order[0]]
+            middle, factor = column[order[n // 2]], 2.0 ** -np.round(np.log2(spread))
+        for r in range(n):
+            values[j, r] = (column[r] - middle) * factor
+
+
+@kernel
+def _ordered(code, levels, order):
+    """The positions `order` by growing code; equal codes stay in their order."""
+    begin = np.zeros(levels + 1, np.int64)
+    for i in range(code.shape[0]):
+        begin[code[i] + 1] += 1
+    for c in range(levels):
+        begin[c + 1] += begin[c]
+    out = np.empty(order.shape[0], np.int64)
+    for i in order:
+        c = code[i]
+        out[begin[c]] = i
+        begin[c] += 1
+    return out
+
+
+@kernel
+def _dense(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, first, klass, count):
+    """`merge` by a table of all cells, for fewer cells than rows."""
+    cells = levels_u * levels_v
+    tally, row = np.zeros((cells, classes), np.int64), np.full(cells, -1, np.int64)
+    for i in range(u.shape[0]):
+        c = code_u[i] * levels_v + code_v[i]
+        tally[c, y[i]] += weight[i]
+        row[c] = i
+    N, h = 0, 0
+    for c in range(cells):
+        if row[c] < 0:
+            continue
+        first[N] = h
+        pu[N], pv[N] = u[row[c]] + 0.0, v[row[c]] + 0.0
+        for k in range(classes):
+            if tally[c, k] > 0:
+                klass[h], count[h] = k, tally[c, k]
+                h += 1
+        N += 1
+    first[N] = h
+    return N
+
+
+@kernel
 def merge(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, first, klass, count):
     """Write the distinct points (pu, pv), ordered by u and v, and their class counts; returns how many there are.
 
@@ -18,19 +86,10 @@ def merge(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, 
     """
     n = u.shape[0]
     cells = levels_u * levels_v
-    if cells <= 4 * n:  # a counting sort pays
-        begin = np.zeros(cells + 1, np.int64)
-        for i in range(n):
-            begin[code_u[i] * levels_v + code_v[i] + 1] += 1
-        for c in range(cells):
-            begin[c + 1] += begin[c]
-        order = np.empty(n, np.int64)
-        for i in range(n):
-            c = code_u[i] * levels_v + code_v[i]
-            order[begin[c]] = i
-            begin[c] += 1
-    else:
-        order = np.argsort(code_u * levels_v + code_v)
+    if cells * classes <= n:
+        return _dense(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, first, klass, count)
+    order = np.arange(n) if levels_u == n else _ordered(code_v, levels_v, np.arange(n))
+    order = _ordered(code_u, levels_u, order)
     tally = np.zeros(classes, np.int64)
     N, h, r = 0, 0, 0
     first[0] = 0
@@ -46,7 +105,7 @@ def merge(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, 
                 klass[h], count[h] = c, tally[c]
                 tally[c] = 0
                 h += 1
-        pu[N], pv[N] = u[i], v[i]
+        pu[N], pv[N] = u[i] + 0.0, v[i] + 0.0  # not -0.0: the sweep divides by differences, and -0.0 - 0.0 is negative
         N += 1
         first[N] = h
         r = s

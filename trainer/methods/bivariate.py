@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
@@ -14,9 +15,11 @@ from trainer.dtypes import CountArray
 from trainer.methods.base import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, Method, Parameter, Settings, Solution, having
 from trainer.methods.greedy import IMPURITY, MIN_GAIN, MIN_NODE, PRUNING, PRUNING_FOLDS, grow_and_prune
 from trainer.monitor import Monitor
-from trainer.search.bivariate import NodeSplit, SplitData, best_split
+from trainer.search.bivariate import best_split
 from trainer.search.bivariate_pair import BOUNDS, SearchOptions
+from trainer.search.crew import Crew
 from trainer.search.growth import Splitter
+from trainer.search.node_split import NodeSplit, SplitData
 from trainer.search.split_units import known_splits
 
 CLAIM = (
@@ -36,7 +39,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     )
     limit = settings["split_time_limit"]
 
-    def make(data: SplitData, monitor: Monitor) -> Splitter:
+    def make(data: SplitData, monitor: Monitor, crew: Crew[Any]) -> Splitter:
         known = known_splits(problem, data, options)
 
         def split(rows: CountArray, node: int) -> NodeSplit | None:
@@ -49,15 +52,16 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
                 data,
                 rows,
                 options,
-                threads=settings["threads"],
+                crew=crew,
                 stopped=stopped,
-                seed=settings["seed"] + node,
+                # not the number of the node, which depends on how long other nodes take
+                seed=settings["seed"],
                 known=known.get(rows.tobytes()),
             )
 
         return split
 
-    return grow_and_prune(problem, settings, monitor, make, CLAIM)
+    return grow_and_prune(problem, settings, monitor, make, CLAIM, threads=settings["threads"])
 
 
 METHOD = Method(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from trainer.dtypes import CountArray
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings, Solution, exact_fraction
 from trainer.monitor import Monitor
-from trainer.search.bivariate import SplitData
+from trainer.search.crew import Crew
 from trainer.search.growth import Growth, Splitter, Stopping, grow_tree
+from trainer.search.node_split import SplitData
 from trainer.search.split_units import uploaded
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.prune import alphas_between, prune, pruning_path
@@ -41,11 +43,13 @@ IMPURITY = Parameter(
     help="What a split lowers: Gini, entropy, or classification error.", advanced=True,
 )  # fmt: skip
 
-MakeSplitter = Callable[[SplitData, Monitor], Splitter]
+MakeSplitter = Callable[[SplitData, Monitor, Crew[Any]], Splitter]
 SHOW_EVERY = 0.3  # seconds between two pictures of the growing tree
 
 
-def grow_and_prune(problem: Problem, settings: Settings, monitor: Monitor, make: MakeSplitter, claim: str) -> Solution:
+def grow_and_prune(
+    problem: Problem, settings: Settings, monitor: Monitor, make: MakeSplitter, claim: str, *, threads: int = 1
+) -> Solution:
     """Grow with the splits that `make` finds, then prune as the settings ask; the pruned tree keeps what was proved."""
     encoding = problem.numeric
     X = encoding.matrix(problem.table)
@@ -72,15 +76,17 @@ def grow_and_prune(problem: Problem, settings: Settings, monitor: Monitor, make:
             else:
                 monitor.report(leaves=leaves, nodes=2 * leaves - 1)
 
+        crew: Crew[Any] = Crew(threads=threads)
         return grow_tree(
             data,
-            make(data, monitor),
+            make(data, monitor, crew),
             lambda found: uploaded(found, encoding),
             stopping,
             measure=settings["impurity"],
             stopped=monitor.stopped,
             report=news,
             rows=rows,
+            crew=crew,
         )
 
     growth = grown(np.arange(len(X)), "grow")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
 from trainer.methods.base import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, Method, Parameter, Settings, Solution, having
 from trainer.methods.greedy import IMPURITY, MIN_GAIN, MIN_NODE, PRUNING, PRUNING_FOLDS, grow_and_prune
 from trainer.monitor import Monitor
-from trainer.search.bivariate import NodeSplit, SplitData
+from trainer.search.crew import Crew
 from trainer.search.growth import Splitter
+from trainer.search.node_split import NodeSplit, SplitData
 from trainer.search.oc1 import CYCLES, OC1Options, oc1_split
 
 
@@ -23,7 +26,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         cycle=settings["cycle"],
     )
 
-    def make(data: SplitData, monitor: Monitor) -> Splitter:
+    def make(data: SplitData, monitor: Monitor, crew: Crew[Any]) -> Splitter:
         def split(rows: CountArray, node: int) -> NodeSplit | None:
             return oc1_split(data, rows, options, seed=settings["seed"] + node, flag=monitor.flag)
 

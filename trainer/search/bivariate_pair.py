@@ -13,8 +13,9 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.kernels import bivariate_both as both
+from trainer.kernels import bivariate_brief as short
 from trainer.kernels import bivariate_tables as kernel
-from trainer.kernels.bivariate_brief import search_budget
+from trainer.kernels.bivariate_brief import brief_pair, search_budget
 from trainer.kernels.bivariate_points import merge
 from trainer.kernels.bivariate_sweep import sweep
 
@@ -157,6 +158,27 @@ class PairResult:
     swept: bool = False
 
 
+def rule_of(row: FloatArray) -> Rule | None:
+    """The rule of a pair's result, float64 (COLUMNS,)."""
+    order, a, b, cut = (float(row[k]) for k in (short.ORDER, short.A, short.B, short.CUT))
+    if order == short.NO_RULE:
+        return None
+    return Rule(pivot=(int(a), int(b), int(cut))) if order == short.BY_SWEEP else Rule(order=int(order), a=a, b=b)
+
+
+def row_of(result: PairResult) -> FloatArray:
+    """A pair's result as float64 (COLUMNS,)."""
+    row, rule = np.zeros(short.COLUMNS), result.rule
+    row[short.RESULT], row[short.PROVED], row[short.ORDER] = result.value, result.bound, short.NO_RULE
+    row[short.BOXES_OF], row[short.CLASSIFIED_OF], row[short.SWEPT] = result.boxes, result.classified, result.swept
+    if rule is not None and rule.pivot is not None:
+        row[short.ORDER] = short.BY_SWEEP
+        row[short.A], row[short.B], row[short.CUT] = rule.pivot
+    elif rule is not None:
+        row[short.ORDER], row[short.A], row[short.B] = rule.order, rule.a, rule.b
+    return row
+
+
 def options_of(options: SearchOptions, *, first_only: bool = False) -> CountArray:
     """The integer options of the kernels."""
     return np.array(
@@ -182,16 +204,21 @@ def search_pair(
     stopped: Callable[[], bool],
     start: Rule | None = None,
     first_only: bool = False,
+    brief: bool = True,
 ) -> PairResult:
     """Search the rules of a pair whose value lies below `cap(own best value)`, which may fall while the search goes on.
 
-    `start` is evaluated first. With `first_only` the search ends at the first rule below the cap. `bound` is a lower bound on
+    `start` is evaluated first; `brief` tries whether one compiled call is enough. With `first_only` the search ends at the first rule below the cap. `bound` is a lower bound on
     the value of every rule that was not ruled out by the cap; it equals the best value when the search is finished and
     `options.gap` is 0.
     """
     measure, rows = MEASURES[options.measure], int(points.total.sum())
     tol = 1e-12 * rows
     N = len(points.u)
+    workspace.reserve(N, len(points.total))
+    ended = _ended(points, options, workspace, cap(math.inf), tol, start or Rule(), first_only) if brief else None
+    if ended is not None:
+        return ended
     best_value, best_rule = math.inf, None
     budget = search_budget(N, len(points.total)) if options.switch else math.inf
     spent = 0.0
@@ -207,7 +234,6 @@ def search_pair(
             return PairResult(value=value, rule=start, bound=0.0, finished=True)
     if floor >= cap(best_value) - tol:
         return PairResult(value=best_value, rule=best_rule, bound=best_value, finished=True)
-    workspace.reserve(N, len(points.total))
     ws = workspace
     reach = 1 + sum(2 * max(-float(w.min()), float(w.max())) for w in (points.u, points.v))
     limits = np.array([math.inf, tol, options.gap, 8 * 2.0**-52 * reach])
@@ -248,6 +274,24 @@ def search_pair(
     return PairResult(
         value=best_value, rule=best_rule, bound=min(max(open_bound, floor), given_up, best_value), finished=False,
         boxes=boxes, classified=classified,
+    )  # fmt: skip
+
+
+def _ended(
+    points: Points, options: SearchOptions, workspace: Workspace, cap: float, tol: float, start: Rule, first_only: bool
+) -> PairResult | None:
+    """The result of a pair that one call ends, or None."""
+    ws, row = workspace, np.empty(short.COLUMNS)
+    how, limits = options_of(options, first_only=first_only), np.array([math.inf, tol, options.gap, 0.0])
+    done = brief_pair(
+        how, limits, options.switch, 0, np.array([start.order, start.a, start.b]), points.u, points.v, points.first, points.klass,
+        points.weight, points.total, np.array([cap, -1.0]), ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.scratch, ws.state, row,
+    )  # fmt: skip
+    if not done:
+        return None
+    return PairResult(
+        value=float(row[short.RESULT]), rule=rule_of(row), bound=float(row[short.PROVED]), finished=True,
+        boxes=int(row[short.BOXES_OF]), classified=int(row[short.CLASSIFIED_OF]), swept=bool(row[short.SWEPT]),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
+from trainer.kernels.bivariate_points import scaled_points
 
 WHOLE = 2.0**26  # products of two differences stay exact below this
 DECIMALS = 8
@@ -48,30 +49,11 @@ class NodePoints:
 
 def node_points(whole: FloatArray, rows: CountArray, *, normalise: bool = True) -> NodePoints:
     """Scaled values of the features that are not constant on `rows`; an inter-quartile range of 0 falls back to the range."""
-    features: list[int] = []
-    values: list[FloatArray] = []
-    ranks: list[CountArray] = []
-    levels: list[int] = []
-    for j in range(whole.shape[1]):
-        column = whole[rows, j]
-        distinct, rank = np.unique(column, return_inverse=True)
-        if len(distinct) < 2:
-            continue
-        if normalise:
-            n = len(column)
-            ordered = np.partition(column, (n // 4, n // 2, (3 * n) // 4))
-            spread = ordered[(3 * n) // 4] - ordered[n // 4]
-            if spread <= 0:
-                spread = distinct[-1] - distinct[0]
-            column = (column - ordered[n // 2]) * 2.0 ** -np.round(np.log2(spread))
-        features.append(j)
-        values.append(column)
-        ranks.append(rank.astype(np.int64).reshape(-1))
-        levels.append(len(distinct))
-    shape = (len(features), len(rows))
-    return NodePoints(
-        features=tuple(features),
-        values=np.ascontiguousarray(values).reshape(shape),
-        ranks=np.ascontiguousarray(ranks, dtype=np.int64).reshape(shape),
-        levels=tuple(levels),
-    )
+    n, p = len(rows), whole.shape[1]
+    values, ranks = np.empty((p, n)), np.empty((p, n), np.int64)
+    levels = np.empty(p, np.int64)
+    scaled_points(whole, rows, normalise, values, ranks, levels)
+    kept = np.flatnonzero(levels > 1)
+    if len(kept) < p:
+        values, ranks = values[kept], ranks[kept]
+    return NodePoints(features=tuple(kept.tolist()), values=values, ranks=ranks, levels=tuple(levels[kept].tolist()))

@@ -1,20 +1,23 @@
 """Top-down induction (Bollwein & Westphal, Algorithm 1): grow until pure, indistinguishable, or stopped by a limit.
 
-Nodes are split breadth first, so that a run that is cut off leaves a balanced tree whose open nodes are leaves.
+Nodes are split breadth first, so that a run that is cut off leaves a balanced tree whose open nodes are leaves. Subtrees do not
+depend on each other: threads that split several nodes side by side grow the same tree.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from trainer.dtypes import CountArray
-from trainer.search.bivariate import NodeSplit, SplitData, class_counts
 from trainer.search.bivariate_pair import MEASURES
+from trainer.search.crew import Crew
 from trainer.search.impurity import impurity
+from trainer.search.node_split import NodeSplit, SplitData, class_counts
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.splits import Split
 
@@ -47,6 +50,7 @@ class Growth:
 class _Open:
     rows: CountArray
     depth: int
+    place: int = 1  # in the complete tree: children 2n, 2n + 1
     split: NodeSplit | None = None
     children: list[_Open] = field(default_factory=list)
 
@@ -61,37 +65,43 @@ def grow_tree(
     stopped: Callable[[], bool] = lambda: False,
     report: Callable[[int, Callable[[], Draft]], None] = lambda leaves, draft: None,
     rows: CountArray | None = None,
+    crew: Crew[Any] | None = None,
 ) -> Growth:
     """Grow a tree over the rows (all by default).
 
-    `split(rows, node)` returns the split of a node or None; `translate` turns it into a split of the uploaded columns and says
-    whether its sides are exchanged. `report` hears of each split and can ask for the tree so far. A split is kept only if both sides have rows, so the induction ends.
+    `split(rows, node)` returns the split of a node or None, node being the number of splits before; `translate` turns it into a
+    split of the uploaded columns and says whether its sides are exchanged. `report` hears of each split and can ask for the tree so
+    far. A split is kept only if both sides have rows, so the induction ends. The threads of a crew call `split` side by side.
     """
     root = _Open(rows=np.arange(len(data.X)) if rows is None else rows, depth=0)
-    queue: deque[_Open] = deque([root])
     branches = boxes = classified = 0
     finished = True
-    while queue:
-        node = queue.popleft()
+    lock = threading.Lock()
+
+    def divide(node: _Open) -> list[tuple[tuple[int, ...], _Open]]:
+        nonlocal branches, boxes, classified, finished
         if not _splittable(data, node, stopping):
-            continue
+            return []
         if stopped():
             finished = False
-            break
+            return []
         found = split(node.rows, branches)
         if found is None or not found.left.any() or found.left.all():
-            continue
+            return []
         before = impurity(MEASURES[measure], class_counts(data, node.rows))
         if before - found.value < stopping.min_gain:
-            continue
-        node.split = found
-        node.children = [
-            _Open(rows=node.rows[found.left], depth=node.depth + 1),
-            _Open(rows=node.rows[~found.left], depth=node.depth + 1),
+            return []
+        children = [
+            _Open(rows=node.rows[side], depth=node.depth + 1, place=2 * node.place + k)
+            for k, side in enumerate((found.left, ~found.left))
         ]
-        queue.extend(node.children)
-        branches, boxes, classified = branches + 1, boxes + found.boxes, classified + found.classified
-        report(branches + 1, lambda: _draft(root, translate, measure))
+        with lock:
+            node.split, node.children = found, children
+            branches, boxes, classified = branches + 1, boxes + found.boxes, classified + found.classified
+            report(branches + 1, lambda: _draft(root, translate, measure))
+        return [((child.depth, child.place), child) for child in children]
+
+    (crew or Crew()).run((0, 1), root, divide)
     return Growth(
         draft=_draft(root, translate, measure), branches=branches, finished=finished, boxes=boxes, classified=classified
     )

@@ -13,7 +13,7 @@ from trainer.data.encoding import Encoding, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.errors import SolverError
-from trainer.search.bivariate import between
+from trainer.search.node_split import between
 from trainer.search.oblique import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold, goes_left, linear

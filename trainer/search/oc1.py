@@ -11,9 +11,9 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.kernels.oc1 import cycle, hyperplane_value, jump
-from trainer.search.bivariate import NodeSplit, SplitData, between, class_counts, univariate_split
 from trainer.search.bivariate_pair import MEASURES, SearchOptions
 from trainer.search.impurity import impurity
+from trainer.search.node_split import NodeSplit, SplitData, between, class_counts, univariate_split
 
 IDLE = 30  # cycles without an improvement; the stagnation probability is used up after ten acceptances
 CYCLES = {"sequential": 0, "best": 1, "random": 2}

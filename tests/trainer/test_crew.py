@@ -1,0 +1,75 @@
+"""Threads that share jobs and help each other."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from trainer.search.crew import Crew
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_every_job_is_done_once(threads):
+    crew, done = Crew(threads=threads), []
+
+    def work(job):
+        done.append(job)
+        return [((len(child), int(child, 2)), child) for child in (job + "0", job + "1")] if len(job) < 9 else []
+
+    crew.run((0, 0), "1", work)
+    assert sorted(done) == sorted(bin(k)[2:] for k in range(1, 512))
+    if threads == 1:
+        assert done == sorted(done, key=lambda job: (len(job), job))  # breadth first
+
+
+def test_an_idle_thread_helps_and_the_block_waits_for_it():
+    crew, events, inside = Crew(threads=2), [], threading.Event()
+
+    def help_out():
+        inside.set()
+        time.sleep(0.05)
+        events.append("helped")
+
+    def work(job):
+        with crew.helped(help_out):
+            assert inside.wait(10)
+        events.append("done")
+        return []
+
+    crew.run((0,), None, work)
+    assert events == ["helped", "done"]
+
+
+def test_who_came_back_is_not_asked_again():
+    crew, calls = Crew(threads=2), []
+
+    def work(job):
+        with crew.helped(lambda: calls.append(job)):
+            time.sleep(0.1)
+        return []
+
+    crew.run((0,), 1, work)
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("where", ["work", "help"])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_an_error_is_raised_by_the_calling_thread(where, threads):
+    crew, helping = Crew(threads=threads), threading.Event()
+
+    def fail():
+        helping.set()
+        raise KeyError("lost")
+
+    def work(job):
+        if where == "work" and job == 5:
+            raise KeyError("lost")
+        if where == "help" and job == 1:
+            with crew.helped(fail):
+                assert helping.wait(10)
+        return [((job + 1,), job + 1)] if job < 50 else []
+
+    with pytest.raises(KeyError, match="lost"):
+        crew.run((1,), 1, work)

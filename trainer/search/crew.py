@@ -1,0 +1,103 @@
+"""Threads that work on one tree: each takes an open node, and where none is open it helps with a node that another one searches."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+Job = TypeVar("Job")
+
+
+@dataclass(eq=False)
+class _Offer:
+    help: Callable[[], None]
+    inside: int = 0
+
+
+@dataclass(kw_only=True)
+class Crew(Generic[Job]):
+    """`threads` workers, the calling thread among them. Jobs are taken in the order of their places."""
+
+    threads: int = 1
+    _open: list[tuple[tuple[int, ...], Job]] = field(default_factory=list)
+    _offers: list[_Offer] = field(default_factory=list)
+    _busy: int = 0
+    _error: BaseException | None = None
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def run(self, place: tuple[int, ...], job: Job, work: Callable[[Job], list[tuple[tuple[int, ...], Job]]]) -> None:
+        """Do the job and all that `work` returns for it, until none is left; an error of any thread is raised here.
+
+        No two jobs have the same place.
+        """
+        self._open.append((place, job))
+        others = [threading.Thread(target=self._serve, args=(work,), daemon=True) for _ in range(self.threads - 1)]
+        for thread in others:
+            thread.start()
+        self._serve(work)
+        for thread in others:
+            thread.join()
+        if self._error is not None:
+            raise self._error
+
+    @contextmanager
+    def helped(self, by: Callable[[], None]) -> Iterator[None]:
+        """While the block runs, idle threads call `by`; the block ends once they have come back."""
+        if self.threads == 1:
+            yield
+            return
+        offer = _Offer(by)
+        with self._changed:
+            self._offers.append(offer)
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._withdraw(offer)
+                while offer.inside:
+                    self._changed.wait()
+        if self._error is not None:
+            raise self._error
+
+    def _withdraw(self, offer: _Offer) -> None:
+        if offer in self._offers:
+            self._offers.remove(offer)
+
+    def _serve(self, work: Callable[[Job], list[tuple[tuple[int, ...], Job]]]) -> None:
+        while True:
+            with self._changed:
+                while self._error is None and not self._open and not self._offers and self._busy:
+                    self._changed.wait()
+                if self._error is not None or (not self._open and not self._busy):
+                    return
+                offer = None if self._open else self._offers[0]
+                if offer is None:
+                    _, job = heapq.heappop(self._open)
+                    self._busy += 1
+                else:
+                    offer.inside += 1
+            more: list[tuple[tuple[int, ...], Job]] = []
+            error = None
+            try:
+                if offer is None:
+                    more = work(job)
+                else:
+                    offer.help()
+            except BaseException as found:  # it is raised again by the calling thread
+                error = found
+            with self._changed:
+                self._error = self._error or error
+                for one in more:
+                    heapq.heappush(self._open, one)
+                if offer is None:
+                    self._busy -= 1
+                else:
+                    # who comes back found nothing left, or too little to share
+                    offer.inside -= 1
+                    self._withdraw(offer)
+                self._changed.notify_all()
