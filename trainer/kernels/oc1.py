@@ -178,3 +178,44 @@ def jump(flat, a, V, y, weight, total, measure, min_leaf, status, r):
         V[i] += step * R[i]
     status[0], status[1] = impurity, 1.0
     return True
+
+
+@kernel
+def climb(flat, a, y, weight, total, measure, min_leaf, mode, jumps, idle, random, flag):
+    """Improve `a` in place until neither cycles nor jumps help, or `idle` cycles brought nothing; returns its impurity.
+
+    A step may promise more than it holds: rows on the hyperplane change sides by rounding. What counts is the value taken anew
+    after each cycle, and the best one is kept. random: a NumPy generator.
+    """
+    m = a.shape[0]
+    V = np.dot(flat.T, a)
+    status = np.array([hyperplane_value(V, y, weight, total, measure, min_leaf), 1.0])
+    best, kept, waited = status[0], a.copy(), 0
+    while flag[0] == 0 and waited < idle:
+        draws = random.random((max(m, 50), 2))
+        moved = cycle(flat, a, V, y, weight, total, measure, min_leaf, mode, status, draws, flag)
+        if moved:
+            waited, best = _settle(flat, a, V, y, weight, total, measure, min_leaf, status, kept, waited, best)
+            if waited < idle:
+                continue
+        moved = False
+        for _ in range(jumps):
+            if not moved:
+                direction = random.uniform(-1.0, 1.0, m)
+                moved = jump(flat, a, V, y, weight, total, measure, min_leaf, status, direction)
+        if not moved:
+            break
+        waited, best = _settle(flat, a, V, y, weight, total, measure, min_leaf, status, kept, waited, best)
+    a[:] = kept
+    return best
+
+
+@kernel
+def _settle(flat, a, V, y, weight, total, measure, min_leaf, status, kept, waited, best):
+    """Take the values anew, so that rounding does not pile up, and keep the best coefficients."""
+    V[:] = np.dot(flat.T, a)
+    status[0] = hyperplane_value(V, y, weight, total, measure, min_leaf)
+    if status[0] < best - 1e-9 * total.sum():
+        kept[:] = a
+        return 0, status[0]
+    return waited + 1, best

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.kernels.oc1 import cycle, hyperplane_value, jump
+from trainer.kernels.oc1 import climb
 from trainer.search.bivariate_pair import MEASURES, SearchOptions
 from trainer.search.impurity import impurity
 from trainer.search.node_split import NodeSplit, SplitData, between, class_counts, univariate_split
@@ -84,39 +84,13 @@ class _Search:
 
     def climb(self, a: FloatArray) -> float:
         """Improve `a` in place until neither cycles nor jumps help; its impurity in rows."""
-        options, measure = self.options, MEASURES[self.options.measure]
-        V = self.flat.T @ a
-        arrays = (self.y, self.weight, self.total, measure, options.min_leaf)
-        status = np.array([hyperplane_value(V, *arrays), 1.0])
-        best, kept, idle = float(status[0]), a.copy(), 0
-
-        def settle() -> None:
-            """Take the values anew, so that rounding does not pile up, and keep the best coefficients."""
-            nonlocal best, idle
-            V[:] = self.flat.T @ a
-            status[0] = hyperplane_value(V, *arrays)
-            idle += 1
-            if status[0] < best - self.tol:
-                best, idle = float(status[0]), 0
-                kept[:] = a
-
-        # a step may promise more than it holds: rows on the hyperplane change sides by rounding. What counts is the value
-        # taken anew, and a climb that does not improve it ends
-        while self.flag[0] == 0 and idle < IDLE:
-            while cycle(self.flat, a, V, *arrays, CYCLES[options.cycle], status, self._draws(), self.flag):
-                settle()
-                if idle >= IDLE:
-                    break
-            if not any(
-                jump(self.flat, a, V, *arrays, status, self.random.uniform(-1, 1, len(a))) for _ in range(options.jumps)
-            ):
-                break
-            settle()
-        a[:] = kept
-        return best
-
-    def _draws(self) -> FloatArray:
-        return self.random.random((max(len(self.flat), 50), 2))
+        options = self.options
+        return float(
+            climb(
+                self.flat, a, self.y, self.weight, self.total, MEASURES[options.measure], options.min_leaf,
+                CYCLES[options.cycle], options.jumps, IDLE, self.random, self.flag,
+            )
+        )  # fmt: skip
 
 
 def _stored(
