@@ -22,7 +22,7 @@ from trainer.cuts.lattice import Lattice
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
-from trainer.errors import InfeasibleError, SolverError, TrainerError
+from trainer.errors import SolverError, TrainerError
 from trainer.methods import bivariate, cart, exact, oc1
 from trainer.methods.base import (
     COMMON,
@@ -41,6 +41,7 @@ from trainer.milo import BuildStopped, Ended, Hooks, Model, Options, Outcome, Po
 from trainer.milo.hooks import NodeInfo
 from trainer.monitor import Monitor
 from trainer.search.oblique import ObliqueInstance, ObliqueTree
+from trainer.search.oblique_distance import DistantSearch, keeps
 from trainer.search.oblique_local import LocalSearch
 from trainer.search.oblique_refit import STYLES, refitted
 from trainer.search.oblique_units import draft_of, instance_of, tree_of
@@ -73,13 +74,13 @@ MakeHooks = Callable[[Any, Improve], Hooks]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How a method solves: its model, its hooks, whether the ceiling of the instance proves trees in it, and its scope."""
+    """How a method solves: its model, its hooks, the distance that its planes keep, and its scope."""
 
     make: Make
     hooks: MakeHooks
     complete: bool = False
     scope: str = SCOPE
-    prove_first: bool = True  # False: the model's trees are fewer than all trees, so that its own bound is the claim
+    least: float = 0.0  # what planes keep from the points on their right; 0: the model knows all trees
 
 
 class Watched(Hooks):
@@ -95,7 +96,7 @@ class Watched(Hooks):
         """The method's rows; the tree of the point counts in any case."""
         rows = self.inner.on_integral(point, origin)
         if not rows:
-            self.search.consider(self.form.read(point.values))
+            self.search.accept(self.form.read(point.values))
         return rows
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
@@ -125,7 +126,11 @@ class Run:
             kappa += step / (2 * instance.most_leaves)
         self.instance: ObliqueInstance = replace(instance, kappa=kappa, max_leaves=settings.get("max_leaves"))
         self.lattice = Lattice(kappa=kappa, leaves=self.instance.most_leaves)
-        self.search = LocalSearch(self.instance, settings["seed"], monitor.flag)
+        self.search = (
+            DistantSearch(self.instance, settings["seed"], monitor.flag, plan.least)
+            if plan.least
+            else LocalSearch(self.instance, settings["seed"], monitor.flag)
+        )
         self.bound = self.instance.ceiling
         self.outcome: Outcome | None = None
         self.form: Master | None = None
@@ -165,8 +170,12 @@ class Run:
     def solve(self) -> Solution:
         """First trees, local search, master model."""
         self._local()
-        proved = self.plan.prove_first and self.search.value >= self.bound
-        if not proved and not self.monitor.stopped() and self.instance.depth and self.instance.Z.shape[1]:
+        if (
+            self.search.value < self.bound
+            and not self.monitor.stopped()
+            and self.instance.depth
+            and self.instance.Z.shape[1]
+        ):
             self._master()
         return self._solution()
 
@@ -241,13 +250,9 @@ class Run:
         )
         outcome = self.outcome = solver.solve(form.model, hooks, options)
         if outcome.ended is Ended.INFEASIBLE:
-            if self.plan.prove_first:
-                raise SolverError(
-                    f"{solver.name} calls a problem infeasible that has a solution; nothing it said is used."
-                )
-            raise InfeasibleError("No tree keeps the distance that the model asks between rows and hyperplanes.")
+            raise SolverError(f"{solver.name} calls a problem infeasible that has a solution; nothing it said is used.")
         if outcome.values is not None:
-            self.search.consider(form.read(outcome.values))
+            self.search.accept(form.read(outcome.values))
         if not math.isinf(outcome.bound):
             self.bound = min(self.bound, self.lattice.floor(outcome.bound))
         if self.bound < self.search.value:
@@ -277,21 +282,23 @@ class Run:
             self.bound = min(self.bound, max(self.lattice.floor(bound), self.search.value))
         self.report()
         self.monitor.report(nodes=nodes)
-        return self.monitor.stopped() or (self.plan.prove_first and self.search.value >= self.bound)
+        return self.monitor.stopped() or self.search.value >= self.bound
 
     def _solution(self) -> Solution:
         tree = self.search.best
         if self.settings["hyperplanes"] != "margin" or self.instance.depth:
             columns = np.array([f.column for f in self.units.encoding.features], np.int64)
             style = self.settings["hyperplanes"]
-            tree = refitted(self.instance, tree, Separator(self.instance.Z), style, columns, self._until(30.0))
+            drawn = refitted(self.instance, tree, Separator(self.instance.Z), style, columns, self._until(30.0))
+            if not self.plan.least or keeps(self.instance, drawn, self.plan.least):
+                tree = drawn
         claimed, draft = tree, draft_of(tree, self.instance, self.units)
         if draft is None:
             claimed, draft = self.search.best, draft_of(self.search.best, self.instance, self.units)
         if draft is None:
             raise SolverError("The hyperplanes lose their meaning in the columns' own units. Scale the columns.")
         value, outcome = self.instance.value(claimed), self.outcome
-        bound = max(self.bound, value) if self.plan.prove_first else self.bound
+        bound = max(self.bound, value)
         monitor = self.monitor
         finished = bound <= value or (outcome is not None and outcome.ended is Ended.OPTIMAL)
         if not finished and monitor.reason is None:

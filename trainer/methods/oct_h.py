@@ -16,8 +16,8 @@ import numpy as np
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
-from trainer.methods.base import Method, Settings, Solution, having
-from trainer.methods.oblique_tree import FIRST_TREES, HEAD, SEARCH_SECONDS, TAIL, Plan, solve_oblique
+from trainer.methods.base import Method, Settings, Solution
+from trainer.methods.oblique_tree import HEAD, TAIL, Plan, solve_oblique
 from trainer.milo import Expression, Hooks, Model, Row, total, weighted
 from trainer.monitor import Monitor
 from trainer.search.oblique import BRANCH, LEAF, ObliqueInstance, ObliqueTree
@@ -32,8 +32,11 @@ SCOPE = (
 class OCTH:
     """The model; all rows are given at once."""
 
-    def __init__(self, instance: ObliqueInstance, halted: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, instance: ObliqueInstance, halted: Callable[[], bool] = lambda: False, *, least: float = DISTANCE
+    ) -> None:
         self.instance = inst = instance
+        self.least = least
         size, m = inst.size, inst.Z.shape[1]
         self.B, self.T, self.K, self.H = (
             range(1, size >> 1),
@@ -88,13 +91,13 @@ class OCTH:
                 for side in (0, 1):
                     below = self._below(2 * v + side)
                     z = self.z.columns[g, np.array(below) - self.T[0]]
-                    sign, slack = (1.0, 2.0) if side == 0 else (-1.0, 2.0 + DISTANCE)
+                    sign, slack = (1.0, 2.0) if side == 0 else (-1.0, 2.0 + self.least)
                     # left: a·x - c <= 2 (1 - Σz);  right: c - a·x + μ <= (2 + μ) (1 - Σz)
                     model.add(
                         Row(
                             np.concatenate([columns, z]),
                             np.concatenate([sign * x, [-sign], np.full(len(z), slack)]),
-                            upper=slack - (DISTANCE if side else 0.0),
+                            upper=slack - (self.least if side else 0.0),
                             name="(6)",
                         )
                     )
@@ -123,7 +126,7 @@ class OCTH:
             a = tree.a[v] / float(np.abs(tree.a[v]).sum())
             scores = inst.Z @ a
             c = float(scores[here & left].max(initial=-1.0))
-            if float(scores[here & ~left].min()) < c + DISTANCE or abs(c) > 1:
+            if float(scores[here & ~left].min()) < c + self.least or abs(c) > 1:
                 return None
             values[self.a.columns[v - 1]], values[self.size.columns[v - 1]] = a, np.abs(a)
             values[self.b.column(v)], values[self.c.column(v)] = 1.0, c
@@ -159,7 +162,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         return OCTH(instance, halted)
 
     return solve_oblique(
-        problem, settings, monitor, Plan(make=make, hooks=lambda form, improve: Hooks(), scope=SCOPE, prove_first=False)
+        problem, settings, monitor, Plan(make=make, hooks=lambda form, improve: Hooks(), scope=SCOPE, least=DISTANCE)
     )
 
 
@@ -173,11 +176,6 @@ METHOD = Method(
     warm_start=True,
     size_hint="Dozens of rows; its bounds hardly move where no perfect tree exists.",
     claim="Optimal among trees whose hyperplanes keep a distance of 0.005 from the rows on their right.",
-    parameters=(
-        *HEAD,
-        having(FIRST_TREES, default="cart"),
-        having(SEARCH_SECONDS, default=0.0),
-        *TAIL[2:],
-    ),
+    parameters=(*HEAD, *TAIL),
     solve=solve,
-)  # fmt: skip
+)

@@ -78,6 +78,10 @@ class LocalSearch:
         self.best, self.value = tree, value
         return True
 
+    def accept(self, tree: ObliqueTree) -> bool:
+        """`consider` for a tree that a solver found."""
+        return self.consider(tree)
+
     def run(
         self,
         starts: Sequence[ObliqueTree],

@@ -1,0 +1,74 @@
+"""The best tree of a restricted class of hyperplanes by trying every pair of sides at every node: few points, small programs.
+
+A pair of sides is allowed where some a with Σ|a| <= 1 keeps the sides `least` apart; its price is the fewest features that do.
+Distances are dual ones (the l∞ distance of two hulls), so that nothing is shared with the programs of the library.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+
+import numpy as np
+from scipy.optimize import linprog
+
+
+def hull_distance(L, R):
+    """max over Σ|a| <= 1 of min a·R - max a·L, as the l∞ distance of the hulls of the rows of L and R."""
+    m, k, n = L.shape[1], len(L), len(L) + len(R)
+    if m == 0:
+        return 0.0
+    difference = np.hstack([L.T, -R.T])
+    upper = np.vstack([np.hstack([s * difference, -np.ones((m, 1))]) for s in (1.0, -1.0)])
+    sums = np.zeros((2, n + 1))
+    sums[0, :k], sums[1, k:n] = 1.0, 1.0
+    found = linprog(np.append(np.zeros(n), 1.0), upper, np.zeros(2 * m), sums, np.ones(2), bounds=[(0, None)] * (n + 1))
+    return float(found.fun)
+
+
+def best_in_class(Z, counts, depth, kappa, *, least=0.0, min_leaf=1, charge=0, edge=1e-7):
+    """The largest correct weight - kappa * leaves - charge * features of a tree over distinct points Z (P, m)."""
+    every = range(Z.shape[1])
+
+    @cache
+    def price(left, right):
+        """Fewest features whose planes part two sides, or None."""
+        L, R = Z[sorted(left)], Z[sorted(right)]
+        for size in range(1, Z.shape[1] + 1) if charge else [Z.shape[1]]:
+            for chosen in itertools.combinations(every, size):
+                far = hull_distance(L[:, chosen], R[:, chosen])
+                if far >= least - 1e-9 if least else far > edge:
+                    return size
+        return None
+
+    def cost(left, right):
+        return price(*sorted((left, right), key=sorted))
+
+    def weight(points):
+        return int(counts[sorted(points)].sum())
+
+    @cache
+    def best(points, height):
+        found = {}
+        if weight(points) >= min_leaf:
+            found[1] = counts[sorted(points)].sum(axis=0).max()
+        if height == 0:
+            return found
+        for size in range(1, len(points)):
+            for chosen in itertools.combinations(sorted(points), size):
+                left = frozenset(chosen)
+                one, two = best(left, height - 1), best(points - left, height - 1)
+                if not one or not two:
+                    continue
+                paid = cost(left, points - left)
+                if paid is None:
+                    continue
+                for a, x in one.items():
+                    for b, z in two.items():
+                        found[a + b] = max(found.get(a + b, -(10**9)), x + z - charge * paid)
+        return found
+
+    values = best(frozenset(range(len(Z))), depth) | {}
+    alone = int(counts.sum(axis=0).max())
+    values[1] = max(values.get(1, alone), alone)
+    return max(v - kappa * t for t, v in values.items())
