@@ -1,6 +1,7 @@
 """What a training run is allowed to take (Limits), what it reports (Progress) and what it claims (Certificate).
 
-The objective is always `correct / n - leaf_penalty * leaves`, maximised (Keegan et al., equation 1). A bound is a number that
+The objective is `correct / n - leaf_penalty * leaves`, maximised (Keegan et al., equation 1), where asked for less
+`coefficient_penalty * coefficients` (Bertsimas & Dunn, OCT-H). A bound is a number that
 no tree of the stated search space can exceed.
 """
 
@@ -88,6 +89,7 @@ class Certificate:
     solver_version: str = ""
     warm_start_objective: float | None = None
     evidence: tuple[dict[str, Any], ...] = ()
+    coefficient_penalty: str | None = None  # subtracted for every coefficient of the splits
     goal: dict[str, Any] | None = None  # what is maximised in place of accuracy, see trainer.goal
 
     @property

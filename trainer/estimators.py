@@ -24,7 +24,7 @@ from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.estimator_input import read_matrix, read_table
 from trainer.methods import METHODS, get
-from trainer.methods.base import Method, Settings, exact_fraction, leaf_penalty
+from trainer.methods.base import Method, Settings, coefficient_penalty, exact_fraction, leaf_penalty
 from trainer.monitor import Monitor
 from trainer.run import fit as run_fit
 from trainer.table import Labels
@@ -85,6 +85,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
             weights=weights,
             quantile_weights=plain,
             leaf_penalty=leaf_penalty(settings, len(y) if weights is None else int(weights.sum())),
+            coefficient_penalty=coefficient_penalty(settings),
             scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
             bins=int(settings.get("bins", 5)),
         )

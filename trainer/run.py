@@ -24,7 +24,7 @@ from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
 from trainer.kernels.compiled import watched
 from trainer.methods import METHODS, get
-from trainer.methods.base import Method, Settings, Solution, leaf_penalty
+from trainer.methods.base import Method, Settings, Solution, coefficient_penalty, leaf_penalty
 from trainer.monitor import Monitor, Sink
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
@@ -163,6 +163,7 @@ def certify(
         leaves=tree.n_leaves,
         depth=tree.depth,
         leaf_penalty=str(problem.leaf_penalty),
+        coefficient_penalty=str(problem.coefficient_penalty) if problem.coefficient_penalty else None,
         nodes=solution.nodes,
         cuts=solution.cuts,
         seconds=monitor.elapsed(),
@@ -265,6 +266,7 @@ def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray, start:
         table=table,
         labels=labels,
         leaf_penalty=leaf_penalty(settings, len(rows) if weights is None else int(weights.sum())),
+        coefficient_penalty=coefficient_penalty(settings),
         weights=weights,
         scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
         bins=int(settings.get("bins", 5)),

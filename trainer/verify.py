@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from trainer.errors import DataError, ModelFileError
-from trainer.verify_limits import Finding, Verdict, class_factors, restrictions
+from trainer.verify_limits import Finding, Verdict, class_factors, restrictions, terms
 
 TOLERANCE = Fraction(1, 10**9)
 EMPTY = {"", "na", "n/a", "#n/a", "nan", "null", "?"}
 WORK = 4e9  # multiplications that a second search may take
 RESTRICTIONS = ("max_leaves", "max_columns", "recall", "fairness", "forbidden_pairs", "monotone", "forbidden")
-OBLIQUE = {"cut-h", "cutw-h", "s-oct"}
+OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
 SAME_OBJECTIVE = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct"}
 
 
@@ -278,6 +278,8 @@ def _objective(model: dict[str, Any], counts: list[list[int]]) -> list[Finding]:
     correct = sum(counts[v["id"]][classes.index(v["class"])] for v in leaves)
     n = sum(counts[0])
     value = Fraction(correct, n) - _penalty(model) * len(leaves)
+    if certificate.get("coefficient_penalty"):
+        value -= Fraction(certificate["coefficient_penalty"]) * terms(model)
     out = []
     if certificate.get("goal"):
         value, kept = _goal(certificate["goal"], classes, counts, leaves)

@@ -92,3 +92,18 @@ def _recall(model: dict[str, Any], counts: list[list[int]], name: str, share: Fr
     k = model["classes"].index(name)
     right = sum(counts[v["id"]][k] for v in model["nodes"] if "split" not in v and v["class"] == name)
     return right >= share * counts[0][k], f"{right} of {counts[0][k]} rows of the class are right"
+
+
+def terms(model: dict[str, Any]) -> int:
+    """How many terms the splits weigh: those of a sum; of a set of categories the smaller of it and the others, at least one."""
+    levels = {c["name"]: len(c.get("categories") or []) for c in model["columns"]}
+    found = 0
+    for split in (v["split"] for v in model["nodes"] if "split" in v):
+        if split["kind"] == "linear":
+            found += len(split["features"])
+        elif split["kind"] == "subset":
+            own = len(split["categories"])
+            found += max(1, min(own, levels[split["feature"]] - own))
+        else:
+            found += 1
+    return found

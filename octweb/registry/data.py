@@ -135,7 +135,8 @@ def _objective(model: TreeModel, leaves: int, rows: Rows, predicted: CodeArray) 
         penalty = Fraction(str(file.certificate.get("leaf_penalty", "0")))
     except (ValueError, ZeroDivisionError):
         penalty = Fraction(0)
-    return float(Fraction(int((predicted == codes).sum()), max(1, len(codes))) - penalty * leaves)
+    paid = Fraction(str(file.certificate.get("coefficient_penalty") or 0)) * file.tree.n_coefficients
+    return float(Fraction(int((predicted == codes).sum()), max(1, len(codes))) - penalty * leaves - paid)
 
 
 def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:

@@ -185,6 +185,8 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
         return (
             f"{correct}, with a sensitivity of at least {sensitivity:g} and a specificity of at least {specificity:g}"
         )
+    if float(parameters.get("coefficient_penalty") or 0):
+        return correct + ", less the penalties for leaves and coefficients"
     return correct + (", less the leaf penalty" if method.parameter("leaf_penalty") else "")
 
 

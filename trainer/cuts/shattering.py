@@ -1,6 +1,6 @@
 """CUT-H and CUT_w-H (Alston, Validi & Hicks): who is routed where is the master's choice, hyperplanes are hidden rows.
 
-Labels (M1)-(M8), (S) are those of docs/methods/cut-h.md. Rows of equal features are one point g, its classes are items j = (g, k).
+Labels (M1)-(M11), (S) are those of docs/methods/cut-h.md. Rows of equal features are one point g, its classes are items j = (g, k).
 
 Indices    g point, j item, k class, v node of the complete tree (1 root, children 2v, 2v + 1; B branching places, T the last level)
 Variables  b[v]=1: v branches;  w[v,k]=1: v is a leaf of class k;  p[v]: v is a leaf;  s[j,v]: item j is right at leaf v;
@@ -32,6 +32,7 @@ class CutOptions:
 
     `tight`: rows that are not classified correctly have no route. `symmetry`: siblings are told apart. `everywhere`: (S) is
     added at every node and mirrored, not only where it was violated. `several`: how many minimal sets are sought at a time.
+    `full`: every row is routed to a leaf, also one that is wrong there, as a smallest leaf needs.
     """
 
     weak: bool = False
@@ -40,6 +41,7 @@ class CutOptions:
     symmetry: bool = True
     everywhere: bool = True
     several: int = 5
+    full: bool = False
 
 
 @dataclass(kw_only=True)
@@ -59,6 +61,7 @@ class CutModel:
         self.point, self.item_class = (x.astype(np.int64) for x in np.nonzero(inst.counts))
         self.weight = inst.counts[self.point, self.item_class]
         self.items = [np.flatnonzero(self.point == g) for g in range(len(inst.Z))]
+        self.full = self.options.full or inst.min_leaf > 1
         self.separator = Separator(inst.Z)
         self.model = model = Model()
         model.halted = self.halted
@@ -101,10 +104,19 @@ class CutModel:
                 model.add(at_most(pair, [b[v - 1]], "(M7)"))
                 if v > 1:
                     model.add(at_most(pair, [q[g, v - 1]], "(M7)"))
-            if self.options.tight:
+            if self.full:
+                for v in self.B:  # (M10) what reaches a branching goes on
+                    on = np.append(q[g, [2 * v - 1, 2 * v, v - 1]], b[v - 1])
+                    model.add(Row(on, np.array([1.0, 1.0, -1.0, -1.0]), lower=-1.0, name="(M10)"))
+            elif self.options.tight:
                 for v in self.V[1:]:
                     below = s[np.ix_(self.items[g], np.array(subtree(v, inst.size)) - 1)].ravel()
                     model.add(at_most(q[g, v - 1 : v], below, "tight"))
+        if inst.min_leaf > 1:
+            rows = inst.counts.sum(axis=1).astype(float)
+            for v in self.V[1:]:
+                columns = np.append(q[:, v - 1], self.p.column(v))
+                model.add(Row(columns, np.append(rows, -float(inst.min_leaf)), lower=0.0, name="(M11)"))
         if self.options.symmetry:
             self._siblings()
 
@@ -188,6 +200,8 @@ class CutModel:
                 values[self.p.column(v)] = values[self.w.column((v, int(tree.label[v])))] = 1.0
         at = inst.route(tree)
         values[self.q.columns[:, 0]] = 1.0
+        for i, leaf in enumerate(at if self.full else ()):
+            values[self.q.columns[i, np.array(ancestors(int(leaf))) - 1]] = 1.0
         for j, (g, k) in enumerate(zip(self.point, self.item_class, strict=True)):
             if tree.label[at[g]] == k:
                 values[self.s.columns[j, at[g] - 1]] = 1.0

@@ -22,7 +22,8 @@ from trainer.tree.nodes import Draft, Tree, grow
 class Problem:
     """A table without missing values, its labels, integer row weights and the objective's leaf penalty.
 
-    The objective is `correct / n - leaf_penalty * leaves`, maximised; `n` is the total weight. `warm_start` is a tree over the
+    The objective is `correct / n - leaf_penalty * leaves`, maximised, less
+    `coefficient_penalty` for every coefficient of its splits; `n` is the total weight. `warm_start` is a tree over the
     same columns that is known already; methods that declare `warm_start` begin with it. `quantile_weights` takes the place of
     `weights` in the binary encoding, where classes are weighted and questions are not to depend on it.
     """
@@ -30,6 +31,7 @@ class Problem:
     table: Table
     labels: Labels
     leaf_penalty: Fraction = Fraction(0)
+    coefficient_penalty: Fraction = Fraction(0)
     weights: CountArray | None = None
     scheme: Scheme = Scheme.QUANTILE_THRESHOLDS
     bins: int = 5
@@ -97,7 +99,10 @@ class Problem:
 
     def objective(self, tree: Tree) -> float:
         """The objective of `tree` on these rows, from one exact fraction."""
-        return float(Fraction(self.correct(tree), self.n) - self.leaf_penalty * tree.n_leaves)
+        paid = self.leaf_penalty * tree.n_leaves
+        if self.coefficient_penalty:
+            paid += self.coefficient_penalty * tree.n_coefficients
+        return float(Fraction(self.correct(tree), self.n) - paid)
 
 
 def class_weighted(settings: Mapping[str, Any], labels: Labels, weights: CountArray | None) -> CountArray | None:

@@ -243,6 +243,11 @@ def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:
     return paper / (1 - paper) / n
 
 
+def coefficient_penalty(settings: Mapping[str, Any]) -> Fraction:
+    """What a coefficient other than 0 costs, a share of the rows."""
+    return exact_fraction(settings.get("coefficient_penalty") or 0)
+
+
 DEPTH = Parameter(
     name="depth", type="integer", default=3, minimum=0, maximum=20, flag=True, label="Depth",
     help="The largest number of questions on the way from the root to a leaf.", unit="questions",
@@ -250,6 +255,10 @@ DEPTH = Parameter(
 LEAF_PENALTY = Parameter(
     name="leaf_penalty", type="number", default=0.0, minimum=0, maximum=0.999, flag=True, label="Leaf penalty",
     help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.",
+)  # fmt: skip
+COEFFICIENT_PENALTY = Parameter(
+    name="coefficient_penalty", type="number", default=0.0, minimum=0, maximum=0.999, label="Coefficient penalty",
+    help="Subtracted from the training accuracy for every column that a question weighs: 0.01 means 1 % of the rows.",
 )  # fmt: skip
 PAPER_LAMBDA = Parameter(
     name="paper_lambda", type="number", default=None, minimum=0, maximum=0.999, label="The paper's λ",

@@ -23,6 +23,7 @@ def solve_with(problem: Problem, settings: Settings, monitor: Monitor, *, weak: 
         symmetry=settings["symmetry"],
         everywhere=settings["everywhere"],
         several=settings["several"],
+        full=settings["full_routing"],
     )
 
     def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> CutModel:
@@ -59,6 +60,10 @@ CUTS = (
         name="tight", type="boolean", default=True, label="Routes of correct rows only",
         help="Rows of data that are classified wrongly have no route in the model; fewer points must be separated.",
         advanced=True,
+    ),
+    Parameter(
+        name="full_routing", type="boolean", default=False, label="Routes of all rows",
+        help="Every row is routed to a leaf, also one that is wrong there; a smallest leaf turns it on.", advanced=True,
     ),
     Parameter(
         name="symmetry", type="boolean", default=True, label="Break symmetry",

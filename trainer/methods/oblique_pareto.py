@@ -152,7 +152,7 @@ def _by_coefficients(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]
 
 def _sparse(instance: ObliqueInstance, units: Units, tree: ObliqueTree) -> ObliqueTree:
     columns = np.array([f.column for f in units.encoding.features], np.int64)
-    return refitted(instance, tree, Separator(instance.Z), "sparse", columns, lambda: False)
+    return instance.pruned(refitted(instance, tree, Separator(instance.Z), "sparse", columns, lambda: False))
 
 
 def _counted(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:

@@ -22,12 +22,13 @@ from trainer.cuts.lattice import Lattice
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
-from trainer.errors import SolverError, TrainerError
+from trainer.errors import ParameterError, SolverError, TrainerError
 from trainer.methods import bivariate, cart, exact, oc1
 from trainer.methods.base import (
     COMMON,
     DEPTH,
     LEAF_PENALTY,
+    MIN_LEAF,
     MIP_GAP,
     PAPER_LAMBDA,
     SOLVER,
@@ -124,7 +125,13 @@ class Run:
             # less than any difference of two values, all leaves together
             step = Lattice(kappa=kappa, leaves=instance.most_leaves).step
             kappa += step / (2 * instance.most_leaves)
-        self.instance: ObliqueInstance = replace(instance, kappa=kappa, max_leaves=settings.get("max_leaves"))
+        if plan.complete and settings["min_leaf"] > 1:
+            raise ParameterError(
+                {"min_leaf": "A balanced tree may have leaves without rows; leave one of the two out."}
+            )
+        self.instance: ObliqueInstance = replace(
+            instance, kappa=kappa, max_leaves=settings.get("max_leaves"), min_leaf=min(settings["min_leaf"], problem.n)
+        )
         self.lattice = Lattice(kappa=kappa, leaves=self.instance.most_leaves)
         self.search = (
             DistantSearch(self.instance, settings["seed"], monitor.flag, plan.least)
@@ -155,6 +162,13 @@ class Run:
         given = bound + (self.instance.kappa - self.penalty) * self.instance.most_leaves
         plain = Lattice(kappa=self.penalty, leaves=self.instance.most_leaves).floor(float(given))
         return float(plain / self.instance.total)
+
+    def _rounded(self, bound: float) -> Fraction:
+        """A bound of the solver, rounded down onto the values that a tree can have; not where coefficients cost."""
+        if not self.instance.charge:
+            return self.lattice.floor(bound)
+        # a solver's bound may lie below the optimum by its tolerance
+        return Fraction(bound) + Fraction(self.instance.total, 10**7)
 
     def report(self) -> None:
         """Best tree and bound to the monitor; a picture only of a new tree."""
@@ -244,7 +258,7 @@ class Run:
             threads=monitor.limits.threads,
             seed=self.settings["seed"],
             gap=self.settings["mip_gap"],
-            absolute_gap=self.lattice.gap,
+            absolute_gap=0.0 if self.instance.charge else self.lattice.gap,
             starts=() if start is None else (start,),
             stopped=monitor.stopped,
         )
@@ -254,7 +268,7 @@ class Run:
         if outcome.values is not None:
             self.search.accept(form.read(outcome.values))
         if not math.isinf(outcome.bound):
-            self.bound = min(self.bound, self.lattice.floor(outcome.bound))
+            self.bound = min(self.bound, self._rounded(outcome.bound))
         if self.bound < self.search.value:
             self._outside(form, hooks.inner)
         for ended, status in ((Ended.TIME, Status.TIME_LIMIT), (Ended.MEMORY, Status.MEMORY_LIMIT)):
@@ -279,7 +293,7 @@ class Run:
 
     def _tell(self, bound: float | None, nodes: int) -> bool:
         if bound is not None:
-            self.bound = min(self.bound, max(self.lattice.floor(bound), self.search.value))
+            self.bound = min(self.bound, max(self._rounded(bound), self.search.value))
         self.report()
         self.monitor.report(nodes=nodes)
         return self.monitor.stopped() or self.search.value >= self.bound
@@ -290,7 +304,8 @@ class Run:
             columns = np.array([f.column for f in self.units.encoding.features], np.int64)
             style = self.settings["hyperplanes"]
             drawn = refitted(self.instance, tree, Separator(self.instance.Z), style, columns, self._until(30.0))
-            if not self.plan.least or keeps(self.instance, drawn, self.plan.least):
+            near = not self.plan.least or keeps(self.instance, drawn, self.plan.least)
+            if near and self.instance.admits(drawn):
                 tree = drawn
         claimed, draft = tree, draft_of(tree, self.instance, self.units)
         if draft is None:
@@ -398,5 +413,5 @@ MAX_LEAVES = Parameter(
     help="The tree has at most this many leaves. No value means no limit.", advanced=True,
 )  # fmt: skip
 OBLIQUE_DEPTH = having(DEPTH, default=2, maximum=6)
-HEAD = (OBLIQUE_DEPTH, LEAF_PENALTY, PAPER_LAMBDA, HYPERPLANES)
+HEAD = (OBLIQUE_DEPTH, LEAF_PENALTY, PAPER_LAMBDA, MIN_LEAF, HYPERPLANES)
 TAIL = (FIRST_TREES, SEARCH_SECONDS, SOLVER, MIP_GAP, *COMMON)

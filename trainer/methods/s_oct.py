@@ -17,10 +17,11 @@ from trainer.cuts.separable import Separator
 from trainer.cuts.shattering import CutHooks, CutOptions, ancestors, at_most
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
-from trainer.methods.base import Method, Settings, Solution
+from trainer.methods.base import Method, Parameter, Settings, Solution
 from trainer.methods.cut_h import CUTS
+from trainer.methods.oblique_planes import CONSTANTS, DISTANCE, SCOPE, Planes, smallest_leaves
 from trainer.methods.oblique_tree import HEAD, MAX_LEAVES, TAIL, Plan, solve_oblique
-from trainer.milo import Expression, Model, Row, total
+from trainer.milo import Expression, Hooks, Model, Row, total
 from trainer.monitor import Monitor
 from trainer.search.oblique import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 from trainer.search.oblique_local import logistic
@@ -30,7 +31,13 @@ class SOCT:
     """The master model; it has the names that `CutHooks` looks for."""
 
     def __init__(
-        self, instance: ObliqueInstance, options: CutOptions, halted: Callable[[], bool] = lambda: False
+        self,
+        instance: ObliqueInstance,
+        options: CutOptions,
+        halted: Callable[[], bool] = lambda: False,
+        *,
+        constants: str = "none",
+        least: float = DISTANCE,
     ) -> None:
         inst = self.instance = instance
         self.options = options
@@ -45,6 +52,8 @@ class SOCT:
         self.w = model.binary("w", self.T, range(inst.counts.shape[1]), priority=10)
         self.s = model.continuous("s", range(len(self.point)), self.T)
         self.q = model.binary("q", range(len(inst.Z)), self.V)
+        self.full = smallest_leaves(inst, model, self.T, self.q.columns[:, self.T[0] - 1 :])
+        self.planes = Planes(inst, model, self.b, least=least, constants=constants) if constants != "none" else None
         self._rows()
         weight = inst.counts[self.point, self.item_class].astype(float)
         terms = dict(zip(self.s.columns.ravel().tolist(), np.repeat(weight, len(self.T)), strict=True))
@@ -59,6 +68,9 @@ class SOCT:
                 columns = q[g, [v - 1, 2 * v - 1, 2 * v]]
                 model.add(Row(columns, np.array([1.0, -1.0, -1.0]), lower=0.0, upper=0.0, name="(1)"))
                 model.add(at_most(q[g, 2 * v : 2 * v + 1], [self.b.column(v)], "(2)"))
+                if self.planes is not None:
+                    for side in (0, 1):
+                        self.planes.tie(g, v, side, q[g, 2 * v - 1 + side : 2 * v + side])
         for t in self.T:
             model.add(total(self.w[t, k] for k in range(inst.counts.shape[1])) == 1, "(3)")
             for j, (p, k) in enumerate(zip(self.point, self.item_class, strict=True)):
@@ -68,13 +80,17 @@ class SOCT:
         if inst.max_leaves is not None:
             model.add(total(self.b.values()) <= inst.max_leaves - 1, "leaves")
 
-    def assignment(self, tree: ObliqueTree) -> FloatArray:
-        """The values of all variables for a tree, float64 (model.size,)."""
+    def assignment(self, tree: ObliqueTree) -> FloatArray | None:
+        """The values of all variables for a tree, or None where planes are variables and one passes too near to a row."""
         inst, values = self.instance, np.zeros(self.model.size)
-        tree = inst.completed(tree)
+        tree = inst.completed(tree if self.planes is None else inst.pruned(tree))
         at = inst.route(tree)
+        if self.planes is not None and not all(self.planes.assign(values, tree, v, at) for v in self.B):
+            return None
         for t in self.T:
             values[self.w.column((t, int(tree.label[t])))] = 1.0
+            if self.full is not None:
+                values[self.full.column(t)] = float((at == t).any())
         for g, leaf in enumerate(at):
             values[self.q.columns[g, np.array(ancestors(int(leaf))) - 1]] = 1.0
         for v in self.B:
@@ -91,6 +107,9 @@ class SOCT:
         for v in self.B:
             tree.kind[v] = BRANCH
             L, R = np.flatnonzero(routed[:, 2 * v - 1]), np.flatnonzero(routed[:, 2 * v])
+            if self.planes is not None:
+                tree.a[v], tree.c[v] = self.planes.read(values, v, L, R)
+                continue
             plane = self.separator.plane(L, R)
             if plane is not None:
                 tree.a[v], tree.c[v] = plane.a, (plane.c if len(L) or len(R) else 1.0)
@@ -109,9 +128,20 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     options = CutOptions(everywhere=settings["everywhere"], several=settings["several"])
 
     def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> SOCT:
-        return SOCT(instance, options, halted)
+        return SOCT(instance, options, halted, constants=settings["big_m"])
 
-    return solve_oblique(problem, settings, monitor, Plan(make=make, hooks=CutHooks))
+    plan = Plan(make=make, hooks=CutHooks)
+    if settings["big_m"] != "none":
+        plan = Plan(make=make, hooks=lambda form, improve: Hooks(), scope=SCOPE, least=DISTANCE)
+    return solve_oblique(problem, settings, monitor, plan)
+
+
+BIG_M = Parameter(
+    name="big_m", type="choice", default="none", choices=("none", *CONSTANTS), label="Large constants",
+    help="Hyperplanes as variables in place of cuts, tied to rows by the largest difference of a row to the others (data) or 2 "
+    "(paper); they then keep a distance of 0.005.",
+    advanced=True,
+)  # fmt: skip
 
 
 SHARED = tuple(p for p in CUTS if p.name in ("everywhere", "several"))
@@ -125,6 +155,6 @@ METHOD = Method(
     warm_start=True,
     size_hint="As cut-h; where no perfect tree exists its bounds move more slowly.",
     claim="Optimal: no tree of this depth with hyperplanes as questions is better.",
-    parameters=(*HEAD, MAX_LEAVES, *SHARED, *TAIL),
+    parameters=(*HEAD, MAX_LEAVES, BIG_M, *SHARED, *TAIL),
     solve=solve,
 )

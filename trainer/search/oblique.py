@@ -2,6 +2,7 @@
 
 Legend     P distinct points, m features scaled to [0, 1], K classes;  counts[p, k] weight of class k at point p
            nodes are numbered 1 (root), 2v (left: a·z <= c), 2v + 1 (right) up to 2^(d+1) - 1;  kappa: cost of a leaf in rows
+           charge: cost of a coefficient other than 0 in rows;  min_leaf: least weight at a leaf, unless it is the root
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 
 NONE, BRANCH, LEAF = 0, 1, 2
+NEVER = Fraction(-(1 << 62))  # the worth of what may not be
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,6 +37,11 @@ class ObliqueTree:
         """Branching nodes, parents first."""
         return [int(v) for v in np.flatnonzero(self.kind == BRANCH)]
 
+    @property
+    def coefficients(self) -> int:
+        """Coefficients other than 0 of all branchings."""
+        return int(np.count_nonzero(self.a[self.kind == BRANCH]))
+
     def copy(self) -> ObliqueTree:
         """A tree of its own with the same values."""
         return ObliqueTree(kind=self.kind.copy(), label=self.label.copy(), a=self.a.copy(), c=self.c.copy())
@@ -52,6 +59,8 @@ class ObliqueInstance:
     kappa: Fraction = Fraction(0)
     complete: bool = False  # every path has `depth` branchings
     max_leaves: int | None = None
+    min_leaf: int = 1
+    charge: Fraction = Fraction(0)
 
     @cached_property
     def total(self) -> int:
@@ -61,7 +70,8 @@ class ObliqueInstance:
     @property
     def most_leaves(self) -> int:
         """The largest number of leaves that a tree may have."""
-        return min(1 << self.depth, self.max_leaves or 1 << self.depth)
+        most = min(1 << self.depth, self.max_leaves or 1 << self.depth)
+        return most if self.complete else max(1, min(most, self.total // self.min_leaf))
 
     @property
     def size(self) -> int:
@@ -110,8 +120,16 @@ class ObliqueInstance:
         return int(self.counts[np.arange(len(at)), tree.label[at]].sum())
 
     def value(self, tree: ObliqueTree) -> Fraction:
-        """Correct weight less kappa a leaf."""
-        return self.correct(tree) - self.kappa * tree.leaves
+        """Correct weight less kappa a leaf and charge a coefficient."""
+        paid = self.charge * tree.coefficients if self.charge else 0
+        return self.correct(tree) - self.kappa * tree.leaves - paid
+
+    def admits(self, tree: ObliqueTree) -> bool:
+        """True if every leaf has its least weight, or the root is the only leaf."""
+        if self.min_leaf <= 1 or tree.kind[1] == LEAF:
+            return True
+        weight = np.bincount(self.route(tree), weights=self.counts.sum(axis=1), minlength=self.size)
+        return bool((weight[tree.kind == LEAF] >= self.min_leaf).all())
 
     def relabelled(self, tree: ObliqueTree) -> ObliqueTree:
         """The same planes with every leaf labelled by the majority of its rows; leaves without rows keep their label."""
@@ -121,7 +139,7 @@ class ObliqueInstance:
         return replace(tree, label=label.astype(np.int32))
 
     def pruned(self, tree: ObliqueTree) -> ObliqueTree:
-        """The best tree that is left when branchings become leaves, each leaf costing kappa; ties to fewer leaves."""
+        """The best admitted tree that is left when branchings become leaves, each leaf costing kappa; ties to fewer leaves."""
         if self.complete:
             return self.relabelled(tree)
         result = self._bypassed(self.relabelled(tree)).copy()
@@ -133,14 +151,16 @@ class ObliqueInstance:
                 continue
             if result.kind[v] == BRANCH:
                 sums[v] = sums[2 * v] + sums[2 * v + 1]
-            leaf = int(sums[v].max()) - self.kappa
-            if result.kind[v] == LEAF or leaf >= worth[2 * v] + worth[2 * v + 1]:
-                if result.kind[v] == BRANCH:
-                    self._fell(result, v)
-                    result.label[v] = int(sums[v].argmax())
-                worth[v] = int(sums[v][result.label[v]]) - self.kappa
-            else:
-                worth[v] = worth[2 * v] + worth[2 * v + 1]
+            light = v > 1 and int(sums[v].sum()) < self.min_leaf
+            leaf = NEVER if light else int(sums[v].max()) - self.kappa
+            if result.kind[v] == BRANCH:
+                below = worth[2 * v] + worth[2 * v + 1] - self.charge * int(np.count_nonzero(result.a[v]))
+                if leaf < below:
+                    worth[v] = below
+                    continue
+                self._fell(result, v)
+                result.label[v] = int(sums[v].argmax())
+            worth[v] = NEVER if light else int(sums[v][result.label[v]]) - self.kappa
         return self._bypassed(self._within(result, sums))
 
     def _within(self, tree: ObliqueTree, sums: CountArray) -> ObliqueTree:
@@ -189,7 +209,11 @@ class ObliqueInstance:
         by_class = np.sort(self.counts.sum(axis=0))[::-1]
         most = self.most_leaves
         leaves = range(most, most + 1) if self.complete else range(1, min(most, len(self.classes)) + 1)
-        return max(min(together, int(by_class[:t].sum())) - self.kappa * t for t in leaves)
+        # a branching that parts anything has a coefficient
+        return max(
+            min(together, int(by_class[:t].sum())) - self.kappa * t - (0 if self.complete else self.charge * (t - 1))
+            for t in leaves
+        )
 
 
 def graft(instance: ObliqueInstance, tree: ObliqueTree, v: int, source: int) -> ObliqueTree:

@@ -8,12 +8,14 @@ that end at a leaf of another class. A tree outside the class is drawn anew, roo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
 
 import highspy
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.search.oblique import ObliqueInstance, ObliqueTree
+from trainer.search.oblique import BRANCH, ObliqueInstance, ObliqueTree
 from trainer.search.oblique_local import LocalSearch
 
 ROUNDING = 1e-9  # what own planes keep beyond the distance, so that the rows of a model hold as well
@@ -119,14 +121,16 @@ class DistantSearch(LocalSearch):
     def __init__(self, instance: ObliqueInstance, seed: int, flag: CountArray | None, least: float) -> None:
         super().__init__(instance, seed, flag)
         self.least = least
-        self.stopped: Callable[[], bool] = lambda: False
+        self.free = replace(instance, charge=Fraction(0))
+        self.stopped: Callable[[], bool] = lambda: bool(self.flag[0])
 
     def consider(self, tree: ObliqueTree) -> bool:
         """Keep the tree, or what it becomes inside the class, if it is the best so far."""
-        tree = self.instance.pruned(tree)
-        if self.instance.value(tree) <= self.value:
+        tree, charge = self.free.pruned(tree), self.instance.charge
+        if self.free.value(tree) - charge * len(tree.branches) <= self.value:
             return False
-        return super().consider(tree if keeps(self.instance, tree, self.least) else self.fitted(tree))
+        tree = tree if keeps(self.instance, tree, self.least) else self.fitted(tree)
+        return super().consider(self.sparser(tree) if charge else tree)
 
     def accept(self, tree: ObliqueTree) -> bool:
         """`consider` for a tree that a solver found: its tolerances may have taken a little of the distance."""
@@ -134,12 +138,33 @@ class DistantSearch(LocalSearch):
         near = keeps(self.instance, pruned, self.least - SOLVER_SLACK)
         return super().consider(pruned) if near else self.consider(tree)
 
-    def fitted(self, tree: ObliqueTree) -> ObliqueTree:
-        """A tree of the class that routes as many points as can be had the way `tree` does; its value may be lower."""
+    def sparser(self, tree: ObliqueTree) -> ObliqueTree:
+        """Coefficients left out one by one, smallest first, where that gains more than it loses."""
+        tree = self.instance.pruned(tree) if self.instance.value(self.instance.pruned(tree)) > self.value else tree
+        value = self.instance.value(tree)
+        for v in tree.branches:
+            for h in np.argsort(np.abs(tree.a[v])):
+                if self.stopped() or tree.kind[v] != BRANCH or np.count_nonzero(tree.a[v]) < 2:
+                    break
+                if tree.a[v, h] == 0.0:
+                    continue
+                trial = tree.copy()
+                trial.a[v, h] = 0.0
+                trial = self.fitted(trial, sparse=True)
+                if self.instance.value(trial) > value:
+                    tree, value = trial, self.instance.value(trial)
+        return tree
+
+    def fitted(self, tree: ObliqueTree, *, sparse: bool = False) -> ObliqueTree:
+        """A tree of the class that routes as many points as can be had the way `tree` does; its value may be lower.
+
+        With `sparse`, coefficients of 0 stay 0.
+        """
         inst, tree = self.instance, self.instance.relabelled(tree).copy()
         for v in tree.branches:
             points = np.flatnonzero(inst.visits(inst.route(tree), v))
-            made = None if self.stopped() else self._plane(tree, v, points)
+            allowed = tree.a[v] != 0.0 if sparse else np.ones(len(tree.a[v]), bool)
+            made = None if self.stopped() else self._plane(tree, v, points, allowed)
             if made is None:  # the better side takes all
                 gain = self._gain(tree, v, points)
                 tree.a[v], tree.c[v] = 0.0, 1.0 if gain.sum() >= 0 else -1.0
@@ -153,9 +178,11 @@ class DistantSearch(LocalSearch):
         left, right = (inst.counts[points, tree.label[inst.route(tree, u, points)]] for u in (2 * v, 2 * v + 1))
         return np.asarray(left - right)
 
-    def _plane(self, tree: ObliqueTree, v: int, points: CountArray) -> tuple[FloatArray, float] | None:
-        """The best plane that was found among the tree's own, those of two linear programs, and others near them."""
-        Z, need = self.instance.Z[points], self.least + ROUNDING
+    def _plane(
+        self, tree: ObliqueTree, v: int, points: CountArray, allowed: BoolArray
+    ) -> tuple[FloatArray, float] | None:
+        """The best plane that was found among the tree's own, those of linear programs, and others near them."""
+        Z, need = self.instance.Z[points] * allowed, self.least + ROUNDING
         left = Z @ tree.a[v] <= tree.c[v]
         if distance(Z, tree.a[v], left) >= need:
             return tree.a[v].copy(), float(tree.c[v])
@@ -163,7 +190,7 @@ class DistantSearch(LocalSearch):
         bases: list[FloatArray] = [tree.a[v]]
         if Z.size <= SOFT_CELLS:
             bases += [a for a in self._programs(Z, left, gain) if a is not None]
-        best = stripes(Z, self._near(bases), gain, need)
+        best = stripes(Z, self._near(bases) * allowed, gain, need)
         if best is None or best[0] < max(0, int(gain.sum())):
             return None
         return best[1], best[2]

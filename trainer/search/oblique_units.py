@@ -80,6 +80,7 @@ def instance_of(problem: Problem, depth: int, *, complete: bool = False) -> tupl
         group=group.ravel().astype(np.int64),
         depth=depth,
         kappa=problem.leaf_penalty * problem.n,
+        charge=problem.coefficient_penalty * problem.n,
         complete=complete,
     )
     return instance, Units(encoding=encoding, matrix=problem.matrix, low=low, span=span, rows=first.astype(np.int64))

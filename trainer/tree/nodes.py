@@ -18,7 +18,7 @@ from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.table import ColumnSchema
 from trainer.tree.route import FlatTree, apply, flatten
-from trainer.tree.splits import Split, goes_left, split_from_json, split_to_json
+from trainer.tree.splits import Split, coefficients, goes_left, split_from_json, split_to_json
 
 MAX_NODES = 1_000_000
 
@@ -105,6 +105,11 @@ class Tree:
     @property
     def n_leaves(self) -> int:
         return sum(v.is_leaf for v in self.nodes)
+
+    @property
+    def n_coefficients(self) -> int:
+        """Coefficients of all splits, see `trainer.tree.splits.coefficients`."""
+        return sum(coefficients(v.split, self.schema) for v in self.nodes if v.split is not None)
 
     @cached_property
     def parents(self) -> tuple[int, ...]:

@@ -84,6 +84,15 @@ class Linear:
 Split = Threshold | Interval | Subset | Linear
 
 
+def coefficients(split: Split, schema: Sequence[ColumnSchema]) -> int:
+    """How many terms a split weighs: those of a sum; for a set of categories the smaller of it and the others, at least one."""
+    if isinstance(split, Linear):
+        return len(split.features)
+    if isinstance(split, Subset):
+        return max(1, min(len(split.codes), len(schema[split.feature].categories) - len(split.codes)))
+    return 1
+
+
 def goes_left(split: Split, matrix: FloatArray) -> BoolArray:
     """Boolean array of shape (n,): the rows of `matrix` (n, columns) that `split` sends left; NumPy twin of the kernel."""
     if isinstance(split, Threshold):
