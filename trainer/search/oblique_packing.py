@@ -1,0 +1,199 @@
+"""A bound for trees of at most four leaves: errors on disjoint sets of rows add up, and in a plane they can be counted exactly.
+
+Rows that agree in some columns often lie in a plane of the feature space. There a hyperplane is a line, the ways in which lines part
+N points are at most N (N - 1) / 2 + 1, and the least errors of a tree with one, two, three or four leaves follow from the counts of
+all pairs of them. No tree makes fewer errors on all rows than the sum over disjoint sets.
+
+Directions and sides are exact integers: columns with at most four decimals and a range of at most 2^20 units.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+
+LARGEST = 110  # points of one set; larger ones are dealt out into several
+RANGE = 1 << 20
+DECIMALS = 4
+MOST_CHOICES = 120  # sets of columns that are tried
+BLOCK = 1 << 22  # pairs of ways at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """`points` int64 lie in a plane with coordinates `axes` (columns, -1 for none); `errors[t - 1]` with at most t leaves."""
+
+    points: CountArray
+    axes: tuple[int, int]
+    errors: tuple[int, int, int, int]
+
+
+def whole(X: FloatArray) -> list[CountArray | None]:
+    """Each column in its smallest decimal unit from its least value, int64, or None where it has more decimals or is too wide."""
+    found: list[CountArray | None] = []
+    for column in X.T:
+        found.append(None)
+        for decimals in range(DECIMALS + 1):
+            scaled = column * 10.0**decimals
+            near = np.rint(scaled)
+            if np.abs(scaled).max(initial=0.0) > 1 << 40:
+                break
+            if np.abs(scaled - near).max(initial=0.0) <= 1e-9 * max(1.0, float(np.abs(scaled).max(initial=0.0))):
+                units = near.astype(np.int64)
+                if int(np.ptp(units)) <= RANGE:
+                    found[-1] = units - units.min()
+                break
+    return found
+
+
+def plane_of(units: list[CountArray | None], X: FloatArray, points: CountArray) -> tuple[int, int] | None:
+    """Two columns of which all others are affine functions on the points; the second is -1 on a line; None if there are no two."""
+    varying = [h for h in range(X.shape[1]) if np.ptp(X[points, h]) > 0]
+    columns = [units[h] for h in varying]
+    if not varying or any(c is None for c in columns):
+        return None
+    table = np.array([c[points] for c in columns if c is not None]).astype(object)
+    table = table - table[:, :1]
+    one = int(np.flatnonzero(table[0] != 0)[0])
+    for second in range(1, len(varying)):
+        cross = table[0, one] * table[second] - table[second, one] * table[0]
+        if not (cross != 0).any():
+            continue
+        two = int(np.flatnonzero(cross != 0)[0])
+        for other in table[1:]:  # det of three differences is 0
+            minor = table[0, one] * other[two] - table[0, two] * other[one]
+            turn = table[second, one] * other[two] - table[second, two] * other[one]
+            area = table[0, one] * table[second, two] - table[0, two] * table[second, one]
+            if (table[0] * turn - table[second] * minor + other * area != 0).any():
+                return None
+        return varying[0], varying[second]
+    return varying[0], -1
+
+
+def ways(x: CountArray, y: CountArray) -> BoolArray:
+    """All ways (R, N) in which a line parts distinct points (x, y), one of each pair of sides; the first has no point on its side.
+
+    Between two neighbouring directions of pairs of points the order of the projections does not change, and a strict separation
+    can be turned a little, so that every way is a beginning of one of these orders.
+    """
+    n = len(x)
+    first, second = np.triu_indices(n, 1)
+    dx, dy = x[second] - x[first], y[second] - y[first]
+    flip = np.where((dy < 0) | ((dy == 0) & (dx < 0)), -1, 1)
+    size = np.maximum(np.gcd(dx, dy), 1)
+    directions = np.unique(np.column_stack([flip * dx // size, flip * dy // size]), axis=0)
+    if not len(directions):
+        return np.zeros((1, n), bool)
+    # two directions of this size differ by at least 2^-42, far more than a rounding of the angle
+    directions = directions[np.argsort(np.arctan2(directions[:, 1], directions[:, 0]))]
+    after = np.vstack([directions[1:], -directions[:1]])
+    between = directions + after
+    if len(directions) == 1:
+        between = np.column_stack([-directions[:, 1], directions[:, 0]])
+    score = np.outer(x, -between[:, 1]) + np.outer(y, between[:, 0])
+    rank = np.argsort(np.argsort(score, axis=0), axis=0)
+    found = [np.zeros((1, (n + 7) // 8), np.uint8)]
+    for cut in range(1, n):
+        side = rank < cut
+        side ^= side[0]  # the side without the first point stands for both
+        found.append(np.unique(np.packbits(side, axis=0).T, axis=0))
+    packed = np.unique(np.vstack(found), axis=0)
+    return np.unpackbits(packed, axis=1, count=n).astype(bool)
+
+
+def least_errors(sides: BoolArray, counts: CountArray) -> tuple[int, int, int, int]:
+    """The least errors of trees with at most one, two, three and four leaves of depth two; counts (N, K), `sides` from `ways`."""
+    total = counts.sum(axis=0)
+    everything = int(total.sum())
+    D = sides.astype(np.float64)
+    inside = D @ counts  # (R, K); all counts are exact in float64
+    best = [everything - int(total.max())] * 4
+    step = max(1, BLOCK // max(1, len(D) * counts.shape[1]))
+    for begin in range(0, len(D), step):
+        rows = slice(begin, begin + step)
+        both = np.stack([(D[rows] * counts[:, k]) @ D.T for k in range(counts.shape[1])])  # (K, block, R)
+        split = []
+        for here, left in ((inside[rows], both), (total - inside[rows], inside.T[:, None, :] - both)):
+            rest = here.T[:, :, None] - left
+            leaf = here.sum(axis=1) - here.max(axis=1)
+            split.append((leaf, here.sum(axis=1) - (left.max(axis=0) + rest.max(axis=0)).max(axis=1)))
+        (one, one_split), (two, two_split) = split
+        best[1] = min(best[1], int((one + two).min()))
+        best[2] = min(best[2], int(np.minimum(one_split + two, one + two_split).min()))
+        best[3] = min(best[3], int((one_split + two_split).min()))
+    for t in range(1, 4):
+        best[t] = min(best[t], best[t - 1])
+    return best[0], best[1], best[2], best[3]
+
+
+class Packing:
+    """Disjoint sets in planes, found column by column; `X` (P, m) in the columns' own units, `counts` (P, K)."""
+
+    def __init__(self, X: FloatArray, counts: CountArray, stopped: Callable[[], bool]) -> None:
+        self.X, self.counts, self.stopped = X, counts, stopped
+        self.units = whole(X)
+        self.own = counts.sum(axis=1) - counts.max(axis=1)
+        self.known: dict[bytes, Packed | None] = {}
+
+    def best(self) -> tuple[Packed, ...]:
+        """Sets that give errors beyond those of equal rows: the best choice of columns first, then others for the rows left over."""
+        chosen: list[Packed] = []
+        free = np.ones(len(self.X), bool)
+        while not self.stopped():
+            rounds = [self._sets(columns, free) for columns in self._choices()]
+            best = max(rounds, key=self._gain, default=[])
+            if not best:
+                break
+            chosen += best
+            for packed in best:
+                free[packed.points] = False
+        return tuple(chosen)
+
+    def _gain(self, sets: list[Packed]) -> int:
+        return sum(s.errors[3] - int(self.own[s.points].sum()) for s in sets)
+
+    def _choices(self) -> Iterator[tuple[int, ...]]:
+        """Sets of columns whose values are held, small ones first."""
+        m = self.X.shape[1]
+        every = itertools.chain.from_iterable(itertools.combinations(range(m), k) for k in range(m - 1))
+        return itertools.islice(every, MOST_CHOICES)
+
+    def _sets(self, held: tuple[int, ...], free: BoolArray) -> list[Packed]:
+        """The sets of free points that agree in the held columns, lie in a plane, and gain something."""
+        points = np.flatnonzero(free)
+        if held:
+            group = np.unique(self.X[np.ix_(points, np.array(held))], axis=0, return_inverse=True)[1].ravel()
+        else:
+            group = np.zeros(len(points), np.int64)
+        found: list[Packed] = []
+        for g in range(int(group.max(initial=-1)) + 1):
+            members = points[group == g]
+            parts = -(-len(members) // LARGEST)
+            for part in range(parts):
+                packed = None if self.stopped() else self._solved(members[part::parts])
+                if packed is not None and self._gain([packed]) > 0:
+                    found.append(packed)
+        return found
+
+    def _solved(self, points: CountArray) -> Packed | None:
+        """The set with its least errors, or None where it is no plane or has too few points to matter."""
+        if len(points) < 4:
+            return None
+        key = points.tobytes()
+        if key not in self.known:
+            self.known[key] = self._solve(points)
+        return self.known[key]
+
+    def _solve(self, points: CountArray) -> Packed | None:
+        axes = plane_of(self.units, self.X, points)
+        if axes is None:
+            return None
+        x, y = (self.units[h] if h >= 0 else None for h in axes)
+        assert x is not None
+        sides = ways(x[points], np.zeros(len(points), np.int64) if y is None else y[points])
+        return Packed(points, axes, least_errors(sides, self.counts[points]))
