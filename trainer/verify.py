@@ -22,6 +22,7 @@ import numpy as np
 
 from trainer.errors import DataError, ModelFileError
 from trainer.verify_limits import Finding, Verdict, class_factors, restrictions, terms
+from trainer.verify_planes import ceiling, groups
 
 TOLERANCE = Fraction(1, 10**9)
 EMPTY = {"", "na", "n/a", "#n/a", "nan", "null", "?"}
@@ -327,8 +328,13 @@ def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Findi
         return [Finding(claim="bound", verdict="refuted", detail="It lies below the objective of the tree itself.")]
     if model["method"] in SAME_OBJECTIVE | OBLIQUE and Fraction(bound) < majority - TOLERANCE:
         return [Finding(claim="bound", verdict="refuted", detail="It lies below the objective of a single leaf.")]
-    if model["method"] in OBLIQUE and (proof := _ceiling(model, rows)) <= Fraction(bound) + TOLERANCE:
-        words = f"Equal rows share a leaf and t leaves predict t classes: no tree exceeds {float(proof):.12g}."
+    if (
+        model["method"] in OBLIQUE
+        and (proof := ceiling(model, rows.columns, rows.labels, _penalty(model))) <= Fraction(bound) + TOLERANCE
+    ):
+        words = "Equal rows share a leaf, t leaves predict t classes"
+        words += ", errors on disjoint sets of rows add up" if groups(model) else ""
+        words += f": no tree exceeds {float(proof):.12g}."
         out = [Finding(claim="bound", verdict="verified", detail=words)]
         if certificate.get("status") == "optimal" and Fraction(objective) >= proof - TOLERANCE:
             out.append(Finding(claim="optimal", verdict="verified", detail="The tree meets that value."))
@@ -353,18 +359,6 @@ def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Findi
             )
         )
     return out
-
-
-def _ceiling(model: dict[str, Any], rows: _Rows) -> Fraction:
-    """An objective that no tree of any questions exceeds, from equal rows and the sizes of the classes."""
-    n, classes = len(rows.labels), len(model["classes"])
-    tally: dict[tuple[float, ...], list[int]] = {}
-    for values, label in zip(np.column_stack(rows.columns).tolist(), rows.labels.tolist(), strict=True):
-        tally.setdefault(tuple(values), [0] * classes)[label] += 1
-    together = sum(max(counts) for counts in tally.values())
-    sizes = sorted(np.bincount(rows.labels, minlength=classes).tolist(), reverse=True)
-    most = min(1 << int(model["parameters"]["depth"]), classes)
-    return max(Fraction(min(together, sum(sizes[:t])), n) - _penalty(model) * t for t in range(1, most + 1))
 
 
 def _search_again(model: dict[str, Any], rows: _Rows, factors: list[int]) -> tuple[Fraction | None, str]:

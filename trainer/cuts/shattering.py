@@ -1,6 +1,6 @@
 """CUT-H and CUT_w-H (Alston, Validi & Hicks): who is routed where is the master's choice, hyperplanes are hidden rows.
 
-Labels (M1)-(M11), (S) are those of docs/methods/cut-h.md. Rows of equal features are one point g, its classes are items j = (g, k).
+Labels (M1)-(M12), (S) are those of docs/methods/cut-h.md. Rows of equal features are one point g, its classes are items j = (g, k).
 
 Indices    g point, j item, k class, v node of the complete tree (1 root, children 2v, 2v + 1; B branching places, T the last level)
 Variables  b[v]=1: v branches;  w[v,k]=1: v is a leaf of class k;  p[v]: v is a leaf;  s[j,v]: item j is right at leaf v;
@@ -19,7 +19,7 @@ from trainer.cuts.separable import Separator, Support
 from trainer.dtypes import CountArray, FloatArray
 from trainer.milo import Expression, Hooks, Model, Point, Row
 from trainer.milo.hooks import NodeInfo
-from trainer.search.oblique import BRANCH, LEAF, ObliqueInstance, ObliqueTree, mirrored
+from trainer.search.oblique import BRANCH, LEAF, ObliqueInstance, ObliqueTree, Packed, mirrored
 from trainer.search.oblique_local import logistic
 
 CONNECT = ("all", "lazy", "I", "II", "III")
@@ -117,6 +117,9 @@ class CutModel:
             for v in self.V[1:]:
                 columns = np.append(q[:, v - 1], self.p.column(v))
                 model.add(Row(columns, np.append(rows, -float(inst.min_leaf)), lower=0.0, name="(M11)"))
+        for packed in inst.packed:
+            items = np.flatnonzero(np.isin(self.point, packed.points))
+            model.add(set_row(inst, packed, s[items], self.weight[items]))
         if self.options.symmetry:
             self._siblings()
 
@@ -312,6 +315,13 @@ class CutHooks(Hooks):
         q, (L, R) = self.form.q.columns, support
         columns = np.concatenate([q[list(L), 2 * v - 1], q[list(R), 2 * v]])
         return Row(columns, np.ones(len(columns)), upper=len(columns) - 1.0, name="shattering")
+
+
+def set_row(instance: ObliqueInstance, packed: Packed, s: CountArray, weight: CountArray) -> Row:
+    """(M12): a set on which every tree errs has no more correct rows; `s` (items, nodes) columns of its items."""
+    here = instance.counts[packed.points]
+    most = int(here.max(axis=1).sum()) - instance.further(packed, instance.most_leaves)
+    return Row(s.ravel(), np.repeat(weight, s.shape[1]).astype(float), upper=float(most), name="(M12)")
 
 
 def ancestors(v: int) -> list[int]:

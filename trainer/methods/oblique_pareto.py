@@ -18,7 +18,8 @@ from trainer.certificate import Status
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
 from trainer.methods.base import Settings, Solution, unsettled
-from trainer.methods.oblique_tree import Inner, Plan, Run
+from trainer.methods.oblique_starts import Inner
+from trainer.methods.oblique_tree import Plan, Run
 from trainer.monitor import Monitor
 from trainer.search.oblique import ObliqueInstance, ObliqueTree
 from trainer.search.oblique_refit import refitted
@@ -56,6 +57,7 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
                 plan,
             )
             run.extra = list(known)
+            run.packed = sizes[-1].run.packed if sizes else None
             with threadpool_limits(limits=settings["threads"], user_api="blas"):
                 solution = run.solve()
         known = [*run.starts, run.search.best]

@@ -7,23 +7,21 @@ known without search (equal rows go together, t leaves predict t classes) is pro
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from trainer.certificate import Limits, Status
+from trainer.certificate import Status
 from trainer.cuts.lattice import Lattice
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
-from trainer.errors import ParameterError, SolverError, TrainerError
-from trainer.methods import bivariate, cart, exact, oc1
+from trainer.errors import ParameterError, SolverError
 from trainer.methods.base import (
     COMMON,
     DEPTH,
@@ -32,28 +30,29 @@ from trainer.methods.base import (
     MIP_GAP,
     PAPER_LAMBDA,
     SOLVER,
-    Method,
     Parameter,
     Settings,
     Solution,
     having,
 )
+from trainer.methods.oblique_starts import first_trees
 from trainer.milo import BuildStopped, Ended, Hooks, Model, Options, Outcome, Point, Report, Row, backend
 from trainer.milo.hooks import NodeInfo
 from trainer.monitor import Monitor
-from trainer.search.oblique import ObliqueInstance, ObliqueTree
+from trainer.search.oblique import ObliqueInstance, ObliqueTree, Packed
 from trainer.search.oblique_distance import DistantSearch, keeps
 from trainer.search.oblique_local import LocalSearch
+from trainer.search.oblique_packing import Packing
 from trainer.search.oblique_refit import STYLES, refitted
-from trainer.search.oblique_units import draft_of, instance_of, tree_of
+from trainer.search.oblique_units import draft_of, instance_of
 
 SCOPE = (
     "all trees of the given depth whose questions weigh all columns at once, each parting its rows by at least 1e-7 "
     "(columns scaled to [0, 1])"
 )
 MOST_CELLS = 30_000  # items times nodes; the relaxation of a larger master model does not end in reasonable time
+PACKING = 30.0  # seconds for the bound of planes, at most two fifths of what is left
 PATIENCE = 500  # rounds of local search without a better tree, after which only the solver can help
-STARTS: tuple[Method, ...] = (cart.METHOD, exact.METHOD, bivariate.METHOD, oc1.METHOD)
 
 
 class Master(Protocol):
@@ -145,6 +144,7 @@ class Run:
         self.shown: Fraction | None = None
         self.extra: list[ObliqueTree] = []  # trees that are known already; then no other method is asked
         self.starts: list[ObliqueTree] = []
+        self.packed: tuple[Packed, ...] | None = None
 
     @property
     def everything(self) -> int:
@@ -182,8 +182,9 @@ class Run:
         )  # fmt: skip
 
     def solve(self) -> Solution:
-        """First trees, local search, master model."""
+        """First trees, local search, bound of planes, master model."""
         self._local()
+        self._pack()
         if (
             self.search.value < self.bound
             and not self.monitor.stopped()
@@ -192,6 +193,22 @@ class Run:
         ):
             self._master()
         return self._solution()
+
+    def _pack(self) -> None:
+        """A better bound from rows that lie in planes, where the numbers of leaves that it knows are all that count."""
+        inst = self.instance
+        known = inst.depth <= 2 or inst.most_leaves <= 3 or inst.kappa > 0
+        if self.search.value >= self.bound or not known or not inst.Z.size or self.monitor.stopped():
+            return
+        self.monitor.report(phase="bound of planes")
+        if self.packed is None:
+            X = self.units.encoding.matrix(self.problem.table)[self.units.rows]
+            remaining = self.monitor.remaining()
+            leaves = min(inst.most_leaves, 4 if inst.depth <= 2 else 3)
+            self.packed = Packing(X, inst.counts, self._until(min(PACKING, 0.4 * remaining)), leaves).best()
+        self.instance = replace(inst, packed=self.packed)
+        self.bound = min(self.bound, self.instance.ceiling)
+        self.report()
 
     def _until(self, seconds: float) -> Callable[[], bool]:
         end = time.perf_counter() + seconds
@@ -203,7 +220,10 @@ class Run:
         self.monitor.report(phase="first trees")
         seconds = min(self.settings["search_seconds"], 0.5 * self.monitor.remaining())
         # a method without local search still gets its first tree
-        starts = self.starts = self.extra or self._starts(max(seconds / 2, min(2.0, 0.3 * self.monitor.remaining())))
+        limit = max(seconds / 2, min(2.0, 0.3 * self.monitor.remaining()))
+        starts = self.starts = self.extra or first_trees(
+            self.problem, self.settings, self.monitor, self.instance, self.units, self.bound, limit
+        )
         for tree in starts:
             self.search.consider(tree)
         self.first = self.search.value
@@ -215,26 +235,6 @@ class Run:
         self.search.run(
             starts, enough=self.bound, stopped=self._until(seconds), news=lambda *_: self.report(), patience=patience
         )
-
-    def _starts(self, seconds: float) -> list[ObliqueTree]:
-        """Trees of other methods over the same rows; a method that fails or is too slow gives none."""
-        if self.settings["first_trees"] == "none":
-            return []
-        trees: list[ObliqueTree] = []
-        if self.problem.warm_start is not None:
-            trees.append(tree_of(self.problem.warm_start, self.instance, self.units))
-        wanted = STARTS if self.settings["first_trees"] == "all" else STARTS[:1]
-        for method in wanted:
-            if self.monitor.stopped() or any(self.instance.value(tree) >= self.bound for tree in trees):
-                break
-            raw = {"depth": self.settings["depth"], "seed": self.settings["seed"]}
-            try:
-                with Inner(self.monitor, seconds / len(wanted)) as inner:
-                    draft = method.solve(self.problem, method.settings(raw), inner).draft
-            except TrainerError:
-                continue
-            trees.append(tree_of(draft, self.instance, self.units))
-        return trees
 
     def _master(self) -> None:
         instance, monitor = self.instance, self.monitor
@@ -331,8 +331,17 @@ class Run:
             solver="octweb" if outcome is None else outcome.solver,
             solver_version="" if outcome is None else outcome.version,
             warm_start_objective=None if self.first is None else float(self.first / self.instance.total),
-            evidence=(self._evidence(claimed),),
+            evidence=(self._evidence(claimed), *self._planes()),
         )
+
+    def _planes(self) -> Sequence[dict[str, Any]]:
+        """The rows of the sets whose errors are part of the bound, so that they can be counted again."""
+        inst = self.instance
+        if not inst.packed:
+            return ()
+        rows = [np.flatnonzero(np.isin(inst.group, packed.points)).tolist() for packed in inst.packed]
+        groups = [{"rows": r, "errors": list(p.errors)} for r, p in zip(rows, inst.packed, strict=True)]
+        return ({"kind": "planes", "bound": str(inst.ceiling), "groups": groups},)
 
     def _evidence(self, tree: ObliqueTree) -> dict[str, Any]:
         record: dict[str, Any] = {
@@ -354,34 +363,6 @@ class Run:
                 "accepted": self.outcome.accepted,
             }
         return record
-
-
-class Inner(Monitor):
-    """A monitor of its own time limit that also ends with the whole run; what it hears is nobody's progress.
-
-    Inside `with`, a thread keeps its time: kernels look at the flag alone.
-    """
-
-    def __init__(self, outer: Monitor, seconds: float) -> None:
-        super().__init__(Limits(time=seconds, memory=outer.limits.memory, threads=outer.limits.threads))
-        self.outer = outer
-        self._done = threading.Event()
-
-    def __enter__(self) -> Self:
-        def tick() -> None:
-            while not self.stopped() and not self._done.wait(0.05):
-                pass
-
-        threading.Thread(target=tick, name="inner-clock", daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-
-    def stopped(self) -> bool:
-        if self.reason is None and self.outer.stopped():
-            self.stop(self.outer.reason or Status.CANCELLED)
-        return super().stopped()
 
 
 def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> Solution:

@@ -14,7 +14,7 @@ import numpy as np
 
 from trainer.certificate import Guarantee
 from trainer.cuts.separable import Separator
-from trainer.cuts.shattering import CutHooks, CutOptions, ancestors, at_most
+from trainer.cuts.shattering import CutHooks, CutOptions, ancestors, at_most, set_row
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.methods.base import Method, Parameter, Settings, Solution
@@ -77,6 +77,10 @@ class SOCT:
                 s = np.array([self.s.column((j, t))])
                 model.add(at_most(s, [q[p, t - 1]], "(4)"))
                 model.add(at_most(s, [self.w.column((t, int(k)))], "(5)"))
+        for packed in inst.packed:
+            items = np.flatnonzero(np.isin(self.point, packed.points))
+            weight = inst.counts[self.point[items], self.item_class[items]]
+            model.add(set_row(inst, packed, self.s.columns[items], weight))
         if inst.max_leaves is not None:
             model.add(total(self.b.values()) <= inst.max_leaves - 1, "leaves")
 

@@ -19,6 +19,14 @@ NONE, BRANCH, LEAF = 0, 1, 2
 NEVER = Fraction(-(1 << 62))  # the worth of what may not be
 
 
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """`points` int64, and in `errors[t - 1]` the least errors on them of trees of depth two with at most t <= 4 leaves."""
+
+    points: CountArray
+    errors: tuple[int, int, int, int]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ObliqueTree:
     """`kind` int8, `label` int32 (places of the instance's classes), `a` float64 (nodes, m), `c` float64 by node number."""
@@ -61,6 +69,7 @@ class ObliqueInstance:
     max_leaves: int | None = None
     min_leaf: int = 1
     charge: Fraction = Fraction(0)
+    packed: tuple[Packed, ...] = ()  # disjoint sets of points on which errors were counted
 
     @cached_property
     def total(self) -> int:
@@ -204,16 +213,29 @@ class ObliqueInstance:
 
     @cached_property
     def ceiling(self) -> Fraction:
-        """A value that no tree exceeds: equal points go together, and t leaves predict at most t classes."""
-        together = int(self.counts.max(axis=1).sum())
+        """A value that no tree exceeds: equal points go together, t leaves predict t classes, errors on disjoint sets add up."""
         by_class = np.sort(self.counts.sum(axis=0))[::-1]
         most = self.most_leaves
-        leaves = range(most, most + 1) if self.complete else range(1, min(most, len(self.classes)) + 1)
+        leaves = range(most, most + 1) if self.complete else range(1, most + 1)
         # a branching that parts anything has a coefficient
         return max(
-            min(together, int(by_class[:t].sum())) - self.kappa * t - (0 if self.complete else self.charge * (t - 1))
+            min(self.together(t), int(by_class[:t].sum()))
+            - self.kappa * t
+            - (0 if self.complete else self.charge * (t - 1))
             for t in leaves
         )
+
+    def together(self, leaves: int) -> int:
+        """Weight that no tree of so many leaves exceeds: equal points go together, errors on disjoint sets add up."""
+        most = int(self.counts.max(axis=1).sum())
+        return most - sum(self.further(packed, leaves) for packed in self.packed)
+
+    def further(self, packed: Packed, leaves: int) -> int:
+        """Errors on a set beyond those of equal points; four leaves may need more than two levels, which were not counted."""
+        if leaves > (4 if self.depth <= 2 else 3):
+            return 0
+        here = self.counts[packed.points]
+        return packed.errors[leaves - 1] - int(here.sum() - here.max(axis=1).sum())
 
 
 def graft(instance: ObliqueInstance, tree: ObliqueTree, v: int, source: int) -> ObliqueTree:

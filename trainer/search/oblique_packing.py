@@ -10,27 +10,22 @@ Directions and sides are exact integers: columns with at most four decimals and 
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.search.oblique import Packed
 
+PATIENCE = 5.0  # seconds without any set that helps
+LEAST = 3  # points of a set: fewer are never parted wrongly
 LARGEST = 110  # points of one set; larger ones are dealt out into several
 RANGE = 1 << 20
 DECIMALS = 4
 MOST_CHOICES = 120  # sets of columns that are tried
 BLOCK = 1 << 22  # pairs of ways at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Packed:
-    """`points` int64 lie in a plane with coordinates `axes` (columns, -1 for none); `errors[t - 1]` with at most t leaves."""
-
-    points: CountArray
-    axes: tuple[int, int]
-    errors: tuple[int, int, int, int]
 
 
 def whole(X: FloatArray) -> list[CountArray | None]:
@@ -53,9 +48,15 @@ def whole(X: FloatArray) -> list[CountArray | None]:
 
 def plane_of(units: list[CountArray | None], X: FloatArray, points: CountArray) -> tuple[int, int] | None:
     """Two columns of which all others are affine functions on the points; the second is -1 on a line; None if there are no two."""
-    varying = [h for h in range(X.shape[1]) if np.ptp(X[points, h]) > 0]
+    here = X[points]
+    varying = np.flatnonzero((here != here[0]).any(axis=0)).tolist()
     columns = [units[h] for h in varying]
     if not varying or any(c is None for c in columns):
+        return None
+    some = here[: len(varying) + 8, varying] - here[0, varying]
+    if (
+        np.linalg.matrix_rank(some / np.ptp(here[:, varying], axis=0)) > 2
+    ):  # saves exact work where rounding does not matter
         return None
     table = np.array([c[points] for c in columns if c is not None]).astype(object)
     table = table - table[:, :1]
@@ -110,13 +111,15 @@ def least_errors(sides: BoolArray, counts: CountArray) -> tuple[int, int, int, i
     """The least errors of trees with at most one, two, three and four leaves of depth two; counts (N, K), `sides` from `ways`."""
     total = counts.sum(axis=0)
     everything = int(total.sum())
-    D = sides.astype(np.float64)
-    inside = D @ counts  # (R, K); all counts are exact in float64
+    exact: Any = np.float32 if everything < 1 << 23 else np.float64  # whole numbers that this type holds
+    D: Any = sides.astype(exact)
+    weight: Any = counts.astype(exact)
+    inside = D @ weight  # (R, K)
     best = [everything - int(total.max())] * 4
     step = max(1, BLOCK // max(1, len(D) * counts.shape[1]))
     for begin in range(0, len(D), step):
         rows = slice(begin, begin + step)
-        both = np.stack([(D[rows] * counts[:, k]) @ D.T for k in range(counts.shape[1])])  # (K, block, R)
+        both = np.stack([(D[rows] * weight[:, k]) @ D.T for k in range(weight.shape[1])])  # (K, block, R)
         split = []
         for here, left in ((inside[rows], both), (total - inside[rows], inside.T[:, None, :] - both)):
             rest = here.T[:, :, None] - left
@@ -132,10 +135,17 @@ def least_errors(sides: BoolArray, counts: CountArray) -> tuple[int, int, int, i
 
 
 class Packing:
-    """Disjoint sets in planes, found column by column; `X` (P, m) in the columns' own units, `counts` (P, K)."""
+    """Disjoint sets in planes, found column by column; `X` (P, m) in the columns' own units, `counts` (P, K).
 
-    def __init__(self, X: FloatArray, counts: CountArray, stopped: Callable[[], bool]) -> None:
-        self.X, self.counts, self.stopped = X, counts, stopped
+    Sets are chosen for trees of at most `leaves` leaves.
+    """
+
+    def __init__(self, X: FloatArray, counts: CountArray, stopped: Callable[[], bool], leaves: int = 4) -> None:
+        self.X, self.counts, self.leaves = X, counts, leaves
+        self.stopped: Callable[[], bool] = lambda: (
+            stopped() or (not self.gained and time.perf_counter() > self.patience)
+        )
+        self.gained, self.patience = False, time.perf_counter() + PATIENCE
         self.units = whole(X)
         self.own = counts.sum(axis=1) - counts.max(axis=1)
         self.known: dict[bytes, Packed | None] = {}
@@ -155,7 +165,7 @@ class Packing:
         return tuple(chosen)
 
     def _gain(self, sets: list[Packed]) -> int:
-        return sum(s.errors[3] - int(self.own[s.points].sum()) for s in sets)
+        return sum(s.errors[self.leaves - 1] - int(self.own[s.points].sum()) for s in sets)
 
     def _choices(self) -> Iterator[tuple[int, ...]]:
         """Sets of columns whose values are held, small ones first."""
@@ -171,19 +181,20 @@ class Packing:
         else:
             group = np.zeros(len(points), np.int64)
         found: list[Packed] = []
-        for g in range(int(group.max(initial=-1)) + 1):
-            members = points[group == g]
+        order = np.argsort(group, kind="stable")
+        for members in np.split(points[order], np.flatnonzero(np.diff(group[order])) + 1):
+            if len(members) < LEAST or self.stopped():
+                continue
             parts = -(-len(members) // LARGEST)
             for part in range(parts):
-                packed = None if self.stopped() else self._solved(members[part::parts])
+                packed = self._solved(members[part::parts])
                 if packed is not None and self._gain([packed]) > 0:
                     found.append(packed)
+                    self.gained = True
         return found
 
     def _solved(self, points: CountArray) -> Packed | None:
-        """The set with its least errors, or None where it is no plane or has too few points to matter."""
-        if len(points) < 4:
-            return None
+        """The set with its least errors, or None where it is no plane."""
         key = points.tobytes()
         if key not in self.known:
             self.known[key] = self._solve(points)
@@ -196,4 +207,4 @@ class Packing:
         x, y = (self.units[h] if h >= 0 else None for h in axes)
         assert x is not None
         sides = ways(x[points], np.zeros(len(points), np.int64) if y is None else y[points])
-        return Packed(points, axes, least_errors(sides, self.counts[points]))
+        return Packed(points, least_errors(sides, self.counts[points]))

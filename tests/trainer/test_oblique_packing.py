@@ -1,0 +1,182 @@
+"""The bound from rows in planes: ways of parting, least errors and their sum against exact arithmetic and brute force."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.oblique_oracle import best_value, separations
+from tests.trainer.test_cut_h import table
+from trainer.cuts.lattice import Lattice
+from trainer.cuts.shattering import CutHooks, CutModel, CutOptions
+from trainer.methods.s_oct import SOCT
+from trainer.milo import Options, backend
+from trainer.run import TrainRequest, save, train
+from trainer.search.oblique import ObliqueInstance
+from trainer.search.oblique_local import LocalSearch
+from trainer.search.oblique_packing import Packing, least_errors, plane_of, ways, whole
+from trainer.verify import verify
+from trainer.verify_planes import _least, _sides
+
+
+def flat(seed, most=9):
+    """Distinct points of a small grid in the plane or on a line, and counts of up to three classes."""
+    r = np.random.default_rng(seed)
+    X = r.integers(0, int(r.integers(2, 6)), (int(r.integers(2, most + 1)), 2))
+    if seed % 5 == 0:
+        X[:, 1] = 2 * X[:, 0] + 1
+    X = np.unique(X, axis=0)
+    counts = np.zeros((len(X), int(r.integers(1, 4))), np.int64)
+    counts[np.arange(len(X)), r.integers(0, counts.shape[1], len(X))] = 1
+    counts[r.integers(0, len(X)), r.integers(0, counts.shape[1])] += int(r.integers(0, 4))
+    return X, counts
+
+
+def solid(seed, most=8):
+    """Points in three columns, one of few values, so that some of them share a plane; counts with many conflicts."""
+    r = np.random.default_rng(seed)
+    X = np.column_stack([r.integers(0, 2, most), r.integers(0, 4, most), r.integers(0, 3, most)])
+    if seed % 3 == 0:
+        X = np.column_stack([X, X[:, 1] * 25 - 7])
+    X = np.unique(X, axis=0)
+    counts = np.zeros((len(X), 2), np.int64)
+    counts[np.arange(len(X)), X.sum(axis=1) % 2 if seed % 2 else r.integers(0, 2, len(X))] = 1
+    counts[r.integers(0, len(X)), r.integers(0, 2)] += 2
+    return X, counts
+
+
+def scaled(X, counts, **more):
+    span = np.maximum(X.max(axis=0) - X.min(axis=0), 1)
+    return ObliqueInstance(
+        Z=(X - X.min(axis=0)) / span, counts=counts, classes=np.arange(counts.shape[1], dtype=np.int32),
+        group=np.arange(len(X)), **more,
+    )  # fmt: skip
+
+
+def as_sets(sides):
+    every = frozenset(range(sides.shape[1]))
+    one = {frozenset(np.flatnonzero(side).tolist()) for side in sides}
+    return {s for side in one for s in (side, every - side) if s and s != every}
+
+
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_ways_are_all_separations_and_errors_those_of_the_best_trees(first):
+    for seed in range(first, first + 50):
+        X, counts = flat(seed)
+        sides = ways(X[:, 0], X[:, 1])
+        exact = separations(X)
+        assert as_sets(sides) == exact == as_sets(_sides([tuple(map(int, p)) for p in X]))
+        errors = least_errors(sides, counts)
+        assert list(errors) == _least([tuple(map(int, p)) for p in X], counts)
+        for t in range(1, 5):
+            assert errors[t - 1] == counts.sum() - best_value(X, counts, 2, 0, most=t)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_ways_of_wide_and_close_directions(seed):
+    r = np.random.default_rng(seed)
+    X = np.unique(np.vstack([r.integers(0, 1 << 20, (6, 2)), (1 << 20) - r.integers(0, 3, (4, 2))]), axis=0)
+    assert as_sets(ways(X[:, 0], X[:, 1])) == separations(X)
+
+
+def test_planes_are_found_exactly():
+    X = np.array([[1, 5, 0.5, 3], [1, 6, 1.5, 4], [1, 8, 3.5, 1], [1, 9, 4.5, 0], [1, 5, 0.5, 1]], float)
+    assert plane_of(whole(X), X, np.arange(5)) == (1, 3)  # the third column is the second less 4.5
+    X[4, 2] = 0.75
+    assert plane_of(whole(X), X, np.arange(5)) is None
+    X[:, 2:] = X[:, 1:2] * 2
+    assert plane_of(whole(X), X, np.arange(5)) == (1, -1)
+    X[0, 2] = np.pi
+    assert plane_of(whole(X), X, np.arange(5)) is None
+
+
+@pytest.mark.parametrize("first", range(0, 200, 25))
+def test_no_tree_exceeds_the_bound_of_planes(first):
+    helped = 0
+    for seed in range(first, first + 25):
+        X, counts = solid(seed)
+        packed = Packing(X.astype(float), counts, lambda: False, 2 + seed % 2).best()
+        used = [p for s in packed for p in s.points.tolist()]
+        assert len(used) == len(set(used))
+        for depth, kappa, most in ((1, 0, None), (2, Fraction(1, 3), None), (2, 0, 3)):
+            plain = scaled(X, counts, depth=depth, kappa=Fraction(kappa), max_leaves=most)
+            inst = replace(plain, packed=packed)
+            best = best_value(X, counts, depth, kappa, most=most)
+            assert best <= inst.ceiling <= plain.ceiling
+            helped += inst.ceiling < plain.ceiling
+    assert helped > 2  # the bound matters
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_three_questions_on_a_path_are_not_bounded_by_two(seed):
+    X = np.arange(8)[:, None] if seed % 2 else np.column_stack([np.arange(8), 3 * np.arange(8)])
+    counts = np.eye(2, dtype=np.int64)[np.random.default_rng(seed).integers(0, 2, len(X))]
+    packed = Packing(X.astype(float), counts, lambda: False).best()
+    for most, kappa in itertools.product((None, 3, 4, 5), (0, Fraction(1, 2))):
+        inst = scaled(X, counts, depth=3, kappa=Fraction(kappa), max_leaves=most, packed=packed)
+        assert inst.ceiling >= best_value(X, counts, 3, kappa, most=most)
+
+
+@pytest.mark.parametrize("name", ["scip", "gurobi"])
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_the_rows_of_planes_change_no_optimum(name, first):
+    for seed in range(first, first + 20):
+        X, counts = solid(seed, 8)
+        inst = scaled(X, counts, depth=1 + seed % 2, kappa=Fraction(seed % 3, 3), min_leaf=1 + seed % 2)
+        inst = replace(inst, packed=Packing(X.astype(float), counts, lambda: False, 1 << inst.depth).best())
+        lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth)
+        search = LocalSearch(inst, seed)
+        search.run([], enough=inst.ceiling, stopped=lambda: False, most=10)
+        found = []
+        for packed in (inst.packed, ()):
+            for make in (lambda i: CutModel(instance=i, options=CutOptions()), lambda i: SOCT(i, CutOptions())):
+                form = make(replace(inst, packed=packed))
+                assert form.model.violated(form.assignment(search.best)) is None
+                outcome = backend(name).solve(form.model, CutHooks(form), Options(time=60, absolute_gap=lattice.gap))
+                found.append(lattice.floor(outcome.bound))
+        assert len(set(found)) == 1
+        assert found[0] <= inst.ceiling
+
+
+def grid():
+    """A checkerboard in two columns, and a third one that is a multiple of the first: no tree of depth two comes near."""
+    X = np.array(list(itertools.product(range(5), range(5))), float)
+    return np.column_stack([X, 2.5 * X[:, 0] + 1]), ((X[:, 0] + X[:, 1]) % 2).astype(int)
+
+
+@pytest.mark.parametrize("method", ["cut-h", "cutw-h", "s-oct", "oct-h"])
+def test_the_bound_is_in_the_certificate_and_is_counted_again(method, tmp_path):
+    X, y = grid()
+    data, labels = table(X, y)
+    parameters = {"depth": 2, "first_trees": "none", "search_seconds": 20, "time_limit": 60, "leaf_penalty": 0.01}
+    found = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
+    evidence = {e["kind"]: e for e in found.certificate.evidence}
+    assert sorted(i for g in evidence["planes"]["groups"] for i in g["rows"]) == list(range(25))
+    model, rows = tmp_path / "model.json", tmp_path / "rows.csv"
+    save(found.model, model)
+    lines = [",".join([*data.names, "class"])]
+    lines += [",".join([*(repr(float(x)) for x in row), str(c)]) for row, c in zip(X, y, strict=True)]
+    rows.write_text("\n".join(lines) + "\n")
+    verdicts = {f.claim: f.verdict for f in verify(model, rows)}
+    assert verdicts["bound"] == "verified"
+    assert (found.certificate.status == "optimal") == (verdicts.get("optimal") == "verified")
+    record = json.loads(model.read_text())
+    kept = next(e for e in record["certificate"]["evidence"] if e["kind"] == "planes")
+    for change in (
+        lambda g: g["rows"].append(g["rows"][0]),
+        lambda g: g["rows"].append(25),
+        lambda g: g["rows"].clear(),
+    ):
+        group = json.loads(json.dumps(kept["groups"][0]))
+        change(group)
+        others = [e for e in record["certificate"]["evidence"] if e["kind"] != "planes"]
+        changed = record | {
+            "certificate": record["certificate"] | {"evidence": [*others, {"kind": "planes", "groups": [group]}]}
+        }
+        model.write_text(json.dumps(changed))
+        assert {f.verdict for f in verify(model, rows) if f.claim == "bound"} == {"consistent"}

@@ -1,0 +1,164 @@
+"""The part of the independent check that counts errors in planes again: sets of rows named by a certificate of trees of hyperplanes.
+
+As `trainer.verify`, nothing here is shared with the code that trains. Numbers are read as the decimals that they are written as,
+and compared exactly. In a plane a hyperplane is a line; every way in which a line parts points is that of a line through two of
+them, which then goes to one side of it or the other between two neighbours on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+LARGEST = 200
+RANGE = 1 << 28  # products of differences are exact in int64
+
+
+def ceiling(model: dict[str, Any], columns: Sequence[np.ndarray], labels: np.ndarray, penalty: Fraction) -> Fraction:
+    """An objective that no tree exceeds, from equal rows, the sizes of the classes, and errors counted again in planes."""
+    n, classes = len(labels), len(model["classes"])
+    sizes = sorted(np.bincount(labels, minlength=classes).tolist(), reverse=True)
+    depth, asked = int(model["parameters"]["depth"]), model["parameters"].get("max_leaves")
+    counted = errors_in_planes(groups(model), _features(model, columns), labels, classes)
+    inside, errors = counted if counted is not None else ([], {})
+    outer = _together(columns, labels, np.setdiff1d(np.arange(n), inside), classes)
+    inner = _together(columns, labels, np.array(inside, np.int64), classes)
+    found = []
+    for t in range(1, min(1 << depth, int(asked or 1 << depth)) + 1):
+        # four leaves may be three questions deep, which was not counted
+        here = len(inside) - sum(errors[t]) if errors and t <= (4 if depth <= 2 else 3) else inner
+        found.append(Fraction(min(outer + here, sum(sizes[:t])), n) - penalty * t)
+    return max(found)
+
+
+def groups(model: dict[str, Any]) -> list[dict[str, Any]]:
+    """The sets of rows in planes that the certificate names."""
+    evidence = model["certificate"].get("evidence") or []
+    return [group for e in evidence if e.get("kind") == "planes" for group in e["groups"]]
+
+
+def _together(columns: Sequence[np.ndarray], labels: np.ndarray, chosen: np.ndarray, classes: int) -> int:
+    """How many of the chosen rows can be right when equal rows go together."""
+    tally: dict[tuple[float, ...], list[int]] = {}
+    cells = np.column_stack(columns)[chosen].tolist()
+    for values, label in zip(cells, labels[chosen].tolist(), strict=True):
+        tally.setdefault(tuple(values), [0] * classes)[label] += 1
+    return sum(max(counts) for counts in tally.values())
+
+
+def _features(model: dict[str, Any], columns: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What hyperplanes weigh: numbers, and one column of 0 and 1 for each category."""
+    found: list[np.ndarray] = []
+    for column, values in zip(model["columns"], columns, strict=True):
+        if column["kind"] == "categorical":
+            found += [(values == level).astype(float) for level in np.unique(values)]
+        else:
+            found.append(values)
+    return found
+
+
+def errors_in_planes(
+    sets: Sequence[dict[str, Any]], features: Sequence[np.ndarray], labels: np.ndarray, classes: int
+) -> tuple[list[int], dict[int, list[int]]] | None:
+    """The rows of all sets, and for one to four leaves the least errors of each; None where a set is not as it must be.
+
+    `features` are the numbers that hyperplanes weigh, a category being a column of 0 and 1.
+    """
+    used: set[int] = set()
+    errors: dict[int, list[int]] = {t: [] for t in range(1, 5)}
+    for group in sets:
+        rows = [int(i) for i in group["rows"]]
+        if not rows or used & set(rows) or len(set(rows)) < len(rows) or not all(0 <= i < len(labels) for i in rows):
+            return None
+        used |= set(rows)
+        points = _coordinates(rows, features)
+        if points is None:
+            return None
+        place: dict[tuple[int, int], int] = {}
+        where = [place.setdefault(point, len(place)) for point in points]
+        counts = np.zeros((len(place), classes), np.int64)
+        np.add.at(counts, (np.array(where), labels[rows]), 1)
+        if len(place) > LARGEST:
+            return None
+        for t, least in enumerate(_least(list(place), counts), start=1):
+            errors[t].append(least)
+    return sorted(used), errors
+
+
+def _coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
+    """Whole coordinates of the rows in a plane that holds them, or None where they span more or are too wide."""
+    columns = []
+    for feature in features:
+        values = feature[rows].tolist()
+        if len(set(values)) > 1:
+            first = Fraction(repr(values[0]))
+            columns.append([Fraction(repr(v)) - first for v in values])
+    basis: list[
+        tuple[int, list[Fraction]]
+    ] = []  # a row with a 1, and the column that has it and is 0 at the rows before
+    axes = []
+    for column in columns:
+        rest = list(column)
+        for at, unit in basis:
+            if rest[at]:
+                factor = rest[at]
+                rest = [x - factor * u for x, u in zip(rest, unit, strict=True)]
+        at = next((i for i, x in enumerate(rest) if x), -1)
+        if at < 0:
+            continue
+        if len(basis) == 2:
+            return None
+        basis.append((at, [x / rest[at] for x in rest]))
+        axes.append(column)
+    found = []
+    for axis in axes:
+        scale = math.lcm(*(x.denominator for x in axis))
+        found.append([int(x * scale) for x in axis])
+        if max(map(abs, found[-1])) > RANGE:
+            return None
+    found += [[0] * len(rows)] * (2 - len(found))
+    return list(zip(*found, strict=True))
+
+
+def _sides(points: list[tuple[int, int]]) -> np.ndarray:
+    """All ways (R, N) in which a line parts the points; for every side the other one may be missing."""
+    P = np.array(points, np.int64)
+    n = len(P)
+    found = {np.zeros(n, bool).tobytes()}
+    for i in range(n):
+        for j in range(i + 1, n):
+            d = P[j] - P[i]
+            turn = d[0] * (P[:, 1] - P[i, 1]) - d[1] * (P[:, 0] - P[i, 0])
+            on = np.flatnonzero(turn == 0)
+            on = on[np.argsort((P[on] - P[i]) @ d)]
+            for cut in range(len(on) + 1):
+                for members in (on[:cut], on[cut:]):
+                    side = turn > 0
+                    side[members] = True
+                    found.add((side ^ side[0]).tobytes())
+    return np.array([np.frombuffer(side, bool) for side in sorted(found)])
+
+
+def _least(points: list[tuple[int, int]], counts: np.ndarray) -> list[int]:
+    """The least errors with at most one, two, three and four leaves, no leaf below two questions."""
+    sides = _sides(points)
+    total, ways = counts.sum(axis=0), sides.astype(np.float64)
+    best = [int(total.sum() - total.max())] * 4
+    for begin in range(0, len(sides), 256):
+        some = ways[begin : begin + 256]
+        # what the first line has on its side, and of that the second: (lines, classes) and (lines, classes, second lines)
+        inner = some @ counts
+        shared = np.stack([(some * counts[:, k]) @ ways.T for k in range(len(total))], axis=1)
+        leaf, split = [], []
+        for half, parts in ((inner, shared), (total - inner, (ways @ counts).T[None] - shared)):
+            leaf.append(half.sum(axis=1) - half.max(axis=1))
+            right = parts.max(axis=1) + (half[:, :, None] - parts).max(axis=1)
+            split.append(half.sum(axis=1) - right.max(axis=1))
+        three = np.minimum(leaf[0] + split[1], split[0] + leaf[1])
+        now = [best[0], *(int(e.min()) for e in (leaf[0] + leaf[1], three, split[0] + split[1]))]
+        best = [min(a, b) for a, b in zip(best, now, strict=True)]
+    return [min(best[: t + 1]) for t in range(4)]
