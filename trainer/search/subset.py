@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from trainer.kernels import subset_signed as signed
+from trainer.kernels import subset_three as three
 from trainer.kernels.subset import count, last_level, last_level_of, two_levels_of
 from trainer.search.subset_groups import Groups, best_subset, labels, split
 from trainer.search.topology import Shape
@@ -26,6 +27,7 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 SLICE = 20_000  # nodes of a kernel call, well below a tenth of a second
 MEMORY = 200_000_000  # bytes of row sets kept
+THREE_CELLS = 20_000_000  # cells of the tables of three levels, for one group
 SMALL_WEIGHT = 1 << 29  # total weight up to which signed sums fit into 32 bits
 CLIMBS = 40  # local searches for a first tree
 
@@ -63,6 +65,13 @@ class _Level:
     def is_two(self) -> bool:
         """True for a node whose children are both above two leaves."""
         return all(child.shape is not None and child.shape.is_last for child in self.below)
+
+    @property
+    def is_three(self) -> bool:
+        """True for a node of three levels whose sides have one or two, all tests that are last above two leaves."""
+        return self.shape is not None and self.shape.depth == 3 and all(
+            child.shape is not None and (child.shape.is_last or child.is_two) for child in self.below
+        )
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,7 @@ class SubsetSearch:
         self._s = np.where(g.y == 1, g.w, -g.w).astype(np.int32)
         columns = int(self._start[-1])
         self._T, self._size = np.zeros((columns, columns), np.int32), np.zeros(columns, np.int64)
+        self._fits = self._start[-1] ** 2 * (g.sizes.max(initial=0) * 3 + 2) <= THREE_CELLS
         self._entry = len(g.y) // 8 + 300
         self._top = self._level(self.root)
         self.bound = self.ceiling(np.arange(len(g.y)))
@@ -195,6 +205,8 @@ class SubsetSearch:
         if whole and self._signed:
             best = self._climb(level, rows, best)
         order = self._order(rows)
+        if level.is_three and self._signed and self._fits:
+            return self._three_signed(level, rows, order, best, top)
         if level.is_two:
             for g in order:
                 if best.value >= top:
@@ -249,6 +261,29 @@ class SubsetSearch:
             )
             if group >= 0:
                 best = self._take(level, rows, _Known((int(value) + weight) // 2, True, int(group), int(mask)))
+            if finished:
+                return best
+            if self.flag[0]:
+                raise Stopped
+            limit *= 4
+
+    def _three_signed(self, level: _Level, rows: np.ndarray, order: list[int], best: _Known, top: int) -> _Known:
+        """Three levels for two classes, in the units of `_two_signed`."""
+        G, limit, weight = self.groups, SLICE, int(self.groups.w[rows].sum())
+        # the kernel's side 1 is the one with two levels
+        mirrored = not level.right.is_two
+        done = np.zeros(len(G.sizes), np.int64)
+        while True:
+            self._check()
+            value, group, mask, nodes, finished = three.three_levels(
+                G.cat, self._s, G.w, rows, self._start, G.ordered, G.card, level.left.is_two and level.right.is_two,
+                np.asarray(order), np.int32(2 * best.value - weight), np.int32(2 * top - weight), done, limit, self.flag,
+            )  # fmt: skip
+            self.nodes += int(nodes)
+            if group >= 0:
+                whole = (1 << int(G.sizes[group])) - 1
+                sent = whole ^ int(mask) if mirrored else int(mask)
+                best = self._take(level, rows, _Known((int(value) + weight) // 2, True, int(group), sent))
             if finished:
                 return best
             if self.flag[0]:
