@@ -137,7 +137,16 @@ def nominal_three(T, size, cats, own, deep, start, ordered, card, lower, limit, 
                     weight[side, to] = weight[side, at] + size[a]
                     known[side, to] = known[side, at] + own[t]
                     value, used = bounded(
-                        D[side, to], weight[side, to], start, ordered, card, need, upper, known[side, to], limit - nodes, flag
+                        D[side, to],
+                        weight[side, to],
+                        start,
+                        ordered,
+                        card,
+                        need,
+                        upper,
+                        known[side, to],
+                        limit - nodes,
+                        flag,
                     )
                     if used < 0:
                         return best, mask, -1

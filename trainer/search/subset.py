@@ -21,7 +21,8 @@ import numpy as np
 from trainer.kernels import subset_signed as signed
 from trainer.kernels import subset_three as three
 from trainer.kernels.subset import count, last_level, last_level_of, two_levels_of
-from trainer.search.subset_groups import Groups, best_subset, labels, split
+from trainer.search.subset_groups import Groups, best_subset, better_test, labels, random_test, split
+from trainer.search.subset_levels import Known, Level
 from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf
 
@@ -30,58 +31,11 @@ MEMORY = 200_000_000  # bytes of row sets kept
 THREE_CELLS = 20_000_000  # cells of the tables of three levels, for one group
 SMALL_WEIGHT = 1 << 29  # total weight up to which signed sums fit into 32 bits
 CLIMBS = 40  # local searches for a first tree
+SQUEEZE = 0.6  # share of the gap that a step leaves below what it asks for
 
 
 class Stopped(Exception):
     """A limit was reached."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Level:
-    """A shape of the topology; equal shapes are one object."""
-
-    key: int
-    shape: Shape | None
-    below: tuple[_Level, ...] = ()
-
-    @property
-    def left(self) -> _Level:
-        return self.below[0]
-
-    @property
-    def right(self) -> _Level:
-        return self.below[1]
-
-    @property
-    def is_leaf(self) -> bool:
-        return self.shape is None
-
-    @property
-    def shallow(self) -> bool:
-        """True for a node whose children have at most two levels."""
-        return all(child.shape is None or child.shape.depth <= 2 for child in self.below)
-
-    @property
-    def is_two(self) -> bool:
-        """True for a node whose children are both above two leaves."""
-        return all(child.shape is not None and child.shape.is_last for child in self.below)
-
-    @property
-    def is_three(self) -> bool:
-        """True for a node of three levels whose sides have one or two, all tests that are last above two leaves."""
-        return self.shape is not None and self.shape.depth == 3 and all(
-            child.shape is not None and (child.shape.is_last or child.is_two) for child in self.below
-        )
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What is known of a row set: V itself if exact, else an upper bound; recipe (group, mask) of the root, group -1 or -2: a trivial test."""
-
-    value: int
-    exact: bool
-    group: int = -1
-    mask: int = 0
 
 
 @dataclass(kw_only=True)
@@ -96,8 +50,8 @@ class SubsetSearch:
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     nodes: int = 0
     bound: int = field(init=False)  # no tree of all rows is better
-    _known: dict[tuple[int, bytes], _Known] = field(default_factory=dict)
-    _levels: dict[Shape | None, _Level] = field(default_factory=dict)
+    _known: dict[tuple[int, bytes], Known] = field(default_factory=dict)
+    _levels: dict[Shape | None, Level] = field(default_factory=dict)
     _start: np.ndarray = field(init=False)
     _identical: np.ndarray = field(init=False)
 
@@ -116,10 +70,10 @@ class SubsetSearch:
         self._top = self._level(self.root)
         self.bound = self.ceiling(np.arange(len(g.y)))
 
-    def _level(self, shape: Shape | None) -> _Level:
+    def _level(self, shape: Shape | None) -> Level:
         if shape not in self._levels:
             below = () if shape is None else (self._level(shape.left), self._level(shape.right))
-            self._levels[shape] = _Level(len(self._levels), shape, below)
+            self._levels[shape] = Level(len(self._levels), shape, below)
         return self._levels[shape]
 
     # -- what others ask
@@ -146,7 +100,7 @@ class SubsetSearch:
 
     # -- the recurrence
 
-    def _value(self, level: _Level, rows: np.ndarray, lower: int) -> tuple[int, bool]:
+    def _value(self, level: Level, rows: np.ndarray, lower: int) -> tuple[int, bool]:
         """(V, True) where V > lower, else (lower, False)."""
         self._check()
         if level.is_leaf or len(rows) == 0 or not self.groups.cat.shape[1]:
@@ -162,7 +116,7 @@ class SubsetSearch:
         self.nodes += 1
         if level.shape is not None and level.shape.is_last:
             value, group = self.best_last(rows)
-            found = _Known(value, True, group)
+            found = Known(value, True, group)
         else:
             found = self._branch(level, rows, lower, top)
         if len(self._known) * self._entry > MEMORY:
@@ -170,7 +124,7 @@ class SubsetSearch:
         self._known[key] = found
         return (found.value, True) if found.exact and found.value > lower else (lower, False)
 
-    def _key(self, level: _Level, rows: np.ndarray) -> tuple[int, bytes]:
+    def _key(self, level: Level, rows: np.ndarray) -> tuple[int, bytes]:
         member = np.zeros(len(self.groups.y), bool)
         member[rows] = True
         return level.key, np.packbits(member).tobytes()
@@ -192,35 +146,29 @@ class SubsetSearch:
         count(G.cat, G.y, G.w, rows, self._start, G.n_classes, counts)
         return counts
 
-    def _branch(self, level: _Level, rows: np.ndarray, lower: int, top: int) -> _Known:
+    def _branch(self, level: Level, rows: np.ndarray, lower: int, top: int) -> Known:
         """Every test at the root of the level; the trivial ones first."""
-        best = _Known(lower, False)
+        best = Known(lower, False)
         for mark, child in ((-1, level.left), (-2, level.right)):
             value, above = self._value(child, rows, best.value)
             if above:
-                best = self._take(level, rows, _Known(value, True, mark))
+                best = self._take(level, rows, Known(value, True, mark))
         if level.is_two and self._signed:
             return self._two_signed(level, rows, best)
-        whole = level is self._top and len(rows) == len(self.groups.y)
-        if whole and self._signed:
-            best = self._climb(level, rows, best)
+        whole = level is self._top and len(rows) == len(self.groups.y) and self._signed
+        if whole and level.shallow:
+            best = self._climb(level, rows, best, np.random.default_rng(0))
         order = self._order(rows)
         if level.is_three and self._signed and self._fits:
             return self._three_signed(level, rows, order, best, top)
-        if level.is_two:
-            for g in order:
-                if best.value >= top:
-                    break
-                best = self._two_levels(level, rows, g, best)
-            return best
-        tests = [_Assignment(self, level, rows, g) for g in order]
-        for place, test in enumerate(tests):
+        if whole and not level.shallow:
+            return self._squeeze(level, rows, order, best, top)
+        if not level.is_two:
+            return self._tests(level, rows, order, best, top)
+        for g in order:
             if best.value >= top:
                 break
-            # below deeper topologies these bounds take longer than a first tree may
-            if whole and level.shallow:
-                self._limit(max(best.value, *(other.top for other in tests[place:])))
-            best = test.run(best)
+            best = self._two_levels(level, rows, g, best)
         return best
 
     def _limit(self, bound: int) -> None:
@@ -229,7 +177,7 @@ class SubsetSearch:
             self.bound = bound
             self.on_bound(bound)
 
-    def _take(self, level: _Level, rows: np.ndarray, found: _Known) -> _Known:
+    def _take(self, level: Level, rows: np.ndarray, found: Known) -> Known:
         """Keep what was found; a better tree of the whole problem is news."""
         if level is self._top and len(rows) == len(self.groups.y):
             self._known[self._key(level, rows)] = found
@@ -247,7 +195,7 @@ class SubsetSearch:
         ]
         return sorted(range(len(G.sizes)), key=lambda g: -worth[g])
 
-    def _two_signed(self, level: _Level, rows: np.ndarray, best: _Known) -> _Known:
+    def _two_signed(self, level: Level, rows: np.ndarray, best: Known) -> Known:
         """Two levels for two classes: s = 2 V - w in the kernel's units."""
         G, limit = self.groups, SLICE
         signed.tables(G.cat, self._s, G.w, rows, self._start, self._T, self._size)
@@ -260,14 +208,14 @@ class SubsetSearch:
                 self._T, self._size, self._start, G.ordered, G.card, lower, done, limit, self.flag
             )
             if group >= 0:
-                best = self._take(level, rows, _Known((int(value) + weight) // 2, True, int(group), int(mask)))
+                best = self._take(level, rows, Known((int(value) + weight) // 2, True, int(group), int(mask)))
             if finished:
                 return best
             if self.flag[0]:
                 raise Stopped
             limit *= 4
 
-    def _three_signed(self, level: _Level, rows: np.ndarray, order: list[int], best: _Known, top: int) -> _Known:
+    def _three_signed(self, level: Level, rows: np.ndarray, order: list[int], best: Known, top: int) -> Known:
         """Three levels for two classes, in the units of `_two_signed`."""
         G, limit, weight = self.groups, SLICE, int(self.groups.w[rows].sum())
         # the kernel's side 1 is the one with two levels
@@ -283,14 +231,14 @@ class SubsetSearch:
             if group >= 0:
                 whole = (1 << int(G.sizes[group])) - 1
                 sent = whole ^ int(mask) if mirrored else int(mask)
-                best = self._take(level, rows, _Known((int(value) + weight) // 2, True, int(group), sent))
+                best = self._take(level, rows, Known((int(value) + weight) // 2, True, int(group), sent))
             if finished:
                 return best
             if self.flag[0]:
                 raise Stopped
             limit *= 4
 
-    def _two_levels(self, level: _Level, rows: np.ndarray, g: int, best: _Known) -> _Known:
+    def _two_levels(self, level: Level, rows: np.ndarray, g: int, best: Known) -> Known:
         G, limit = self.groups, SLICE
         while True:
             self._check()
@@ -304,59 +252,73 @@ class SubsetSearch:
                 raise Stopped
             # start again with a larger slice: the work lost is at most a third
             limit *= 4
-        return best if mask < 0 else self._take(level, rows, _Known(int(value), True, g, int(mask)))
+        return best if mask < 0 else self._take(level, rows, Known(int(value), True, g, int(mask)))
 
-    def _climb(self, level: _Level, rows: np.ndarray, best: _Known) -> _Known:
+    def _climb(self, level: Level, rows: np.ndarray, best: Known, rng: np.random.Generator) -> Known:
         """First trees by local search: subtrees for a test, then the best test for these subtrees, until nothing improves."""
-        G, rng = self.groups, np.random.default_rng(0)
-        sides = (level.left, level.right)
-        if not level.shallow or any(side.is_leaf for side in sides):
-            return best
+        groups = len(self.groups.sizes)
         for climb in range(CLIMBS):
-            g = climb % len(G.sizes)
-            mask, reached = self._random_test(g, rng), -1
-            while True:
-                left, right = split(G, rows, g, mask)
-                if not len(left) or not len(right):
-                    break
-                value = sum(self._value(side, part, -1)[0] for side, part in zip(sides, (left, right), strict=True))
+            tests = {"": random_test(self.groups, climb % groups, rng)}
+            value, reached = 0, -1
+            while value > reached:
+                reached, (g, mask) = value, tests[""]
+                value, draft, _ = self._polish(level, rows, tests, "", rng)
                 if value > best.value:
-                    best = self._take(level, rows, _Known(value, True, g, mask))
-                if value <= reached:
-                    break
-                reached = value
-                g, mask = self._better_test(
-                    *(labels(G, self._draft(s, p)) for s, p in zip(sides, (left, right), strict=True))
-                )
+                    best = self._take(level, rows, Known(value, True, g, mask, draft))
         return best
 
-    def _random_test(self, g: int, rng: np.random.Generator) -> int:
-        """Some test of a group that is allowed."""
-        G, size = self.groups, int(self.groups.sizes[g])
-        if G.ordered[g]:
-            return (1 << int(rng.integers(1, size))) - 1
-        most = G.card if 0 < 2 * G.card < size else size // 2
-        chosen = rng.permutation(size)[: int(rng.integers(1, most + 1))]
-        return sum(1 << int(a) for a in chosen)
+    def _squeeze(self, level: Level, rows: np.ndarray, order: list[int], best: Known, top: int) -> Known:
+        """More than three levels: whether a value is exceeded is settled from above.
 
-    def _better_test(self, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-        """The test that sends every category to the labels which are right for more of it; (0, 0) where there is none."""
-        G, best, found = self.groups, -1, (0, 0)
-        for g in range(len(G.sizes)):
-            own = [np.bincount(G.cat[:, g], (side == G.y) * G.w, int(G.sizes[g])) for side in (left, right)]
-            goes = own[0] > own[1]
-            if G.card and min(goes.sum(), len(goes) - goes.sum()) > G.card:
-                continue
-            if G.ordered[g] and np.count_nonzero(goes[1:] != goes[:-1]) > 1:
-                continue
-            value = int(np.maximum(own[0], own[1]).sum())
-            if value > best:
-                best, found = value, (g, sum(1 << int(a) for a in np.flatnonzero(goes)))
-        return found
+        The search is the faster the more must be reached, so each step proves a bound or ends with the optimum.
+        """
+        rng = np.random.default_rng(0)
+        best = self._climb(level, rows, best, rng)
+        while best.value < top:
+            least = best.value + int(SQUEEZE * (top - best.value))
+            found = self._tests(level, rows, order, Known(least, False), top)
+            if found.exact:
+                return found
+            top = least
+            self._limit(top)
+            if best.value < top:
+                best = self._climb(level, rows, best, rng)
+        return best
+
+    def _tests(self, level: Level, rows: np.ndarray, order: list[int], best: Known, top: int) -> Known:
+        """All tests of all groups."""
+        tests = [_Assignment(self, level, rows, g) for g in order]
+        for place, test in enumerate(tests):
+            if best.value >= top:
+                break
+            if level is self._top and level.shallow and len(rows) == len(self.groups.y):
+                self._limit(max(best.value, *(other.top for other in tests[place:])))
+            best = test.run(best)
+        return best
+
+    def _polish(
+        self, level: Level, rows: np.ndarray, tests: dict[str, tuple[int, int]], path: str, rng: np.random.Generator
+    ) -> tuple[int, Draft, np.ndarray]:
+        """Value, tree and labels with the tests at the nodes above two levels, random where not given; better ones take their place."""
+        G = self.groups
+        if level.shape is None or level.shape.depth <= 2:
+            value, draft = self._value(level, rows, -1)[0], self._draft(level, rows)
+            return value, draft, labels(G, draft)
+        if path not in tests:
+            tests[path] = random_test(self.groups, int(rng.integers(len(G.sizes))), rng)
+        g, mask = tests[path]
+        left, right = split(G, rows, g, mask)
+        one = self._polish(level.left, left, tests, path + "0", rng)
+        two = self._polish(level.right, right, tests, path + "1", rng)
+        tests[path] = better_test(G, rows, one[2], two[2])
+        chosen = [a for a in range(G.sizes[g]) if mask >> a & 1]
+        said = np.where(np.isin(G.cat[:, g], chosen), one[2], two[2])
+        draft = G.branch(g, chosen, one[1], two[1]) if 0 < len(chosen) < G.sizes[g] else (one if chosen else two)[1]
+        return one[0] + two[0], draft, said
 
     # -- trees
 
-    def _draft(self, level: _Level, rows: np.ndarray) -> Draft:
+    def _draft(self, level: Level, rows: np.ndarray) -> Draft:
         """An optimal tree of a row set."""
         G = self.groups
         if level.is_leaf or len(rows) == 0 or not G.cat.shape[1]:
@@ -368,6 +330,8 @@ class SubsetSearch:
             known = self._known[self._key(level, rows)]
         if level.shape is not None and level.shape.is_last:
             return self._last_draft(rows, known.group)
+        if known.draft is not None:
+            return known.draft
         if known.group < 0:
             return self._draft(level.left if known.group == -1 else level.right, rows)
         left, right = split(G, rows, known.group, known.mask)
@@ -395,9 +359,9 @@ class SubsetSearch:
 class _Assignment:
     """All tests of one group at the root of a level: categories are sent left or right, the largest first, the better side first."""
 
-    def __init__(self, search: SubsetSearch, level: _Level, rows: np.ndarray, g: int) -> None:
+    def __init__(self, search: SubsetSearch, level: Level, rows: np.ndarray, g: int) -> None:
         self.search, self.level, self.rows, self.g = search, level, rows, g
-        self.best = _Known(-1, False)
+        self.best = Known(-1, False)
         assert level.shape is not None
         self.sides, self.symmetric = (level.left, level.right), level.shape.is_symmetric
         G = search.groups
@@ -422,7 +386,7 @@ class _Assignment:
         """No test of the group is worth more."""
         return int(self.rest[0])
 
-    def run(self, best: _Known) -> _Known:
+    def run(self, best: Known) -> Known:
         """The best test, if it exceeds the best so far."""
         self.best = best
         if len(self.parts) < 2 or self.top <= best.value:
@@ -442,7 +406,7 @@ class _Assignment:
                 self._assign(1, rows[0], rows[1], values, mask, 1 - side)
         return self.best
 
-    def _different(self) -> tuple[_Level, ...]:
+    def _different(self) -> tuple[Level, ...]:
         return self.sides[:1] if self.sides[0] is self.sides[1] else self.sides
 
     def _side(self, side: int, rows: np.ndarray, lower: int) -> tuple[int, bool]:
@@ -454,7 +418,7 @@ class _Assignment:
         """Send the t-th category and all after it."""
         if t == len(self.parts):
             if values[0] + values[1] > self.best.value:
-                found = _Known(values[0] + values[1], True, self.g, mask)
+                found = Known(values[0] + values[1], True, self.g, mask)
                 self.best = self.search._take(self.level, self.rows, found)
             return
         self.search.nodes += 1
@@ -496,7 +460,7 @@ class _Assignment:
                 chosen = self.order[cut:] if flip else self.order[:cut]
                 mask = sum(1 << a for a in chosen)
                 self.best = self.search._take(
-                    self.level, self.rows, _Known(one + two, True, self.g, self._closed(mask, flip))
+                    self.level, self.rows, Known(one + two, True, self.g, self._closed(mask, flip))
                 )
         self._thresholds(low, cut, left, errors_above, flip)
         self._thresholds(cut, high, errors_below, right, flip)

@@ -87,3 +87,33 @@ def best_subset(counts: np.ndarray, is_ordered: bool, card: int) -> np.ndarray:
             if value > best:
                 best, chosen = value, np.sort(order[:size])
     return chosen
+
+
+def random_test(groups: Groups, g: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Some test of a group that is allowed."""
+    size = int(groups.sizes[g])
+    if groups.ordered[g]:
+        return g, (1 << int(rng.integers(1, size))) - 1
+    most = groups.card if 0 < 2 * groups.card < size else size // 2
+    chosen = rng.permutation(size)[: int(rng.integers(1, most + 1))]
+    return g, sum(1 << int(a) for a in chosen)
+
+
+def better_test(groups: Groups, rows: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
+    """The test that sends every category to the labels which are right for more of its rows; (0, 0) where there is none."""
+    best, found = -1, (0, 0)
+    here = groups.cat[rows]
+    for g in range(len(groups.sizes)):
+        own = [
+            np.bincount(here[:, g], (side == groups.y)[rows] * groups.w[rows], int(groups.sizes[g]))
+            for side in (left, right)
+        ]
+        goes = own[0] > own[1]
+        if groups.card and min(goes.sum(), len(goes) - goes.sum()) > groups.card:
+            continue
+        if groups.ordered[g] and np.count_nonzero(goes[1:] != goes[:-1]) > 1:
+            continue
+        value = int(np.maximum(own[0], own[1]).sum())
+        if value > best:
+            best, found = value, (g, sum(1 << int(a) for a in np.flatnonzero(goes)))
+    return found
