@@ -93,21 +93,6 @@ def by_category(cat, s, w, rows, start, g):
 
 
 @kernel
-def alone(T, size, cats, start, ordered, card, limit, flag):
-    """V of two levels of each category by itself: (int32 (categories,), nodes or -1 if stopped)."""
-    out, nodes = np.zeros(len(cats), np.int32), 0
-    known = np.empty(len(ordered), np.int32)
-    for t in range(len(cats)):
-        weight = np.int32(size[cats[t], start[0] : start[1]].sum())
-        known[:] = weight
-        out[t], used = bounded(T[cats[t]], size[cats[t]], start, ordered, card, -1, weight, known, limit - nodes, flag)
-        if used < 0:
-            return out, -1
-        nodes += used
-    return out, nodes
-
-
-@kernel
 def nominal_three(T, size, cats, own, deep, start, ordered, card, lower, limit, flag):
     """All subsets of a group over its categories `cats`, worth `own` each by itself: (value, mask or -1, nodes or -1 if stopped)."""
     F, G, m = start[-1], len(ordered), len(cats)
@@ -229,48 +214,3 @@ def ordered_three(T, size, deep, flip, start, ordered, card, lower, limit, flag)
         stack.append((low, cut, lost_below, lost[1]))
         stack.append((cut, high, lost[0], lost_above))
     return best, found, nodes
-
-
-@kernel
-def three_levels(cat, s, w, rows, start, ordered, card, deep, order, lower, top, done, limit, flag):
-    """The best test of any group above `lower`; side 0 has two levels where `deep`, else one, side 1 two.
-
-    `top` is a bound of the value; done int64 (groups,): 1 for groups that need no search, set here.
-    Returns (value, group or -1, mask of the categories of side 0, nodes, finished).
-    """
-    best, chosen, mask, nodes = np.int32(lower), -1, np.int64(0), 0
-    for g in order:
-        if done[g] or best >= top:
-            continue
-        T, size = by_category(cat, s, w, rows, start, g)
-        if ordered[g]:
-            for flip in range(1 if deep else 2):
-                value, cut, used = ordered_three(
-                    T, size, deep, flip == 1, start, ordered, card, best, limit - nodes, flag
-                )
-                if cut >= 0:
-                    low = (np.int64(1) << cut) - 1
-                    full = (np.int64(1) << len(T)) - 1
-                    best, chosen, mask = value, g, (full ^ low if flip else low)
-                if used < 0:
-                    return best, chosen, mask, nodes, False
-                nodes += used
-            done[g] = 1
-            continue
-        cats = by_size(size[:, start[g] : start[g + 1]].sum(axis=1), 0, len(T))
-        if len(cats) >= 2:
-            own, used = alone(T, size, cats, start, ordered, card, limit - nodes, flag)
-            if used < 0:
-                return best, chosen, mask, nodes, False
-            nodes += used
-            if own.sum() > best:
-                value, found, used = nominal_three(
-                    T, size, cats, own, deep, start, ordered, card, best, limit - nodes, flag
-                )
-                if found >= 0:
-                    best, chosen, mask = value, g, found
-                if used < 0:
-                    return best, chosen, mask, nodes, False
-                nodes += used
-        done[g] = 1
-    return best, chosen, mask, nodes, True

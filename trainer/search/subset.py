@@ -1,8 +1,8 @@
 """Exact search for subset branching on a fixed topology, without a MIP.
 
 Below a node with leaf children every group is solved by counting; two levels are one kernel call (`trainer.kernels.subset_signed`
-for two classes, `trainer.kernels.subset` for more); above that this module searches depth first over groups and categories, largest
-category first, better side first. A partial assignment is cut off when the errors that its decided rows must make, and those that
+for two classes, `trainer.kernels.subset` for more), three levels another (`trainer.kernels.subset_three`); above that this module
+searches depth first over groups and categories, largest category first, better side first. A partial assignment is cut off when the errors that its decided rows must make, and those that
 every undecided category must make by itself, already reach the incumbent. Values of row sets are kept, for a set of rows reached
 in two ways has one value.
 
@@ -19,10 +19,10 @@ from functools import cached_property
 import numpy as np
 
 from trainer.kernels import subset_signed as signed
-from trainer.kernels import subset_three as three
 from trainer.kernels.subset import count, last_level, last_level_of, two_levels_of
 from trainer.search.subset_groups import Groups, best_subset, better_test, labels, random_test, split
-from trainer.search.subset_levels import Known, Level
+from trainer.search.subset_levels import Known, Level, Stopped
+from trainer.search.subset_three import three_levels
 from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf
 
@@ -32,10 +32,6 @@ THREE_CELLS = 20_000_000  # cells of the tables of three levels, for one group
 SMALL_WEIGHT = 1 << 29  # total weight up to which signed sums fit into 32 bits
 CLIMBS = 40  # local searches for a first tree
 SQUEEZE = 0.6  # share of the gap that a step leaves below what it asks for
-
-
-class Stopped(Exception):
-    """A limit was reached."""
 
 
 @dataclass(kw_only=True)
@@ -156,7 +152,8 @@ class SubsetSearch:
         if level.is_two and self._signed:
             return self._two_signed(level, rows, best)
         whole = level is self._top and len(rows) == len(self.groups.y) and self._signed
-        if whole and level.shallow:
+        deeper = level.shape is not None and level.shape.depth > 2
+        if whole and level.shallow and deeper:
             best = self._climb(level, rows, best, np.random.default_rng(0))
         order = self._order(rows)
         if level.is_three and self._signed and self._fits:
@@ -217,26 +214,20 @@ class SubsetSearch:
 
     def _three_signed(self, level: Level, rows: np.ndarray, order: list[int], best: Known, top: int) -> Known:
         """Three levels for two classes, in the units of `_two_signed`."""
-        G, limit, weight = self.groups, SLICE, int(self.groups.w[rows].sum())
+        G, weight = self.groups, int(self.groups.w[rows].sum())
         # the kernel's side 1 is the one with two levels
         mirrored = not level.right.is_two
-        done = np.zeros(len(G.sizes), np.int64)
-        while True:
-            self._check()
-            value, group, mask, nodes, finished = three.three_levels(
-                G.cat, self._s, G.w, rows, self._start, G.ordered, G.card, level.left.is_two and level.right.is_two,
-                np.asarray(order), np.int32(2 * best.value - weight), np.int32(2 * top - weight), done, limit, self.flag,
-            )  # fmt: skip
-            self.nodes += int(nodes)
-            if group >= 0:
-                whole = (1 << int(G.sizes[group])) - 1
-                sent = whole ^ int(mask) if mirrored else int(mask)
-                best = self._take(level, rows, Known((int(value) + weight) // 2, True, int(group), sent))
-            if finished:
-                return best
-            if self.flag[0]:
-                raise Stopped
-            limit *= 4
+        found = [best]
+
+        def take(value: int, g: int, mask: int) -> None:
+            sent = (1 << int(G.sizes[g])) - 1 ^ mask if mirrored else mask
+            found[0] = self._take(level, rows, Known((value + weight) // 2, True, g, sent))
+
+        self.nodes += three_levels(
+            G, self._s, rows, level.left.is_two and level.right.is_two, order, 2 * best.value - weight,
+            2 * top - weight, SLICE, take=take, check=self._check, flag=self.flag,
+        )  # fmt: skip
+        return found[0]
 
     def _two_levels(self, level: Level, rows: np.ndarray, g: int, best: Known) -> Known:
         G, limit = self.groups, SLICE

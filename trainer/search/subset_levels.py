@@ -8,6 +8,10 @@ from trainer.search.topology import Shape
 from trainer.tree.nodes import Draft
 
 
+class Stopped(Exception):
+    """A limit was reached."""
+
+
 @dataclass(frozen=True, eq=False)
 class Level:
     """A shape of the topology; equal shapes are one object."""
