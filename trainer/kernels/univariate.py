@@ -6,30 +6,8 @@ import math
 
 import numpy as np
 
+from trainer.kernels.bivariate_bounds import phi
 from trainer.kernels.compiled import kernel
-
-
-@kernel
-def _phi(measure, n):
-    """Frequency-weighted impurity of the counts n: 0 Gini, 1 entropy, 2 error."""
-    total, part, most = 0.0, 0.0, 0.0
-    for c in range(n.shape[0]):
-        x = float(n[c])
-        if x > 0.0:
-            total += x
-            if measure == 0:
-                part += x * x
-            elif measure == 1:
-                part += x * math.log(x)
-            elif x > most:
-                most = x
-    if total == 0.0:
-        return 0.0
-    if measure == 0:
-        return total - part / total
-    if measure == 1:
-        return max(0.0, total * math.log(total) - part)
-    return total - most
 
 
 @kernel
@@ -59,6 +37,6 @@ def best_thresholds(X, rows, y, weight, classes, measure, min_leaf, out):
             seen += weight[i]
             if column[order[r]] == column[order[r + 1]] or min(seen, size - seen) < least:
                 continue
-            value = _phi(measure, left) + _phi(measure, total - left)
+            value = phi(measure, left) + phi(measure, total - left)
             if value < out[j, 0] - 1e-12 * size:
                 out[j, 0], out[j, 1], out[j, 2] = value, column[order[r]], column[order[r + 1]]
