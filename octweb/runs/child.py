@@ -19,8 +19,11 @@ import psutil
 from django.conf import settings
 
 from octweb.core.files import place_in
+from octweb.runs.incumbents import of_earlier_attempts
 from octweb.runs.models import Job, TrainingRun
 from octweb.runs.options import arguments_of
+from trainer.methods import get
+from trainer.tree.file import ModelFile, write
 
 LOG_BYTES = 20_000
 START = "start.json"
@@ -170,7 +173,12 @@ class Child(Process):
         run: TrainingRun = self.job
         self.data = place_in(run.dataset.file, self.folder / "data.parquet")
         (self.folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
-        if run.warm_start is not None:
+        known = of_earlier_attempts(run) if get(run.method).warm_start else None
+        if (
+            known is not None
+        ):  # an attempt whose worker was killed had begun with what it was given, and went on from there
+            write(ModelFile.of_tree(known), self.folder / START)
+        elif run.warm_start is not None:
             (self.folder / START).write_text(run.warm_start.document, encoding="utf-8")
 
     @property

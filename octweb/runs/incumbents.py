@@ -8,7 +8,7 @@ from octweb.figures.outline import tree_outline
 from octweb.runs.models import TrainingRun
 from trainer.errors import TrainerError
 from trainer.table import ColumnSchema
-from trainer.tree.nodes import tree_from_json
+from trainer.tree.nodes import Tree, tree_from_json
 
 SHOWN = 50
 
@@ -32,17 +32,29 @@ def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found[::-1][:SHOWN]
 
 
-def outline(run: TrainingRun, record: dict[str, Any]) -> Any:
-    """The nested outline of a record's tree, or None where it cannot be read any more."""
+def tree_of(run: TrainingRun, record: dict[str, Any]) -> Tree | None:
+    """A record's tree, or None where it cannot be read any more."""
     features = [c for c in run.dataset.columns if c.get("role", "feature") == "feature"]
     try:
         schema = [ColumnSchema.from_json(c) for c in record.get("columns") or features]
-        tree = tree_from_json(
+        return tree_from_json(
             record["tree"], schema=schema, classes=record.get("classes") or run.dataset.profile["classes"]
         )
-        return tree_outline(tree)
     except (TrainerError, KeyError, TypeError):
         return None
+
+
+def outline(run: TrainingRun, record: dict[str, Any]) -> Any:
+    """The nested outline of a record's tree, or None where it cannot be read any more."""
+    tree = tree_of(run, record)
+    return None if tree is None else tree_outline(tree)
+
+
+def of_earlier_attempts(run: TrainingRun) -> Tree | None:
+    """The best tree that an attempt before the present one had found, whose worker ended."""
+    records = run.records.filter(attempt__lt=run.attempt, record__has_key="tree").values_list("record", flat=True)
+    best = max(records, key=lambda record: record.get("incumbent") or 0.0, default=None)
+    return None if best is None else tree_of(run, best)
 
 
 def _change(before: dict[str, Any], after: dict[str, Any]) -> str:

@@ -144,6 +144,27 @@ def test_no_crossing_and_no_server_error(route, things, owner, stranger):
         assert any(status not in {404, 405} for status in mine.values()), mine
 
 
+def admin_addresses(things: Things) -> list[str]:
+    """Every address of the administration, about the owner's objects where it names one."""
+    found = []
+    for route in sorted({r for r in patterns(get_resolver()) if r.startswith("admin/")}):
+        own = next((v for p, v in things.by_prefix.items() if p.rstrip("s/") in route), things.by_prefix["models/"])
+        found.append("/" + re.sub(r"<[^>]+>|\(\?P<[^>]+>[^)]*\)", own, route).replace("^", "").replace("$", ""))
+    return found
+
+
+def test_the_administration_is_closed_to_all_but_staff(things, stranger, owner):
+    addresses = admin_addresses(things)
+    assert len(addresses) > 30
+    for client in (api_client(None), api_client(stranger), api_client(owner)):
+        for address in addresses:
+            if address.startswith(("/admin/login/", "/admin/logout/", "/admin/jsi18n/")):
+                continue
+            for method, status in answers(client, address).items():
+                # the sign-in page, or none at all
+                assert status in {302, 403, 404, 405}, (address, method, status)
+
+
 def test_the_list_covers_the_application():
     assert len(ROUTES) > 50
     assert any(route.startswith("api/v1/models/") for route in ROUTES)

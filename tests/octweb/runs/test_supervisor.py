@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -9,8 +10,10 @@ import pytest
 from django.db import OperationalError
 
 from octweb.runs import actions
-from octweb.runs.models import RunStatus, TrainingRun
+from octweb.runs.child import START, Child
+from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
 from octweb.runs.training import TrainingSupervisor
+from tests.octweb.small_models import trained
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -81,3 +84,28 @@ def test_a_database_that_is_away_for_some_seconds_costs_no_run(owner, media, dat
     assert len(calls) >= 9
     run.refresh_from_db()
     assert run.model is not None
+
+
+def test_the_next_attempt_begins_with_the_best_tree_of_the_one_before(owner, media, dataset):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={"depth": 3})
+    document = trained("cart", depth=2)
+    for line, (share, depth) in enumerate([(0.6, 1), (0.9, 2)]):
+        nodes = trained("cart", depth=depth)["nodes"]
+        record = {"tree": nodes, "incumbent": share, "columns": document["columns"], "classes": document["classes"]}
+        ProgressRecord.objects.create(run=run, attempt=1, line=line, record=record)
+    for attempt, wanted in ((1, None), (2, document["nodes"])):
+        run.attempt = attempt
+        child = Child.prepare(run)
+        assert any(argument.startswith("--warm-start=") for argument in child.command()) is (wanted is not None)
+        if wanted is not None:
+            assert json.loads((child.folder / START).read_text())["nodes"] == wanted
+        child.clean()
+
+
+def test_a_tree_that_cannot_be_read_is_left_out(owner, media, dataset):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={"depth": 3})
+    ProgressRecord.objects.create(run=run, attempt=1, line=0, record={"tree": [{"odd": 1}], "incumbent": 0.9})
+    run.attempt = 2
+    child = Child.prepare(run)
+    assert not (child.folder / START).exists()
+    child.clean()
