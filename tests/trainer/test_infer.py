@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from trainer.data.build import build
 from trainer.data.infer import guess_target, infer
-from trainer.data.raw import read_csv
+from trainer.data.raw import read, read_csv
+from trainer.errors import DataError
 from trainer.table import Kind
 
 
@@ -89,3 +92,10 @@ def test_numbers_are_read_as_python_reads_them():
     cells += ["5.", ".5", "+7", "-0.0", "1E5", "123456789.123456789"]
     table, _, _ = build(raw_of(x=cells, y=["p", "q"] * (len(cells) // 2)), target="y")
     assert table.columns[0].values.tolist() == [float(c) for c in cells]
+
+
+def test_text_that_is_no_utf8_makes_a_parquet_file_damaged(tmp_path):
+    words = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"\xffa"))
+    pq.write_table(pa.table({"a": words, "b": [1, 2]}), tmp_path / "odd.parquet")
+    with pytest.raises(DataError, match="damaged"):
+        read(tmp_path / "odd.parquet")

@@ -401,13 +401,15 @@ def _parquet_problems(schema: pa.Schema, rows: int) -> list[str]:
 
 
 def _parquet_column(column: pa.ChunkedArray) -> pa.Array:
-    """Numbers and booleans as they are; dictionaries, dates and decimals as text."""
+    """Numbers and booleans as they are; dictionaries, dates and decimals as text. Raises ArrowInvalid for text that is no UTF-8."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_float16(column.type) or pa.types.is_float32(column.type):
         column = column.cast(pa.float64())
     if not any(test(column.type) for test in TYPED):
         column = column.cast(pa.string())
+    if pa.types.is_string(column.type):
+        column.validate(full=True)  # a damaged file may hold any bytes
     return _flat(column)
 
 
