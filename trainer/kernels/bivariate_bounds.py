@@ -11,31 +11,9 @@ import math
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.impurity import phi
 
 EXACT_CLASSES = 5  # classes whose assignments are enumerated in the strongest bound
-
-
-@kernel
-def phi(measure, n):
-    """Phi of the counts n, int64 (classes,)."""
-    total, part, most = 0.0, 0.0, 0.0
-    for c in range(n.shape[0]):
-        x = float(n[c])
-        if x > 0.0:
-            total += x
-            if measure == 0:
-                part += x * x
-            elif measure == 1:
-                part += x * math.log(x)
-            elif x > most:
-                most = x
-    if total == 0.0:
-        return 0.0
-    if measure == 0:
-        return total - part / total
-    if measure == 1:
-        return max(0.0, total * math.log(total) - part)
-    return total - most
 
 
 @kernel

@@ -12,18 +12,7 @@ import math
 import numpy as np
 
 from trainer.kernels.compiled import kernel
-
-
-@kernel
-def _phi(measure, size, part, most):
-    """Impurity of a side from its size, sum of squares or of x log x, and largest class."""
-    if size == 0.0:
-        return 0.0
-    if measure == 0:
-        return size - part / size
-    if measure == 1:
-        return max(0.0, size * math.log(size) - part)
-    return size - most
+from trainer.kernels.impurity import of_parts
 
 
 @kernel
@@ -45,7 +34,7 @@ def _value(measure, min_leaf, up, total):
             most, other_most = max(most, x), max(other_most, z)
     if min(size, other_size) < max(1, min_leaf):
         return math.inf
-    return _phi(measure, size, part, most) + _phi(measure, other_size, other_part, other_most)
+    return of_parts(measure, size, part, most) + of_parts(measure, other_size, other_part, other_most)
 
 
 @kernel

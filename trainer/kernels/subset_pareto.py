@@ -150,6 +150,38 @@ def take(J, best, groups, masks, g, mask):
 
 
 @kernel
+def _cuts(table, size, start, ordered, card, S, best, groups, masks, g):
+    """Raise `best` by every cut of the ordered group g, whose counts with every question are `table` (bins, columns, 2)."""
+    left, right = np.zeros((2, start[-1]), np.int64), np.zeros((2, start[-1]), np.int64)
+    sent = np.int64(0)
+    for a in range(len(table)):
+        for k in range(2):
+            right[k] += table[a, :, k]
+    for a in range(len(table) - 1):
+        sent |= np.int64(1) << a
+        for k in range(2):
+            left[k] += table[a, :, k]
+            right[k] -= table[a, :, k]
+        if size[a, 0] + size[a, 1] == 0:
+            continue
+        J = join(last(left[0], left[1], start, ordered, card, S), last(right[0], right[1], start, ordered, card, S))
+        take(J, best, groups, masks, g, sent)
+
+
+@kernel
+def _each_alone(table, order, m, start, ordered, card, S, size):
+    """The frontier (m + 1, size) of the categories from the t-th on, each with a test of its own, and its last entry (m + 1,)."""
+    alone = np.zeros((m + 1, size), np.int64)
+    reach = np.zeros(m + 1, np.int64)
+    for t in range(m - 1, -1, -1):
+        own = last(table[order[t], :, 0].copy(), table[order[t], :, 1].copy(), start, ordered, card, S)
+        joined = join(own, alone[t + 1, : reach[t + 1] + 1])
+        reach[t] = len(joined) - 1
+        alone[t, : len(joined)] = joined
+    return alone, reach
+
+
+@kernel
 def two_levels(cat, y, w, rows, start, ordered, g, card, best, beat, groups, masks, limit, flag):
     """Raise `best` to the frontier of trees that test group g and any group on each side; True if finished.
 
@@ -165,37 +197,17 @@ def two_levels(cat, y, w, rows, start, ordered, g, card, best, beat, groups, mas
         for k in range(2):
             for f in range(start[g], start[g + 1]):
                 size[a, k] += table[a, f, k]
-    left = np.zeros((2, start[-1]), np.int64)
-    right = np.zeros((2, start[-1]), np.int64)
-    sent = np.int64(0)
     if ordered[g]:
-        for a in range(m):
-            for k in range(2):
-                right[k] += table[a, :, k]
-        for a in range(m - 1):
-            sent |= np.int64(1) << a
-            for k in range(2):
-                left[k] += table[a, :, k]
-                right[k] -= table[a, :, k]
-            if size[a, 0] + size[a, 1] == 0:
-                continue
-            J = join(last(left[0], left[1], start, ordered, card, S), last(right[0], right[1], start, ordered, card, S))
-            take(J, best, groups, masks, g, sent)
+        _cuts(table, size, start, ordered, card, S, best, groups, masks, g)
         return True
     order = np.argsort(-(size[:, 0] + size[:, 1]), kind="mergesort")
     while m > 1 and size[order[m - 1]].sum() == 0:
         m -= 1
-    # the frontier of the categories from the t-th on, each with a test of its own
-    alone = np.zeros((m + 1, P + 1), np.int64)
-    reach = np.zeros(m + 1, np.int64)
-    for t in range(m - 1, -1, -1):
-        own = last(table[order[t], :, 0].copy(), table[order[t], :, 1].copy(), start, ordered, card, S)
-        joined = join(own, alone[t + 1, : reach[t + 1] + 1])
-        reach[t] = len(joined) - 1
-        alone[t, : len(joined)] = joined
+    alone, reach = _each_alone(table, order, m, start, ordered, card, S, P + 1)
     if m < 2 or not improves(alone[0], beat):
         return True
-    state = np.zeros(m, np.int64)
+    left, right = np.zeros((2, start[-1]), np.int64), np.zeros((2, start[-1]), np.int64)
+    sent, state = np.int64(0), np.zeros(m, np.int64)
     count, t, nodes = 0, 0, 0
     while t >= 0:
         a = order[t]

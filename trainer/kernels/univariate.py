@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from trainer.kernels.bivariate_bounds import phi
 from trainer.kernels.compiled import kernel
+from trainer.kernels.impurity import phi
 
 
 @kernel

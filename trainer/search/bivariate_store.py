@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.kernels.bivariate_bounds import phi
 from trainer.kernels.bivariate_line import widest_slope
+from trainer.kernels.impurity import phi
 from trainer.search.bivariate_pair import MEASURES, Rule
 from trainer.search.bivariate_scale import NodePoints
 from trainer.search.node_split import NodeSplit, SplitData, between, class_counts

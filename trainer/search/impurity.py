@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.dtypes import CountArray
-from trainer.kernels.bivariate_bounds import phi
+from trainer.kernels.impurity import phi
 
 
 def impurity(measure: int, counts: CountArray) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from trainer.data.encoding import Encoding, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
-from trainer.kernels.bivariate_bounds import phi
+from trainer.kernels.impurity import phi
 from trainer.search.bivariate_pair import MEASURES, SearchOptions
 from trainer.search.node_split import NodeSplit, SplitData, class_counts
 from trainer.tree.nodes import Draft, DraftBranch
