@@ -22,7 +22,7 @@ from common import data_folder, numeric
 from trainer.kernels.bivariate_sweep import sweep
 from trainer.search.bivariate import best_split
 from trainer.search.bivariate_pair import C2, C3, C4, Points, SearchOptions, Workspace, merged, search_pair
-from trainer.search.bivariate_scale import node_points, whole_numbers
+from trainer.search.bivariate_scale import codes_of, node_points, whole_numbers
 from trainer.search.node_split import SplitData
 
 FAST = SearchOptions()
@@ -48,7 +48,8 @@ def made(name: str, n: int) -> tuple[np.ndarray, np.ndarray, int]:
 
 def pair(X: np.ndarray, y: np.ndarray, classes: int) -> Points:
     """The points of the two columns."""
-    points = node_points(whole_numbers(X), np.arange(len(y)))
+    whole = whole_numbers(X)
+    points = node_points(whole, *codes_of(whole), np.arange(len(y)))
     total = np.bincount(y, minlength=classes).astype(np.int64)
     (u, v), (r, s) = points.values, points.ranks
     return merged(u, v, r, s, points.levels[:2], y.astype(np.int64), np.ones(len(y), np.int64), total)

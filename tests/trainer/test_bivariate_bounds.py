@@ -16,7 +16,7 @@ from trainer.kernels.bivariate_bounds import lower_bound
 from trainer.search import bivariate_pair
 from trainer.search.bivariate import best_split
 from trainer.search.bivariate_pair import BOUNDS, MEASURES, SearchOptions
-from trainer.search.bivariate_scale import node_points, whole_numbers
+from trainer.search.bivariate_scale import codes_of, node_points, whole_numbers
 from trainer.search.node_split import SplitData
 
 
@@ -103,7 +103,8 @@ def test_the_stored_line_is_the_widest_one_of_its_partition():
         found = best_split(SplitData.of(X, y, 2), np.arange(14), SearchOptions())
         if found is None or len(found.features) < 2:
             continue
-        points = node_points(whole_numbers(X), np.arange(14))
+        whole = whole_numbers(X)
+        points = node_points(whole, *codes_of(whole), np.arange(14))
         Z, left = points.values.T, found.left
         across = [Z[i] - Z[j] for i in np.flatnonzero(left) for j in np.flatnonzero(~left)]
         along = [

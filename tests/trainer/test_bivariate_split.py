@@ -13,7 +13,7 @@ from trainer.kernels.bivariate_sweep import sweep
 from trainer.search.bivariate import best_split
 from trainer.search.bivariate_node import NodeSearch
 from trainer.search.bivariate_pair import C2, C3, C4, C5, MEASURES, Rule, SearchOptions, Workspace, merged, search_pair
-from trainer.search.bivariate_scale import node_points, whole_numbers
+from trainer.search.bivariate_scale import codes_of, node_points, whole_numbers
 from trainer.search.crew import Crew
 from trainer.search.node_split import SplitData
 
@@ -70,7 +70,8 @@ def test_the_root_split_is_the_best_one(block):
 
 
 def pair_of(X, y, classes):
-    points = node_points(whole_numbers(X), np.arange(len(y)))
+    whole = whole_numbers(X)
+    points = node_points(whole, *codes_of(whole), np.arange(len(y)))
     if len(points.features) < 2:
         return None
     total = np.bincount(y, minlength=classes).astype(np.int64)
@@ -172,7 +173,8 @@ def test_a_search_that_is_not_begun_proves_what_classes_and_equal_rows_do():
 
 
 def weighted_pair(X, y, classes, weight):
-    points = node_points(whole_numbers(X), np.arange(len(y)))
+    whole = whole_numbers(X)
+    points = node_points(whole, *codes_of(whole), np.arange(len(y)))
     if len(points.features) < 2:
         return None
     total = np.zeros(classes, np.int64)
@@ -333,7 +335,8 @@ def test_scaled_values_keep_order_and_ties():
         rows = np.flatnonzero(rng.random(len(y)) < 0.8)
         if not len(rows):
             continue
-        points = node_points(whole_numbers(X), rows)
+        whole = whole_numbers(X)
+        points = node_points(whole, *codes_of(whole), rows)
         assert list(points.features) == [j for j in range(X.shape[1]) if len(set(X[rows, j])) > 1]
         for h, j in enumerate(points.features):
             distinct, ranks = np.unique(X[rows, j], return_inverse=True)

@@ -7,34 +7,35 @@ import math
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.ordering import order_rows
 
 
 @kernel
-def scaled_points(whole, rows, normalise, values, ranks, levels):
+def scaled_points(whole, codes, code_levels, rows, normalise, values, ranks, levels):
     """Write each feature's values less their median over the inter-quartile range rounded to a power of two, ranks and levels.
 
-    whole float64 (all rows, p); values float64, ranks int64 (p, n); levels int64 (p,). A range of 0 falls back to that of all.
+    whole float64 (all rows, p), its codes and their levels as in `ordering`; values float64, ranks int64 (p, n); levels int64 (p,).
+    A range of 0 falls back to that of all.
     """
     n = rows.shape[0]
-    column = np.empty(n)
+    order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
     for j in range(whole.shape[1]):
-        for r in range(n):
-            column[r] = whole[rows[r], j]
-        order = np.argsort(column)
-        rank, before = 0, column[order[0]]
-        for i in order:
-            if column[i] != before:
-                rank, before = rank + 1, column[i]
-            ranks[j, i] = rank
+        code, column = codes[j], whole[:, j]
+        order_rows(code, rows, code_levels[j], order, spare)
+        rank, before = 0, code[rows[order[0]]]
+        for r in order:
+            if code[rows[r]] != before:
+                rank, before = rank + 1, code[rows[r]]
+            ranks[j, r] = rank
         levels[j] = rank + 1
         middle, factor = 0.0, 1.0
         if normalise and rank > 0:
-            spread = column[order[(3 * n) // 4]] - column[order[n // 4]]
+            spread = column[rows[order[(3 * n) // 4]]] - column[rows[order[n // 4]]]
             if spread <= 0:
-                spread = before - column[order[0]]
-            middle, factor = column[order[n // 2]], 2.0 ** -np.round(np.log2(spread))
+                spread = column[rows[order[n - 1]]] - column[rows[order[0]]]
+            middle, factor = column[rows[order[n // 2]]], 2.0 ** -np.round(np.log2(spread))
         for r in range(n):
-            values[j, r] = (column[r] - middle) * factor
+            values[j, r] = (column[rows[r]] - middle) * factor
 
 
 @kernel

@@ -8,14 +8,15 @@ import numpy as np
 
 from trainer.kernels.compiled import kernel
 from trainer.kernels.impurity import phi
+from trainer.kernels.ordering import order_rows
 
 
 @kernel
-def best_thresholds(X, rows, y, weight, classes, measure, min_leaf, out):
+def best_thresholds(X, codes, levels, rows, y, weight, classes, measure, min_leaf, out):
     """Write the best (value, last value on the left, first value on the right) of every feature into out, float64 (p, 3).
 
-    X float64 (n, p) C-ordered, rows int64 of the node's rows, y int32 codes, weight int64. The value is infinity where a feature
-    allows no threshold that leaves `min_leaf` rows on both sides. Among equal values the first threshold is kept.
+    X float64 (n, p), its codes and levels as in `ordering`, rows int64 of the node's rows, y int32 codes, weight int64. The value is
+    infinity where a feature allows no threshold that leaves `min_leaf` rows on both sides. Among equal values the first is kept.
     """
     n = rows.shape[0]
     total = np.zeros(classes, np.int64)
@@ -23,20 +24,19 @@ def best_thresholds(X, rows, y, weight, classes, measure, min_leaf, out):
         total[y[rows[r]]] += weight[rows[r]]
     size = total.sum()
     least = max(1, min_leaf)
-    column = np.empty(n)
+    order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
     for j in range(X.shape[1]):
-        for r in range(n):
-            column[r] = X[rows[r], j]
-        order = np.argsort(column, kind="mergesort")
+        code = codes[j]
+        order_rows(code, rows, levels[j], order, spare)
         left = np.zeros(classes, np.int64)
         seen = 0
         out[j, 0], out[j, 1], out[j, 2] = math.inf, 0.0, 0.0
         for r in range(n - 1):
-            i = rows[order[r]]
+            i, after = rows[order[r]], rows[order[r + 1]]
             left[y[i]] += weight[i]
             seen += weight[i]
-            if column[order[r]] == column[order[r + 1]] or min(seen, size - seen) < least:
+            if code[i] == code[after] or min(seen, size - seen) < least:
                 continue
             value = phi(measure, left) + phi(measure, total - left)
             if value < out[j, 0] - 1e-12 * size:
-                out[j, 0], out[j, 1], out[j, 2] = value, column[order[r]], column[order[r + 1]]
+                out[j, 0], out[j, 1], out[j, 2] = value, X[i, j], X[after, j]

@@ -42,7 +42,7 @@ def best_split(
         start = known
     if start is not None and start.value <= 0.0:
         return start
-    points = node_points(data.whole, rows)
+    points = node_points(data.whole, data.codes, data.levels, rows)
     if len(points.features) < 2 or 2 * options.min_leaf > total.sum():
         return start
     pairs = len(points.features) * (len(points.features) - 1) // 2
@@ -82,8 +82,7 @@ def _finish(search: NodeSearch, start: NodeSplit | None) -> NodeSplit | None:
     if rule is None:
         raise AssertionError("a pair with a finite value has a rule")
     points, (i, j) = search.points, search.pairs[rank].tolist()
-    left = rule.left(search.merge(rank), points.values[i], points.values[j])
-    split = stored(search.data, search.rows, points, (i, j), rule, left, search.options.measure)
+    split = stored(search.data, search.rows, points, (i, j), search.merge(rank), rule, search.options.measure)
     if split is None:
         # the rows cannot be told apart in the uploaded numbers' own precision: the next best is what can be stored
         return None if start is None else replace(start, bound=min(bound, start.value), **counts)

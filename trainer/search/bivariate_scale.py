@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.dtypes import CountArray, FloatArray
+from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.kernels.bivariate_points import scaled_points
+from trainer.kernels.ordering import write_codes
 
 WHOLE = 2.0**26  # products of two differences stay exact below this
 DECIMALS = 8
@@ -34,6 +35,15 @@ def whole_numbers(X: FloatArray) -> FloatArray:
     return out
 
 
+def codes_of(whole: FloatArray) -> tuple[CodeArray, CountArray]:
+    """Codes int32 (p, n) that grow with the values of each feature, equal for equal values, and a number above them, int64 (p,)."""
+    n, p = whole.shape
+    codes, levels = np.zeros((p, n), np.int32), np.ones(p, np.int64)
+    if n:
+        write_codes(whole, codes, levels)
+    return codes, levels
+
+
 @dataclass(frozen=True, kw_only=True)
 class NodePoints:
     """The usable features of a node: index of each feature, scaled values, ranks and numbers of distinct values.
@@ -47,13 +57,18 @@ class NodePoints:
     levels: tuple[int, ...]
 
 
-def node_points(whole: FloatArray, rows: CountArray, *, normalise: bool = True) -> NodePoints:
-    """Scaled values of the features that are not constant on `rows`; an inter-quartile range of 0 falls back to the range."""
+def node_points(
+    whole: FloatArray, codes: CodeArray, levels: CountArray, rows: CountArray, *, normalise: bool = True
+) -> NodePoints:
+    """Scaled values of the features that are not constant on `rows`; an inter-quartile range of 0 falls back to the range.
+
+    `codes` and `levels` are those of `codes_of(whole)`.
+    """
     n, p = len(rows), whole.shape[1]
     values, ranks = np.empty((p, n)), np.empty((p, n), np.int64)
-    levels = np.empty(p, np.int64)
-    scaled_points(whole, rows, normalise, values, ranks, levels)
-    kept = np.flatnonzero(levels > 1)
+    distinct = np.empty(p, np.int64)
+    scaled_points(whole, codes, levels, rows, normalise, values, ranks, distinct)
+    kept = np.flatnonzero(distinct > 1)
     if len(kept) < p:
         values, ranks = values[kept], ranks[kept]
-    return NodePoints(features=tuple(kept.tolist()), values=values, ranks=ranks, levels=tuple(levels[kept].tolist()))
+    return NodePoints(features=tuple(kept.tolist()), values=values, ranks=ranks, levels=tuple(distinct[kept].tolist()))

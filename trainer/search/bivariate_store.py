@@ -7,33 +7,38 @@ from dataclasses import dataclass
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.kernels.bivariate_line import widest_slope
 from trainer.kernels.impurity import phi
-from trainer.search.bivariate_pair import MEASURES, Rule
+from trainer.search.bivariate_pair import MEASURES, Points, Rule
 from trainer.search.bivariate_scale import NodePoints
 from trainer.search.node_split import NodeSplit, SplitData, between, class_counts
 
 
 def stored(
-    data: SplitData, rows: CountArray, points: NodePoints, pair: tuple[int, int], rule: Rule, left: BoolArray, measure: str
+    data: SplitData, rows: CountArray, points: NodePoints, pair: tuple[int, int], distinct: Points, rule: Rule, measure: str
 ) -> NodeSplit | None:  # fmt: skip
-    """The widest line of the partition `left` of a pair of usable features; None where no line separates in double precision."""
+    """The widest line of a rule's partition of a pair of usable features; None where no line separates in double precision.
+
+    `distinct` are the pair's distinct points, of which there may be far fewer than rows.
+    """
     i, j = pair
     f, g = points.features[i], points.features[j]
     zi, zj = points.values[i], points.values[j]
+    left, above = rule.left(distinct, zi, zj), rule.left(distinct, distinct.u, distinct.v)
     line = _Line(data=data, rows=rows, columns=(f, g), measure=measure)
     orders = (0, 1) if rule.order == 0 else (1, 0)
     for guess in (True, False):
         for order in orders:
             for flipped in (False, True):
                 u, v = (zi, zj) if order == 0 else (zj, zi)
+                du, dv = (distinct.u, distinct.v) if order == 0 else (distinct.v, distinct.u)
                 own = guess and rule.pivot is None and order == rule.order and not flipped
                 if guess and not own:
                     continue
-                side = ~left if flipped else left
-                slope, gap = widest_slope(u, v, side, rule.a if own else 0.0)
+                side, apart = (~left, ~above) if flipped else (left, above)
+                slope, gap = widest_slope(du, dv, apart, rule.a if own else 0.0)
                 if own and abs(slope) > 1 + 1e-6:
                     # the widest line may be steeper than this order can say
+                    steep, wider = widest_slope(dv, du, apart if slope < 0 else ~apart, 1 / slope)
                     other = side if slope < 0 else ~side
-                    steep, wider = widest_slope(v, u, other, 1 / slope)
                     split = line.split(v, u, 1 - order, steep, other) if wider > gap else None
                     if split is not None:
                         return split

@@ -9,7 +9,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.kernels.univariate import best_thresholds
 from trainer.search.bivariate_pair import MEASURES, SearchOptions
-from trainer.search.bivariate_scale import whole_numbers
+from trainer.search.bivariate_scale import codes_of, whole_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +33,15 @@ class NodeSplit:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitData:
-    """What all nodes of a tree share: features float64 (n, p) as uploaded and as whole numbers, classes, weights int64."""
+    """What all nodes of a tree share: features float64 (n, p) as uploaded and as whole numbers, classes, weights int64.
+
+    `codes` int32 (p, n) grow with the values of each feature and lie below `levels` int64 (p,).
+    """
 
     X: FloatArray
     whole: FloatArray
+    codes: CodeArray
+    levels: CountArray
     y: CodeArray
     weight: CountArray
     classes: int
@@ -45,9 +50,13 @@ class SplitData:
     def of(X: FloatArray, y: CodeArray, classes: int, weight: CountArray | None = None) -> SplitData:
         """Prepare the arrays; X float64 (n, p), y codes (n,), integer weights (n,)."""
         X = np.ascontiguousarray(X, np.float64)
+        whole = whole_numbers(X)
+        codes, levels = codes_of(whole)
         return SplitData(
             X=X,
-            whole=whole_numbers(X),
+            whole=whole,
+            codes=codes,
+            levels=levels,
             y=np.ascontiguousarray(y, np.int32),
             weight=np.ones(len(X), np.int64) if weight is None else np.ascontiguousarray(weight, np.int64),
             classes=classes,
@@ -65,7 +74,9 @@ def univariate_split(data: SplitData, rows: CountArray, options: SearchOptions) 
     """The best threshold over all features, the first on ties, or None where no feature allows one."""
     out = np.empty((data.X.shape[1], 3))
     measure = MEASURES[options.measure]
-    best_thresholds(data.X, rows, data.y, data.weight, data.classes, measure, options.min_leaf, out)
+    best_thresholds(
+        data.X, data.codes, data.levels, rows, data.y, data.weight, data.classes, measure, options.min_leaf, out
+    )
     if not len(out) or not np.isfinite(out[:, 0].min()):
         return None
     tol = 1e-12 * int(data.weight[rows].sum())
