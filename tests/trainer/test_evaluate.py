@@ -102,12 +102,11 @@ def test_a_fold_that_fails_says_so_and_is_tried_again(tmp_path):
         return monkey["train"](request)
 
     study_module.train = fails
-    study_module._warm.cache_clear()
-    study_module._warm = lambda method: None
+    study_module._warmed = lambda method: None
     try:
         found = report(study, run_study(study, path=path))
     finally:
-        study_module.train, study_module._warm = monkey["train"], monkey["_warm"]
+        study_module.train, study_module._warmed = monkey["train"], monkey["_warmed"]
     assert found.cell("three", "OCT").failed == 2
     assert found.cell("three", "OCT").error == "no such tree"
     assert found.text("three", "OCT", "accuracy") == "failed"

@@ -20,7 +20,8 @@ from trainer.data.folds import stratified_folds
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.methods import get
 from trainer.run import TrainRequest, train
-from trainer.table import Labels, Table, fingerprint, numeric_table
+from trainer.table import Labels, Table, fingerprint
+from trainer.warm import warm
 
 MAX_FOLDS = 50
 LONGEST = 1 << 16  # bytes of a record
@@ -210,6 +211,9 @@ def _tasks(study: Study) -> list[_Task]:
     return tasks
 
 
+_warmed = cache(warm)  # once a process, so that no fold pays for it
+
+
 def _fold(task: _Task) -> Record:
     """Train on the other folds and count on this one; a refusal becomes the record's error."""
     codes = task.dataset.labels.codes
@@ -219,7 +223,7 @@ def _fold(task: _Task) -> Record:
     parameters = dict(task.variant.parameters)
     if method.parameter("threads") is not None:
         parameters["threads"] = task.threads
-    _warm(method.id)
+    _warmed(method.id)
     try:
         result = train(
             TrainRequest(
@@ -248,12 +252,3 @@ def _fold(task: _Task) -> Record:
         splits=certificate.splits,
         splits_proved=certificate.splits_proved,
     )
-
-
-@cache
-def _warm(method: str) -> None:
-    """Load the method's libraries and compiled code once a process, so that no fold pays for them."""
-    draw = np.random.default_rng(0)
-    X, y = draw.integers(0, 9, (60, 3)).astype(float), draw.integers(0, 2, 60).astype(np.int32)
-    labels = Labels(name="y", classes=("a", "b"), codes=y)
-    train(TrainRequest(table=numeric_table(X), labels=labels, method=method, parameters={"time_limit": 20}))

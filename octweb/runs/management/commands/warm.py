@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 from django.core.management.base import BaseCommand, CommandError
 
 from trainer.methods import METHODS
-from trainer.run import TrainRequest, train
-from trainer.table import Labels, numeric_table
-
-COMPILED = ("bivariate", "oc1", "exact", "exact-numeric", "odt", "bendoct-accelerated", "cut-h")
-# settings that reach kernels of their own
-MORE: dict[str, tuple[dict[str, int], ...]] = {
-    "odt": ({}, {"frontier": True}),
-    "exact": ({"depth": 4}, {"depth": 5}, {"max_leaves": 5}),
-}
+from trainer.warm import COMPILED, warm
 
 
 class Command(BaseCommand):
@@ -29,13 +20,7 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Nothing is compiled for {', '.join(sorted(unknown))}; there are {', '.join(COMPILED)}."
             )
-        draw = np.random.default_rng(0)
-        X = draw.normal(size=(60, 3))
-        codes = ((X[:, 0] * X[:, 1] > 0) ^ (draw.random(60) < 0.1)).astype(np.int32)
-        labels = Labels(name="y", classes=("a", "b"), codes=codes)
         for method in METHODS:
             if method.id in (options["methods"] or COMPILED):
-                for more in MORE.get(method.id, ({},)):
-                    parameters = {"depth": 3, **more}
-                    train(TrainRequest(table=numeric_table(X), labels=labels, method=method.id, parameters=parameters))
+                warm(method.id)
                 self.stdout.write(f"{method.id}: compiled")
