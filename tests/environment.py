@@ -1,9 +1,12 @@
 """Loaded before Django's settings: tests have a data folder of their own and never touch a real installation."""
 
+import atexit
 import os
+import shutil
 import tempfile
 
 os.environ["OCTWEB_DATA_DIR"] = tempfile.mkdtemp(prefix="octweb-test-")
+atexit.register(shutil.rmtree, os.environ["OCTWEB_DATA_DIR"], ignore_errors=True)
 os.environ["OCTWEB_SECRET_KEY"] = "only for tests"
 os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"octweb-test-numba-{os.getuid()}"))
 # playwright's synchronous driver has an event loop in the thread of the tests, which Django would refuse to work beside
