@@ -11,7 +11,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.tree import DecisionTreeClassifier
 
 from trainer import methods
 from trainer.certificate import Guarantee, Status
@@ -70,18 +69,6 @@ def test_the_fingerprint_is_that_of_the_training_rows():
     problem = training_problem(source)
     assert train(source).model.fingerprint == fingerprint(problem.table, problem.labels)
     assert len(problem.table) == 105
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_the_translated_tree_predicts_like_scikit_learn(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 6, (60, 4)).astype(float)
-    y = rng.integers(0, 3, 60)
-    result = train(request(X, y, parameters={"depth": 4, "seed": seed, "min_leaf": 3}))
-    own = DecisionTreeClassifier(max_depth=4, min_samples_leaf=3, random_state=seed).fit(X, y)
-    assert result.tree.predict(X).tolist() == own.predict(X).tolist()
-    assert result.tree.n_leaves == own.get_n_leaves()
-    assert min(leaf.rows for leaf in result.tree.leaves) >= 3
 
 
 def test_values_that_differ_only_in_double_precision_do_not_lose_a_row():
