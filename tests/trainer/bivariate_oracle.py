@@ -21,8 +21,11 @@ def impurity(counts, measure):
     return -sum(c * math.log(c / total) for c in counts if c)
 
 
-def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None):
-    """The least impurity of a split into two sides of at least `min_leaf` rows, or None where there is none."""
+def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None, margin=None):
+    """The least impurity of a split into two sides of at least `min_leaf` rows, or None where there is none.
+
+    With `margin` the sides of a line must be further apart than that, each column scaled to a range of 1.
+    """
     weight = [1] * len(y) if weight is None else [int(w) for w in weight]
     y = [int(c) for c in y]
 
@@ -41,9 +44,27 @@ def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None):
         values += [value([x <= cut for x in column]) for cut in set(column)]
     for first, second in itertools.combinations(columns, 2):
         for inside in set(_partitions(list(zip(first, second, strict=True)))):
-            values.append(value(inside))
+            if margin is None or _apart(_scaled(first, second), np.array(inside)) > margin:
+                values.append(value(inside))
     values = [x for x in values if x is not None]
     return min(values) if values else None
+
+
+def _scaled(*columns):
+    """The columns as float64 (n, 2), each with a range of 1."""
+    return np.array([[float((x - min(c)) / ((max(c) - min(c)) or 1)) for x in c] for c in columns]).T
+
+
+def _apart(points, inside):
+    """The distance between the hulls of two sides that a line separates: of a point of one from a segment of the other."""
+    least = math.inf
+    for ends, others in ((points[inside], points[~inside]), (points[~inside], points[inside])):
+        for p, q in itertools.combinations_with_replacement(ends, 2):
+            along = q - p
+            for z in others:
+                t = 0.0 if not along.any() else min(1.0, max(0.0, float((z - p) @ along / (along @ along))))
+                least = min(least, float(np.linalg.norm(p + t * along - z)))
+    return least
 
 
 def _partitions(points):

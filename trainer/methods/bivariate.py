@@ -25,6 +25,10 @@ from trainer.search.split_units import known_splits
 CLAIM = (
     "Every split marked as proved is the best on at most two columns for the rows that reach it; the tree is greedy."
 )
+ROUNDED = (
+    " Some columns have more digits than can be compared exactly: lines that pass the rows by less than 1e-14 of a column's range "
+    "are not counted."
+)
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
@@ -61,7 +65,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
         return split
 
-    return grow_and_prune(problem, settings, monitor, make, CLAIM, threads=settings["threads"])
+    return grow_and_prune(problem, settings, monitor, make, CLAIM, rounded=ROUNDED, threads=settings["threads"])
 
 
 METHOD = Method(

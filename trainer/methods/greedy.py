@@ -48,14 +48,26 @@ SHOW_EVERY = 0.3  # seconds between two pictures of the growing tree
 
 
 def grow_and_prune(
-    problem: Problem, settings: Settings, monitor: Monitor, make: MakeSplitter, claim: str, *, threads: int = 1
+    problem: Problem,
+    settings: Settings,
+    monitor: Monitor,
+    make: MakeSplitter,
+    claim: str,
+    *,
+    rounded: str = "",
+    threads: int = 1,
 ) -> Solution:
-    """Grow with the splits that `make` finds, then prune as the settings ask; the pruned tree keeps what was proved."""
+    """Grow with the splits that `make` finds, then prune as the settings ask; the pruned tree keeps what was proved.
+
+    `claim` is the solution's scope, and `rounded` what is added to it where the columns are not exact.
+    """
     encoding = problem.numeric
     X = encoding.matrix(problem.table)
     if X.shape[1] == 0 or len(np.unique(problem.y)) < 2:
         return Solution(draft=DraftLeaf(), scope=claim)
     data = SplitData.of(X, problem.y, problem.n_classes, problem.row_weights)
+    if not data.exact:
+        claim += rounded
     stopping = Stopping(
         depth=settings["depth"],
         min_node=settings["min_node"],

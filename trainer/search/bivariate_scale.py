@@ -35,6 +35,11 @@ def whole_numbers(X: FloatArray) -> FloatArray:
     return out
 
 
+def is_exact(whole: FloatArray) -> bool:
+    """True if all columns are whole numbers below 2^26."""
+    return bool((np.abs(whole) < WHOLE).all() and (np.rint(whole) == whole).all())
+
+
 def codes_of(whole: FloatArray) -> tuple[CodeArray, CountArray]:
     """Codes int32 (p, n) that grow with the values of each feature, equal for equal values, and a number above them, int64 (p,)."""
     n, p = whole.shape

@@ -9,7 +9,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.kernels.univariate import best_thresholds
 from trainer.search.bivariate_pair import MEASURES, SearchOptions
-from trainer.search.bivariate_scale import codes_of, whole_numbers
+from trainer.search.bivariate_scale import codes_of, is_exact, whole_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,11 @@ class SplitData:
     y: CodeArray
     weight: CountArray
     classes: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether products of differences of two values are exact, so that lines are told apart however near they are."""
+        return is_exact(self.whole)
 
     @staticmethod
     def of(X: FloatArray, y: CodeArray, classes: int, weight: CountArray | None = None) -> SplitData:
