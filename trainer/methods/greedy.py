@@ -44,7 +44,8 @@ IMPURITY = Parameter(
 )  # fmt: skip
 
 MakeSplitter = Callable[[SplitData, Monitor, Crew[Any]], Splitter]
-SHOW_EVERY = 0.3  # seconds between two pictures of the growing tree
+SHOW_EVERY = 0.3  # least seconds between two pictures of the growing tree
+SHOW_SHARE = 0.05  # of the time that they may take, which grows with the tree
 
 
 def grow_and_prune(
@@ -78,13 +79,16 @@ def grow_and_prune(
 
     def grown(rows: CountArray, phase: str) -> Growth:
         monitor.report(phase=phase)
-        whole, shown = len(rows) == len(X), [-SHOW_EVERY]
+        whole, next_show = len(rows) == len(X), 0.0
 
         def news(leaves: int, draft: Callable[[], Draft]) -> None:
-            # trees of the folds that choose the pruning are nobody's tree; a draft of a large tree takes a moment
-            if whole and monitor.elapsed() - shown[0] >= SHOW_EVERY:
-                shown[0] = monitor.elapsed()
+            nonlocal next_show
+            # trees of the folds that choose the pruning are nobody's tree
+            if whole and monitor.elapsed() >= next_show:
+                begun = monitor.elapsed()
                 monitor.report(leaves=leaves, nodes=2 * leaves - 1, draft=draft())
+                took = monitor.elapsed() - begun
+                next_show = begun + max(SHOW_EVERY, took / SHOW_SHARE)
             else:
                 monitor.report(leaves=leaves, nodes=2 * leaves - 1)
 
