@@ -34,6 +34,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "three classes": ({"classes": 3},),
     "bins=3": ({"bins": 3, "numeric": True}, {"bins": 2, "numeric": True}),
     "max_card": ({"max_card": 1}, {"max_card": 2}),
+    "three classes and max_card": ({"classes": 3, "max_card": 1}, {"classes": 3, "max_card": 2}),
     "negative_weight": tuple({"negative_weight": w} for w in ("0", "0.4", "2.5", "7", "balanced")),
     "sensitivity": tuple({"sensitivity": s} for s in SHARES),
     "specificity": tuple({"specificity": s} for s in SHARES),

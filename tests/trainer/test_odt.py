@@ -65,12 +65,12 @@ def brute(problem, shape, card):
     return value(shape, frozenset(range(len(problem.y))))
 
 
-def random_problem(seed):
+def random_problem(seed, classes=3, categories=4):
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(2, 14)), int(rng.integers(1, 4))
     kinds = [Kind.CATEGORICAL if rng.random() < 0.7 else Kind.NUMERIC for _ in range(p)]
-    columns = [rng.integers(0, int(rng.integers(1, 5)), n) for _ in range(p)]
-    classes = int(rng.integers(1, 4))
+    columns = [rng.integers(0, int(rng.integers(1, categories + 1)), n) for _ in range(p)]
+    classes = int(rng.integers(1, classes + 1))
     return problem_of(columns, [int(c) for c in rng.integers(0, classes, n)], kinds)
 
 
@@ -89,14 +89,19 @@ def test_equals_brute_force(topology):
 
 
 @pytest.mark.parametrize("card", [1, 2])
-def test_equals_brute_force_with_small_subsets(card):
-    for seed in range(80):
-        problem = random_problem(1000 + seed)
-        if problem.n_classes > 2:
-            continue
-        tree, certificate, _ = solved(problem, depth=2, max_card=card)
+@pytest.mark.parametrize("heavy", [False, True])
+def test_equals_brute_force_with_small_subsets(card, heavy):
+    """One to four classes; `heavy` rows, whose sums do not fit into 32 bits, take the kernel for any number of classes."""
+    for seed in range(120 if not heavy else 40):
+        problem = random_problem(1000 + seed, classes=4, categories=6)
+        weight = 1 << 28 if heavy else 1
+        weighted = replace(problem, weights=np.full(len(problem.y), weight)) if heavy else problem
+        topology = ("depth-1", "depth-2", "[.[..]]", "depth-2.5", "depth-2")[seed % 5]
+        tree, certificate, _ = solved(weighted, topology=topology, max_card=card)
         assert certificate.status is Status.OPTIMAL
-        assert problem.correct(tree) == brute(problem, parse("depth-2"), card), f"seed {seed}"
+        best = brute(problem, parse(topology), card)
+        assert weighted.correct(tree) == weight * best, f"seed {seed}"
+        assert certificate.bound == pytest.approx(best / len(problem.y)), f"seed {seed}"
 
 
 def test_the_first_monks_problem_is_solved_by_the_imbalanced_topology():

@@ -28,7 +28,7 @@ def count(cat, y, w, rows, start, n_classes, out):
 def last_level_of(counts, first, stop, is_ordered, card):
     """Best weight that one test of a group classifies correctly, each side by its majority.
 
-    `card` > 0 limits a nominal subset, or its complement, to that many categories (two classes only).
+    `card` > 0 limits a nominal subset, or its complement, to that many categories.
     """
     K = counts.shape[1]
     total = np.zeros(K, np.int64)
@@ -53,18 +53,7 @@ def last_level_of(counts, first, stop, is_ordered, card):
                 value += max(counts[f, 0], counts[f, 1])
             return max(best, value)
         return max(best, _two_way(counts, first, stop, total))
-    gain = np.sort(counts[first:stop, 1] - counts[first:stop, 0])
-    # the cheapest categories to a side, up to `card` of them, and the mirror image
-    for sign in (1, -1):
-        value = total[0] if sign == 1 else total[1]
-        for s in range(card):
-            step = gain[m - 1 - s] if sign == 1 else -gain[s]
-            if step <= 0:
-                break
-            value += step
-        if value > best:
-            best = value
-    return best
+    return max(best, _few(counts, first, stop, total, card))
 
 
 @kernel
@@ -77,6 +66,27 @@ def _two_way(counts, first, stop, total):
             value = np.int64(0)
             for f in range(first, stop):
                 value += max(counts[f, a], counts[f, b])
+            if value > best:
+                best = value
+    return best
+
+
+@kernel
+def _few(counts, first, stop, total, card):
+    """At most `card` categories get label a, all others b: for each ordered pair the largest gains of a over b."""
+    K = counts.shape[1]
+    best = np.int64(0)
+    for a in range(K):
+        for b in range(K):
+            if a == b:
+                continue
+            gain = np.sort(counts[first:stop, a] - counts[first:stop, b])
+            value = total[b]
+            for s in range(card):
+                step = gain[stop - first - 1 - s]
+                if step <= 0:
+                    break
+                value += step
             if value > best:
                 best = value
     return best
