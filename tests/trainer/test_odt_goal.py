@@ -14,6 +14,7 @@ from trainer.methods import odt
 from trainer.methods.odt_groups import labels_of
 from trainer.monitor import Monitor
 from trainer.run import TrainRequest, fit, save, train
+from trainer.search.subset_pareto import ParetoSearch
 from trainer.search.topology import parse
 from trainer.table import Kind
 from trainer.verify import verify
@@ -113,6 +114,38 @@ def test_both_shares_or_the_best_that_can_be_reached(seed):
         with pytest.raises(InfeasibleError, match="is not reachable, the best is") as caught:
             solved(problem, **settings)
         assert caught.value.best == pytest.approx(max(b for a, b in pairs if a >= s * positives) / negatives)
+
+
+def test_both_shares_keep_the_tree_of_the_first_search_when_the_second_is_stopped(monkeypatch):
+    """Time may run out just after it is known that both shares go together."""
+    solve, checked = ParetoSearch.solve, 0
+    for seed in range(120):
+        problem, topology = two_classes(2000 + seed), ("depth-2", "depth-2.5", "[.[..]]", "depth-3")[seed % 4]
+        rows = [int((problem.y == 1).sum()), int((problem.y == 0).sum())]
+        shares = (0.5, 0.75, 1)[seed % 3], (0.4, 0.5)[seed % 2]
+        least = [Fraction(str(s)) * n for s, n in zip(shares, rows, strict=True)]
+        kept = [p for p in reachable(problem, parse(topology), 0) if p[0] >= least[0] and p[1] >= least[1]]
+        if not kept:
+            continue
+        monitor = Monitor()
+
+        def stops_after(search, monitor=monitor):
+            solve(search)
+            monitor.stop(Status.TIME_LIMIT)
+
+        monkeypatch.setattr(ParetoSearch, "solve", stops_after)
+        values = odt.METHOD.settings(
+            {"topology": topology, "positive": "k1", "sensitivity": shares[0], "specificity": shares[1]}
+        )
+        tree, certificate, _ = fit(odt.METHOD, problem, values, monitor)
+        own = reached(problem, tree)
+        assert own[0] >= least[0]
+        assert own[1] >= least[1]
+        best = max(a + b for a, b in kept) / sum(rows)
+        assert certificate.bound >= best - 1e-9
+        assert not certificate.proved_optimal or certificate.objective == pytest.approx(best)
+        checked += 1
+    assert checked > 60
 
 
 @pytest.mark.parametrize("weight", ["0", "0.5", "2", "3.7", "balanced"])

@@ -125,13 +125,13 @@ class Reach:
             )
         least = needed(goal.specificity if self.mirrored else goal.sensitivity, self.positives)
         single = goal.maximise != "accuracy" and not whole
+        # whether two required shares go together is one entry of the frontier, and often known long before all of it
+        self.both = not whole and goal.sensitivity is not None and goal.specificity is not None
         self.search = ParetoSearch(
             groups=own, root=shape, predict=lambda draft: labels_of(draft, problem.matrix),
-            wanted=least if single else None, stopped=monitor.stopped, flag=monitor.flag, on_progress=self._news,
+            wanted=least if single or self.both else None, stopped=monitor.stopped, flag=monitor.flag,
+            on_progress=self._news,
         )  # fmt: skip
-        # whether two required shares go together is one entry of the frontier, and often known long before all of it
-        both = not whole and goal.sensitivity is not None and goal.specificity is not None
-        self.first = replace(self.search, wanted=least, _memo={}, _given={}) if both else None
 
     def _counts(self, pair: Pair, tn: int | None = None) -> tuple[int, int, int, int]:
         """tp, positives, tn, negatives of the goal's positive class."""
@@ -167,13 +167,11 @@ class Reach:
 
     def solve(self) -> tuple[Draft, Fraction]:
         """The best tree and a bound; raises InfeasibleError with the best that can be reached."""
-        if self.first is not None:
-            self.search, rest = self.first, self.search
-            self.search.solve()
-            if self.search.finished:
-                self._unreachable()
-                self.search = rest
         self.search.solve()
+        if self.both and self.search.finished:
+            self._unreachable()
+            self.search = self.search.widened()
+            self.search.solve()
         pair, bound = self.best(), self.bound()
         if pair is None:
             self._unreachable()

@@ -65,6 +65,7 @@ class ParetoSearch:
     finished: bool = False
     _memo: dict[tuple[Shape | None, bytes], _Front] = field(default_factory=dict)
     _given: dict[int, Draft] = field(default_factory=dict)  # trees of the hull by correct positives
+    _corners: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)  # what `_weighted` has proved
     _patient: bool = False
 
     def __post_init__(self) -> None:
@@ -74,6 +75,14 @@ class ParetoSearch:
         self.positives, self.negatives = (int(g.w[g.y == k].sum()) for k in (1, 0))
         self._front = self._leaf(self._rows)
         self.bound = np.full(self.positives + 1, self.negatives, np.int64)
+
+    def widened(self) -> ParetoSearch:
+        """A search for every entry that starts from the trees and bounds of this one."""
+        search = replace(self, wanted=None, finished=False)
+        search._front, search.bound = self._front, self.bound
+        # the frontier of all rows is complete at the wanted entry only
+        search._memo.pop((self.root, self._rows.tobytes()), None)
+        return search
 
     # -- the two phases
 
@@ -117,6 +126,8 @@ class ParetoSearch:
 
     def _weighted(self, a: int, b: int) -> tuple[int, int]:
         """The best tree where a correct positive counts a and a correct negative b, and the line that it proves."""
+        if (a, b) in self._corners:
+            return self._corners[a, b]
         g = self.groups
         weights = g.w * np.where(g.y == 1, a, b)
         draft: Draft
@@ -140,6 +151,7 @@ class ParetoSearch:
             draft = found
             tp, tn = self._note(draft)
         self._line(value, a, b)
+        self._corners[a, b] = tp, tn
         return tp, tn
 
     def _line(self, value: int, a: int, b: int) -> None:
