@@ -46,6 +46,8 @@ def restrictions(model: dict[str, Any], counts: list[list[int]]) -> list[Finding
         found.append(("max_columns", len(columns) <= asked["max_columns"], f"{len(columns)} columns are asked"))
     if banned := set(_items(asked.get("forbidden"))):
         found.append(("forbidden", not banned & columns, "None of the columns is asked."))
+    if int(asked.get("max_card") or 0) > 0:
+        found.append(("max_card", *_few_categories(model, int(asked["max_card"]))))
     if _items(asked.get("forbidden_pairs")):
         pairs = [tuple(name.strip() for name in text.split("+")) for text in _items(asked["forbidden_pairs"])]
         apart = all(_apart(model["nodes"], a, b) for a, b in pairs)
@@ -72,6 +74,19 @@ def _columns(node: dict[str, Any]) -> list[str]:
     if "split" not in node:
         return []
     return list(node["split"].get("features") or [node["split"]["feature"]])
+
+
+def _few_categories(model: dict[str, Any], most: int) -> tuple[bool, str]:
+    """Whether each subset, or its complement in the column, has at most `most` categories."""
+    sizes = {c["name"]: len(c.get("categories") or ()) for c in model["columns"]}
+    for node in model["nodes"]:
+        split = node.get("split") or {}
+        if split.get("kind") != "subset":
+            continue
+        few, size = len(set(split["categories"])), sizes[split["feature"]]
+        if min(few, size - few) > most:
+            return False, f"Node {node['id']} sends {few} of {size} categories to the left."
+    return True, "Every subset was counted."
 
 
 def _apart(nodes: list[dict[str, Any]], first: str, second: str) -> bool:

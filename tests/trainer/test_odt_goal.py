@@ -214,6 +214,19 @@ def test_three_classes_have_no_sensitivity():
         solved(problem, sensitivity=0.5)
 
 
+def _write(problem, path):
+    """The rows of a problem as a file."""
+    names = [c.schema.name for c in problem.table.columns]
+    lines = [",".join([*names, "y"])]
+    for i, label in enumerate(problem.y):
+        cells = [
+            c.schema.categories[int(c.values[i])] if c.schema.categories else repr(c.values[i])
+            for c in problem.table.columns
+        ]
+        lines.append(",".join([*cells, problem.labels.classes[label]]))
+    path.write_text("\n".join(lines) + "\n")
+
+
 def test_the_checker_recounts_the_goal(tmp_path):
     problem = two_classes(8)
     result = train(
@@ -223,14 +236,48 @@ def test_the_checker_recounts_the_goal(tmp_path):
         )
     )  # fmt: skip
     save(result.model, tmp_path / "model.json")
-    names = [c.schema.name for c in problem.table.columns]
-    lines = [",".join([*names, "y"])]
-    for i, label in enumerate(problem.y):
-        cells = [
-            c.schema.categories[int(c.values[i])] if c.schema.categories else repr(c.values[i])
-            for c in problem.table.columns
-        ]
-        lines.append(",".join([*cells, problem.labels.classes[label]]))
-    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    _write(problem, tmp_path / "rows.csv")
     found = {f.claim: f.verdict for f in verify(tmp_path / "model.json", tmp_path / "rows.csv")}
     assert found["objective"] == found["required shares"] == found["structure"] == "verified"
+
+
+@pytest.mark.parametrize("solver", ["search", "scip"])
+def test_every_stored_subset_keeps_the_limit(tmp_path, solver):
+    """Categories that do not occur at a node, and some that occur nowhere, count, too; the rows go where they went."""
+    for seed in range(60 if solver == "search" else 16):
+        rng = np.random.default_rng(seed)
+        n, card = int(rng.integers(10, 25)), 1 + seed % 2
+        columns = [rng.integers(0, 8, n) for _ in range(2)]
+        problem = problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, n - 2))], [Kind.CATEGORICAL] * 2)
+        goals = ({}, {"sensitivity": 0.8}, {"negative_weight": "2"}) + ({"frontier": True},) * (solver == "search")
+        asked = goals[seed % len(goals)] | {"max_card": card, "positive": "k1", "solver": solver}
+        asked["topology"] = (
+            ("depth-2.5", "[[..][.[..]]]")[seed % 2] if solver == "scip" else ("depth-3", "imbalanced")[seed // 4 % 2]
+        )
+        result = train(TrainRequest(table=problem.table, labels=problem.labels, method="odt", parameters=asked))
+        tree = result.model.tree
+        for node in tree.nodes:
+            if node.split is not None:
+                size, few = len(tree.schema[node.split.feature].categories), len(node.split.codes)
+                assert min(few, size - few) <= card, f"seed {seed}"
+        if asked.keys() == goals[0].keys() | {"max_card", "positive", "solver", "topology"}:
+            assert problem.correct(tree) == result.certificate.correct
+        if seed % 8 == 0:
+            save(result.model, tmp_path / "model.json")
+            _write(problem, tmp_path / "rows.csv")
+            found = {f.claim: f.verdict for f in verify(tmp_path / "model.json", tmp_path / "rows.csv")}
+            assert found["max_card"] == found["objective"] == "verified"
+
+
+def test_the_checker_refutes_a_larger_subset(tmp_path):
+    problem = problem_of([[0, 1, 2, 3, 4, 5] * 2], [0, 1, 0, 1, 0, 1] * 2, [Kind.CATEGORICAL])
+    result = train(
+        TrainRequest(table=problem.table, labels=problem.labels, method="odt", parameters={"depth": 1, "max_card": 3})
+    )
+    save(result.model, tmp_path / "model.json")
+    _write(problem, tmp_path / "rows.csv")
+    changed = (tmp_path / "model.json").read_text().replace('"max_card": 3', '"max_card": 2')
+    (tmp_path / "changed.json").write_text(changed)
+    for name, verdict in (("model", "verified"), ("changed", "refuted")):
+        found = {f.claim: f.verdict for f in verify(tmp_path / f"{name}.json", tmp_path / "rows.csv")}
+        assert found["max_card"] == verdict

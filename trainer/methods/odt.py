@@ -19,7 +19,7 @@ from trainer.goal import Goal
 from trainer.methods.base import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
 from trainer.methods.odt_choice import AUTO, choose_topology, selected
 from trainer.methods.odt_goal import GOALS, Reach, goal_of, oriented, weighted
-from trainer.methods.odt_groups import make_groups, relabelled
+from trainer.methods.odt_groups import make_groups, relabelled, within_limit
 from trainer.methods.odt_mip import MIP, solve_mip
 from trainer.monitor import Monitor
 from trainer.search.subset import Stopped, SubsetSearch
@@ -42,7 +42,11 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     if settings["select"] == "cart":
         groups = selected(groups, settings["seed"])
     found = _solve(problem, groups, shape, goal, settings, monitor)
-    return replace(found, evidence=choice + found.evidence)
+    draft = found.draft
+    if settings["max_card"]:
+        sizes = tuple(len(column.schema.categories) for column in problem.table.columns)
+        draft = within_limit(draft, problem.matrix, sizes, settings["max_card"])
+    return replace(found, draft=draft, evidence=choice + found.evidence)
 
 
 def _solve(

@@ -98,3 +98,22 @@ def relabelled(draft: Draft, labels: tuple[int, ...]) -> Draft:
     if isinstance(draft, DraftLeaf):
         return DraftLeaf(label=None if draft.label is None else labels[draft.label])
     return replace(draft, left=relabelled(draft.left, labels), right=relabelled(draft.right, labels))
+
+
+def within_limit(draft: Draft, matrix: np.ndarray, sizes: tuple[int, ...], card: int) -> Draft:
+    """The draft with every subset, or its complement, of at most `card` of the sizes[j] categories of its column.
+
+    The search counts the categories of the rows at a node; those that no row of `matrix` has there change sides where they must.
+    """
+    if isinstance(draft, DraftLeaf):
+        return draft
+    left, question = goes_left(draft.split, matrix), draft.split
+    if isinstance(question, Subset) and min(len(question.codes), sizes[question.feature] - len(question.codes)) > card:
+        column = matrix[:, question.feature]
+        sent, others = ({int(a) for a in np.unique(column[side])} for side in (left, ~left))
+        kept = sent if len(sent) <= card else set(range(sizes[question.feature])) - others
+        question = replace(question, codes=tuple(sorted(kept)))
+    return replace(
+        draft, split=question, left=within_limit(draft.left, matrix[left], sizes, card),
+        right=within_limit(draft.right, matrix[~left], sizes, card),
+    )  # fmt: skip
