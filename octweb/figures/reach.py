@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from octweb.figures.palette import axis, frame
 
 
-def reach_figure(points: Sequence[dict[str, Any]], chosen: int | None = None) -> dict[str, Any]:
-    """Plotly JSON; a point has `sensitivity`, `specificity`, `bound` (0 to 1) and `proved`, by rising sensitivity.
+def shares(kept: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The pairs of a frontier's evidence as shares, by rising sensitivity.
+
+    Older evidence does not say whether a pair is beaten by none; there `proved` is that no tree as sensitive is more specific.
+    """
+    P, N = max(1, kept["positives"]), max(1, kept["negatives"])
+    proved = kept.get("proved") or [bound == tn for _, tn, bound in kept["pairs"]]
+    return [
+        {"sensitivity": tp / P, "specificity": tn / N, "bound": bound / N, "proved": sure}
+        for (tp, tn, bound), sure in zip(kept["pairs"], proved, strict=True)
+    ]
+
+
+def steps(kept: Mapping[str, Any]) -> list[dict[str, float]]:
+    """What is proved where a frontier is not finished: up to each sensitivity, from that before, the specificity is at most `bound`."""
+    P, N = max(1, kept["positives"]), max(1, kept["negatives"])
+    return [{"sensitivity": t / P, "bound": b / N} for t, b in kept.get("bounds") or ()]
+
+
+def reach_figure(
+    points: Sequence[dict[str, Any]],
+    chosen: int | None = None,
+    *,
+    bounds: Sequence[dict[str, float]] = (),
+    finished: bool = False,
+) -> dict[str, Any]:
+    """Plotly JSON; a point has `sensitivity`, `specificity`, `bound` (0 to 1) and `proved`, by rising sensitivity; `bounds` as `steps`.
 
     A point's customdata is its position. Between two points a required sensitivity costs as much as at the next one.
     """
@@ -18,21 +43,21 @@ def reach_figure(points: Sequence[dict[str, Any]], chosen: int | None = None) ->
         {
             "type": "scatter",
             "mode": "lines",
-            "name": "best specificity for a required sensitivity",
+            "name": f"best specificity {'' if finished else 'found '}for a required sensitivity",
             "x": [0.0, *x],
             "y": [100 * p["specificity"] for p in [*points[:1], *points]],
             "line": {"color": "var(--incumbent)", "width": 2, "shape": "vh"},
             "hoverinfo": "skip",
         }
     ]
-    if not all(p["proved"] for p in points):
+    if bounds:
         data.append(
             {
                 "type": "scatter",
                 "mode": "lines",
                 "name": "no tree is above",
-                "x": [0.0, *x],
-                "y": [100 * p["bound"] for p in [*points[:1], *points]],
+                "x": [0.0, *(100 * b["sensitivity"] for b in bounds)],
+                "y": [100 * b["bound"] for b in [*bounds[:1], *bounds]],
                 "line": {"color": "var(--bound)", "width": 2, "shape": "vh", "dash": "dash"},
                 "hoverinfo": "skip",
             }
@@ -76,5 +101,12 @@ def marker_size(points: int, is_chosen: bool) -> int:
 
 def words(point: dict[str, Any]) -> str:
     """A point in words."""
-    proof = "proved" if point["proved"] else f"not proved: at most {100 * point['bound']:.1f} %"
+    proof = "proved" if point["proved"] else f"not proved: {open_question(point)}"
     return f"sensitivity {100 * point['sensitivity']:.1f} %, specificity {100 * point['specificity']:.1f} %, {proof}"
+
+
+def open_question(point: dict[str, Any], digits: int = 1) -> str:
+    """What a tree might still beat a point in."""
+    if point["bound"] > point["specificity"]:
+        return f"at most {100 * point['bound']:.{digits}f} %"
+    return "more sensitivity may be possible"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from octweb.figures.reach import reach_figure, words
+from octweb.figures.reach import open_question, reach_figure, shares, steps, words
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 
@@ -16,33 +16,30 @@ LATEST = 20  # models of a data set that are looked through for a frontier
 CARRIED = ("depth", "topology", "max_card", "positive", "bins", "time_limit")
 
 
+def frontier_of(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The evidence of the frontier, or None where the file keeps none."""
+    return next((e for e in certificate.get("evidence") or () if e.get("kind") == "frontier"), None)
+
+
 def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The pairs as shares by rising sensitivity; empty where the file keeps none.
 
     `required` is the sensitivity that a run must ask for to reach the point, rounded so that it asks for no row more.
     """
-    kept = next((e for e in certificate.get("evidence") or () if e.get("kind") == "frontier"), None)
+    kept = frontier_of(certificate)
     if kept is None:
         return []
-    P, N = max(1, kept["positives"]), max(1, kept["negatives"])
-    return [
-        {
-            "sensitivity": tp / P,
-            "specificity": tn / N,
-            "bound": bound / N,
-            "proved": bound == tn,
-            "required": math.floor(1e6 * tp / P) / 1e6,
-        }
-        for tp, tn, bound in kept["pairs"]
-    ]
+    return [p | {"required": math.floor(1e6 * p["sensitivity"]) / 1e6} for p in shares(kept)]
 
 
 def reach_of(model: TreeModel) -> dict[str, Any] | None:
     """Context of `registry/_reach.html`, or None for a model without a frontier."""
     file = model_file(model)
-    points = points_of(file.certificate)
-    if not points:
+    kept, points = frontier_of(file.certificate), points_of(file.certificate)
+    if kept is None or not points:
         return None
+    # older files do not say whether pairs are missing
+    finished = kept.get("finished")
     goal = file.certificate.get("goal") or {}
     settings = {f"p_{name}": file.parameters.get(name) for name in CARRIED}
     settings = {name: value for name, value in settings.items() if value not in (None, "")}
@@ -51,6 +48,7 @@ def reach_of(model: TreeModel) -> dict[str, Any] | None:
         query = {"dataset": dataset, "method": model.method, **settings, "p_sensitivity": f"{point['required']:g}"}
         point["query"] = urlencode({**query, "p_sensitivity": repr(point["required"])})
         point["words"] = words(point)
+        point["open"] = open_question(point, 2)
     best = max(range(len(points)), key=lambda i: points[i]["sensitivity"] + points[i]["specificity"])
     return {
         "points": points,
@@ -60,7 +58,10 @@ def reach_of(model: TreeModel) -> dict[str, Any] | None:
         "last": len(points) - 1,
         "positive": goal.get("positive", ""),
         "proved": sum(p["proved"] for p in points),
-        "figure": json.dumps(reach_figure(points, best)).replace("<", "\\u003c"),
+        "unfinished": finished is False,
+        "figure": json.dumps(reach_figure(points, best, bounds=steps(kept), finished=bool(finished))).replace(
+            "<", "\\u003c"
+        ),
         "model": model,
         "dataset": dataset,
     }

@@ -11,6 +11,7 @@ from tests.trainer.test_odt import partitions, problem_of, random_problem
 from trainer.certificate import Limits, Status
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.methods import odt
+from trainer.methods.odt_goal import steps
 from trainer.methods.odt_groups import labels_of
 from trainer.monitor import Monitor
 from trainer.run import TrainRequest, fit, save, train
@@ -184,6 +185,66 @@ def test_a_stopped_search_keeps_the_required_share_and_a_bound():
     assert certificate.status is Status.TIME_LIMIT
     assert reached(problem, tree)[0] >= 0.9 * (problem.y == 1).sum()
     assert certificate.bound > certificate.objective
+
+
+class _Patience(Monitor):
+    """A monitor that stops a run after so many questions."""
+
+    questions = 0
+
+    def stopped(self):
+        self.questions -= 1
+        if self.questions < 0:
+            self.stop(Status.TIME_LIMIT)
+        return super().stopped()
+
+
+@pytest.mark.parametrize("card", [0, 1])
+def test_a_stopped_frontier_says_only_what_is_proved(card):
+    """Listed as proved: pairs that no tree beats. Bounds: no tree is above. Finished: no pair is missing."""
+    stopped = settled = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(7, 12))
+        columns = [rng.integers(0, int(rng.integers(2, 6)), n) for _ in range(2)]
+        problem = problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, n - 2))], [Kind.CATEGORICAL] * 2)
+        topology = ("depth-2", "depth-2.5", "[.[..]]", "depth-3")[seed % 4]
+        monitor = _Patience()
+        monitor.questions = (3, 6, 10, 20, 40, 80)[seed // 4 % 6]
+        values = odt.METHOD.settings({"topology": topology, "positive": "k1", "frontier": True, "max_card": card})
+        _, certificate, _ = fit(odt.METHOD, problem, values, monitor)
+        kept, truth = certificate.evidence[0], reachable(problem, parse(topology), card)
+        for (tp, tn, bound), proved in zip(kept["pairs"], kept["proved"], strict=True):
+            best = max(b for a, b in truth if a >= tp)
+            assert tn <= best <= bound, f"seed {seed}"
+            assert not proved or (tp, tn) in truth, f"seed {seed}"
+            settled += proved and not kept["finished"]
+        if kept["finished"]:
+            assert [(a, b) for a, b, _ in kept["pairs"]] == truth, f"seed {seed}"
+            assert all(kept["proved"])
+            assert (kept["status"], kept["bounds"]) == ("optimal", [])
+            continue
+        stopped += 1
+        assert kept["status"] == "time_limit"
+        below = -1
+        for t, top in kept["bounds"]:
+            assert max((b for a, b in truth if a > below), default=0) <= top, f"seed {seed}"
+            below = t
+        assert below == kept["positives"]
+    assert stopped > 30
+    assert settled > 10
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 1000])
+def test_joined_steps_of_a_bound_keep_the_highest(limit):
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        most = -np.sort(-rng.integers(0, 12, int(rng.integers(1, 25))))
+        kept = steps(most, limit)
+        said = np.concatenate([[b] * (t - s) for (s, _), (t, b) in zip([[-1, 0], *kept], kept, strict=False)])
+        assert len(said) == len(most)
+        assert (said >= most).all()
+        assert limit < 1000 or (said == most).all()
 
 
 def test_the_tree_of_an_incumbent_is_shown_while_the_frontier_is_searched():

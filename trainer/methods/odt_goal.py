@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.certificate import Status
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal, Maximised, needed, share
@@ -196,14 +197,34 @@ class Reach:
         )
 
     def evidence(self) -> dict[str, Any]:
-        """The frontier as the model file keeps it: correct positives and negatives of each pair, and the bound of the latter."""
+        """The frontier as the model file keeps it.
+
+        pairs: correct positives, correct negatives and a bound of the latter; proved: for each of them, that no tree beats it.
+        finished: no pair is missing. Where it is not: `status` says why, and `bounds` what is proved, as `steps` does.
+        """
+        pairs, done, reason = thinned(self.search.pairs()), self.search.finished, self.monitor.reason
         return {
             "kind": "frontier",
             "positive": self.goal.positive,
             "positives": self.positives,
             "negatives": self.negatives,
-            "pairs": [[p.tp, p.tn, p.bound] for p in thinned(self.search.pairs())],
+            "pairs": [[p.tp, p.tn, p.bound] for p in pairs],
+            "proved": [p.proved for p in pairs],
+            "finished": done,
+            "status": str(Status.OPTIMAL if done else reason or Status.TIME_LIMIT),
+            "bounds": [] if done else steps(self.search.most()),
         }
+
+
+def steps(most: np.ndarray, limit: int = 2000) -> list[list[int]]:
+    """Pairs [t, b]: with more correct positives than the step before, up to t, no tree has more than b correct negatives.
+
+    At most about `limit` of them; where steps are joined, the highest counts.
+    """
+    ends = np.flatnonzero(np.append(most[1:] < most[:-1], True))
+    ends = ends[::-1][:: len(ends) // limit + 1][::-1]
+    starts = np.append(0, ends[:-1] + 1)
+    return [[int(t), int(most[s])] for s, t in zip(starts, ends, strict=True)]
 
 
 def thinned(pairs: Sequence[Pair], most: int = 2000) -> list[Pair]:

@@ -33,11 +33,7 @@ class Pair:
     tp: int
     tn: int
     bound: int
-
-    @property
-    def proved(self) -> bool:
-        """True where no tree with as many correct positives has more correct negatives."""
-        return self.bound == self.tn
+    proved: bool = False  # no tree has as many of both and more of one
 
 
 @dataclass
@@ -318,15 +314,25 @@ class ParetoSearch:
 
     # -- what was found
 
+    def most(self) -> np.ndarray:
+        """For each number of correct positives: no tree with at least as many has more correct negatives."""
+        return np.maximum(np.minimum.accumulate(self.bound), self._front.best)
+
     def pairs(self) -> list[Pair]:
         """The reachable pairs that no other one found beats in both, by rising tp."""
-        best = self._front.best
+        best, most = self._front.best, self.most()
+        # beyond the last entry no tree is left
+        beyond = np.append(most[1:], -1)
         corners = [t for t in range(len(best)) if t + 1 == len(best) or best[t + 1] < best[t]]
-        return [Pair(tp=t, tn=int(best[t]), bound=int(max(best[t], self.bound[t]))) for t in corners]
+        return [
+            Pair(tp=t, tn=int(best[t]), bound=int(most[t]), proved=bool(beyond[t] < best[t] == most[t]))
+            for t in corners
+        ]
 
     def at(self, tp: int) -> Pair:
-        """The pair with the most correct negatives among those with at least `tp` correct positives."""
-        return next(pair for pair in self.pairs() if pair.tp >= tp)
+        """The pair with the most correct negatives among those with at least `tp` correct positives, of which bound and proof speak."""
+        found, most = next(pair for pair in self.pairs() if pair.tp >= tp), int(self.most()[tp])
+        return replace(found, bound=most, proved=found.tn == most)
 
     def at_hand(self, tp: int) -> Draft | None:
         """The tree of a pair where it is known as such; None where `tree` would have to search for it again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cache
 
 import pytest
@@ -71,6 +72,29 @@ def test_the_required_sensitivity_of_a_point_reaches_it(rows):
         certificate = _trained(rows, sensitivity=point["required"])["certificate"]
         assert certificate["status"] == "optimal"
         assert certificate["objective"] == pytest.approx(point["specificity"])
+
+
+def test_a_file_of_an_unfinished_frontier_draws_its_bounds_and_an_older_file_none(
+    client, register, dataset, owner, rows
+):
+    document = deepcopy(_trained(rows, frontier=True))
+    kept = next(e for e in document["certificate"]["evidence"] if e["kind"] == "frontier")
+    kept["pairs"] = [[tp, tn, tn + (i == 1)] for i, (tp, tn, _) in enumerate(kept["pairs"])]
+    kept |= {"finished": False, "status": "time_limit", "bounds": [[kept["positives"], kept["negatives"]]]}
+    kept["proved"] = [i > 1 for i in range(len(kept["pairs"]))]
+    model = register(document=document, dataset=dataset)
+    client.force_login(owner)
+    text = client.get(f"/models/{model.pk}/").content.decode()
+    assert "The search was stopped" in text
+    assert "no tree is above" in text
+    assert text.count("<td>proved</td>") == len(kept["pairs"]) - 2
+    assert "<td>more sensitivity may be possible</td>" in text
+    for name in ("finished", "status", "bounds", "proved"):
+        del kept[name]
+    older = client.get(f"/models/{register(document=document, dataset=dataset).pk}/").content.decode()
+    assert 'id="reach-slider"' in older
+    assert "no tree is above" not in older
+    assert "best specificity found" in older
 
 
 def test_a_model_without_a_frontier_has_no_such_card(client, register, owner):

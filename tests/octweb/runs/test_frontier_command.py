@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+
+from trainer.certificate import Status
+from trainer.monitor import Monitor
 
 
 @pytest.fixture
@@ -29,12 +33,30 @@ def test_pairs_fall_in_specificity_and_are_proved(rows):
     assert record["positive"] == "yes"
     assert len(points) > 1
     assert all(p["proved"] for p in points)
+    assert (record["status"], record["finished"], record["bounds"]) == ("optimal", True, [])
     assert [p["specificity"] for p in points] == sorted((p["specificity"] for p in points), reverse=True)
     assert points[-1]["sensitivity"] == 1
 
 
 def test_the_text_has_a_line_for_each_pair(rows):
     assert run(str(rows), "--target=answer", "--depth=1").count("yes\n") >= 2
+
+
+def test_a_stopped_frontier_is_not_called_optimal(rows, monkeypatch):
+    """Whatever is proved of the one tree that the model holds."""
+    questions = Counter()
+
+    def stopped(monitor):
+        questions[monitor] += 1
+        if questions[monitor] > 12:
+            monitor.stop(Status.TIME_LIMIT)
+        return questions[monitor] > 12
+
+    monkeypatch.setattr(Monitor, "stopped", stopped)
+    record = json.loads(run(str(rows), "--target=answer", "--depth=3", "--json").splitlines()[-1])
+    assert (record["finished"], record["status"]) == (False, "time_limit")
+    assert record["bounds"][-1]["sensitivity"] == 1
+    assert "stopped (time_limit)" in run(str(rows), "--target=answer", "--depth=3").splitlines()[-1]
 
 
 def test_a_bad_class_is_refused(rows):

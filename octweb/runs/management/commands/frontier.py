@@ -9,6 +9,7 @@ import json
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.figures.reach import open_question, shares, steps
 from octweb.runs.options import add_parameter_flags, parameters_of
 from trainer.certificate import Certificate
 from trainer.data.reader import load
@@ -71,15 +72,18 @@ class Command(BaseCommand):
         if method.id == "exact":
             self._leaves(kept, certificate, options)
             return
-        points = frontier_points(kept)
+        points = shares(kept)
         if options["json"]:
-            record = {"positive": kept["positive"], "status": str(certificate.status), "seconds": certificate.seconds}
-            self.stdout.write(json.dumps(record | {"points": points}, allow_nan=False))
+            record = {"positive": kept["positive"], "status": kept["status"], "seconds": certificate.seconds}
+            record |= {"finished": kept["finished"], "points": points, "bounds": steps(kept)}
+            self.stdout.write(json.dumps(record, allow_nan=False))
             return
         self.stdout.write(f"positive class: {kept['positive']}\nsensitivity  specificity  proved")
         for point in points:
-            proof = "yes" if point["proved"] else f"at most {point['bound']:.4f}"
+            proof = "yes" if point["proved"] else open_question(point, 2)
             self.stdout.write(f"{point['sensitivity']:11.4f}  {point['specificity']:11.4f}  {proof}")
+        if not kept["finished"]:
+            self.stdout.write(f"stopped ({kept['status']}): other pairs may be reachable")
 
     def _leaves(self, kept: dict, certificate: Certificate, options: dict) -> None:
         """Accuracy for each number of leaves that is worth having."""
@@ -103,12 +107,3 @@ class Command(BaseCommand):
             )
         for p in kept["unsettled"]:
             self.stdout.write(f"{p['leaves']} leaves: nothing better was found, at most {p['bound']} rows")
-
-
-def frontier_points(kept: dict) -> list[dict]:
-    """The pairs of the evidence as shares, by rising sensitivity."""
-    P, N = max(1, kept["positives"]), max(1, kept["negatives"])
-    return [
-        {"sensitivity": tp / P, "specificity": tn / N, "bound": bound / N, "proved": bound == tn}
-        for tp, tn, bound in kept["pairs"]
-    ]
