@@ -13,7 +13,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 
 LATEST = 20  # models of a data set that are looked through for a frontier
-CARRIED = ("depth", "topology", "max_card", "positive", "bins", "time_limit")
+CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_limit", "seed")
 
 
 def frontier_of(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -43,6 +43,7 @@ def reach_of(model: TreeModel) -> dict[str, Any] | None:
     goal = file.certificate.get("goal") or {}
     settings = {f"p_{name}": file.parameters.get(name) for name in CARRIED}
     settings = {name: value for name, value in settings.items() if value not in (None, "")}
+    settings |= _rows_of(float(file.parameters.get("test_share") or 0))
     dataset = str(model.dataset_id) if model.dataset_id else ""
     for point in points:
         query = {"dataset": dataset, "method": model.method, **settings, "p_sensitivity": f"{point['required']:g}"}
@@ -65,6 +66,12 @@ def reach_of(model: TreeModel) -> dict[str, Any] | None:
         "model": model,
         "dataset": dataset,
     }
+
+
+def _rows_of(test_share: float) -> dict[str, Any]:
+    """The choice of the form that trains on the rows the frontier speaks of."""
+    percent = round(100 * test_share)
+    return {"evaluation": "test", "test_percent": percent} if percent else {"evaluation": "none"}
 
 
 def latest_reach(user: Any, dataset: Any) -> dict[str, Any] | None:

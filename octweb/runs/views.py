@@ -60,7 +60,11 @@ def run_new(request: HttpRequest) -> HttpResponse:
     except ParameterError:
         method = method_choices()[0]
     # a link may bring settings along, for example a point of a frontier
-    given = {name: value for name, value in request.GET.items() if name.startswith("p_")}
+    given = {
+        name: value
+        for name, value in request.GET.items()
+        if name.startswith("p_") or name in ("evaluation", "test_percent")
+    }
     form = RunForm(
         request.POST if request.method == "POST" else None,
         user=request.user, dataset=dataset, method=method, initial=given,

@@ -128,8 +128,15 @@ def test_a_stopped_search_has_a_gap_and_a_tree():
 
 @pytest.mark.parametrize("text", ["", "[", "[.]", "[..]]", "[...]", "depth-9", "[" * 200])
 def test_a_bad_topology_is_refused(text):
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match=r"auto|limit"):
         parse(text)
+
+
+@pytest.mark.parametrize("asked", [{"without": "foo"}, {"positive": "zz"}])
+def test_unknown_names_are_refused_where_they_would_have_no_effect(asked):
+    with pytest.raises(ParameterError) as caught:
+        solved(random_problem(1), **asked)
+    assert asked.keys() == caught.value.errors.keys()
 
 
 def test_topologies_of_the_paper():

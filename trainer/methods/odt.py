@@ -20,7 +20,7 @@ from trainer.methods.base import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Paramet
 from trainer.methods.odt_choice import AUTO, choose_topology, selected
 from trainer.methods.odt_goal import GOALS, Reach, goal_of, oriented, weighted
 from trainer.methods.odt_groups import make_groups, relabelled, within_limit
-from trainer.methods.odt_mip import MIP, solve_mip
+from trainer.methods.odt_mip import MIP, solve_mip, techniques
 from trainer.monitor import Monitor
 from trainer.search.subset import Stopped, SubsetSearch
 from trainer.search.subset_groups import Groups
@@ -30,6 +30,7 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Search all trees of the topology; the claim speaks of the column groups and bins that were used."""
+    techniques(settings["without"])  # a name that is none is refused, whatever solves
     groups = make_groups(problem, settings["bins"], settings["max_card"])
     goal = goal_of(problem, settings)
     choice: tuple[dict[str, Any], ...] = ()

@@ -53,17 +53,17 @@ GOALS = (
 def goal_of(problem: Problem, settings: Settings) -> Goal | None:
     """What the settings ask for in place of accuracy; None where they ask for accuracy alone."""
     given = {name: settings[name] for name in ("sensitivity", "specificity") if settings[name] is not None}
+    classes = problem.labels.classes
+    positive = settings["positive"].strip() or classes[-1]
+    if positive not in classes:
+        raise ParameterError({"positive": f"'{positive}' is not a class. Classes: {', '.join(classes)}."})
     weight = settings["negative_weight"].strip() or "1"
     if not given and weight == "1" and not settings["frontier"]:
         return None
-    classes = problem.labels.classes
     if len(classes) != 2:
         raise ParameterError(
             {name: f"Needs two classes; this target has {len(classes)}." for name in given or {"negative_weight": 1}}
         )
-    positive = settings["positive"].strip() or classes[-1]
-    if positive not in classes:
-        raise ParameterError({"positive": f"'{positive}' is not a class. Classes: {', '.join(classes)}."})
     required = {name: str(exact_fraction(least)) for name, least in given.items()}
     sensitivity, specificity = required.get("sensitivity"), required.get("specificity")
     if len(required) == 1:

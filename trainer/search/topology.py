@@ -74,6 +74,6 @@ def _node(code: str, place: int) -> tuple[Shape | None, int]:
 def _error(text: str) -> ParameterError:
     return ParameterError(
         {
-            "topology": f"'{text[:80]}' is no topology. Use {', '.join(NAMED)}, or brackets such as [[..][..]] for depth 2."
+            "topology": f"'{text[:80]}' is no topology. Use {', '.join(NAMED)}, auto, or brackets such as [[..][..]] for depth 2."
         }
     )

@@ -10,7 +10,7 @@ from django.core.files.base import ContentFile
 
 from octweb.datasets.models import Dataset
 from octweb.registry.data import check_again
-from octweb.registry.reach import points_of
+from octweb.registry.reach import points_of, reach_of
 from tests.octweb.registry.test_pages import csv_of_small_table
 from tests.octweb.small_models import small_table
 from trainer.data.reader import load
@@ -72,6 +72,20 @@ def test_the_required_sensitivity_of_a_point_reaches_it(rows):
         certificate = _trained(rows, sensitivity=point["required"])["certificate"]
         assert certificate["status"] == "optimal"
         assert certificate["objective"] == pytest.approx(point["specificity"])
+
+
+@pytest.mark.parametrize(("share", "evaluation"), [(0.0, "none"), (0.3, "test")])
+def test_a_new_run_is_on_the_rows_and_columns_of_the_frontier(
+    client, register, dataset, owner, rows, share, evaluation
+):
+    document = deepcopy(_trained(rows, frontier=True, select="cart", seed=7))
+    document["parameters"]["test_share"] = share
+    reach = reach_of(register(document=document, dataset=dataset))
+    client.force_login(owner)
+    form = client.get(f"/runs/new/?{reach['query']}").context["form"]
+    assert form["evaluation"].value() == evaluation
+    assert share == 0 or int(form["test_percent"].value()) == 30
+    assert (form["p_select"].value(), form["p_seed"].value()) == ("cart", "7")
 
 
 def test_a_file_of_an_unfinished_frontier_draws_its_bounds_and_an_older_file_none(
