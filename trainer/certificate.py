@@ -91,6 +91,7 @@ class Certificate:
     evidence: tuple[dict[str, Any], ...] = ()
     coefficient_penalty: str | None = None  # subtracted for every coefficient of the splits
     goal: dict[str, Any] | None = None  # what is maximised in place of accuracy, see trainer.goal
+    unproved: str = ""  # a part of the claim that is open though bound and objective may agree
 
     @property
     def proved_optimal(self) -> bool:

@@ -141,7 +141,8 @@ def certify(
     status = solution.status(method.guarantee, monitor)
     gap = relative_gap(objective, bound)
     wanted = float(settings.get("mip_gap") or 0.0)
-    if gap is not None and gap <= max(OPTIMAL_GAP, wanted) and method.guarantee is Guarantee.TREE:
+    closed = gap is not None and gap <= max(OPTIMAL_GAP, wanted)
+    if closed and not solution.unproved and method.guarantee is Guarantee.TREE:
         status = Status.OPTIMAL
     elif status is Status.OPTIMAL:
         raise SolverError("The solver ended without a limit, yet its bound does not prove the tree it returned.")
@@ -172,6 +173,7 @@ def certify(
         warm_start_objective=solution.warm_start_objective,
         evidence=solution.evidence,
         goal=None if solution.goal is None else solution.goal.to_json(),
+        unproved=solution.unproved,
     )
 
 
@@ -374,6 +376,7 @@ def _summary(model: ModelFile, certificate: Certificate, problem: Problem, solut
         "bound": certificate.bound,
         "gap": certificate.gap,
         "mip_gap": certificate.mip_gap,
+        "unproved": certificate.unproved,
         "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
         "correct": certificate.correct,
         "n": certificate.n,

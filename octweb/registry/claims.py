@@ -67,6 +67,13 @@ def _whole_tree(model: TreeModel, certificate: Mapping[str, Any]) -> Claim:
             tip="No tree of the searched space has a better objective. Bound and objective agree. "
             f"This speaks of the training rows, not of new ones.{scope}",
         )
+    unproved = str(certificate.get("unproved") or "")
+    if model.guarantee == Guarantee.TREE and model.gap is not None and unproved and model.gap <= OPTIMAL_GAP:
+        return Claim(
+            kind="gap",
+            words="Objective proved",
+            tip=f"No tree of the searched space has a better objective. Not proved: {unproved}.{scope}",
+        )
     if model.guarantee == Guarantee.TREE and model.gap is not None:
         return Claim(
             kind="gap",

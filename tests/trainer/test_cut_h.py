@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from tests.trainer.oblique_oracle import best_value, circuits, random_points, separations
-from trainer.cuts.lattice import Lattice
+from trainer.cuts.lattice import Lattice, tie_price
 from trainer.cuts.separable import Separator
 from trainer.cuts.shattering import CONNECT, CutHooks, CutModel, CutOptions
+from trainer.errors import ParameterError
 from trainer.milo import Options, Point, backend
 from trainer.milo.hooks import NodeInfo
 from trainer.run import TrainRequest, save, train
@@ -218,6 +221,46 @@ def test_then_fewest_leaves_proves_the_smaller_tree():
     assert result.tree.n_leaves == 2
     assert result.certificate.status == "optimal"
     assert result.certificate.objective == 1.0
+
+
+@pytest.mark.parametrize("pareto", [False, True])
+def test_a_limit_leaves_the_fewest_leaves_open_though_the_accuracy_is_proved(pareto):
+    X = np.array([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0], [0.1, 0.1]])
+    data, labels = table(X, np.array([0, 1, 1, 0, 0]))
+    perfect = train(TrainRequest(table=data, labels=labels, method="cart", parameters={"depth": 2}))
+    assert perfect.certificate.correct == 5
+    parameters = {"depth": 2, "time_limit": 0, "pareto": pareto}
+    request = TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters, warm_start=perfect.tree)
+    plain = train(request).certificate
+    assert (plain.status, plain.gap, plain.unproved) == ("optimal", 0.0, "")
+    both = train(replace(request, parameters=parameters | {"then_fewest": True}))
+    assert both.certificate.gap == 0.0
+    assert both.certificate.status == "time_limit"
+    assert not both.certificate.proved_optimal
+    assert "fewer leaves" in both.certificate.unproved
+    assert both.summary["unproved"] == both.certificate.unproved
+
+
+def test_settings_that_leave_each_other_no_meaning_are_refused():
+    data, labels = table(np.array([[0.0], [1.0]]), np.array([0, 1]))
+    pairs = [("pareto", {"balanced": True}), ("then_fewest", {"balanced": True}), ("then_fewest", {"mip_gap": 0.1})]
+    for name, other in pairs:
+        parameters = {"depth": 1, name: True} | other
+        with pytest.raises(ParameterError, match=name):
+            train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
+
+
+def test_the_price_of_a_leaf_orders_trees_by_value_and_then_by_leaves():
+    r = np.random.default_rng(5)
+    for _ in range(300):
+        kappa, most = Fraction(int(r.integers(0, 30)), int(r.integers(1, 40))), int(r.integers(1, 9))
+        price = tie_price(kappa, most)
+        trees = [(c, t) for c in range(12) for t in range(1, most + 1)]
+        paid = {tree: tree[0] - (kappa + price) * tree[1] for tree in trees}
+        levels = {tree: (tree[0] - kappa * tree[1], -tree[1]) for tree in trees}
+        assert sorted(trees, key=paid.__getitem__) == sorted(trees, key=levels.__getitem__), kappa
+        if most > 1 and not all((kappa * s) % 1 for s in range(1, most)):
+            assert len(set(paid.values())) == len(trees)
 
 
 def test_sparse_planes_use_the_fewest_columns():

@@ -31,3 +31,10 @@ class Lattice:
         """The largest value that is at most `bound` + noise."""
         limit = Fraction(bound) + noise
         return max(math.floor(limit + self.kappa * t) - self.kappa * t for t in range(1, self.leaves + 1))
+
+
+def tie_price(kappa: Fraction, leaves: int) -> Fraction:
+    """A price of a leaf below any difference of two values, all leaves together; 0 where trees of different size never tie."""
+    if all((kappa * s) % 1 for s in range(1, leaves)):
+        return Fraction(0)
+    return Lattice(kappa=kappa, leaves=leaves).step / (2 * leaves)

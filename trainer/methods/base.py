@@ -134,8 +134,9 @@ class Solution:
     """What a method returns: a draft tree and what it proved.
 
     `bound` is in the unit of the objective (mean accuracy less penalties) and None where nothing is proved about the whole
-    tree. `goal` says what is maximised in place of accuracy. `finished` is False when the monitor stopped the search; the status then comes from the monitor. `scope` says in one
-    sentence of which trees the claim speaks.
+    tree. `goal` says what is maximised in place of accuracy. `finished` is False when the monitor stopped the search; the status
+    then comes from the monitor. `scope` says in one sentence of which trees the claim speaks; `unproved` names a part of the
+    claim that is open even where bound and objective agree.
     """
 
     draft: Draft
@@ -150,6 +151,7 @@ class Solution:
     warm_start_objective: float | None = None
     evidence: tuple[dict[str, Any], ...] = ()
     goal: Goal | None = None
+    unproved: str = ""
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
         """Why the run ended, before the gap is looked at."""

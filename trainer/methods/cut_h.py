@@ -7,6 +7,7 @@ from collections.abc import Callable
 from trainer.certificate import Guarantee
 from trainer.cuts.shattering import CONNECT, CutHooks, CutModel, CutOptions
 from trainer.data.problem import Problem
+from trainer.errors import ParameterError
 from trainer.methods.base import Method, Parameter, Settings, Solution
 from trainer.methods.oblique_pareto import solve_frontier
 from trainer.methods.oblique_tree import HEAD, MAX_LEAVES, TAIL, THEN_FEWEST, Plan, solve_oblique
@@ -16,6 +17,9 @@ from trainer.search.oblique import ObliqueInstance
 
 def solve_with(problem: Problem, settings: Settings, monitor: Monitor, *, weak: bool) -> Solution:
     """Solve with the rows of CUT-H, or with the weaker ones of CUT_w-H."""
+    for name in ("pareto", "then_fewest"):
+        if settings["balanced"] and settings[name]:
+            raise ParameterError({name: "Balanced trees of a depth all have the same size; leave one of the two out."})
     options = CutOptions(
         weak=weak,
         connect=settings["connect"],
@@ -30,7 +34,7 @@ def solve_with(problem: Problem, settings: Settings, monitor: Monitor, *, weak: 
         return CutModel(instance=instance, options=options, halted=halted)
 
     plan = Plan(make=make, hooks=CutHooks, complete=settings["balanced"])
-    if settings["pareto"] and not settings["balanced"]:
+    if settings["pareto"]:
         return solve_frontier(problem, settings, monitor, plan)
     return solve_oblique(problem, settings, monitor, plan)
 

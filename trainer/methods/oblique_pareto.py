@@ -19,7 +19,7 @@ from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
 from trainer.methods.base import Settings, Solution, unsettled
 from trainer.methods.oblique_starts import Inner
-from trainer.methods.oblique_tree import Plan, Run
+from trainer.methods.oblique_tree import LEAVES_OPEN, Plan, Run
 from trainer.monitor import Monitor
 from trainer.search.oblique import ObliqueInstance, ObliqueTree
 from trainer.search.oblique_refit import refitted
@@ -84,7 +84,9 @@ def _solution(
     bound = max(bound, best.correct - kappa * best.leaves)
     monitor.report(incumbent=float((best.correct - kappa * best.leaves) / problem.n), bound=float(bound / problem.n))
     outcomes = [s.run.outcome for s in sizes if s.run.outcome is not None]
-    finished = bound <= best.correct - kappa * best.leaves
+    smaller = [s.bound - kappa * (t + 1) for t, s in enumerate(sizes[: best.leaves - 1])]
+    fewest = not settings["then_fewest"] or max(smaller, default=bound - 1) < best.correct - kappa * best.leaves
+    finished = fewest and bound <= best.correct - kappa * best.leaves
     points = _by_leaves(problem, sizes)
     reached = [max(s.correct for s in sizes[: t + 1]) for t in range(len(sizes))]
     still = unsettled(reached, [s.bound for s in sizes], {p["leaves"] for p in points})
@@ -94,6 +96,7 @@ def _solution(
         draft=best.draft,
         bound=float(bound / problem.n),
         finished=finished,
+        unproved="" if fewest else LEAVES_OPEN,
         scope=plan.scope,
         nodes=sum(outcome.nodes for outcome in outcomes),
         encoded_features=best.run.instance.Z.shape[1],

@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from trainer.certificate import Status
-from trainer.cuts.lattice import Lattice
+from trainer.cuts.lattice import Lattice, tie_price
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
@@ -52,6 +52,7 @@ SCOPE = (
 )
 MOST_CELLS = 30_000  # items times nodes; the relaxation of a larger master model does not end in reasonable time
 PACKING = 30.0  # seconds for the bound of planes, at most two fifths of what is left
+LEAVES_OPEN = "that no tree of the same objective has fewer leaves"
 PATIENCE = 500  # rounds of local search without a better tree, after which only the solver can help
 
 
@@ -120,10 +121,10 @@ class Run:
         instance, self.units = instance_of(problem, settings["depth"], complete=plan.complete)
         self.penalty = instance.kappa
         kappa = instance.kappa
-        if settings.get("then_fewest") and not plan.complete:
-            # less than any difference of two values, all leaves together
-            step = Lattice(kappa=kappa, leaves=instance.most_leaves).step
-            kappa += step / (2 * instance.most_leaves)
+        if settings.get("then_fewest"):
+            if settings["mip_gap"]:
+                raise ParameterError({"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."})
+            kappa += tie_price(kappa, instance.most_leaves)
         if plan.complete and settings["min_leaf"] > 1:
             raise ParameterError(
                 {"min_leaf": "A balanced tree may have leaves without rows; leave one of the two out."}
@@ -324,6 +325,7 @@ class Run:
             if bound <= value
             else self.upper(bound),
             finished=finished,
+            unproved=LEAVES_OPEN if self.settings.get("then_fewest") and bound > value else "",
             scope=self.plan.scope,
             nodes=self.search.rounds if outcome is None else outcome.nodes,
             cuts={} if outcome is None else outcome.rows,

@@ -135,6 +135,8 @@ class Command(BaseCommand):
         proof = (
             f"bound {c.bound:.6g}, gap {100 * c.gap:.3g} %" if c.bound is not None and c.gap is not None else "no bound"
         )
+        if c.unproved:
+            proof += f", not proved: {c.unproved}"
         if c.splits is not None:
             proof = f"{c.splits_proved} of {c.splits} splits proved"
         self.stdout.write(
