@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -19,6 +20,7 @@ from trainer.milo.hooks import NodeInfo
 from trainer.run import TrainRequest, save, train
 from trainer.search.oblique import ObliqueInstance, mirrored
 from trainer.search.oblique_local import LocalSearch
+from trainer.search.oblique_refit import drawn
 from trainer.table import Labels, numeric_table
 from trainer.tree.nodes import tree_from_json
 from trainer.verify import refuted, verify
@@ -336,3 +338,30 @@ def test_the_frontier_has_the_best_tree_of_every_size(seed):
     assert result.certificate.correct == best
     few = kept["coefficient-frontier"]["points"]
     assert [p["coefficients"] for p in few] == sorted({p["coefficients"] for p in few})
+
+
+def test_the_frontier_keeps_its_limit_and_the_points_found_while_planes_are_drawn():
+    r = np.random.default_rng(3)
+    data, labels = table(r.normal(size=(300, 30)).round(3), r.integers(0, 2, 300))
+    parameters = {"depth": 2, "pareto": True, "search_seconds": 0.5, "time_limit": 3.0, "first_trees": "cart"}
+    result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
+    assert result.certificate.status == "time_limit"
+    assert result.certificate.seconds < 5.0
+    points = {e["kind"]: e["points"] for e in result.certificate.evidence}
+    assert max(p["correct"] for p in points["leaf-frontier"]) == result.certificate.correct
+    assert points["coefficient-frontier"]
+
+
+@pytest.mark.parametrize("style", ["svm", "sparse"])
+def test_a_cancel_ends_the_drawing_of_a_plane(style):
+    r = np.random.default_rng(4)
+    Z = r.random((400, 40))
+    wanted = Z @ r.normal(size=40)
+    order = np.argsort(wanted)
+    L, R = order[:200], order[200:]
+    separator = Separator(Z)
+    widest = separator.plane(L, R)
+    begun = time.perf_counter()
+    planes = drawn(Z, L, R, widest, style, separator, np.arange(40), lambda: time.perf_counter() > begun + 0.3)
+    assert planes[-1] is widest
+    assert time.perf_counter() - begun < 2.0

@@ -7,6 +7,7 @@ One solve for each number of leaves, the limit as a row of the model (Σ branchi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -27,6 +28,8 @@ from trainer.search.oblique_units import Units, draft_of
 from trainer.tree.nodes import Draft, Tree
 from trainer.tree.splits import Linear
 
+DRAWING = 20.0  # seconds for planes with few columns, at most 15 % of the limit
+
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
@@ -46,9 +49,10 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
     most = min(most, 1 << settings["depth"])
     sizes: list[Size] = []
     known: list[ObliqueTree] = []
+    kept = 0.0 if math.isinf(monitor.remaining()) else min(DRAWING, 0.15 * monitor.remaining())
     for t in range(1, most + 1):
         monitor.report(phase=f"at most {t} {'leaf' if t == 1 else 'leaves'}")
-        share = monitor.remaining() / (most + 1 - t)
+        share = max(0.0, monitor.remaining() - kept) / (most + 1 - t)
         with Inner(monitor, share if math.isfinite(share) else 1e9) as inner:
             run = Run(
                 replace(problem, leaf_penalty=Fraction(0)),
@@ -90,6 +94,7 @@ def _solution(
     points = _by_leaves(problem, sizes)
     reached = [max(s.correct for s in sizes[: t + 1]) for t in range(len(sizes))]
     still = unsettled(reached, [s.bound for s in sizes], {p["leaves"] for p in points})
+    coefficients = _by_coefficients(problem, sizes, monitor.stopped)
     if not finished:
         monitor.stop(sizes[-1].run.monitor.reason or Status.TIME_LIMIT)
     return Solution(
@@ -104,7 +109,7 @@ def _solution(
         solver_version=outcomes[-1].version if outcomes else "",
         evidence=(
             {"kind": "leaf-frontier", "n": problem.n, "most": most, "points": points, "unsettled": still},
-            {"kind": "coefficient-frontier", "n": problem.n, "points": _by_coefficients(problem, sizes)},
+            {"kind": "coefficient-frontier", "n": problem.n, "points": coefficients},
         ),
     )
 
@@ -128,14 +133,14 @@ def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
     return points
 
 
-def _by_coefficients(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
+def _by_coefficients(problem: Problem, sizes: list[Size], stopped: Callable[[], bool]) -> list[dict[str, Any]]:
     """Coefficients other than 0 and rows correct: each tree as it is, with its planes drawn with few columns, and the first trees."""
     ceiling = max(s.bound for s in sizes)
     found: list[tuple[int, int, Tree]] = []
     for s in sizes:
         instance, units = s.run.instance, s.run.units
         found += [_counted(problem, s.draft)]
-        for tree in (_sparse(instance, units, s.tree), *(instance.pruned(start) for start in s.run.starts)):
+        for tree in (_sparse(instance, units, s.tree, stopped), *(instance.pruned(start) for start in s.run.starts)):
             draft = draft_of(tree, instance, units)
             if draft is not None:
                 found.append(_counted(problem, draft))
@@ -155,9 +160,9 @@ def _by_coefficients(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]
     return points
 
 
-def _sparse(instance: ObliqueInstance, units: Units, tree: ObliqueTree) -> ObliqueTree:
+def _sparse(instance: ObliqueInstance, units: Units, tree: ObliqueTree, stopped: Callable[[], bool]) -> ObliqueTree:
     columns = np.array([f.column for f in units.encoding.features], np.int64)
-    return instance.pruned(refitted(instance, tree, Separator(instance.Z), "sparse", columns, lambda: False))
+    return instance.pruned(refitted(instance, tree, Separator(instance.Z), "sparse", columns, stopped))
 
 
 def _counted(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:

@@ -17,6 +17,11 @@ KEPT = 0.1  # a sparse plane keeps at least this share of the widest margin
 Draw = Callable[[FloatArray, CountArray, CountArray], "tuple[FloatArray, float] | None"]
 
 
+def never() -> bool:
+    """Planes are drawn to the end."""
+    return False
+
+
 def refitted(
     instance: ObliqueInstance,
     tree: ObliqueTree,
@@ -39,7 +44,7 @@ def refitted(
         plane = separator.plane(*sides)
         if plane is None or not len(sides[0]) or not len(sides[1]):
             continue
-        for candidate in drawn(instance.Z, sides[0], sides[1], plane, style, separator, columns):
+        for candidate in drawn(instance.Z, sides[0], sides[1], plane, style, separator, columns, stopped):
             trial = tree.copy()
             trial.a[v], trial.c[v] = candidate.a, candidate.c
             if instance.value(trial) >= value:
@@ -49,28 +54,37 @@ def refitted(
 
 
 def drawn(
-    Z: FloatArray, L: CountArray, R: CountArray, widest: Plane, style: str, separator: Separator, columns: CountArray
+    Z: FloatArray,
+    L: CountArray,
+    R: CountArray,
+    widest: Plane,
+    style: str,
+    separator: Separator,
+    columns: CountArray,
+    stopped: Callable[[], bool] = never,
 ) -> list[Plane]:
     """Planes that part L from R, the preferred one first, the one of widest margin last."""
     found: list[Plane | None] = []
     if style == "svm":
-        a = soft_margin(Z, L, R)
+        a = soft_margin(Z, L, R, stopped)
         found = [None if a is None else separator.between(a, L, R)]
     elif style == "sparse":
-        found = [fewest_columns(Z, L, R, widest, separator, columns)]
+        found = [fewest_columns(Z, L, R, widest, separator, columns, stopped)]
     return [plane for plane in found if plane is not None] + [widest]
 
 
-def soft_margin(Z: FloatArray, L: CountArray, R: CountArray) -> FloatArray | None:
+def soft_margin(Z: FloatArray, L: CountArray, R: CountArray, stopped: Callable[[], bool] = never) -> FloatArray | None:
     """The normal of the soft-margin support vector machine, by its dual (Alston, Validi & Hicks, Algorithm 1, with 0 <= β <= C).
 
-    Coordinate ascent on pairs keeps Σ δβ = 0. None where it does not settle.
+    Coordinate ascent on pairs keeps Σ δβ = 0. None where it does not settle or is stopped.
     """
     points = np.concatenate([L, R])
     delta = np.concatenate([-np.ones(len(L)), np.ones(len(R))])
     X = Z[points]
     beta, a = np.zeros(len(points)), np.zeros(Z.shape[1])
-    for _ in range(200 * len(points)):
+    for rounds in range(200 * len(points)):
+        if rounds % 64 == 0 and stopped():
+            return None
         gradient = delta - X @ a  # of the objective in the direction δ_i, both signs
         up = np.where((delta > 0) & (beta < SOFT) | (delta < 0) & (beta > 0), gradient, -np.inf)
         down = np.where((delta > 0) & (beta > 0) | (delta < 0) & (beta < SOFT), gradient, np.inf)
@@ -93,6 +107,7 @@ def fewest_columns(
     widest: Plane,
     separator: Separator,
     columns: CountArray,
+    stopped: Callable[[], bool] = never,
     seconds: float = 5.0,
 ) -> Plane | None:
     """A plane with few columns that keeps a tenth of the widest margin: fewest of all where the small program ends in time.
@@ -111,6 +126,13 @@ def fewest_columns(
         solver.addVar(0.0, 1.0)
         solver.changeColCost(m + 1 + h, 1.0)
         solver.changeColIntegrality(m + 1 + h, highspy.HighsVarType.kInteger)
+
+    def interrupt(event: highspy.HighsCallbackEvent) -> None:
+        if stopped():
+            event.interrupt()
+
+    for hook in (solver.cbMipInterrupt, solver.cbSimplexInterrupt):
+        hook.subscribe(interrupt)
     every = np.arange(m + 1, dtype=np.int32)
     for i in L:
         solver.addRow(-infinity, -need, m + 1, every, np.append(Z[i], -1.0))
