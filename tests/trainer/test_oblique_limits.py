@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,10 +37,51 @@ def points(seed, most=6):
 
 def optimum(name, form, hooks, inst):
     """The proved value, and the best tree that the point of the solver gives."""
-    lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth)
-    gap = 0.0 if inst.charge else lattice.gap
-    outcome = backend(name).solve(form.model, hooks, Options(time=60, absolute_gap=gap))
-    return outcome.bound if inst.charge else lattice.floor(outcome.bound), form.read(outcome.values)
+    lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth, charge=inst.charge, columns=inst.Z.shape[1])
+    outcome = backend(name).solve(form.model, hooks, Options(time=60, absolute_gap=lattice.gap))
+    return lattice.floor(outcome.bound), form.read(outcome.values)
+
+
+def test_bounds_are_rounded_down_onto_the_values_that_trees_can_have():
+    r = np.random.default_rng(8)
+    for _ in range(400):
+        kappa, charge = (Fraction(int(r.integers(0, 4)), int(r.integers(1, 40))) for _ in range(2))
+        leaves, columns = int(r.integers(1, 5)), int(r.integers(1, 4))
+        charge *= bool(r.integers(4))
+        values = sorted(
+            {
+                c - kappa * t - charge * u
+                for c in range(-3, 50)
+                for t in range(1, leaves + 1)
+                for u in range(t - 1, (t - 1) * columns + 1)
+            }
+        )
+        lattice = Lattice(kappa=kappa, leaves=leaves, charge=charge, columns=columns)
+        inside = [v for v in values if -2 <= v <= 12]
+        assert lattice.step == min(b - a for a, b in pairwise(inside))
+        for bound in (*r.uniform(0, 10, 5), float(inside[len(inside) // 2])):
+            limit = Fraction(bound) + Fraction(1, 10**6)
+            assert lattice.floor(bound) == max(v for v in values if v <= limit), (kappa, charge, leaves, columns, bound)
+
+
+def test_many_leaves_and_coefficients_are_rounded_onto_a_common_fraction():
+    lattice = Lattice(kappa=Fraction(1, 7), leaves=64, charge=Fraction(1, 30), columns=500)
+    assert lattice.rests == []
+    assert lattice.step == Fraction(1, 210)
+    assert lattice.floor(3.0 + 1 / 300) == 3
+
+
+@pytest.mark.parametrize("solver", ["scip", "highs"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_small_objective_with_priced_coefficients_is_proved(solver, depth):
+    data, labels = table(np.arange(6.0)[:, None], np.arange(6) % 2)
+    parameters = {"depth": depth, "leaf_penalty": 0.49, "coefficient_penalty": 0.001, "first_trees": "cart"}
+    request = TrainRequest(
+        table=data, labels=labels, method="oct-h", parameters=parameters | {"search_seconds": 0.2, "solver": solver}
+    )
+    found = train(request).certificate
+    assert (found.status, found.gap) == ("optimal", 0.0)
+    assert found.objective == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -103,7 +145,7 @@ def test_a_coefficient_costs_its_price(name, first):
         assert inst.ceiling >= best
         form = OCTH(inst, least=least)
         bound, tree = optimum(name, form, Hooks(), inst)
-        assert float(bound) == pytest.approx(float(best), abs=1e-6)
+        assert bound == best
         assert inst.value(inst.pruned(tree)) == best
         search = DistantSearch(inst, seed, None, least)
         search.run([], enough=inst.ceiling, stopped=lambda: False, most=20)

@@ -1,26 +1,51 @@
-"""The values that a tree can have: c - kappa * t for whole c and 1 ≤ t ≤ 2^d; bounds are rounded down onto them."""
+"""The values that a tree can have: c - kappa * t - charge * u for whole c, t leaves, u coefficients; bounds are rounded down onto them."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
 
 NOISE = Fraction(1, 10**6)
+MOST_PAIRS = 100_000  # leaves and coefficients beyond which all multiples of the common fraction count as values
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lattice:
-    """All values `c - kappa * t` in rows, with at most `leaves` leaves."""
+    """All values in rows, 1 ≤ t ≤ `leaves`; where coefficients cost, each of t - 1 branchings has 1 to `columns` of them."""
 
     kappa: Fraction
     leaves: int
+    charge: Fraction = Fraction(0)
+    columns: int = 1
 
-    @property
+    @cached_property
+    def parts(self) -> int:
+        """Every value is a whole number of such parts of a row."""
+        return math.lcm(self.kappa.denominator, self.charge.denominator)
+
+    @cached_property
+    def rests(self) -> list[int]:
+        """Values modulo a whole row, in parts of it, rising; empty where there are too many to be listed."""
+        if self.charge and self.leaves * self.leaves * self.columns > 2 * MOST_PAIRS:
+            return []
+        leaf, coefficient = int(self.kappa * self.parts), int(self.charge * self.parts)
+        found: set[int] = set()
+        for t in range(1, self.leaves + 1):
+            used = range(t - 1, (t - 1) * self.columns + 1) if self.charge else (0,)
+            found.update((-leaf * t - coefficient * u) % self.parts for u in used)
+        return sorted(found)
+
+    @cached_property
     def step(self) -> Fraction:
-        """The smallest positive difference of two values: kappa * s is that near to a whole number for some s < leaves."""
-        rests = [(self.kappa * s) % 1 for s in range(1, self.leaves)]
-        return min([Fraction(1), *(min(r, 1 - r) for r in rests if r)])
+        """The smallest positive difference of two values."""
+        if not self.rests:
+            return Fraction(1, self.parts)
+        around = [*self.rests, self.rests[0] + self.parts]
+        return Fraction(min(b - a for a, b in pairwise(around)), self.parts)
 
     @property
     def gap(self) -> float:
@@ -29,8 +54,11 @@ class Lattice:
 
     def floor(self, bound: float, noise: Fraction = NOISE) -> Fraction:
         """The largest value that is at most `bound` + noise."""
-        limit = Fraction(bound) + noise
-        return max(math.floor(limit + self.kappa * t) - self.kappa * t for t in range(1, self.leaves + 1))
+        whole, rest = divmod(math.floor((Fraction(bound) + noise) * self.parts), self.parts)
+        if self.rests:
+            place = bisect_right(self.rests, rest)
+            whole, rest = (whole, self.rests[place - 1]) if place else (whole - 1, self.rests[-1])
+        return whole + Fraction(rest, self.parts)
 
 
 def tie_price(kappa: Fraction, leaves: int) -> Fraction:

@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from trainer.certificate import Status
-from trainer.cuts.lattice import Lattice, tie_price
+from trainer.cuts.lattice import NOISE, Lattice, tie_price
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
@@ -132,7 +132,11 @@ class Run:
         self.instance: ObliqueInstance = replace(
             instance, kappa=kappa, max_leaves=settings.get("max_leaves"), min_leaf=min(settings["min_leaf"], problem.n)
         )
-        self.lattice = Lattice(kappa=kappa, leaves=self.instance.most_leaves)
+        self.lattice = Lattice(
+            kappa=kappa, leaves=self.instance.most_leaves, charge=instance.charge, columns=instance.Z.shape[1]
+        )
+        # a solver's bound may lie below the optimum by its tolerance
+        self.noise = max(NOISE, Fraction(instance.total, 10**7)) if instance.charge else NOISE
         self.search = (
             DistantSearch(self.instance, settings["seed"], monitor.flag, plan.least)
             if plan.least
@@ -165,11 +169,8 @@ class Run:
         return float(plain / self.instance.total)
 
     def _rounded(self, bound: float) -> Fraction:
-        """A bound of the solver, rounded down onto the values that a tree can have; not where coefficients cost."""
-        if not self.instance.charge:
-            return self.lattice.floor(bound)
-        # a solver's bound may lie below the optimum by its tolerance
-        return Fraction(bound) + Fraction(self.instance.total, 10**7)
+        """A bound of the solver, rounded down onto the values that a tree can have."""
+        return self.lattice.floor(bound, self.noise)
 
     def report(self) -> None:
         """Best tree and bound to the monitor; a picture only of a new tree."""
@@ -259,7 +260,7 @@ class Run:
             threads=monitor.limits.threads,
             seed=self.settings["seed"],
             gap=self.settings["mip_gap"],
-            absolute_gap=0.0 if self.instance.charge else self.lattice.gap,
+            absolute_gap=0.0 if self.instance.charge and self.lattice.step < 20 * self.noise else self.lattice.gap,
             starts=() if start is None else (start,),
             stopped=monitor.stopped,
         )
