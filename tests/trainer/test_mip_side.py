@@ -113,6 +113,27 @@ def test_rows_and_judgement_agree_on_every_tree(seed):
         assert (form.model.violated(form.assignment(tree)) is None) == form.admits(tree)
 
 
+@pytest.mark.parametrize("formulation", ["oct", "flowoct", "bendoct"])
+@pytest.mark.parametrize("name", ["scip", "highs"])
+def test_a_tolerance_a_hair_below_or_on_a_difference_is_kept_exactly(name, formulation):
+    for seed in range(3):
+        r = np.random.default_rng(seed)
+        n = 7
+        X = (r.random((n, 2)) < 0.5).astype(np.uint8)
+        inst = instances.build(
+            X, np.append([0, 1], r.integers(0, 2, n - 2)).astype(np.int32), depth=1, kappa=Fraction(0),
+            weight=r.integers(1, 3, n), group=(np.arange(n) % 2).astype(np.int32),
+        )  # fmt: skip
+        free = EqualRates(label=1, delta=Fraction(1))
+        met = {free.difference(inst, tree) for tree in all_trees(inst, labels=True)}
+        for delta in met:
+            for near in (Fraction(0), -Fraction(1, 10**9), Fraction(1, 10**9)):
+                side = [EqualRates(label=1, delta=max(Fraction(0), delta + near))]
+                found = optimise(FORMULATIONS[formulation](inst, side=side), backend(name))
+                assert found.value == found.bound == best_value(inst, side), (seed, delta, near)
+                assert side[0].holds(inst, found.tree)
+
+
 def test_contradicting_constraints_are_said_to_be_infeasible():
     X = np.array([[0], [0]], np.uint8)
     inst = instances.build(X, np.array([0, 1], np.int32), depth=1, kappa=Fraction(0))

@@ -7,6 +7,7 @@ Everything else stays, so one more solve tells the smallest change that makes th
 from __future__ import annotations
 
 import itertools
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,6 +36,11 @@ class Relaxed(SideConstraint):
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """Every tree has its price."""
         return True
+
+
+def upwards(price: Fraction) -> str:
+    """A price in four decimals that is enough."""
+    return f"{math.ceil(price * 10**4) / 10**4:.4g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +76,7 @@ class RelaxedRecalls(Relaxed):
 
     def sentence(self, price: Fraction) -> str:
         """The common shortfall."""
-        return f"The recalls can be reached together if each is {float(price):.4g} lower."
+        return f"The recalls can be reached together if each is {upwards(price)} lower."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +104,7 @@ class RelaxedRates(Relaxed):
 
     def sentence(self, price: Fraction) -> str:
         """The difference that must be allowed."""
-        return f"Everything else can be satisfied if the rates of groups may differ by {float(price):.4g}."
+        return f"Everything else can be satisfied if the rates of groups may differ by {upwards(price)}."
 
 
 @dataclass(frozen=True, kw_only=True)

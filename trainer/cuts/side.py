@@ -10,6 +10,7 @@ A constraint switches off what it makes invalid: path-bound cuts (24)-(26) give 
 from __future__ import annotations
 
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -133,9 +134,15 @@ class EqualRates(SideConstraint):
         return found
 
     def add(self, view: View) -> None:
-        """rate(g) - rate(h) ≤ delta for all ordered pairs of groups."""
-        for g, h in itertools.permutations(self.rates(view), 2):
-            view.model.add(g - h <= float(self.delta) + 1e-7, "equal-rates")
+        """rate(g) - rate(h) ≤ delta for all ordered pairs of groups.
+
+        Differences are whole multiples of 1 / lcm of the sizes: the row counts those multiples, its limit halfway to the next one.
+        """
+        weight = view.instance.weight
+        sizes = [int(weight[rows].sum()) for rows in self.groups(view.instance)]
+        for (g, m), (h, n) in itertools.permutations(zip(self.rates(view), sizes, strict=True), 2):
+            parts = math.lcm(m, n)
+            view.model.add(parts * (g - h) <= math.floor(self.delta * parts) + 0.5, "equal-rates")
 
     def difference(self, instance: Instance, tree: ArrayTree) -> Fraction:
         """The largest difference of two rates of a tree."""
