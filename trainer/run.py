@@ -237,7 +237,7 @@ def _solve(method: Method, problem: Problem, settings: Settings, monitor: Monito
         except BaseException as error:
             outcome.append(error)
 
-    if np.unique(problem.y).size < 2:
+    if np.unique(problem.y).size < 2 and not method.complete:
         # one class: a single leaf is right everywhere, whatever the method
         correct = 1.0 - float(problem.leaf_penalty)
         proved = method.guarantee is Guarantee.TREE

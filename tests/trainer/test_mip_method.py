@@ -278,3 +278,27 @@ def test_no_time_gives_the_first_tree_and_a_bound_that_holds(method):
     wanted = float(best(lambda s, p: True))
     assert result.certificate.objective <= wanted + 1e-9 <= result.certificate.bound + 2e-9
     assert result.certificate.status in (Status.TIME_LIMIT, Status.OPTIMAL)
+
+
+@pytest.mark.parametrize("method", [*FLOW, "oct", "binoct"])
+@pytest.mark.parametrize("values", [[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0]])
+@pytest.mark.parametrize("codes", [[0, 1, 1, 1], [0, 0, 0, 0]])
+def test_constraints_speak_of_the_complete_tree_of_binoct_whatever_the_rows(method, values, codes):
+    """A flat column, or one class: no question is needed, and binoct still has four leaves."""
+    table = Table(
+        columns=(Column(schema=ColumnSchema(name="a", kind=Kind.NUMERIC), values=np.array(values)),),
+        row_numbers=np.arange(4),
+    )
+    labels = Labels(name="y", classes=("no", "yes")[: max(codes) + 1], codes=np.array(codes, np.int32))
+    for limit in (3, 4):
+        parameters = {"depth": 2, "max_leaves": limit}
+        request = TrainRequest(table=table, labels=labels, method=method, parameters=parameters)
+        if method == "binoct" and limit == 3:
+            with pytest.raises(InfeasibleError, match="with 4 leaves") as caught:
+                train(request)
+            assert caught.value.best == 4
+            continue
+        found = train(request)
+        assert found.certificate.status is Status.OPTIMAL
+        if len(set(values)) == 1 or not any(codes):
+            assert found.tree.n_leaves == 1

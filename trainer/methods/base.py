@@ -169,7 +169,8 @@ class Method:
 
     `binary` methods search over the binary encoding of the columns, so that `binarise` and `bins` apply. `size_hint` says in
     one sentence how large a problem may be. `two_classes` methods refuse other targets. `warm_start` methods can begin with a
-    known tree; the others build theirs anew.
+    known tree; the others build theirs anew. `complete` methods restrict the complete tree, so that a leaf may not be
+    allowed even where all rows have one class.
     """
 
     id: str
@@ -183,6 +184,7 @@ class Method:
     binary: bool = False
     two_classes: bool = False
     warm_start: bool = False
+    complete: bool = False
     size_hint: str = ""
     claim: str = ""
 

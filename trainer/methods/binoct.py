@@ -12,14 +12,16 @@ Labels     (N1) one feature a node  (N2) one terminal node a row  (N3) one label
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from trainer.certificate import Guarantee
 from trainer.cuts.instance import LEAF, ArrayTree, Instance
-from trainer.cuts.side import SideConstraint
+from trainer.cuts.side import MaxLeaves, SideConstraint
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
+from trainer.errors import InfeasibleError
 from trainer.methods.assigned import AssignedScores
 from trainer.methods.base import Method, Settings, Solution
 from trainer.methods.constraints import CONSTRAINTS
@@ -136,6 +138,15 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve BinOCT over the binary encoding of a problem."""
 
     def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> BinOCT:
+        limits = [c.limit for c in side if isinstance(c, MaxLeaves)]
+        if not len(instance.F) and min(limits, default=1 << instance.depth) >= 1 << instance.depth:
+            instance = replace(instance, depth=0)  # no question parts any rows: a complete tree is a leaf
+        elif not len(instance.F):
+            needed = 1 << instance.depth
+            raise InfeasibleError(
+                f"No tree satisfies the constraints. Everything else can be satisfied with {needed} leaves.",
+                best=needed,
+            )
         return BinOCT(instance, halted=halted, side=side)
 
     return solve_problem(problem, settings, monitor, make)
@@ -149,6 +160,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    complete=True,
     warm_start=True,
     size_hint="A hundred rows, depth 2. There is no leaf penalty.",
     claim="Optimal: no tree of this depth over the encoded questions classifies more training rows correctly.",
