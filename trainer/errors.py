@@ -41,8 +41,9 @@ class SolverError(TrainerError):
 
 
 class InfeasibleError(TrainerError):
-    """No tree satisfies the limits; `best` is the best value that can be reached, where that is known."""
+    """No tree satisfies the limits; `best` is the best value that can be reached, where that is known, and `of` says of what."""
 
-    def __init__(self, message: str, *, best: float | None = None) -> None:
+    def __init__(self, message: str, *, best: float | None = None, of: str | None = None) -> None:
         super().__init__(message)
         self.best = best
+        self.of = of

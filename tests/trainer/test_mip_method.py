@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from trainer.certificate import Status
+from trainer.cuts.relaxed import upwards
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.run import TrainRequest, TrainResult, train
@@ -218,7 +219,8 @@ def test_contradicting_constraints_say_what_can_be_reached(method):
     with pytest.raises(InfeasibleError, match="No tree satisfies the constraints") as caught:
         run(method, recall="yes: 1; no: 1", max_leaves=2)
     assert caught.value.best == pytest.approx(float(shortfall), abs=1e-9)
-    assert f"each is {float(shortfall):.4g} lower" in str(caught.value)
+    assert caught.value.of == "shortfall of the recalls"
+    assert f"each is {upwards(shortfall)} lower" in str(caught.value)
     assert best(lambda s, p: recall(p, 0) == recall(p, 1) == 1) is None
     assert "leaves" not in str(caught.value).split("lower.")[1]  # no number of leaves would do
 
@@ -296,7 +298,7 @@ def test_constraints_speak_of_the_complete_tree_of_binoct_whatever_the_rows(meth
         if method == "binoct" and limit == 3:
             with pytest.raises(InfeasibleError, match="with 4 leaves") as caught:
                 train(request)
-            assert caught.value.best == 4
+            assert (caught.value.best, caught.value.of) == (4, "leaves")
             continue
         found = train(request)
         assert found.certificate.status is Status.OPTIMAL

@@ -23,7 +23,9 @@ from trainer.milo import total
 
 
 class Relaxed(SideConstraint):
-    """A kind of constraint that every tree satisfies, at a price."""
+    """A kind of constraint that every tree satisfies, at a price; `of` says of what."""
+
+    of: ClassVar[str]
 
     @abstractmethod
     def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
@@ -47,6 +49,7 @@ def upwards(price: Fraction) -> str:
 class RelaxedRecalls(Relaxed):
     """Recalls that may all fall short by the same amount, the variable `short`."""
 
+    of: ClassVar[str] = "shortfall of the recalls"
     labels: ClassVar[bool] = True
     recalls: tuple[ClassRecall, ...]
 
@@ -83,6 +86,7 @@ class RelaxedRecalls(Relaxed):
 class RelaxedRates(Relaxed):
     """Rates of groups that may differ by `gap`, the smallest that is possible."""
 
+    of: ClassVar[str] = "difference of rates"
     labels: ClassVar[bool] = True
     exact_scores: ClassVar[bool] = True
     rates: EqualRates
@@ -111,6 +115,8 @@ class RelaxedRates(Relaxed):
 class RelaxedLeaves(Relaxed):
     """As few leaves as possible."""
 
+    of: ClassVar[str] = "leaves"
+
     def add(self, view: View) -> None:
         """Maximises - sum p[v]."""
         view.model.maximize(-total(view.p.values()))
@@ -127,6 +133,8 @@ class RelaxedLeaves(Relaxed):
 @dataclass(frozen=True, kw_only=True)
 class RelaxedColumns(Relaxed):
     """As few columns as possible."""
+
+    of: ClassVar[str] = "columns"
 
     columns: MaxColumns
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from trainer.certificate import Guarantee
 from trainer.cuts.instance import LEAF, ArrayTree, Instance
+from trainer.cuts.relaxed import RelaxedLeaves
 from trainer.cuts.side import MaxLeaves, SideConstraint
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
@@ -146,6 +147,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
             raise InfeasibleError(
                 f"No tree satisfies the constraints. Everything else can be satisfied with {needed} leaves.",
                 best=needed,
+                of=RelaxedLeaves.of,
             )
         return BinOCT(instance, halted=halted, side=side)
 

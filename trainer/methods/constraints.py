@@ -34,7 +34,7 @@ CONSTRAINTS = (
     ),
     Parameter(
         name="fairness", type="choice", default="none", choices=("none", "parity", "opportunity"), label="Fairness",
-        help="Equal rates of a prediction between groups: among all rows (parity) or those of the class (opportunity).",
+        help="Equal rates of a prediction between groups: among all rows (parity, two classes) or those of the class (opportunity).",
         advanced=True,
     ),
     Parameter(

@@ -194,6 +194,7 @@ class Reach:
             f"{float(Fraction(self.goal.specificity or 0)):g} is not reachable, the best is {shown}{float(best):.4g}. "
             "Relax one of them or allow a larger topology.",
             best=float(best),
+            of="specificity",
         )
 
     def evidence(self) -> dict[str, Any]:

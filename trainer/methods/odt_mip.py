@@ -243,7 +243,9 @@ def _unreachable(task: Task, best_of: Callable[[Task], int | None]) -> Infeasibl
         return InfeasibleError(f"{words}. Relax one of them or allow a larger topology.")
     reached = float(share(best, task.rows[0]))
     return InfeasibleError(
-        f"{words}, the best is {reached:.4g}. Relax one of them or allow a larger topology.", best=reached
+        f"{words}, the best is {reached:.4g}. Relax one of them or allow a larger topology.",
+        best=reached,
+        of="specificity",
     )
 
 

@@ -297,14 +297,15 @@ def _reachable(
     monitor: Monitor,
 ) -> InfeasibleError:
     """The error with what can be reached when one kind of constraint is given up; `best` is that of the first kind."""
-    words, best = [str(error)], None
+    words, best, of = [str(error)], None, None
     for relaxed, kept in relaxations(side):
         remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())
         price = least_price(instance, relaxed, kept, make, solver, remaining)
         if price is not None:
             words.append(relaxed.sentence(price))
-            best = float(price) if best is None else best
-    return InfeasibleError(" ".join(words), best=best)
+            if best is None:
+                best, of = float(price), relaxed.of
+    return InfeasibleError(" ".join(words), best=best, of=of)
 
 
 def least_price(

@@ -95,6 +95,7 @@ def solve_constrained(
             "No tree satisfies the constraints. The recalls can be reached together if each is "
             f"{float(found.shortfall):.4g} lower.",
             best=float(found.shortfall),
+            of="shortfall of the recalls",
         )
     return found
 

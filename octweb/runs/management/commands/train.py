@@ -69,7 +69,7 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=USAGE) from error
         except InfeasibleError as error:
             if options["json"]:
-                record = {"status": INFEASIBLE, "reason": _line(str(error)), "best": error.best}
+                record = {"status": INFEASIBLE, "reason": _line(str(error)), "best": error.best, "best_of": error.of}
                 self.stdout.write(json.dumps(record, allow_nan=False))
             raise CommandError(_line(str(error)), returncode=FAILED) from error
         except (TrainerError, OSError) as error:
