@@ -304,3 +304,18 @@ def test_constraints_speak_of_the_complete_tree_of_binoct_whatever_the_rows(meth
         assert found.certificate.status is Status.OPTIMAL
         if len(set(values)) == 1 or not any(codes):
             assert found.tree.n_leaves == 1
+
+
+def test_the_complete_tree_asks_a_column_even_where_none_parts_rows():
+    table = Table(
+        columns=(Column(schema=ColumnSchema(name="a", kind=Kind.NUMERIC), values=np.ones(4)),), row_numbers=np.arange(4)
+    )
+    labels = Labels(name="y", classes=("no", "yes"), codes=np.array([0, 1, 1, 1], np.int32))
+    for depth, limit, fits in ((2, 0, False), (2, 1, True), (0, 0, True)):
+        parameters = {"depth": depth, "max_columns": limit}
+        request = TrainRequest(table=table, labels=labels, method="binoct", parameters=parameters)
+        if fits:
+            assert train(request).certificate.status is Status.OPTIMAL
+        else:
+            with pytest.raises(InfeasibleError, match="with 1 columns"):
+                train(request)

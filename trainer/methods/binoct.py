@@ -18,8 +18,8 @@ import numpy as np
 
 from trainer.certificate import Guarantee
 from trainer.cuts.instance import LEAF, ArrayTree, Instance
-from trainer.cuts.relaxed import RelaxedLeaves
-from trainer.cuts.side import MaxLeaves, SideConstraint
+from trainer.cuts.relaxed import Relaxed, RelaxedColumns, RelaxedLeaves
+from trainer.cuts.side import MaxColumns, MaxLeaves, SideConstraint
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError
@@ -135,20 +135,23 @@ class BinOCT(Formulation):
         return ArrayTree(tree.feature, label)
 
 
+def _room(needed: int, limits: Sequence[int], kind: type[Relaxed]) -> None:
+    """Raise InfeasibleError where a limit is below what every complete tree needs."""
+    if min(limits, default=needed) < needed:
+        said = f"Everything else can be satisfied with {needed} {kind.of}."
+        raise InfeasibleError(f"No tree satisfies the constraints. {said}", best=needed, of=kind.of)
+
+
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve BinOCT over the binary encoding of a problem."""
 
     def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> BinOCT:
-        limits = [c.limit for c in side if isinstance(c, MaxLeaves)]
-        if not len(instance.F) and min(limits, default=1 << instance.depth) >= 1 << instance.depth:
-            instance = replace(instance, depth=0)  # no question parts any rows: a complete tree is a leaf
-        elif not len(instance.F):
-            needed = 1 << instance.depth
-            raise InfeasibleError(
-                f"No tree satisfies the constraints. Everything else can be satisfied with {needed} leaves.",
-                best=needed,
-                of=RelaxedLeaves.of,
-            )
+        if not len(
+            instance.F
+        ):  # no question parts any rows: a complete tree is a leaf, though it asks one all the same
+            _room(1 << instance.depth, [c.limit for c in side if isinstance(c, MaxLeaves)], RelaxedLeaves)
+            _room(min(1, instance.depth), [c.limit for c in side if isinstance(c, MaxColumns)], RelaxedColumns)
+            instance = replace(instance, depth=0)
         return BinOCT(instance, halted=halted, side=side)
 
     return solve_problem(problem, settings, monitor, make)
