@@ -6,10 +6,12 @@ BIN=${BIN:-.venv/bin}
 export NUMBA_CACHE_DIR=${NUMBA_CACHE_DIR:-$PWD/.venv/numba-cache}
 
 # the kernels are compiled once, beside the checks, and not by every test process for itself
-"$BIN/python" manage.py warm exact odt >/dev/null &
-warming=($!)
-"$BIN/python" manage.py warm bivariate oc1 exact-numeric bendoct-accelerated cut-h >/dev/null &
-warming+=($!)
+warming=()
+for methods in "exact" "odt oc1 cut-h" "bivariate exact-numeric bendoct-accelerated"; do
+    # shellcheck disable=SC2086 # a list of names
+    "$BIN/python" manage.py warm $methods >/dev/null &
+    warming+=($!)
+done
 trap 'kill "${warming[@]}" 2>/dev/null || true' EXIT
 
 echo "== lint, types, import contracts"
@@ -23,10 +25,10 @@ bash tests/find_chromium.sh
 for one in "${warming[@]}"; do wait "$one"; done
 
 echo "== tests (SQLite)"
-"$BIN/python" -m pytest -n 2 --dist loadfile "$@"
+"$BIN/python" -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@"
 
 echo "== tests of the application (PostgreSQL)"
-bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb -m "not slow" -n 2 --dist loadfile
+bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 echo "== several hosts (PostgreSQL, a bucket, network namespaces where they are permitted)"
 bash tests/with_postgres.sh "$BIN/python" -m tests.hosts --runs 3

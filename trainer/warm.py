@@ -2,33 +2,61 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from trainer.methods import get
+from trainer.methods.base import Guarantee, Method
 from trainer.run import TrainRequest, train
-from trainer.table import Labels, numeric_table
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 
 ROWS, FEW = 60, 12
+CLASSES = ("a", "b", "c")
 COMPILED = ("bivariate", "oc1", "exact", "exact-numeric", "odt", "bendoct-accelerated", "cut-h")
-# settings that reach kernels of their own
-MORE: dict[str, tuple[dict[str, int], ...]] = {
-    "odt": ({}, {"frontier": True}),
-    "exact": ({"depth": 4}, {"depth": 5}, {"max_leaves": 5}),
+# settings that reach kernels of their own; `classes` is the number of classes of the rows, two unless said
+MORE: dict[str, tuple[dict[str, Any], ...]] = {
+    "odt": ({}, {"frontier": True}, {"classes": 3, "depth": 2}),
+    "exact": ({"depth": 4}, {"depth": 5}, {"max_leaves": 5}, {"recall": "a: 1"}, {"optimal_trees": 2}),
+    "cut-h": ({}, {"first_trees": "none"}),
 }
 
 
-def warm(method: str) -> None:
-    """Train a tiny tree with the method, without a limit: one that strikes while a kernel compiles leaves the others for later.
+def _of_hyperplanes(method: Method) -> bool:
+    """Whether the method seeks the best tree of linear splits as a whole, where one without an error proves itself."""
+    return method.guarantee is Guarantee.TREE and "linear" in method.splits
+
+
+def _rows(method: Method, rows: int, classes: int) -> tuple[Table, Labels]:
+    """Rows (n = `rows`) of two numeric columns that classes depend on together, and of a categorical one of five categories."""
+    draw = np.random.default_rng(0)
+    x, z, free = draw.normal(size=(3, rows))
+    noise = 0.0 if _of_hyperplanes(method) else 0.1
+    codes = ((x * z > 0) ^ (draw.random(rows) < noise)).astype(np.int32)
+    if classes == len(CLASSES):
+        codes[free > 1] = classes - 1
+    columns = [
+        Column(schema=ColumnSchema(name="x", kind=Kind.NUMERIC), values=x),
+        Column(schema=ColumnSchema(name="z", kind=Kind.NUMERIC), values=z),
+        Column(
+            schema=ColumnSchema(name="c", kind=Kind.CATEGORICAL, categories=tuple("vwxyz")),
+            values=np.digitize(free + x, (-1.0, -0.3, 0.3, 1.0)).astype(np.float64),
+        ),
+    ]
+    table = Table(columns=tuple(columns), row_numbers=np.arange(1, rows + 1))
+    return table, Labels(name="y", classes=CLASSES[:classes], codes=codes)
+
+
+def warm(method_id: str) -> None:
+    """Train tiny trees with the method, without a limit: one that strikes while a kernel compiles leaves the others for later.
 
     Methods without kernels of their own get fewer rows, since what they lack is loaded by any training. A tree of hyperplanes
     without an error is soon found and needs no search for its proof; the other methods prove theirs however the rows lie.
     """
-    compiled = method in COMPILED
-    draw = np.random.default_rng(0)
-    X = draw.normal(size=(ROWS if compiled else FEW, 3))
-    noise = 0.0 if "linear" in get(method).splits else 0.1
-    codes = ((X[:, 0] * X[:, 1] > 0) ^ (draw.random(len(X)) < noise)).astype(np.int32)
-    labels = Labels(name="y", classes=("a", "b"), codes=codes)
-    depth = {"depth": 3 if compiled else 1} if get(method).parameter("depth") is not None else {}
-    for more in MORE.get(method, ({},)):
-        train(TrainRequest(table=numeric_table(X), labels=labels, method=method, parameters={**depth, **more}))
+    method = get(method_id)
+    compiled = method_id in COMPILED
+    depth = {"depth": 3 if compiled else 1} if method.parameter("depth") is not None else {}
+    for more in MORE.get(method_id, ({},)):
+        settings = {**depth, **more}
+        table, labels = _rows(method, ROWS if compiled else FEW, settings.pop("classes", 2))
+        train(TrainRequest(table=table, labels=labels, method=method_id, parameters=settings))

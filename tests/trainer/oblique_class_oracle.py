@@ -15,6 +15,12 @@ from scipy.optimize import linprog
 
 def hull_distance(L, R):
     """max over Σ|a| <= 1 of min a·R - max a·L, as the l∞ distance of the hulls of the rows of L and R."""
+    return _hull_distance(tuple(map(tuple, L.tolist())), tuple(map(tuple, R.tolist())))
+
+
+@cache  # the same points come back with every solver and every setting
+def _hull_distance(left, right):
+    L, R = np.array(left), np.array(right)
     m, k, n = L.shape[1], len(L), len(L) + len(R)
     if m == 0:
         return 0.0

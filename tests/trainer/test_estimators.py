@@ -83,6 +83,7 @@ def test_the_checks_pass_for_an_exact_method_and_for_one_of_two_classes(two_clas
     expected = {} if two_classes else {"check_classifiers_train": "two leaves cannot tell three classes apart"}
     results = check_estimator(cls(), on_fail=None, on_skip=None, expected_failed_checks=expected)
     assert [f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] == "failed"] == []
+    assert [r["check_name"] for r in results if r["status"] == "skipped"] == ["check_array_api_input"]
     model = cls().fit([[0.0], [1.0], [2.0]], ["b", "a", "a"])
     assert model.certificate_.status == "optimal"
     assert (model.certificate_.bound, model.certificate_.gap) == (1.0, 0.0)

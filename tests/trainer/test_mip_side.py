@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -68,14 +69,20 @@ def constrained(seed: int) -> tuple[Instance, list[SideConstraint]]:
     return inst, [pool[first], pool[int(r.integers(len(pool)))]] if seed % 3 == 0 else [pool[first]]
 
 
+@cache
+def case(seed: int) -> tuple[Instance, list[SideConstraint], Fraction | None]:
+    """A constrained instance and the value of its best admitted tree, found once for all formulations and solvers."""
+    inst, side = constrained(seed)
+    return inst, side, best_value(inst, side)
+
+
 def best_value(inst: Instance, side: list[SideConstraint]) -> Fraction | None:
     values = [inst.value(t) for t in all_trees(inst, labels=True) if all(c.holds(inst, t) for c in side)]
     return max(values, default=None)
 
 
 def check(name: str, formulation: str, seed: int) -> bool:
-    inst, side = constrained(seed)
-    best = best_value(inst, side)
+    inst, side, best = case(seed)
     form = FORMULATIONS[formulation](inst, side=side)
     starts = form.first([greedy.cart(inst)])
     if best is None:

@@ -153,7 +153,7 @@ def grid():
 def test_the_bound_is_in_the_certificate_and_is_counted_again(method, tmp_path):
     X, y = grid()
     data, labels = table(X, y)
-    parameters = {"depth": 2, "first_trees": "none", "search_seconds": 5, "time_limit": 60, "leaf_penalty": 0.01}
+    parameters = {"depth": 2, "first_trees": "none", "search_seconds": 2, "time_limit": 60, "leaf_penalty": 0.01}
     found = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
     evidence = {e["kind"]: e for e in found.certificate.evidence}
     assert sorted(i for g in evidence["planes"]["groups"] for i in g["rows"]) == list(range(25))

@@ -146,9 +146,8 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve BinOCT over the binary encoding of a problem."""
 
     def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> BinOCT:
-        if not len(
-            instance.F
-        ):  # no question parts any rows: a complete tree is a leaf, though it asks one all the same
+        # no question parts any rows: a complete tree is a leaf, though it asks one all the same
+        if not len(instance.F):
             _room(1 << instance.depth, [c.limit for c in side if isinstance(c, MaxLeaves)], RelaxedLeaves)
             _room(min(1, instance.depth), [c.limit for c in side if isinstance(c, MaxColumns)], RelaxedColumns)
             instance = replace(instance, depth=0)
