@@ -156,7 +156,7 @@ STATICFILES_FINDERS = [
 ]
 STORAGES = {
     "default": store_settings(FILES, folder=MEDIA_ROOT, endpoint=text("OCTWEB_S3_ENDPOINT", "")),
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "octweb.core.static.StaticFiles"},
 }
 
 SECURE_CONTENT_TYPE_NOSNIFF = True
@@ -239,5 +239,6 @@ LOGGING = {
     "loggers": {"axes": {"level": "WARNING"}, "numexpr": {"level": "WARNING"}},
 }
 
-# source maps of the API pages are large and read by nobody's browser but a developer's
+# every page asks for the names with a digest; source maps of the API pages are large and read by nobody's browser but a developer's
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "svgz", "gz", "woff", "woff2", "map", "ico", "md", "txt")
