@@ -70,6 +70,16 @@ def share(part: int, whole: int) -> Fraction:
     return Fraction(part, whole) if whole else Fraction(1)
 
 
+def downwards(reached: Fraction) -> str:
+    """What can be reached, in four decimals that can be asked for."""
+    return f"{math.floor(reached * 10**4) / 10**4:.4g}"
+
+
+def upwards(price: Fraction) -> str:
+    """A price, in four decimals that are enough."""
+    return f"{math.ceil(price * 10**4) / 10**4:.4g}"
+
+
 def needed(least: str | None, rows: int) -> int:
     """The smallest number of `rows` that is at least the share `least`, in exact arithmetic."""
     return 0 if least is None else math.ceil(Fraction(least) * rows - SLACK)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from trainer.certificate import Status
-from trainer.cuts.relaxed import upwards
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import InfeasibleError, ParameterError
+from trainer.goal import upwards
 from trainer.run import TrainRequest, TrainResult, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 
@@ -211,7 +211,7 @@ def test_every_first_tree_leads_to_the_same_value(method, first):
         assert start <= wanted + 1e-9
 
 
-@pytest.mark.parametrize("method", [*FLOW, "oct"])
+@pytest.mark.parametrize("method", [*FLOW, "oct", "exact"])
 def test_contradicting_constraints_say_what_can_be_reached(method):
     shortfall = min(
         max(0, 1 - recall(p, 0), 1 - recall(p, 1)) for s, p in judged() if len(leaves(s)) <= 2

@@ -114,7 +114,10 @@ def test_both_shares_or_the_best_that_can_be_reached(seed):
     else:
         with pytest.raises(InfeasibleError, match="is not reachable, the best is") as caught:
             solved(problem, **settings)
-        assert caught.value.best == pytest.approx(max(b for a, b in pairs if a >= s * positives) / negatives)
+        most = Fraction(max(b for a, b in pairs if a >= s * positives), negatives)
+        assert caught.value.best == pytest.approx(float(most))
+        said = Fraction(str(caught.value).split("the best is ")[1].split(". ")[0])
+        assert most - Fraction(1, 10**4) < said <= most  # it can be asked for
 
 
 def test_both_shares_keep_the_tree_of_the_first_search_when_the_second_is_stopped(monkeypatch):
@@ -260,7 +263,7 @@ def test_the_tree_of_an_incumbent_is_shown_while_the_frontier_is_searched():
 
 @pytest.mark.parametrize(
     ("asked", "name"),
-    [({"positive": "k9", "sensitivity": 0.5}, "positive"), ({"negative_weight": "much"}, "negative_weight"),
+    [({"positive": "k9", "sensitivity": 0.5}, "positive"), ({"negative_weight": "much"}, "negative_weight"), ({"negative_weight": "1e-13"}, "negative_weight"),
      ({"negative_weight": "2", "sensitivity": 0.5}, "negative_weight")],
 )  # fmt: skip
 def test_a_bad_goal_is_refused(asked, name):

@@ -7,7 +7,6 @@ Everything else stays, so one more solve tells the smallest change that makes th
 from __future__ import annotations
 
 import itertools
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import numpy as np
 from trainer.cuts.instance import ArrayTree, Instance
 from trainer.cuts.side import ClassRecall, EqualRates, MaxColumns, MaxLeaves, SideConstraint, View, right, scores
 from trainer.dtypes import FloatArray
+from trainer.goal import upwards
 from trainer.milo import total
 
 
@@ -38,11 +38,6 @@ class Relaxed(SideConstraint):
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """Every tree has its price."""
         return True
-
-
-def upwards(price: Fraction) -> str:
-    """A price in four decimals that is enough."""
-    return f"{math.ceil(price * 10**4) / 10**4:.4g}"
 
 
 @dataclass(frozen=True, kw_only=True)

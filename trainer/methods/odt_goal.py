@@ -12,7 +12,7 @@ import numpy as np
 from trainer.certificate import Status
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
-from trainer.goal import Goal, Maximised, needed, share
+from trainer.goal import Goal, Maximised, downwards, needed, share
 from trainer.methods.base import Parameter, Settings, exact_fraction
 from trainer.methods.odt_groups import labels_of, relabelled
 from trainer.monitor import Monitor
@@ -89,6 +89,10 @@ def _weight(problem: Problem, text: str, positive: str) -> Fraction:
         raise ParameterError({"negative_weight": f"'{text}' is neither a number nor 'balanced'."}) from None
     if not 0 <= weight <= 1000:
         raise ParameterError({"negative_weight": f"{text} is not from 0 to 1000."})
+    if not weight and Fraction(text):
+        raise ParameterError(
+            {"negative_weight": f"{text} is too small to be told from 0; it can have twelve decimals."}
+        )
     return weight
 
 
@@ -191,7 +195,7 @@ class Reach:
         shown = "" if self.search.at(least_p).proved else "at least "
         raise InfeasibleError(
             f"With a sensitivity of at least {float(Fraction(self.goal.sensitivity or 0)):g} a specificity of "
-            f"{float(Fraction(self.goal.specificity or 0)):g} is not reachable, the best is {shown}{float(best):.4g}. "
+            f"{float(Fraction(self.goal.specificity or 0)):g} is not reachable, the best is {shown}{downwards(best)}. "
             "Relax one of them or allow a larger topology.",
             best=float(best),
             of="specificity",

@@ -13,7 +13,7 @@ import numpy as np
 from trainer.certificate import Status
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
-from trainer.goal import Goal, needed, share
+from trainer.goal import Goal, downwards, needed, share
 from trainer.methods.base import Parameter, Settings, Solution
 from trainer.methods.odt_goal import oriented
 from trainer.methods.odt_groups import labels_of, relabelled
@@ -241,10 +241,10 @@ def _unreachable(task: Task, best_of: Callable[[Task], int | None]) -> Infeasibl
     )
     if best is None:
         return InfeasibleError(f"{words}. Relax one of them or allow a larger topology.")
-    reached = float(share(best, task.rows[0]))
+    reached = share(best, task.rows[0])
     return InfeasibleError(
-        f"{words}, the best is {reached:.4g}. Relax one of them or allow a larger topology.",
-        best=reached,
+        f"{words}, the best is {downwards(reached)}. Relax one of them or allow a larger topology.",
+        best=float(reached),
         of="specificity",
     )
 

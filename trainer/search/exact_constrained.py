@@ -19,6 +19,7 @@ import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.errors import InfeasibleError
+from trainer.goal import upwards
 from trainer.search.exact import solve_binary
 from trainer.search.exact_frontier import solve_frontier
 from trainer.search.exact_instance import ExactInstance, build
@@ -93,7 +94,7 @@ def solve_constrained(
     if found.shortfall is not None:
         raise InfeasibleError(
             "No tree satisfies the constraints. The recalls can be reached together if each is "
-            f"{float(found.shortfall):.4g} lower.",
+            f"{upwards(found.shortfall)} lower.",
             best=float(found.shortfall),
             of="shortfall of the recalls",
         )
