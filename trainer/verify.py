@@ -403,7 +403,7 @@ def _plain(X: np.ndarray, Y: np.ndarray, depth: int, penalty: Fraction, min_leaf
 
 
 def _encode(columns: Sequence[dict], rows: _Rows, scheme: str, bins: int) -> np.ndarray:
-    """The yes/no questions of the training, made from its description: levels, quantile thresholds or quantile buckets."""
+    """The yes/no questions of the training, made from its description: levels, thresholds or buckets."""
     out: list[np.ndarray] = []
     for column, values in zip(columns, rows.columns, strict=True):
         if column["kind"] == "categorical":
@@ -419,6 +419,8 @@ def _encode(columns: Sequence[dict], rows: _Rows, scheme: str, bins: int) -> np.
             edges = np.unique(np.quantile(values, np.arange(bins + 1) / bins))
             inner = [-math.inf, *edges[1:-1].tolist(), math.inf]
             out += [(values > a) & (values <= b) for a, b in itertools.pairwise(inner)]
+        elif scheme == "all-thresholds":
+            out += [values > value for value in np.unique(values)[:-1]]
         elif scheme == "quantile-thresholds":
             ordered = np.sort(values)
             for r in range(1, bins):

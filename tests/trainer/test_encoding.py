@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import bench_data
 from trainer.data.encoding import Scheme, encode_binary, published_names
 from trainer.data.reader import load
+from trainer.errors import DataError
 from trainer.table import Kind, numeric_table
 
 pytestmark = pytest.mark.bench_data
@@ -55,7 +56,7 @@ def test_every_published_table_is_compared(data_folder):
     assert len(published()) == 35
 
 
-@pytest.mark.parametrize("scheme", [Scheme.QUANTILE_THRESHOLDS, Scheme.QUANTILE_BUCKETS])
+@pytest.mark.parametrize("scheme", [s for s in Scheme if s is not Scheme.NONE])
 def test_a_weight_is_that_many_equal_rows(scheme):
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -65,3 +66,18 @@ def test_a_weight_is_that_many_equal_rows(scheme):
         one = numeric_table(values[:, None])
         many = numeric_table(np.repeat(values, weights)[:, None])
         assert encode_binary(one, scheme, 5, weights).features == encode_binary(many, scheme, 5).features, seed
+
+
+def test_all_thresholds_part_every_two_values():
+    values = np.array([3.0, 1.0, np.nextafter(1.0, 2.0), 3.0, -1e308, 1e308])
+    encoding = encode_binary(numeric_table(values[:, None]), Scheme.ALL_THRESHOLDS)
+    bits = encoding.bits(numeric_table(values[:, None]))
+    distinct = np.unique(values)
+    assert bits.shape == (len(values), len(distinct) - 1)
+    assert (bits.sum(axis=1) == np.searchsorted(distinct, values)).all()
+    assert len({feature.name for feature in encoding.features}) == len(encoding.features)
+
+
+def test_too_many_thresholds_are_refused_with_what_to_do():
+    with pytest.raises(DataError, match="Set 'binarise' to quantile-thresholds"):
+        encode_binary(numeric_table(np.arange(8000.0)[:, None]), Scheme.ALL_THRESHOLDS)

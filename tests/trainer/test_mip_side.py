@@ -25,9 +25,9 @@ from trainer.cuts.side import (
 from trainer.errors import InfeasibleError
 from trainer.methods.bendoct import BendOCT
 from trainer.methods.bendoct_accelerated import AcceleratedBendOCT, Techniques
-from trainer.methods.binoct import BinOCT
+from trainer.methods.binoct_model import BinOCT
 from trainer.methods.flowoct import FlowOCT
-from trainer.methods.oct import OCT
+from trainer.methods.oct_model import OCT
 from trainer.methods.tree_mip import least_price, optimise
 from trainer.milo import BACKENDS, Options, backend
 from trainer.search import greedy

@@ -22,6 +22,7 @@ from trainer.tree.splits import Interval, Split, Subset, Threshold
 
 # the published thresholds are quantile + 1e-8, "in effect x > quantile"
 QT_SHIFT = 1e-8
+MOST_CELLS = 50_000_000  # rows times questions of all thresholds
 
 
 class Scheme(StrEnum):
@@ -29,6 +30,7 @@ class Scheme(StrEnum):
 
     QUANTILE_THRESHOLDS = "quantile-thresholds"
     QUANTILE_BUCKETS = "quantile-buckets"
+    ALL_THRESHOLDS = "all-thresholds"  # halfway between every two neighbouring values; `bins` plays no part
     NONE = "none"  # numeric columns are refused: only binary and categorical ones are encoded
 
 
@@ -112,7 +114,8 @@ def encode_binary(
     A row of weight w counts w times in quantiles, so that weights and repeated rows give the same features.
 
     Constant numeric columns are left out, as in the published tables; constant features that the quantile rules make are
-    kept, since the published tables keep them. Raises DataError for a numeric column with scheme `none`.
+    kept, since the published tables keep them. Raises DataError for a numeric column with scheme `none`, and for more than
+    50 million answers (rows times questions) with scheme `all-thresholds`.
     """
     features: list[EncodedFeature] = []
     for j, column in enumerate(table.columns):
@@ -128,8 +131,12 @@ def encode_binary(
                 "quantile-buckets, or make the column categorical."
             )
         else:
-            rule = _thresholds if scheme is Scheme.QUANTILE_THRESHOLDS else _buckets
-            features += rule(j, column, bins, weights)
+            features += RULES[scheme](j, column, bins, weights)
+    if scheme is Scheme.ALL_THRESHOLDS and len(features) * len(table) > MOST_CELLS:
+        raise DataError(
+            f"All thresholds are {len(features):,} questions to {len(table):,} rows, which is too many. "
+            "Set 'binarise' to quantile-thresholds and choose 'bins'."
+        )
     return Encoding(features=tuple(features), schema=table.schema)
 
 
@@ -233,3 +240,20 @@ def _buckets(j: int, column: Column, bins: int, weights: CountArray | None) -> l
         EncodedFeature(name=f"{column.name} in ({low:g}, {high:g}]", column=j, test=Test.INTERVAL, low=low, high=high)
         for low, high in itertools.pairwise(ends)
     ]
+
+
+def _every_threshold(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
+    """Halfway between neighbouring values of rows that count, whatever `bins`."""
+    values = np.unique(column.values if weights is None else column.values[weights > 0])
+    cuts = []
+    for low, high in itertools.pairwise(values.tolist()):
+        middle = low + (high - low) / 2
+        cuts.append(middle if low <= middle < high else low)
+    return [EncodedFeature(name=f"{column.name}>{cut!r}", column=j, test=Test.ABOVE, low=cut) for cut in cuts]
+
+
+RULES = {
+    Scheme.QUANTILE_THRESHOLDS: _thresholds,
+    Scheme.QUANTILE_BUCKETS: _buckets,
+    Scheme.ALL_THRESHOLDS: _every_threshold,
+}

@@ -297,8 +297,9 @@ CLASS_WEIGHT = Parameter(
 )  # fmt: skip
 BINARISE = Parameter(
     name="binarise", type="choice", default="quantile-thresholds", flag=True, label="Numeric columns become",
-    choices=("quantile-thresholds", "quantile-buckets", "none"),
-    help="Yes/no questions: x > quantile (thresholds), or x within two quantiles (buckets).", advanced=True,
+    choices=("quantile-thresholds", "quantile-buckets", "all-thresholds", "none"),
+    help="Yes/no questions: x > quantile (thresholds), x within two quantiles (buckets), or x > every value (all).",
+    advanced=True,
 )  # fmt: skip
 BINS = Parameter(
     name="bins", type="integer", default=5, minimum=2, maximum=1000, flag=True, label="Quantiles",

@@ -1,0 +1,33 @@
+"""The choice between one variable a question and thresholds inside of the model, for the baselines that have both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainer.cuts.instance import Instance
+from trainer.cuts.ladders import Ladders, ladders
+from trainer.cuts.side import SideConstraint
+from trainer.data.problem import Problem
+from trainer.errors import ParameterError
+from trainer.methods.base import Parameter
+
+MOST_RUNGS = 10_000  # beyond it the gap of two values comes near to the tolerance of the solvers
+
+THRESHOLDS = Parameter(
+    name="thresholds", type="choice", default="questions", choices=("questions",), label="Thresholds",
+    help="", advanced=True,
+)  # fmt: skip
+
+
+def numeric_ladders(problem: Problem, instance: Instance, side: Sequence[SideConstraint]) -> Ladders:
+    """The ladders of a problem's binary encoding; raises ParameterError beside side constraints or with too many thresholds."""
+    if side:
+        words = "Constraints need one variable a question; leave this at 'questions', or drop the constraints."
+        raise ParameterError({"thresholds": words})
+    found = ladders(instance, problem.binary)
+    most = max((len(rungs) for rungs in found.rungs), default=0)
+    if most > MOST_RUNGS:
+        raise ParameterError(
+            {"thresholds": f"A column has {most:,} thresholds; {MOST_RUNGS:,} are possible here. Lower 'bins'."}
+        )
+    return found
