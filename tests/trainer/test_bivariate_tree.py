@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from trainer import make_classifier
+from trainer.certificate import Status
+from trainer.run import TrainRequest, train
 from trainer.search.bivariate import best_split
 from trainer.search.bivariate_pair import SearchOptions
 from trainer.search.crew import Crew
 from trainer.search.growth import Stopping, grow_tree
 from trainer.search.node_split import SplitData
+from trainer.table import Labels, numeric_table
 from trainer.tree.nodes import DraftLeaf
-from trainer.tree.prune import prune, pruning_path
+from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_errors
 from trainer.tree.splits import goes_left
 
 XOR = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float)
@@ -125,11 +128,43 @@ def test_a_run_without_time_returns_a_leaf_and_says_why():
     assert model.tree_.n_leaves >= 1
 
 
+def draft_size(draft):
+    """Leaves of a draft."""
+    return draft_size(draft.left) + draft_size(draft.right) if hasattr(draft, "split") else 1
+
+
+@pytest.mark.parametrize("method", ["cart", "bivariate"])
+def test_errors_of_all_pruned_trees_are_those_of_each(method):
+    """From one routing, on rows that the tree has not seen, with weights: as pruning and predicting one tree after the other."""
+    for seed in range(12):
+        r = np.random.default_rng(seed)
+        X, y = np.round(r.normal(size=(60, 2)), 1), r.integers(0, 3, 60).astype(np.int32)
+        weight = r.integers(1, 4, 60)
+        tree = make_classifier(method, depth=6).fit(X[:40], y[:40], sample_weight=weight[:40]).tree_
+        ends = alphas(collapses(tree))
+        grid = sorted({*ends, *alphas_between(ends), Fraction(1, 50), Fraction(2)})
+        expected = []
+        for alpha in grid:
+            pruned = prune(tree, alpha)
+            missed = [predicted(pruned, x) != k for x, k in zip(X[40:], y[40:], strict=True)]
+            expected.append(int(weight[40:][missed].sum()))
+        assert pruned_errors(tree, X[40:], y[40:], weight[40:], grid).tolist() == expected
+
+
+def predicted(draft, x):
+    """The class code of a row."""
+    while hasattr(draft, "split"):
+        draft = draft.left if goes_left(draft.split, x[None])[0] else draft.right
+    return draft.label
+
+
 def test_pruning_gives_nested_trees_of_least_cost():
     X, y = moons()
     tree = make_classifier("bivariate", depth=6).fit(X, y).tree_
-    steps = pruning_path(tree)
-    assert all(a.alpha < b.alpha and a.collapsed < b.collapsed for a, b in pairwise(steps[1:]))
+    steps = alphas(collapses(tree))
+    sizes = [draft_size(prune(tree, alpha)) for alpha in steps]
+    assert all(a > b for a, b in pairwise(sizes))
+    assert sizes[-1] == 1
 
     def least(v, alpha):
         """Cost of the cheapest pruned subtree at v: brute force over what to collapse."""
@@ -137,7 +172,7 @@ def test_pruning_gives_nested_trees_of_least_cost():
         own = Fraction(node.rows - max(node.counts), len(y)) + alpha
         return own if node.is_leaf else min(own, least(node.left, alpha) + least(node.right, alpha))
 
-    for alpha in {s.alpha for s in steps} | {Fraction(1, 500), Fraction(1, 50), Fraction(1, 7), Fraction(1)}:
+    for alpha in {*steps} | {Fraction(1, 500), Fraction(1, 50), Fraction(1, 7), Fraction(1)}:
         leaves, errors = 0, 0
         stack = [(prune(tree, alpha), np.arange(len(y)))]
         while stack:
@@ -157,6 +192,35 @@ def test_pruning_by_cross_validation_keeps_the_proofs():
     pruned = make_classifier("bivariate", depth=8, pruning="cross-validation").fit(X, y)
     assert pruned.tree_.n_leaves < full.tree_.n_leaves
     assert pruned.certificate_.splits_proved == pruned.certificate_.splits == pruned.tree_.n_leaves - 1
+
+
+@pytest.mark.parametrize("last", [1, 3])
+def test_a_limit_within_the_cross_validation_keeps_the_folds_that_ended(last):
+    """It is said that the limit struck; without a finished fold the tree stays as it was grown."""
+    X, y = moons()
+    table, labels = numeric_table(X), Labels(name="y", classes=("a", "b", "c"), codes=y.astype(np.int32))
+    stopped = []
+
+    def watch(monitor):
+        report = monitor.report
+
+        def heard(**news):
+            report(**news)
+            if str(news.get("phase", "")).startswith(f"choose pruning, fold {last} "):
+                stopped.append(news["phase"])
+                monitor.stop(Status.TIME_LIMIT)
+
+        monitor.report = heard
+
+    parameters = {"depth": 8, "pruning": "cross-validation"}
+    request = TrainRequest(table=table, labels=labels, method="cart", parameters=parameters)
+    result = train(request, on_start=watch)
+    full = make_classifier("cart", depth=8).fit(X, y).tree_
+    assert stopped
+    assert result.certificate.status == "time_limit"
+    assert result.certificate.evidence[0]["pruning_folds"] == last - 1
+    assert (result.tree.n_leaves < full.n_leaves) == (last > 1)
+    assert train(request).certificate.evidence[0]["pruning_folds"] == 5
 
 
 def test_growth_stops_where_the_gain_is_too_small():

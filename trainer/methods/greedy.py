@@ -19,7 +19,7 @@ from trainer.search.growth import Growth, Splitter, Stopping, grow_tree
 from trainer.search.node_split import SplitData
 from trainer.search.split_units import uploaded
 from trainer.tree.nodes import Draft, DraftLeaf
-from trainer.tree.prune import alphas_between, prune, pruning_path
+from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_errors
 
 MIN_NODE = Parameter(
     name="min_node", type="integer", default=2, minimum=2, maximum=10**9, label="Rows to split",
@@ -107,14 +107,16 @@ def grow_and_prune(
 
     growth = grown(np.arange(len(X)), "grow")
     draft, evidence = growth.draft, {"kind": "greedy", "boxes": growth.boxes, "points_classified": growth.classified}
-    if alpha is None and growth.finished:
-        alpha = _choose_alpha(problem, growth.draft, settings, grown, monitor)
+    finished = growth.finished
+    if alpha is None and finished:
+        alpha, used, finished = _choose_alpha(problem, growth.draft, settings, grown)
+        evidence |= {"pruning_folds": used}
     if alpha:
         draft = _keep_proofs(prune(problem.tree(draft, np.arange(len(X))), alpha))
         evidence |= {"pruning_alpha": float(alpha)}
     return Solution(
         draft=draft,
-        finished=growth.finished,
+        finished=finished,
         scope=claim,
         nodes=growth.boxes or 2 * growth.branches + 1,
         encoded_features=X.shape[1],
@@ -151,23 +153,26 @@ def stratified(codes: np.ndarray, folds: int, seed: int) -> np.ndarray:
 
 
 def _choose_alpha(
-    problem: Problem, draft: Draft, settings: Settings, grown: Callable[[CountArray, str], Growth], monitor: Monitor
-) -> Fraction:
-    """α inside the intervals of the pruning path of least cross-validated error, ties to the smaller tree."""
-    grid = alphas_between(pruning_path(problem.tree(draft, np.arange(len(problem.y)))))
+    problem: Problem, draft: Draft, settings: Settings, grown: Callable[[CountArray, str], Growth]
+) -> tuple[Fraction, int, bool]:
+    """α inside the intervals of the pruning path of least cross-validated error, ties to the smaller tree.
+
+    Also how many folds speak for it, and whether that is all of them: a limit that strikes leaves those that had ended,
+    and without any the tree stays as it was grown.
+    """
+    grid = alphas_between(alphas(collapses(problem.tree(draft, np.arange(len(problem.y))))))
     folds = min(settings["pruning_folds"], int(np.bincount(problem.y)[np.bincount(problem.y) > 0].min()))
     if folds < 2 or len(grid) < 2:
-        return Fraction(0)
+        return Fraction(0), 0, True
     fold = stratified(problem.y, folds, settings["seed"])
-    wrong = np.zeros(len(grid), np.int64)
+    wrong, used = np.zeros(len(grid), np.int64), 0
     for f in range(folds):
         rows, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         growth = grown(rows, f"choose pruning, fold {f + 1} of {folds}")
         if not growth.finished:
-            return Fraction(0)
+            break
+        used = f + 1
         tree = problem.tree(growth.draft, rows)
-        for g, alpha in enumerate(grid):
-            pruned = problem.tree(prune(tree, alpha), rows)
-            missed = pruned.predict(problem.matrix[test]) != problem.y[test]
-            wrong[g] += int(problem.row_weights[test][missed].sum())
-    return grid[int(np.flatnonzero(wrong == wrong.min())[-1])]
+        wrong += pruned_errors(tree, problem.matrix[test], problem.y[test], problem.row_weights[test], grid)
+    alpha = grid[int(np.flatnonzero(wrong == wrong.min())[-1])] if used else Fraction(0)
+    return alpha, used, used == folds

@@ -1,85 +1,119 @@
-"""Minimal cost-complexity pruning (Breiman, Friedman, Olshen & Stone) on our tree, in exact fractions."""
+"""Minimal cost-complexity pruning (Breiman, Friedman, Olshen & Stone) on our tree, in exact fractions.
+
+g(v) = (R(v) - R(T_v)) / (leaves of T_v - 1): what a leaf in place of the branch v costs for each leaf saved.  The weakest link goes
+first, which changes g above it alone.  R is the error rate: the weight of rows of other classes than the label, over that of all rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import heapq
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
+
+from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.tree.nodes import Draft, DraftLeaf, Tree, to_draft_branch
 
-
-@dataclass(frozen=True, kw_only=True)
-class PruningStep:
-    """From `alpha` (error rate per leaf) on the nodes `collapsed` are leaves, down to the next step."""
-
-    alpha: Fraction
-    collapsed: frozenset[int]
+Alpha = Fraction | float  # math.inf: never
 
 
-def pruning_path(tree: Tree) -> tuple[PruningStep, ...]:
-    """The nested trees of weakest-link pruning by growing alpha; the first step has alpha 0 and collapses what saves nothing.
+def collapses(tree: Tree) -> list[Alpha]:
+    """For each node the alpha from which on it is a leaf in place of a branch; inf where it is one already, or is cut off first."""
+    nodes, n = tree.nodes, max(1, tree.nodes[0].rows)
+    error = [node.rows - node.counts[node.label] for node in nodes]
+    below, leaves = error.copy(), [1] * len(nodes)
+    parent = [-1] * len(nodes)
+    for node in reversed(nodes):
+        if node.split is not None:
+            parent[node.left] = parent[node.right] = node.id
+            below[node.id] = below[node.left] + below[node.right]
+            leaves[node.id] = leaves[node.left] + leaves[node.right]
 
-    The error rate of a leaf is the weight of its rows of other classes than its label divided by the weight of all rows.
-    """
-    n = max(1, tree.nodes[0].rows)
-    error = [v.rows - v.counts[v.label] for v in tree.nodes]
-    collapsed: frozenset[int] = frozenset()
-    steps = [PruningStep(alpha=Fraction(0), collapsed=collapsed)]
-    while True:
-        links = _links(tree, error, n, collapsed)
-        if not links:
-            return tuple(steps)
-        alpha = max(Fraction(0), min(links.values()))
-        collapsed = collapsed | {v for v, g in links.items() if g <= alpha}
-        step = PruningStep(alpha=alpha, collapsed=collapsed)
-        if alpha == steps[-1].alpha:
-            steps[-1] = step
-        else:
-            steps.append(step)
+    def link(v: int) -> Fraction:
+        return Fraction(error[v] - below[v], n * (leaves[v] - 1))
+
+    branches = {node.id for node in nodes if node.split is not None}
+    found: list[Alpha] = [math.inf] * len(nodes)
+    # an entry is out of date where the branch below it has shrunk since
+    heap = [(link(v), v, leaves[v]) for v in branches]
+    heapq.heapify(heap)
+    alpha = Fraction(0)
+    while heap:
+        g, v, size = heapq.heappop(heap)
+        if v not in branches or leaves[v] != size:
+            continue
+        alpha = max(alpha, g)
+        found[v] = alpha
+        _cut(tree, v, branches)
+        saved, added = size - 1, error[v] - below[v]
+        below[v], leaves[v] = error[v], 1
+        u = parent[v]
+        while u >= 0:
+            below[u] += added
+            leaves[u] -= saved
+            heapq.heappush(heap, (link(u), u, leaves[u]))
+            u = parent[u]
+    return found
+
+
+def _cut(tree: Tree, v: int, branches: set[int]) -> None:
+    """Take v and all branches below it out of those that can still be collapsed."""
+    stack = [v]
+    while stack:
+        u = stack.pop()
+        if u in branches:
+            branches.remove(u)
+            stack += (tree.nodes[u].left, tree.nodes[u].right)
+
+
+def alphas(found: Sequence[Alpha]) -> tuple[Fraction, ...]:
+    """The alphas at which the tree changes, rising, 0 first."""
+    return tuple(sorted({Fraction(0), *(a for a in found if isinstance(a, Fraction))}))
 
 
 def prune(tree: Tree, alpha: Fraction) -> Draft:
     """The smallest tree that minimises error rate + alpha x leaves, as a draft that keeps the impurities of its splits."""
-    chosen = [step for step in pruning_path(tree) if step.alpha <= alpha][-1].collapsed
+    found = collapses(tree)
     drafts: dict[int, Draft] = {}
     for v in reversed(tree.nodes):
-        if v.split is None or v.id in chosen:
+        if v.split is None or found[v.id] <= alpha:
             drafts[v.id] = DraftLeaf(label=v.label)
         else:
             drafts[v.id] = replace(to_draft_branch(v), left=drafts[v.left], right=drafts[v.right])
     return drafts[0]
 
 
-def alphas_between(steps: tuple[PruningStep, ...]) -> tuple[Fraction, ...]:
-    """A value of alpha inside each interval of the path: geometric means of its ends, and the last alpha itself."""
-    alphas = [step.alpha for step in steps]
-    inner = [Fraction((float(a) * float(b)) ** 0.5) for a, b in pairwise(alphas)]
-    return (*inner, alphas[-1])
+def alphas_between(ends: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """A value of alpha inside each interval of rising `ends`: geometric means, and the last of them itself."""
+    return (*(Fraction((float(a) * float(b)) ** 0.5) for a, b in pairwise(ends)), ends[-1])
 
 
-def _links(tree: Tree, error: list[int], n: int, collapsed: frozenset[int]) -> dict[int, Fraction]:
-    """g(v) = (R(v) - R(T_v)) / (leaves of T_v - 1) of every branch that is still open."""
-    below: dict[int, tuple[int, int]] = {}
-    reached = set(_open(tree, collapsed))
-    links: dict[int, Fraction] = {}
+def pruned_errors(tree: Tree, X: FloatArray, y: CodeArray, w: CountArray, grid: Sequence[Fraction]) -> CountArray:
+    """Weight of the rows X (n, columns), y (n,), w (n,) that the tree misses when it is pruned with each alpha of a rising `grid`.
+
+    int64 (len(grid),), from one routing of the rows: a node decides from the alpha on at which it collapses to that at which one
+    above it does.
+    """
+    found, classes = collapses(tree), len(tree.nodes[0].counts)
+    flat = tree.apply(X).astype(np.int64) * classes + y
+    counts = np.bincount(flat, weights=w, minlength=len(tree.nodes) * classes).astype(np.int64)
+    counts = counts.reshape(len(tree.nodes), classes)
+    change = np.zeros(len(grid) + 1, np.int64)
     for v in reversed(tree.nodes):
-        if v.id not in reached:
-            continue
-        if v.split is None or v.id in collapsed:
-            below[v.id] = (error[v.id], 1)
-            continue
-        (e0, l0), (e1, l1) = below[v.left], below[v.right]
-        below[v.id] = (e0 + e1, l0 + l1)
-        links[v.id] = Fraction(error[v.id] - e0 - e1, n * (l0 + l1 - 1))
-    return links
-
-
-def _open(tree: Tree, collapsed: frozenset[int]) -> Iterator[int]:
-    stack = [0]
-    while stack:
-        v = tree.nodes[stack.pop()]
-        yield v.id
-        if v.split is not None and v.id not in collapsed:
-            stack += [v.left, v.right]
+        if v.split is not None:
+            counts[v.id] = counts[v.left] + counts[v.right]
+    ends: list[Alpha] = [math.inf] * len(tree.nodes)  # from when on a node above decides
+    for v in tree.nodes:
+        first: Alpha = Fraction(0) if v.split is None else found[v.id]
+        if first < ends[v.id]:
+            missed = int(counts[v.id].sum() - counts[v.id, v.label])
+            change[0 if v.split is None else bisect_left(grid, first)] += missed
+            change[bisect_left(grid, ends[v.id])] -= missed
+        if v.split is not None:
+            ends[v.left] = ends[v.right] = min(found[v.id], ends[v.id])
+    return np.cumsum(change[:-1])
