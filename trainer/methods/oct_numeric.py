@@ -2,7 +2,7 @@
 
 Legend     b[v,j]=1 (their a) node v asks ladder j, the thresholds of one column;  c[v] its threshold;  zeta[i,t] is whole here
            x[i,j] rank of row i on ladder j over its rungs, in [0, 1];  eps[j] = 1 / rungs, the gap of two values
-Labels     (O1) one ladder a branching  (O10) c only where v branches
+Labels     (O1) one ladder a branching  (O10) c from the first rung on, and only where v branches
            (O6) b[v]·(x[i] + eps) <= c[v] + (1 + max eps)(1 - zeta[i,t]) left of v  (O7) b[v]·x[i] >= c[v] - (1 - zeta[i,t]) right of it
            (O11) zeta[i,t] <= d[v] left of v: without it, (O6) and (O7) let a node that does not branch send rows both ways
 
@@ -38,6 +38,8 @@ class NumericOCT(OCT):
     def _split_rows(self, v: int) -> None:
         self.model.add(total(self.b[v, j] for j in range(len(self.rungs))) == self.d[v], "O1")
         self.model.add(self.c[v] <= self.d[v], "O10")
+        # below the first rung every row would go right: a branching that no question makes
+        self.model.add(self.c[v] >= weighted(self.b.columns[v - 1], 1.0 / self.rungs), "O10")
 
     def _rows(self, rows: range, terminal: range) -> Variables:
         return self.model.binary("zeta", rows, terminal)
