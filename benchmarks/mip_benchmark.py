@@ -1,7 +1,11 @@
 """Plain against accelerated BendOCT on the published encodings, each technique alone and left out: resumable, one solver for all.
 
 Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py [RESULTS.jsonl] [--group shared|techniques|short] [--limit 120]
-       [--variants vanilla,default] [--solver scip] [--sets monk1,monk3] [--minutes 75] [--report] [--pictures docs/pictures]
+       [--variants vanilla,default] [--solver scip] [--sets monk1,monk3] [--minutes 75] [--processor] [--report] [--pictures docs/pictures]
+
+With `--processor` limit and seconds are processor time instead of time by the clock, so that other work on the machine hardly counts
+and a run may be spread over several days (SCIP only). `benchmarks/results/mip-shared.jsonl.gz` holds the solves that
+docs/mip-benchmark.md is made of.
 
 Every solve is one JSON line in RESULTS.jsonl; solves that are there already are not run again, so that a run may be cut anywhere.
 Without a file the group `short` is run plain and accelerated with 4 s a solve, and reported.
@@ -32,7 +36,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -115,22 +119,28 @@ def cases(folder: Path, group: str, sets: list[str] | None) -> Iterator[Case]:
             yield Case(name=name, rows=rows, depth=depth, penalty=penalty)
 
 
-def solve(folder: Path, case: Case, techniques: Techniques, solver: str, limit: float) -> dict[str, Any]:
+def solve(
+    folder: Path, case: Case, techniques: Techniques, solver: str, limit: float, *, processor: bool
+) -> dict[str, Any]:
     """Build and solve; seconds are those of both, since rows stated before the search cost time too.
 
-    `seconds` are by the clock, as the limit is; `cpu` is what the solve had of the machine, which other work does not change much.
+    `seconds` are by the clock, as the limit is, or both are processor time; `cpu` is what the solve had of the machine, which
+    other work does not change much.
     """
     X, y = load(folder, case.name)
     began, work = time.perf_counter(), time.process_time()
     inst = instances.build(X, y, depth=case.depth, kappa=Fraction(case.penalty) * len(y))
     form = AcceleratedBendOCT(inst, techniques)
     starts = form.first(starting(inst, "cart", 0.0).trees)
-    built = time.perf_counter() - began
-    found = optimise(form, backend(solver), starts=starts, options=Options(time=max(limit - built, 0.1)))
+    built = time.process_time() - work if processor else time.perf_counter() - began
+    left = max(limit - built, 0.1)
+    options = Options(parameters={"timing/clocktype": 1, "limits/time": left}) if processor else Options(time=left)
+    found = optimise(form, backend(solver), starts=starts, options=options)
     value = float(found.value or 0)
+    cpu = time.process_time() - work
     return {
-        "seconds": round(time.perf_counter() - began, 4),
-        "cpu": round(time.process_time() - work, 4),
+        "seconds": round(cpu if processor else time.perf_counter() - began, 4),
+        "cpu": round(cpu, 4),
         "optimal": found.optimal,
         "value": value,
         "gap": 0.0 if found.optimal else abs(float(found.bound) - value) / max(abs(value), 1e-10),
@@ -148,13 +158,19 @@ def warm_up() -> None:
 
 
 def key(record: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(record[k] for k in ("variant", "name", "depth", "penalty", "solver", "limit"))
+    return *(record[k] for k in ("variant", "name", "depth", "penalty", "solver", "limit")), record.get("clock", "wall")
 
 
 def records(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     if not path.exists():
         return {}
-    return {key(r): r for r in map(json.loads, path.read_text().splitlines())}
+    with opened(path, "rt") as lines:
+        return {key(r): r for r in map(json.loads, lines)}
+
+
+def opened(path: Path, mode: str) -> IO[str]:
+    """A file of JSON lines, compressed if its name ends in gz."""
+    return cast(IO[str], gzip.open(path, mode)) if path.suffix == ".gz" else path.open(mode)
 
 
 def geometric(runs: list[dict[str, Any]], limit: float) -> float:
@@ -176,7 +192,7 @@ def grouped(
     for variant in VARIANTS:
         own = [
             r for r in found
-            if r["variant"] == variant and (r["solver"], r["limit"]) == (options.solver, options.limit)
+            if r["variant"] == variant and key(r)[4:] == (options.solver, options.limit, options.clock)
             and (r["name"], r["depth"], r["penalty"]) in wanted
         ]  # fmt: skip
         if own:
@@ -281,9 +297,11 @@ def main() -> int:
     parser.add_argument("--solver", default="scip", choices=("scip", "gurobi", "highs"))
     parser.add_argument("--sets", default=None)
     parser.add_argument("--minutes", type=float, default=math.inf)
+    parser.add_argument("--processor", action="store_true", help="limit and seconds in processor time")
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--pictures", type=Path, default=None)
     options = parser.parse_args()
+    options.clock = "processor" if options.processor else "wall"
     folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
     if not (folder / "encoded").is_dir():
         print("The published encodings are not here; set OCTWEB_BENCH_DATA.")
@@ -306,10 +324,12 @@ def main() -> int:
     for variant in chosen:
         for case in cases(folder, options.group, sets):
             about = {"variant": variant, **vars(case), "solver": options.solver, "limit": options.limit}
+            about["clock"] = options.clock
             if key(about) in done or time.monotonic() > until:
                 continue
-            record = about | solve(folder, case, VARIANTS[variant], options.solver, options.limit)
-            with options.results.open("a") as lines:
+            techniques = VARIANTS[variant]
+            record = about | solve(folder, case, techniques, options.solver, options.limit, processor=options.processor)
+            with opened(options.results, "at") as lines:
                 lines.write(json.dumps(record) + "\n")
     if brief:
         wanted = {(c.name, c.depth, c.penalty) for c in cases(folder, options.group, sets)}

@@ -51,12 +51,14 @@ def quick(method_id: str) -> object:
 )
 @pytest.mark.filterwarnings("ignore")
 def test_every_check_of_scikit_learn_passes(method_id):
-    results = check_estimator(quick(method_id), on_fail=None, on_skip=None)
-    failed = [f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] == "failed"]
-    assert failed == []
-    # the one check that asks for a setting of SciPy; any other that is skipped is no longer asked, which must be seen
+    assert passed(check_estimator(quick(method_id), on_fail=None, on_skip=None)) > 40
+
+
+def passed(results: list[dict]) -> int:
+    """How many checks passed; none failed, and none was skipped but the one that asks for a setting of SciPy."""
+    assert [f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] == "failed"] == []
     assert [r["check_name"] for r in results if r["status"] == "skipped"] == ["check_array_api_input"]
-    assert sum(r["status"] == "passed" for r in results) > 40
+    return sum(r["status"] == "passed" for r in results)
 
 
 def _best_stump(problem, settings, monitor) -> Solution:
@@ -81,9 +83,7 @@ def test_the_checks_pass_for_an_exact_method_and_for_one_of_two_classes(two_clas
     cls = estimators.estimator_class(method)
     monkeypatch.setitem(estimators._BY_NAME, cls.__name__, cls)
     expected = {} if two_classes else {"check_classifiers_train": "two leaves cannot tell three classes apart"}
-    results = check_estimator(cls(), on_fail=None, on_skip=None, expected_failed_checks=expected)
-    assert [f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] == "failed"] == []
-    assert [r["check_name"] for r in results if r["status"] == "skipped"] == ["check_array_api_input"]
+    assert passed(check_estimator(cls(), on_fail=None, on_skip=None, expected_failed_checks=expected)) > 40
     model = cls().fit([[0.0], [1.0], [2.0]], ["b", "a", "a"])
     assert model.certificate_.status == "optimal"
     assert (model.certificate_.bound, model.certificate_.gap) == (1.0, 0.0)

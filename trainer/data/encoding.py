@@ -117,6 +117,8 @@ def encode_binary(
     kept, since the published tables keep them. Raises DataError for a numeric column with scheme `none`, and for more than
     50 million answers (rows times questions) with scheme `all-thresholds`.
     """
+    if scheme is Scheme.ALL_THRESHOLDS:
+        _refuse_too_many(table, weights)
     features: list[EncodedFeature] = []
     for j, column in enumerate(table.columns):
         if column.kind is Kind.CATEGORICAL:
@@ -132,11 +134,6 @@ def encode_binary(
             )
         else:
             features += RULES[scheme](j, column, bins, weights)
-    if scheme is Scheme.ALL_THRESHOLDS and len(features) * len(table) > MOST_CELLS:
-        raise DataError(
-            f"All thresholds are {len(features):,} questions to {len(table):,} rows, which is too many. "
-            "Set 'binarise' to quantile-thresholds and choose 'bins'."
-        )
     return Encoding(features=tuple(features), schema=table.schema)
 
 
@@ -242,11 +239,26 @@ def _buckets(j: int, column: Column, bins: int, weights: CountArray | None) -> l
     ]
 
 
+def _counted(column: Column, weights: CountArray | None) -> FloatArray:
+    """The distinct values of a numeric column in rows that count, rising."""
+    return np.unique(column.values if weights is None else column.values[weights > 0])
+
+
+def _refuse_too_many(table: Table, weights: CountArray | None) -> None:
+    """Raises DataError if all thresholds of the numeric columns would be more answers than fit, before any question is made."""
+    numeric = (column for column in table.columns if column.kind is Kind.NUMERIC)
+    questions = sum(max(len(_counted(column, weights)) - 1, 0) for column in numeric)
+    if questions * len(table) > MOST_CELLS:
+        raise DataError(
+            f"All thresholds are {questions:,} questions to {len(table):,} rows, which is too many. "
+            "Set 'binarise' to quantile-thresholds and choose 'bins'."
+        )
+
+
 def _every_threshold(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
     """Halfway between neighbouring values of rows that count, whatever `bins`."""
-    values = np.unique(column.values if weights is None else column.values[weights > 0])
     cuts = []
-    for low, high in itertools.pairwise(values.tolist()):
+    for low, high in itertools.pairwise(_counted(column, weights).tolist()):
         middle = low + (high - low) / 2
         cuts.append(middle if low <= middle < high else low)
     return [EncodedFeature(name=f"{column.name}>{cut!r}", column=j, test=Test.ABOVE, low=cut) for cut in cuts]

@@ -11,11 +11,11 @@ from trainer.cuts.relaxed import Relaxed, RelaxedColumns, RelaxedLeaves
 from trainer.cuts.side import MaxColumns, MaxLeaves, SideConstraint
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError
-from trainer.methods.base import Method, Settings, Solution, having
+from trainer.methods.base import Method, Settings, Solution
 from trainer.methods.binoct_bits import BitsBinOCT
 from trainer.methods.binoct_model import BinOCT
 from trainer.methods.constraints import CONSTRAINTS
-from trainer.methods.thresholds import THRESHOLDS, numeric_ladders
+from trainer.methods.thresholds import numeric_ladders, thresholds
 from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Halted, solve_problem
 from trainer.monitor import Monitor
 
@@ -57,11 +57,7 @@ METHOD = Method(
     claim="Optimal: no tree of this depth over the encoded questions classifies more training rows correctly.",
     parameters=(
         MIP_DEPTH,
-        having(
-            THRESHOLDS,
-            choices=("questions", "bits"),
-            help="One variable a question, or, as in the original, one a column and bits that search for its threshold.",
-        ),
+        thresholds("bits", "one a column and bits that search for its threshold"),
         *CONSTRAINTS,
         *TAIL,
     ),

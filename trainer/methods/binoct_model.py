@@ -17,14 +17,14 @@ import numpy as np
 
 from trainer.cuts.instance import LEAF, ArrayTree, Instance
 from trainer.cuts.side import SideConstraint
-from trainer.dtypes import FloatArray
+from trainer.dtypes import BoolArray, FloatArray
 from trainer.methods.assigned import AssignedScores
-from trainer.methods.oct_model import branchings
-from trainer.methods.tree_mip import Formulation, Halted, never
+from trainer.methods.assignment import Assignment
+from trainer.methods.tree_mip import Halted, never
 from trainer.milo import Expression, Model, Point, Variables, total, weighted
 
 
-class BinOCT(Formulation):
+class BinOCT(Assignment):
     """The whole model; the instance must have kappa = 0 and at least one feature."""
 
     def __init__(self, instance: Instance, *, halted: Halted = never, side: Sequence[SideConstraint] = ()) -> None:
@@ -124,21 +124,5 @@ class BinOCT(Formulation):
         self.fill_constraints(values, tree)
         return values
 
-    def _write(self, values: FloatArray, v: int, f: int) -> None:
-        """Node v asks feature f."""
-        values[self.b.columns[v - 1, f]] = 1.0
-
-    def _asked(self, point: Point) -> FloatArray:
-        """For each branch node and feature, the larger the surer that it is asked, float64 (|B|, |F|)."""
-        return point[self.b]
-
-    def read(self, values: FloatArray) -> ArrayTree:
-        """The complete tree of the branchings, labels by majority unless constraints speak of them."""
-        point = Point(values)
-        every = np.ones(len(self.instance.tree.branch_nodes), bool)
-        tree = self.instance.relabelled(branchings(self.instance, self._asked(point), every))
-        if not self.keep_labels:
-            return tree
-        label = tree.label.copy()
-        label[tree.leaves] = point[self.w][tree.leaves - (1 << self.instance.depth)].argmax(axis=1)
-        return ArrayTree(tree.feature, label)
+    def _branching(self, point: Point) -> BoolArray:
+        return np.ones(len(self.instance.tree.branch_nodes), bool)

@@ -9,11 +9,11 @@ from trainer.cuts.instance import Instance
 from trainer.cuts.side import SideConstraint
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
-from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution, having
+from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
 from trainer.methods.constraints import CONSTRAINTS
 from trainer.methods.oct_model import OCT
 from trainer.methods.oct_numeric import NumericOCT
-from trainer.methods.thresholds import THRESHOLDS, numeric_ladders
+from trainer.methods.thresholds import numeric_ladders, thresholds
 from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Halted, solve_problem
 from trainer.monitor import Monitor
 
@@ -48,10 +48,7 @@ METHOD = Method(
         MIP_DEPTH,
         LEAF_PENALTY,
         PAPER_LAMBDA,
-        having(
-            THRESHOLDS, choices=("questions", "variables"),
-            help="One variable a question, or, as in the original, one a column and its threshold as a variable.",
-        ),
+        thresholds("variables", "one a column and its threshold as a variable"),
         Parameter(
             name="single_features", type="boolean", default=False, label="One row a question",
             help="Write the routing rows for each question by itself, as in the original; the relaxation is weaker.",

@@ -17,15 +17,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainer.cuts.instance import LEAF, ArrayTree, Instance
+from trainer.cuts.instance import ArrayTree, Instance
 from trainer.cuts.side import SideConstraint
-from trainer.dtypes import CodeArray, FloatArray
+from trainer.dtypes import BoolArray, FloatArray
 from trainer.methods.assigned import AssignedScores
-from trainer.methods.tree_mip import Formulation, Halted, never
+from trainer.methods.assignment import Assignment
+from trainer.methods.tree_mip import Halted, never
 from trainer.milo import Expression, Model, Point, Variables, total, weighted
 
 
-class OCT(Formulation):
+class OCT(Assignment):
     """The whole model; `single_features` writes (O6), (O7) per feature as in the original, with a weaker relaxation."""
 
     def __init__(
@@ -129,12 +130,6 @@ class OCT(Formulation):
         if not side:
             self.model.add(self.zeta[i, t] <= self.d[v], "O6")
 
-    def _terminal(self, v: int) -> int:
-        """Where the rows of a leaf at v end: all to the right."""
-        while v < 1 << self.instance.depth:
-            v = 2 * v + 1
-        return v
-
     def assignment(self, tree: ArrayTree) -> FloatArray:
         """The tree with every leaf at the rightmost terminal node below it."""
         inst, first = self.instance, 1 << self.instance.depth
@@ -157,35 +152,5 @@ class OCT(Formulation):
         self.fill_constraints(values, tree)
         return values
 
-    def _write(self, values: FloatArray, v: int, f: int) -> None:
-        """Node v asks feature f."""
-        values[self.b.columns[v - 1, f]] = 1.0
-
-    def _asked(self, point: Point) -> FloatArray:
-        """For each branch node and feature, the larger the surer that it is asked, float64 (|B|, |F|)."""
-        return point[self.b]
-
-    def read(self, values: FloatArray) -> ArrayTree:
-        """The tree of the branchings, labels by majority unless constraints speak of them."""
-        point = Point(values)
-        tree = self.instance.relabelled(branchings(self.instance, self._asked(point), point[self.d] > 0.5))
-        if not self.keep_labels:
-            return tree
-        label, w = tree.label.copy(), point[self.w]
-        for v in tree.leaves.tolist():
-            label[v] = w[self._terminal(v) - (1 << self.instance.depth)].argmax()
-        return ArrayTree(tree.feature, label)
-
-
-def branchings(instance: Instance, b: FloatArray, branching: np.ndarray) -> CodeArray:
-    """`feature` of an ArrayTree from b (|B|, F) and which nodes branch (|B|,)."""
-    feature = np.full(2 << instance.depth, -2, np.int32)
-    stack = [1]
-    while stack:
-        v = stack.pop()
-        if v < 1 << instance.depth and len(instance.F) and branching[v - 1]:
-            feature[v] = b[v - 1].argmax()
-            stack += (2 * v, 2 * v + 1)
-        else:
-            feature[v] = LEAF
-    return feature
+    def _branching(self, point: Point) -> BoolArray:
+        return point[self.d] > 0.5

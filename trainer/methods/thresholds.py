@@ -13,10 +13,13 @@ from trainer.methods.base import Parameter
 
 MOST_RUNGS = 10_000  # beyond it the gap of two values comes near to the tolerance of the solvers
 
-THRESHOLDS = Parameter(
-    name="thresholds", type="choice", default="questions", choices=("questions",), label="Thresholds",
-    help="", advanced=True,
-)  # fmt: skip
+
+def thresholds(inside: str, instead: str) -> Parameter:
+    """The parameter of a method whose model can hold the thresholds itself, a choice named `inside`; `instead` says how."""
+    return Parameter(
+        name="thresholds", type="choice", default="questions", choices=("questions", inside), label="Thresholds",
+        help=f"One variable a question, or, as in the original, {instead}.", advanced=True,
+    )  # fmt: skip
 
 
 def numeric_ladders(problem: Problem, instance: Instance, side: Sequence[SideConstraint]) -> Ladders:
@@ -27,7 +30,6 @@ def numeric_ladders(problem: Problem, instance: Instance, side: Sequence[SideCon
     found = ladders(instance, problem.binary)
     most = max((len(rungs) for rungs in found.rungs), default=0)
     if most > MOST_RUNGS:
-        raise ParameterError(
-            {"thresholds": f"A column has {most:,} thresholds; {MOST_RUNGS:,} are possible here. Lower 'bins'."}
-        )
+        words = f"A column has {most:,} thresholds; {MOST_RUNGS:,} are possible here. Set 'binarise' to quantile-thresholds "
+        raise ParameterError({"thresholds": words + "and choose 'bins'."})
     return found
