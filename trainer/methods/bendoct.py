@@ -73,6 +73,7 @@ class BendersHooks(Hooks):
     """Separates (BC) at integral points and, as an option, at the root; proposes the tree of a point that is cut off."""
 
     lazy = True
+    many_nodes = True
 
     def __init__(self, formulation: BendOCT) -> None:
         self.formulation = formulation

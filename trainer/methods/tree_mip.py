@@ -142,7 +142,7 @@ class Watched(Hooks):
         self.inner = formulation.hooks()
         self.formulation, self.news = formulation, news
         self.lazy, self.fractional, self.locked = self.inner.lazy, self.inner.fractional, self.inner.locked
-        self.presolve = self.inner.presolve
+        self.presolve, self.many_nodes = self.inner.presolve, self.inner.many_nodes
         self.known = known
         self.best: Fraction | None = None
         self.tree: ArrayTree | None = None
