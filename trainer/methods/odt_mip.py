@@ -79,6 +79,8 @@ class Task:
 class _Watched(Hooks):
     """Keeps the best tree and tells the monitor."""
 
+    many_nodes = True
+
     def __init__(self, task: Task, form: OdtModel, monitor: Monitor) -> None:
         self.task, self.form, self.monitor = task, form, monitor
         self.best: int | None = None

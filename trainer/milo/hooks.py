@@ -62,7 +62,7 @@ class Hooks:
     lazy: bool = False
     fractional: int = 0
     presolve: bool = True  # False where rows come at once that are worth more than presolving finds
-    # True where hidden rows close the gap and not the solver's own means: nodes are to be cheap, since many will be needed
+    # True where many cheap nodes close the gap sooner than what the solver does at each by itself; only SCIP has to be told
     many_nodes: bool = False
     locked: bool = (
         True  # hidden rows may hold any variable back in both directions, so no solver may fix one by rounding

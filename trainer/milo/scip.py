@@ -26,8 +26,8 @@ from trainer.milo.model import Model
 
 PRIORITY = -5_000_000  # linear constraints have -1_000_000
 POLL = 0.1
-# pseudo-costs instead of strong branching, and neither cuts, heuristics, conflicts nor propagation at a node; measured on plain
-# BendOCT (docs/mip-benchmark.md), where SCIP's defaults take a tenth of the nodes and two to three times the time
+# pseudo-costs instead of strong branching, and neither cuts, heuristics, conflicts nor propagation at a node; with SCIP's defaults
+# plain BendOCT takes a tenth of the nodes and two to three times the time, small models of ODT up to ten times the time
 CHEAP_NODES: dict[str, Any] = {
     "branching/pscost/priority": 100_000,
     "emphasis/separating": "OFF",
