@@ -104,10 +104,16 @@ class FlowOCT(Formulation):
 
     def hooks(self) -> Hooks:
         """The separation of (F11), where it is wanted."""
-        return StrengtheningHooks(self) if self.strengthen else Hooks()
+        return StrengtheningHooks(self) if self.strengthen else FlowHooks()
 
 
-class StrengtheningHooks(Hooks):
+class FlowHooks(Hooks):
+    """Nothing to add: the model is whole."""
+
+    many_nodes = True
+
+
+class StrengtheningHooks(FlowHooks):
     """Adds the most violated cut (F11) of each node to the relaxation."""
 
     fractional = 4
