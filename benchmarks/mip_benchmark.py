@@ -1,7 +1,8 @@
 """Plain against accelerated BendOCT on the published encodings, each technique alone and left out: resumable, one solver for all.
 
 Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py [RESULTS.jsonl] [--group shared|techniques|short] [--limit 120]
-       [--variants vanilla,default] [--solver scip] [--sets monk1,monk3] [--minutes 75] [--processor] [--report] [--pictures docs/pictures]
+       [--variants vanilla,default] [--solver scip] [--sets monk1,monk3] [--minutes 75] [--processor] [--report]
+       [--ratio gurobi] [--pictures docs/pictures]
 
 With `--processor` limit and seconds are processor time instead of time by the clock, so that other work on the machine hardly counts
 and a run may be spread over several days (SCIP only). `benchmarks/results/mip-shared.jsonl.gz` holds the solves that
@@ -12,6 +13,7 @@ Without a file the group `short` is run plain and accelerated with 4 s a solve, 
 `--report` prints the table of what is in the file: instances solved, shifted geometric mean time (shift 1 s, unsolved at the
 limit), mean gap of the rest, share of time in hooks, and how many times faster a variant solves as many instances as plain
 BendOCT: the time by which plain BendOCT has solved its last instance, over the time by which the variant has solved as many.
+`--ratio` adds the processor time of the solver over that of another one, where the file has solves of both.
 `--pictures` draws instances solved over time and gaps at the limit with Plotly: techniques alone, left out, and plain against
 default; as pages, and as PNG where Playwright and Chromium are found.
 
@@ -218,6 +220,19 @@ def report(runs: dict[str, list[dict[str, Any]]], limit: float) -> None:
         )
 
 
+def ratios(found: list[dict[str, Any]], solver: str, other: str) -> None:
+    """Processor time of one solver over that of another on what both prove, whatever the limits: geometric means by depth."""
+    best: dict[tuple[Any, ...], float] = {}
+    for r in (r for r in found if r["optimal"]):
+        about = (r["solver"], r["variant"], r["depth"], r["name"], r["penalty"])
+        best[about] = min(r["cpu"], best.get(about, math.inf))
+    shared = [k[1:] for k in best if k[0] == solver and (other, *k[1:]) in best]
+    print(f"\n| variant | depth | instances that both prove | {solver} / {other} |\n|---|---|---|---|")
+    for variant, depth in dict.fromkeys(k[:2] for k in shared):
+        logs = [math.log(best[solver, *k] / best[other, *k]) for k in shared if k[:2] == (variant, depth)]
+        print(f"| {variant} | {depth} | {len(logs)} | {math.exp(float(np.mean(logs))):.2f} |")
+
+
 def draw(runs: dict[str, list[dict[str, Any]]], limit: float, title: str, path: Path) -> None:
     """Solved instances over time on the left, gaps of the rest on the right, as in the paper."""
     import plotly.graph_objects as go
@@ -301,6 +316,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--processor", action="store_true", help="limit and seconds in processor time")
     parser.add_argument("--report", action="store_true")
+    parser.add_argument(
+        "--ratio", choices=("scip", "gurobi", "highs"), help="with --report: processor time against this solver"
+    )
     parser.add_argument("--pictures", type=Path, default=None)
     options = parser.parse_args()
     options.clock = "processor" if options.processor else "wall"
@@ -317,6 +335,8 @@ def main() -> int:
         wanted = {(c.name, c.depth, c.penalty) for c in cases(folder, options.group, sets)}
         runs = grouped(list(records(options.results).values()), options, wanted)
         report(runs, options.limit)
+        if options.ratio:
+            ratios(list(records(options.results).values()), options.solver, options.ratio)
         if options.pictures:
             pictures(runs, options)
         return 0
