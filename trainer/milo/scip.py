@@ -26,14 +26,13 @@ from trainer.milo.model import Model
 
 PRIORITY = -5_000_000  # linear constraints have -1_000_000
 POLL = 0.1
-# pseudo-costs instead of strong branching, and neither cuts, heuristics, conflicts nor propagation at a node; with SCIP's defaults
-# plain BendOCT takes a tenth of the nodes and two to three times the time, small models of ODT up to ten times the time
+# pseudo-costs instead of strong branching, and neither cuts, heuristics nor conflicts at a node; with SCIP's defaults plain BendOCT
+# takes a tenth of the nodes and two to three times the time. Propagation stays: ODT with limited subsets would need tens of times the nodes
 CHEAP_NODES: dict[str, Any] = {
     "branching/pscost/priority": 100_000,
     "emphasis/separating": "OFF",
     "emphasis/heuristics": "OFF",
     "conflict/enable": False,
-    "constraints/linear/propfreq": -1,
 }
 
 
