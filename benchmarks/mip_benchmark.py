@@ -5,8 +5,8 @@ Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py [RESULTS.jsonl] 
        [--ratio gurobi] [--pictures docs/pictures]
 
 With `--processor` limit and seconds are processor time instead of time by the clock, so that other work on the machine hardly counts
-and a run may be spread over several days (SCIP only). `benchmarks/results/mip-shared.jsonl.gz` holds the solves that
-docs/mip-benchmark.md is made of.
+and a run may be spread over several days (SCIP only). `benchmarks/results/mip-shared.jsonl.gz` holds the solves of the group
+`shared` that are done so far, with `--processor` and a limit of 120, and those of Gurobi with a limit of 20 s by the clock.
 
 Every solve is one JSON line in RESULTS.jsonl; solves that are there already are not run again, so that a run may be cut anywhere.
 Without a file the group `short` is run plain and accelerated with 4 s a solve, and reported.
@@ -321,6 +321,8 @@ def main() -> int:
     )
     parser.add_argument("--pictures", type=Path, default=None)
     options = parser.parse_args()
+    if options.processor and options.solver != "scip":
+        parser.error("only SCIP can be given a limit in processor time; leave out --processor.")
     options.clock = "processor" if options.processor else "wall"
     folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
     if not (folder / "encoded").is_dir():

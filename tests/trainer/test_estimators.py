@@ -55,9 +55,11 @@ def test_every_check_of_scikit_learn_passes(method_id):
 
 
 def passed(results: list[dict]) -> int:
-    """How many checks passed; none failed, and none was skipped but the one that asks for a setting of SciPy."""
-    assert [f"{r['check_name']}: {r['exception']!r}" for r in results if r["status"] == "failed"] == []
-    assert [r["check_name"] for r in results if r["status"] == "skipped"] == ["check_array_api_input"]
+    """How many checks passed; none failed and none was left out (tests/conftest.py sets what one of them asks for)."""
+    others = [
+        f"{r['check_name']}, {r['status']}: {r['exception']!r}" for r in results if r["status"] in ("failed", "skipped")
+    ]
+    assert others == []
     return sum(r["status"] == "passed" for r in results)
 
 

@@ -10,58 +10,9 @@ from concurrent.futures import Future
 
 import pytest
 
+from tests.conftest import ROOT
 from trainer.methods import METHODS
 from trainer.warm import COMPILED, MORE, warm
-
-# in a process of its own, for what other tests have compiled would hide what warming left out
-OTHER_TRAININGS = """
-import gc, json
-import numpy as np
-from numba.core.dispatcher import Dispatcher
-from trainer.run import TrainRequest, train
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
-from trainer.warm import COMPILED, warm
-
-def compiled():
-    return {d.py_func.__qualname__: len(d.signatures) for d in gc.get_objects() if isinstance(d, Dispatcher)}
-
-def sample(rows, numeric, categorical):
-    draw = np.random.default_rng(7)
-    X = draw.normal(size=(rows, numeric)).round(1)
-    C = draw.integers(0, 3, (rows, categorical)).astype(float)
-    codes = ((X[:, 0] + X[:, 1] > 0) ^ (C[:, 0] == 1)).astype(np.int32)
-    columns = [Column(schema=ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC), values=X[:, j]) for j in range(numeric)]
-    columns += [
-        Column(schema=ColumnSchema(name=f"c{j}", kind=Kind.CATEGORICAL, categories=tuple("abc")), values=C[:, j])
-        for j in range(categorical)
-    ]
-    table = Table(columns=tuple(columns), row_numbers=np.arange(1, rows + 1))
-    return table, Labels(name="y", classes=("no", "yes"), codes=codes)
-
-for method in COMPILED:
-    warm(method)
-before = compiled()
-others = [
-    ("exact", {"depth": 1}), ("exact", {"depth": 2, "leaf_penalty": 0.01}), ("exact", {"depth": 3, "min_leaf": 3}),
-    ("exact", {"depth": 4, "class_weight": "balanced"}), ("exact", {"depth": 3, "recall": "yes: 0.5"}),
-    ("exact-numeric", {"depth": 2}), ("exact-numeric", {"depth": 3, "leaf_penalty": 0.01}),
-    ("odt", {"depth": 2, "max_card": 1}), ("odt", {"topology": "imbalanced"}), ("odt", {"depth": 3}),
-    ("odt", {"depth": 2, "sensitivity": 0.9, "positive": "yes"}),
-    ("bivariate", {"depth": 2}), ("bivariate", {"depth": 3, "min_leaf": 2}), ("oc1", {"depth": 3}),
-    ("bendoct-accelerated", {"depth": 2}), ("bendoct-accelerated", {"depth": 3, "leaf_penalty": 0.01}),
-    ("cut-h", {"depth": 1, "time_limit": 5}),
-]
-more = {}
-for method, settings in others:
-    table, labels = sample(35 if method == "cut-h" else 130, 3, 2)
-    train(TrainRequest(table=table, labels=labels, method=method, parameters=settings))
-    now = compiled()
-    for name, signatures in now.items():
-        if signatures != before.get(name, 0):
-            more[name] = f"{method} {settings}"
-    before = now
-print(json.dumps(more))
-"""
 
 
 @pytest.mark.parametrize("method", [m.id for m in METHODS])
@@ -83,9 +34,18 @@ def _settle(done: Future[bool], method: str) -> None:
 
 @pytest.mark.slow
 def test_other_trainings_compile_nothing_more():
-    ran = subprocess.run([sys.executable, "-c", OTHER_TRAININGS], capture_output=True, text=True, timeout=600)
+    # in a process of its own, for what other tests have compiled would hide what warming left out
+    command = [sys.executable, "-m", "tests.trainer.other_trainings", *COMPILED]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == {}
+
+
+@pytest.mark.slow
+def test_what_is_not_warmed_is_seen():
+    command = [sys.executable, "-m", "tests.trainer.other_trainings", "oc1"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert "exact-numeric" in ran.stdout, ran.stderr
 
 
 def test_what_is_compiled_are_methods():

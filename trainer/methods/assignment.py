@@ -1,6 +1,10 @@
-"""What OCT and BinOCT share: rows assigned to terminal nodes, a question for each branching node, trees read from the two.
+"""What OCT and BinOCT share: rows assigned to terminal nodes, trees read from that, and scores of rows for side constraints.
 
-Legend     b[v,f]=1 v branches on f;  w[t,k]=1 terminal node t predicts k
+Legend     b[v,f]=1 v branches on f;  zeta[i,t]=1 row i is in terminal node t;  w[t,k]=1 t predicts k
+           s[i,t]=1 row i is in t and t predicts its class
+           (A1) s[i,t] ≤ zeta[i,t]   (A2) s[i,t] ≤ w[t,y_i]   (A3) s[i,t] ≥ zeta[i,t] + w[t,y_i] - 1, for exact scores
+
+Only the rows that a constraint asks about get scores: the baselines do without them.
 """
 
 from __future__ import annotations
@@ -9,10 +13,10 @@ from abc import abstractmethod
 
 import numpy as np
 
-from trainer.cuts.instance import LEAF, ArrayTree
-from trainer.dtypes import BoolArray, CodeArray, FloatArray
+from trainer.cuts.instance import LEAF, ArrayTree, Instance
+from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.methods.tree_mip import Formulation
-from trainer.milo import Point, Variables
+from trainer.milo import Expression, Model, Point, Variables, total
 
 
 class Assignment(Formulation):
@@ -64,3 +68,30 @@ class Assignment(Formulation):
         for v in tree.leaves.tolist():
             label[v] = w[self._terminal(v) - (1 << self.instance.depth)].argmax()
         return ArrayTree(tree.feature, label)
+
+
+class AssignedScores:
+    """The scores of rows, each written into the model when it is first asked for."""
+
+    def __init__(self, instance: Instance, model: Model, zeta: Variables, w: Variables, *, exact: bool) -> None:
+        self.instance, self.model, self.zeta, self.w, self.exact = instance, model, zeta, w, exact
+        self.known: dict[int, Variables] = {}
+
+    def __call__(self, i: int) -> Expression:
+        """1 if row i is classified correctly, at most that where scores need not be exact."""
+        terminal = self.instance.tree.terminal_nodes
+        if i not in self.known:
+            y = int(self.instance.y[i])
+            s = self.known[i] = self.model.continuous(f"s{i}", terminal)
+            for t in terminal:
+                self.model.add(s[t] <= self.zeta[i, t], "A1")
+                self.model.add(s[t] <= self.w[t, y], "A2")
+                if self.exact:
+                    self.model.add(s[t] >= self.zeta[i, t] + self.w[t, y] - 1, "A3")
+        return total(self.known[i].values())
+
+    def fill(self, values: FloatArray, at: CountArray, right: CountArray) -> None:
+        """Give the variables their values: `at` the place among the terminal nodes of each row, `right` whether it is right."""
+        for i, s in self.known.items():
+            values[s.columns] = 0.0
+            values[s.columns[int(at[i])]] = float(np.asarray(right)[i])

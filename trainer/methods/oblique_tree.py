@@ -91,7 +91,7 @@ class Watched(Hooks):
         self, inner: Hooks, form: Master, search: LocalSearch, tell: Callable[[float | None, int], bool]
     ) -> None:
         self.inner, self.form, self.search, self.tell = inner, form, search, tell
-        self.lazy, self.fractional, self.locked = inner.lazy, inner.fractional, inner.locked
+        self.behave_as(inner)
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
         """The method's rows; the tree of the point counts in any case."""

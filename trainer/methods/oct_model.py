@@ -20,8 +20,7 @@ import numpy as np
 from trainer.cuts.instance import ArrayTree, Instance
 from trainer.cuts.side import SideConstraint
 from trainer.dtypes import BoolArray, FloatArray
-from trainer.methods.assigned import AssignedScores
-from trainer.methods.assignment import Assignment
+from trainer.methods.assignment import AssignedScores, Assignment
 from trainer.methods.tree_mip import Halted, never
 from trainer.milo import Expression, Model, Point, Variables, total, weighted
 

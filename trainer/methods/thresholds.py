@@ -30,6 +30,9 @@ def numeric_ladders(problem: Problem, instance: Instance, side: Sequence[SideCon
     found = ladders(instance, problem.binary)
     most = max((len(rungs) for rungs in found.rungs), default=0)
     if most > MOST_RUNGS:
-        words = f"A column has {most:,} thresholds; {MOST_RUNGS:,} are possible here. Set 'binarise' to quantile-thresholds "
-        raise ParameterError({"thresholds": words + "and choose 'bins'."})
+        words = (
+            f"A column has {most:,} thresholds; {MOST_RUNGS:,} are possible here. "
+            "Set 'binarise' to quantile-thresholds and choose 'bins'."
+        )
+        raise ParameterError({"thresholds": words})
     return found

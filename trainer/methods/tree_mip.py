@@ -141,8 +141,7 @@ class Watched(Hooks):
     ) -> None:
         self.inner = formulation.hooks()
         self.formulation, self.news = formulation, news
-        self.lazy, self.fractional, self.locked = self.inner.lazy, self.inner.fractional, self.inner.locked
-        self.presolve, self.many_nodes = self.inner.presolve, self.inner.many_nodes
+        self.behave_as(self.inner)
         self.known = known
         self.best: Fraction | None = None
         self.tree: ArrayTree | None = None

@@ -68,6 +68,11 @@ class Hooks:
         True  # hidden rows may hold any variable back in both directions, so no solver may fix one by rounding
     )
 
+    def behave_as(self, inner: Hooks) -> None:
+        """Take over what other hooks say of themselves, for hooks around them."""
+        self.lazy, self.fractional, self.locked = inner.lazy, inner.fractional, inner.locked
+        self.presolve, self.many_nodes = inner.presolve, inner.many_nodes
+
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
         """Rows that an integral point violates; an empty answer accepts the point. `origin`: lp, heuristic, start, injected."""
         return ()

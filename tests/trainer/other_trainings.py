@@ -1,0 +1,77 @@
+"""Which kernels trainings still compile after the methods named on the command line were warmed, as JSON: kernel to training.
+
+python -m tests.trainer.other_trainings METHOD ...    (a program of its own: what a process has compiled, it has compiled for good)
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from typing import Any
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from trainer.run import TrainRequest, train
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.warm import warm
+
+TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("exact", {"depth": 1}),
+    ("exact", {"depth": 2, "leaf_penalty": 0.01}),
+    ("exact", {"depth": 3, "min_leaf": 3}),
+    ("exact", {"depth": 4, "class_weight": "balanced"}),
+    ("exact", {"depth": 3, "recall": "yes: 0.5"}),
+    ("exact-numeric", {"depth": 2}),
+    ("exact-numeric", {"depth": 3, "leaf_penalty": 0.01}),
+    ("odt", {"depth": 2, "max_card": 1}),
+    ("odt", {"topology": "imbalanced"}),
+    ("odt", {"depth": 3}),
+    ("odt", {"depth": 2, "sensitivity": 0.9, "positive": "yes"}),
+    ("bivariate", {"depth": 2}),
+    ("bivariate", {"depth": 3, "min_leaf": 2}),
+    ("oc1", {"depth": 3}),
+    ("bendoct-accelerated", {"depth": 2}),
+    ("bendoct-accelerated", {"depth": 3, "leaf_penalty": 0.01}),
+    ("cut-h", {"depth": 1, "time_limit": 5}),
+)
+
+
+def signatures() -> dict[str, int]:
+    """How many signatures of each kernel are compiled or loaded."""
+    return {d.py_func.__qualname__: len(d.signatures) for d in gc.get_objects() if isinstance(d, Dispatcher)}
+
+
+def sample(rows: int) -> tuple[Table, Labels]:
+    """Three numeric and two categorical columns, unlike those that warming trains on."""
+    draw = np.random.default_rng(7)
+    X = draw.normal(size=(rows, 3)).round(1)
+    C = draw.integers(0, 3, (rows, 2)).astype(np.float64)
+    codes = ((X[:, 0] + X[:, 1] > 0) ^ (C[:, 0] == 1)).astype(np.int32)
+    columns = [Column(schema=ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC), values=X[:, j]) for j in range(3)]
+    columns += [
+        Column(schema=ColumnSchema(name=f"c{j}", kind=Kind.CATEGORICAL, categories=tuple("abc")), values=C[:, j])
+        for j in range(2)
+    ]
+    table = Table(columns=tuple(columns), row_numbers=np.arange(1, rows + 1))
+    return table, Labels(name="y", classes=("no", "yes"), codes=codes)
+
+
+def main() -> None:
+    """Warm, train, and print what was compiled in between."""
+    for method in sys.argv[1:]:
+        warm(method)
+    before = signatures()
+    more = {}
+    for method, settings in TRAININGS:
+        table, labels = sample(35 if method == "cut-h" else 130)
+        train(TrainRequest(table=table, labels=labels, method=method, parameters=settings))
+        now = signatures()
+        more |= {name: f"{method} {settings}" for name, count in now.items() if count != before.get(name, 0)}
+        before = now
+    print(json.dumps(more))
+
+
+if __name__ == "__main__":
+    main()
