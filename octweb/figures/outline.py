@@ -53,11 +53,15 @@ def class_bar(tree: Tree, node: Node) -> list[dict[str, Any]]:
 
 
 def counts_text(tree: Tree, node: Node) -> str:
-    """`357 benign · 212 malignant`; from four classes on the two largest and how many more."""
+    """`357 benign · 212 malignant`; from four classes on the two largest and how many more.
+
+    Where a class is called by a number it is `0: 357 · 1: 212`, for `357 0` reads as one number.
+    """
     pairs = list(zip(node.counts, tree.classes, strict=True))
-    if len(pairs) <= 3:
-        return " · ".join(f"{count:,} {label}" for count, label in pairs)
-    pairs = sorted((p for p in pairs if p[0]), key=lambda p: -p[0])
-    more = len(pairs) - 2
-    text = " · ".join(f"{count:,} {label}" for count, label in pairs[:2])
+    numbers = any(label[:1].isdigit() or label[:1] in "-+." for label in tree.classes)
+    more = 0
+    if len(pairs) > 3:
+        pairs = sorted((p for p in pairs if p[0]), key=lambda p: -p[0])
+        pairs, more = pairs[:2], len(pairs) - 2
+    text = " · ".join(f"{label}: {count:,}" if numbers else f"{count:,} {label}" for count, label in pairs)
     return f"{text} + {more} more" if more > 0 else text

@@ -84,6 +84,7 @@ def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float
         margin = max(0.01, 0.08 * (high - low))
         layout["yaxis"]["range"] = [low - margin, high + margin]
     if not values:
+        layout["xaxis"]["range"], layout["yaxis"]["range"] = [0, 1], [0, 1]
         layout["annotations"] = [
             {
                 "text": "no tree and no bound yet",

@@ -15,6 +15,7 @@ from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.runs.models import FINISHED, TrainingRun
 from octweb.runs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send, worker_seen
+from trainer.data.problem import Names
 from trainer.errors import ParameterError
 from trainer.methods import get
 from trainer.methods.base import Method
@@ -44,7 +45,10 @@ def enqueue(
     if key and (before := _of_key(owner, key, digest)):
         return before
     declared = get(method)
-    values = _within_limits(declared, declared.settings(parameters or {}).to_json())
+    checked = declared.settings(parameters or {})
+    values = _within_limits(declared, checked.to_json())
+    if (names := _names(dataset)).classes:
+        declared.check(checked, names)
     _check_evaluation(dataset, test_share, folds)
     _check_classes(declared, dataset)
     if warm_start is not None:
@@ -157,6 +161,11 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
             raise ParameterError(
                 {"warm_start": f"{model} reads '{column.name}' as {column.kind}; in '{dataset.name}' it {found}."}
             )
+
+
+def _names(dataset: Dataset) -> Names:
+    columns = tuple(c["name"] for c in dataset.columns if c.get("role") == "feature")
+    return Names(columns=columns, classes=tuple(dataset.profile.get("classes") or ()))
 
 
 def _check_classes(method: Method, dataset: Dataset) -> None:

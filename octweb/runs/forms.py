@@ -9,7 +9,6 @@ from django.conf import settings
 
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
-from trainer.methods import METHODS
 from trainer.methods.base import Method, Parameter
 
 START = "p_warm_start"  # beside the parameters of the method, and checked like one of them
@@ -104,11 +103,6 @@ class RunForm(forms.Form):
 
     def advanced_fields(self) -> list[forms.BoundField]:
         return [self[f] for f in self.fields if f.startswith("p_") and getattr(self.fields[f], "advanced", False)]
-
-
-def method_choices() -> tuple[Method, ...]:
-    """The methods in the order in which the form offers them."""
-    return METHODS
 
 
 def _server_limit(parameter: Parameter) -> float | None:

@@ -21,14 +21,15 @@ from octweb.datasets.models import Dataset
 from octweb.figures.progress import progress_figure
 from octweb.registry.reach import latest_reach
 from octweb.runs import actions
-from octweb.runs.forms import RunForm, method_choices
+from octweb.runs.forms import RunForm
 from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import RunStatus, TrainingRun
 from trainer.errors import ParameterError
-from trainer.methods import get
+from trainer.methods import METHODS, get
 from trainer.methods.base import Method
 
 MAX_RECORDS = 5000
+FIRST_METHOD = "exact"  # proves small trees of any data set within seconds
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:
@@ -55,10 +56,11 @@ def run_new(request: HttpRequest) -> HttpResponse:
     if dataset is None:
         messages.info(request, "A run needs a data set. Upload one, or take a sample.")
         return redirect("datasets:new")
+    unknown = None
     try:
-        method = get(request.POST.get("method") or request.GET.get("method") or method_choices()[-1].id)
-    except ParameterError:
-        method = method_choices()[0]
+        method = get(request.POST.get("method") or request.GET.get("method") or FIRST_METHOD)
+    except ParameterError as error:
+        method, unknown = get(FIRST_METHOD), error.errors["method"]
     # a link may bring settings along, for example a point of a frontier
     given = {
         name: value
@@ -69,6 +71,8 @@ def run_new(request: HttpRequest) -> HttpResponse:
         request.POST if request.method == "POST" else None,
         user=request.user, dataset=dataset, method=method, initial=given,
     )  # fmt: skip
+    if unknown and request.method == "POST":
+        form.add_error(None, unknown)
     if request.method == "POST" and form.is_valid():
         try:
             run = actions.enqueue(owner=request.user, dataset=dataset, **form.request())
@@ -82,7 +86,7 @@ def run_new(request: HttpRequest) -> HttpResponse:
         "dataset": dataset,
         "datasets": datasets[:200],
         "method": method,
-        "methods": method_choices(),
+        "methods": METHODS,
         "workers_seen": actions.worker_seen(),
         "reach": latest_reach(request.user, dataset) if method.parameter("sensitivity") else None,
     }

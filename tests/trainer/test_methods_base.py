@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from trainer.data.problem import Names
 from trainer.errors import ParameterError
 from trainer.methods import METHODS, get
 from trainer.methods.base import (
@@ -77,6 +78,90 @@ def test_every_bad_parameter_is_named_at_once():
         get("cart").settings({"depth": "deep", "time_limit": -1, "colour": "red"})
     assert set(found.value.errors) == {"depth", "time_limit", "colour"}
     assert "It takes: depth" in found.value.errors["colour"]
+
+
+# a setting that its own range allows, and what the data or another setting make of it
+BESIDE = {
+    "class": ("bendoct", {"recall": "maybe: 0.5"}, {"recall": "'maybe' is not a class. Classes: no, yes."}),
+    "share": ("exact", {"recall": "yes: 1.5"}, {"recall": "1.5 is not between 0 and 1."}),
+    "no share": ("exact", {"recall": "yes"}, {"recall": "'yes' has no share; write as in 'yes: 0.9; no: 0.8'."}),
+    "pair": ("flowoct", {"forbidden_pairs": "a"}, {"forbidden_pairs": "'a' is not a pair; write two columns with a + between them."}),
+    "column of a pair": ("exact", {"forbidden_pairs": "a + c"}, {"forbidden_pairs": "'c' is not a column. Columns: a, b."}),
+    "groups": ("oct", {"fairness": "parity"}, {"fairness_column": "'' is not a column. Columns: a, b."}),
+    "favoured class": (
+        "binoct", {"fairness": "opportunity", "fairness_column": "a", "fairness_class": "x"},
+        {"fairness_class": "'x' is not a class. Classes: no, yes."},
+    ),
+    "direction": ("bendoct", {"monotone": "a"}, {"monotone": "'a' has no direction; write 'column up' or 'column down'."}),
+    "monotone and deep": (
+        "bendoct-accelerated", {"monotone": "a up", "depth": 5}, {"monotone": "Monotone columns need a depth of at most 4."},
+    ),
+    "two at once": (
+        "bendoct", {"monotone": "z up", "recall": "x: 1"},
+        {"monotone": "'z' is not a column. Columns: a, b.", "recall": "'x' is not a class. Classes: no, yes."},
+    ),
+    "not asked": ("exact", {"forbidden": "a; z"}, {"forbidden": "'z' is not a column. Columns: a, b."}),
+    "thresholds inside": (
+        "oct", {"thresholds": "variables", "max_leaves": 3},
+        {"thresholds": "Constraints need one variable a question; leave this at 'questions', or drop the constraints."},
+    ),
+    "rows of questions": (
+        "oct", {"thresholds": "variables", "single_features": True},
+        {"single_features": "Thresholds as variables have no questions to write rows for."},
+    ),
+    "pruning": ("cart", {"pruning": "much"}, {"pruning": "'much' is neither 'cross-validation' nor a number from 0 to 1."}),
+    "balanced": (
+        "cut-h", {"balanced": True, "pareto": True, "min_leaf": 2},
+        {
+            "pareto": "Balanced trees of a depth all have the same size; leave one of the two out.",
+            "min_leaf": "A balanced tree may have leaves without rows; leave one of the two out.",
+        },
+    ),
+    "full proof": (
+        "cutw-h", {"then_fewest": True, "mip_gap": 0.1}, {"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."},
+    ),
+    "positive": ("odt", {"positive": "x"}, {"positive": "'x' is not a class. Classes: no, yes."}),
+    "weight": ("odt", {"negative_weight": "much"}, {"negative_weight": "'much' is neither a number nor 'balanced'."}),
+    "weight and share": (
+        "odt", {"negative_weight": "2", "sensitivity": 0.5},
+        {"negative_weight": "It has no effect where one share is required and the other maximised."},
+    ),
+    "topology": (
+        "odt", {"topology": "[[.]"},
+        {"topology": "'[[.]' is no topology. Use depth-1, depth-2, depth-2.5, depth-3, imbalanced, auto, or brackets such as [[..][..]] for depth 2."},
+    ),
+    "topology and share": (
+        "odt", {"topology": "auto", "sensitivity": 0.0},
+        {"topology": "'auto' compares accuracies; choose a topology where a share is required."},
+    ),
+    "frontier": (
+        "odt", {"frontier": True, "solver": "highs"}, {"frontier": "The whole frontier is found by solver=search only."},
+    ),
+    "technique": ("odt", {"without": "magic"}, {"without": "'magic' is not a technique. Known: anchor, relax, strengthen."}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BESIDE)
+def test_settings_are_checked_beside_each_other_and_the_names_in_the_data(case):
+    method, parameters, errors = BESIDE[case]
+    declared = get(method)
+    with pytest.raises(ParameterError) as found:
+        declared.check(declared.settings(parameters), Names(columns=("a", "b"), classes=("no", "yes")))
+    assert found.value.errors == errors
+
+
+@pytest.mark.parametrize("parameters", [{"sensitivity": 0.5}, {"frontier": True}, {"negative_weight": "2"}])
+def test_what_needs_two_classes_says_so(parameters):
+    odt = get("odt")
+    with pytest.raises(ParameterError) as found:
+        odt.check(odt.settings(parameters), Names(columns=("a",), classes=("x", "y", "z")))
+    assert found.value.errors == dict.fromkeys(parameters, "Needs two classes; this target has 3.")
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
+def test_defaults_pass_every_check(method):
+    for classes in (("x",), ("x", "y"), ("x", "y", "z")):
+        method.check(method.settings({}), Names(columns=("a",), classes=classes))
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():

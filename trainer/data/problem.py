@@ -19,6 +19,26 @@ from trainer.tree.nodes import Draft, Tree, grow
 
 
 @dataclass(frozen=True, kw_only=True)
+class Names:
+    """What settings can speak of, known without the rows: the columns that may be asked, and the classes."""
+
+    columns: tuple[str, ...]
+    classes: tuple[str, ...]
+
+    def column(self, name: str, parameter: str) -> str:
+        """The name itself; raises ParameterError where no column is called so."""
+        if name not in self.columns:
+            raise ParameterError({parameter: f"'{name}' is not a column. Columns: {', '.join(self.columns)}."})
+        return name
+
+    def label(self, name: str, parameter: str) -> str:
+        """The name itself; raises ParameterError where no class is called so."""
+        if name not in self.classes:
+            raise ParameterError({parameter: f"'{name}' is not a class. Classes: {', '.join(self.classes)}."})
+        return name
+
+
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """A table without missing values, its labels, integer row weights and the objective's leaf penalty.
 
@@ -65,6 +85,11 @@ class Problem:
     def y(self) -> np.ndarray:
         """Class codes, int32 of shape (rows,)."""
         return self.labels.codes
+
+    @property
+    def names(self) -> Names:
+        """The columns and classes by name."""
+        return Names(columns=self.table.names, classes=self.labels.classes)
 
     @property
     def n_classes(self) -> int:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from trainer.certificate import Guarantee, Status
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.goal import Goal
 from trainer.monitor import Monitor
@@ -28,7 +28,8 @@ class Parameter:
     """One option of a method: name as in Python (`leaf_penalty`), type, range, default, and the sentence that explains it.
 
     `flag` marks the options that have a command line flag of their own; the others are given with `--set name=value`.
-    `None` as default means "no limit" or "chosen by the method"; `help` then says which.
+    `None` as default means "no limit" or "chosen by the method"; `help` then says which. `check` looks at the value beside the
+    others and the names in the data, and raises ParameterError; it runs before anything is queued.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Parameter:
     unit: str = ""
     flag: bool = False
     advanced: bool = False
+    check: Check | None = None
 
     def parse(self, raw: Any) -> Value:
         """The value of `raw` (text or JSON); raises ValueError with a sentence that says what is allowed."""
@@ -129,6 +131,9 @@ class Settings(Mapping[str, Any]):
         return dict(self._values)
 
 
+Check = Callable[[Settings, Names], object]  # raises ParameterError; what it returns is not looked at
+
+
 @dataclass(frozen=True, kw_only=True)
 class Solution:
     """What a method returns: a draft tree and what it proved.
@@ -210,6 +215,18 @@ class Method:
         if errors:
             raise ParameterError(errors)
         return Settings(values)
+
+    def check(self, settings: Settings, names: Names) -> None:
+        """Look at settings beside each other and the names in the data; raises ParameterError with a sentence for each bad one."""
+        errors: dict[str, str] = {}
+        for parameter in self.parameters:
+            try:
+                if parameter.check is not None:
+                    parameter.check(settings, names)
+            except ParameterError as error:
+                errors |= error.errors
+        if errors:
+            raise ParameterError(errors)
 
     def to_json(self) -> dict[str, Any]:
         """The declaration for the API and `manage.py methods --json`."""

@@ -37,7 +37,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
             _room(min(1, instance.depth), [c.limit for c in side if isinstance(c, MaxColumns)], RelaxedColumns)
             instance = replace(instance, depth=0)
         if settings["thresholds"] == "bits":
-            return BitsBinOCT(instance, numeric_ladders(problem, instance, side), halted=halted)
+            return BitsBinOCT(instance, numeric_ladders(problem, instance), halted=halted)
         return BinOCT(instance, halted=halted, side=side)
 
     return solve_problem(problem, settings, monitor, make)

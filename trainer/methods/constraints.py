@@ -1,8 +1,10 @@
-"""Side constraints as people write them: columns and classes by name, turned into constraint objects of an instance."""
+"""Side constraints as people write them: columns and classes by name, read, checked, and turned into constraints of an instance.
+
+What can be said without the rows is said by the checks of the parameters, before a run is queued.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -10,13 +12,78 @@ import numpy as np
 from trainer.cuts.instance import Instance
 from trainer.cuts.side import ClassRecall, EqualRates, ForbiddenPair, MaxColumns, MaxLeaves, Monotone, SideConstraint
 from trainer.data.encoding import Test
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings, exact_fraction
 from trainer.search.exact_pareto import Constraints
 
 MAX_GROUPS = 20
 MAX_MONOTONE_DEPTH = 4
+
+
+def recalls(settings: Settings, names: Names) -> list[tuple[str, Fraction]]:
+    """The classes with the shares of them that are required; raises ParameterError."""
+    found = []
+    for text in _items(settings["recall"]):
+        name, colon, share = text.rpartition(":")
+        if not colon:
+            raise ParameterError({"recall": f"'{text}' has no share; write as in 'yes: 0.9; no: 0.8'."})
+        found.append((names.label(name.strip(), "recall"), _share(share)))
+    return found
+
+
+def favoured(settings: Settings, names: Names) -> tuple[str, str] | None:
+    """The column of the groups and the class that fairness speaks of (empty: the last one that occurs); raises ParameterError."""
+    if settings["fairness"] == "none":
+        return None
+    if settings["fairness"] == "parity" and len(names.classes) > 2:
+        raise ParameterError({"fairness": "Parity needs two classes; choose 'opportunity' for more."})
+    name = settings["fairness_class"].strip()
+    return (
+        names.column(settings["fairness_column"].strip(), "fairness_column"),
+        names.label(name, "fairness_class") if name else "",
+    )
+
+
+def forbidden_pairs(settings: Settings, names: Names) -> list[tuple[str, str]]:
+    """The columns that no path asks together; raises ParameterError."""
+    found = []
+    for text in _items(settings["forbidden_pairs"]):
+        pair = [names.column(name.strip(), "forbidden_pairs") for name in text.split("+")]
+        if len(pair) != 2:
+            raise ParameterError(
+                {"forbidden_pairs": f"'{text}' is not a pair; write two columns with a + between them."}
+            )
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def directions(settings: Settings, names: Names) -> list[tuple[str, bool]]:
+    """The monotone columns, True where the class may only fall along them; raises ParameterError."""
+    found = []
+    for text in _items(settings["monotone"]):
+        name, _, direction = text.rpartition(" ")
+        if direction not in ("up", "down"):
+            raise ParameterError({"monotone": f"'{text}' has no direction; write 'column up' or 'column down'."})
+        if settings["depth"] > MAX_MONOTONE_DEPTH:
+            raise ParameterError({"monotone": f"Monotone columns need a depth of at most {MAX_MONOTONE_DEPTH}."})
+        found.append((names.column(name.strip(), "monotone"), direction == "down"))
+    return found
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(";") if item.strip()]
+
+
+def _share(text: str) -> Fraction:
+    try:
+        share = exact_fraction(text.strip())
+    except (ValueError, ZeroDivisionError):
+        raise ParameterError({"recall": f"'{text}' is not a share; write as in 'yes: 0.9; no: 0.8'."}) from None
+    if not 0 <= share <= 1:
+        raise ParameterError({"recall": f"{text.strip()} is not between 0 and 1."})
+    return share
+
 
 CONSTRAINTS = (
     Parameter(
@@ -30,12 +97,12 @@ CONSTRAINTS = (
     Parameter(
         name="recall", type="text", default="", label="Least recall",
         help="Share of a class that must be classified correctly (sensitivity, specificity), as 'yes: 0.9; no: 0.8'.",
-        advanced=True,
+        advanced=True, check=recalls,
     ),
     Parameter(
         name="fairness", type="choice", default="none", choices=("none", "parity", "opportunity"), label="Fairness",
         help="Equal rates of a prediction between groups: among all rows (parity, two classes) or those of the class (opportunity).",
-        advanced=True,
+        advanced=True, check=favoured,
     ),
     Parameter(
         name="fairness_column", type="text", default="", label="Groups",
@@ -52,151 +119,94 @@ CONSTRAINTS = (
     Parameter(
         name="forbidden_pairs", type="text", default="", label="Forbidden pairs",
         help="Columns that no path asks together, as 'age + income; sex + region'.", advanced=True,
+        check=forbidden_pairs,
     ),
     Parameter(
         name="monotone", type="text", default="", label="Monotone columns",
         help="Columns along which the class may only rise or fall (classes in their order), as 'age up; price down'.",
-        advanced=True,
+        advanced=True, check=directions,
     ),
 )  # fmt: skip
 
 
+def constrained(settings: Settings) -> bool:
+    """True where the settings ask for any side constraint."""
+    limits = (settings["max_leaves"], settings["max_columns"])
+    texts = (settings["recall"], settings["forbidden_pairs"], settings["monotone"])
+    return settings["fairness"] != "none" or any(n is not None for n in limits) or any(map(_items, texts))
+
+
 def groups(problem: Problem, settings: Settings) -> np.ndarray | None:
     """The group of each row for fairness, int32 (rows,), or None where no fairness is asked for."""
-    if settings["fairness"] == "none":
+    asked = favoured(settings, problem.names)
+    if asked is None:
         return None
-    name = settings["fairness_column"].strip()
-    column = problem.table.columns[_column(problem, name, "fairness_column")]
+    column = problem.table.columns[problem.table.names.index(asked[0])]
     values, codes = np.unique(column.values, return_inverse=True)
     if len(values) > MAX_GROUPS:
-        raise ParameterError(
-            {
-                "fairness_column": f"'{name}' has {len(values)} values; groups must be at most {MAX_GROUPS}. Choose another."
-            }
-        )
+        words = f"'{asked[0]}' has {len(values)} values; groups must be at most {MAX_GROUPS}. Choose another."
+        raise ParameterError({"fairness_column": words})
     return codes.astype(np.int32)
 
 
 def side_constraints(problem: Problem, settings: Settings, instance: Instance) -> tuple[SideConstraint, ...]:
     """The constraints that the settings ask for; raises ParameterError for names that do not exist."""
+    names = problem.names
+    columns = tuple(problem.binary.features[h].column for h in instance.features.tolist())
+
+    def features(name: str) -> tuple[int, ...]:
+        return tuple(f for f, c in enumerate(columns) if c == names.columns.index(name))
+
+    def label(name: str, parameter: str) -> int:
+        place = np.flatnonzero(instance.labels == names.classes.index(name))
+        if not len(place):
+            raise ParameterError({parameter: f"No training row has the class '{name}'."})
+        return int(place[0])
+
     found: list[SideConstraint] = []
     if settings["max_leaves"] is not None:
         found.append(MaxLeaves(limit=settings["max_leaves"]))
     if settings["max_columns"] is not None:
-        found.append(MaxColumns(limit=settings["max_columns"], columns=_columns(problem, instance)))
-    for text in _items(settings["recall"]):
-        name, _, share = text.rpartition(":")
-        found.append(ClassRecall(label=_class(problem, instance, name.strip(), "recall"), share=_share(share)))
-    if settings["fairness"] != "none":
-        found.append(_fairness(problem, settings, instance))
-    for text in _items(settings["forbidden_pairs"]):
-        pair = [_features(problem, instance, name.strip(), "forbidden_pairs") for name in text.split("+")]
-        if len(pair) != 2:
-            raise ParameterError(
-                {"forbidden_pairs": f"'{text}' is not a pair; write two columns with a + between them."}
-            )
-        found.append(ForbiddenPair(first=pair[0], second=pair[1]))
-    for text in _items(settings["monotone"]):
-        found += _monotone(problem, instance, text)
+        found.append(MaxColumns(limit=settings["max_columns"], columns=columns))
+    for name, share in recalls(settings, names):
+        found.append(ClassRecall(label=label(name, "recall"), share=share))
+    if (asked := favoured(settings, names)) is not None:
+        name = asked[1] or names.classes[int(instance.labels[-1])]
+        delta = exact_fraction(settings["fairness_delta"])
+        only = settings["fairness"] != "parity"
+        found.append(EqualRates(label=label(name, "fairness_class"), delta=delta, only_label=only))
+    for first, second in forbidden_pairs(settings, names):
+        found.append(ForbiddenPair(first=features(first), second=features(second)))
+    for name, falls in directions(settings, names):
+        mine = features(name)
+        if any(problem.binary.features[int(instance.features[f])].test is not Test.ABOVE for f in mine):
+            words = f"'{name}' is not encoded by thresholds; use a number with binarise=quantile-thresholds."
+            raise ParameterError({"monotone": words})
+        if mine:
+            found.append(Monotone(features=mine, decreasing=falls))
     return tuple(found)
 
 
 def exact_constraints(problem: Problem, settings: Settings) -> Constraints | None:
     """The constraints of the exact search over the problem's binary features, or None where only leaves may be limited."""
+    names = problem.names
     columns = np.array([f.column for f in problem.binary.features], np.int64)
-    recalls = []
-    for text in _items(settings["recall"]):
-        name, _, share = text.rpartition(":")
-        name = name.strip()
-        if name not in problem.labels.classes:
-            raise ParameterError({"recall": f"'{name}' is not a class. Classes: {', '.join(problem.labels.classes)}."})
-        code = problem.labels.classes.index(name)
+    required = []
+    for name, share in recalls(settings, names):
+        code = names.classes.index(name)
         if not (problem.row_weights[problem.y == code] > 0).any():
             raise ParameterError({"recall": f"No training row has the class '{name}'."})
-        recalls.append((code, _share(share)))
+        required.append((code, share))
     conflict = np.zeros((len(columns), len(columns)), np.uint8)
-    for text in _items(settings["forbidden_pairs"]):
-        pair = [_column(problem, name.strip(), "forbidden_pairs") for name in text.split("+")]
-        if len(pair) != 2:
-            raise ParameterError(
-                {"forbidden_pairs": f"'{text}' is not a pair; write two columns with a + between them."}
-            )
-        first, second = (columns == c for c in pair)
+    for pair in forbidden_pairs(settings, names):
+        first, second = (columns == names.columns.index(name) for name in pair)
         conflict[np.ix_(first, second)] = conflict[np.ix_(second, first)] = 1
-    if not recalls and not conflict.any() and settings["max_columns"] is None:
+    if not required and not conflict.any() and settings["max_columns"] is None:
         return None
     return Constraints(
-        recalls=tuple(recalls),
+        recalls=tuple(required),
         conflict=conflict if conflict.any() else None,
         max_leaves=settings["max_leaves"],
         max_columns=settings["max_columns"],
         columns=columns,
     )
-
-
-def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(";") if item.strip()]
-
-
-def _column(problem: Problem, name: str, parameter: str) -> int:
-    if name not in problem.table.names:
-        known = ", ".join(problem.table.names)
-        raise ParameterError({parameter: f"'{name}' is not a column. Columns: {known}."})
-    return problem.table.names.index(name)
-
-
-def _columns(problem: Problem, instance: Instance) -> tuple[int, ...]:
-    return tuple(problem.binary.features[h].column for h in instance.features.tolist())
-
-
-def _features(problem: Problem, instance: Instance, name: str, parameter: str) -> tuple[int, ...]:
-    column = _column(problem, name, parameter)
-    return tuple(f for f, c in enumerate(_columns(problem, instance)) if c == column)
-
-
-def _class(problem: Problem, instance: Instance, name: str, parameter: str) -> int:
-    if name not in problem.labels.classes:
-        raise ParameterError({parameter: f"'{name}' is not a class. Classes: {', '.join(problem.labels.classes)}."})
-    place = np.flatnonzero(instance.labels == problem.labels.classes.index(name))
-    if not len(place):
-        raise ParameterError({parameter: f"No training row has the class '{name}'."})
-    return int(place[0])
-
-
-def _share(text: str) -> Fraction:
-    try:
-        share = exact_fraction(text.strip())
-    except (ValueError, ZeroDivisionError):
-        raise ParameterError({"recall": f"'{text}' is not a share; write as in 'yes: 0.9; no: 0.8'."}) from None
-    if not 0 <= share <= 1:
-        raise ParameterError({"recall": f"{text.strip()} is not between 0 and 1."})
-    return share
-
-
-def _fairness(problem: Problem, settings: Settings, instance: Instance) -> EqualRates:
-    name = settings["fairness_class"].strip() or problem.labels.classes[int(instance.labels[-1])]
-    parity = settings["fairness"] == "parity"
-    if parity and instance.classes > 2:
-        raise ParameterError({"fairness": "Parity needs two classes; choose 'opportunity' for more."})
-    return EqualRates(
-        label=_class(problem, instance, name, "fairness_class"),
-        delta=exact_fraction(settings["fairness_delta"]),
-        only_label=not parity,
-    )
-
-
-def _monotone(problem: Problem, instance: Instance, text: str) -> Sequence[Monotone]:
-    name, _, direction = text.rpartition(" ")
-    if direction not in ("up", "down"):
-        raise ParameterError({"monotone": f"'{text}' has no direction; write 'column up' or 'column down'."})
-    if instance.depth > MAX_MONOTONE_DEPTH:
-        raise ParameterError({"monotone": f"Monotone columns need a depth of at most {MAX_MONOTONE_DEPTH}."})
-    features = _features(problem, instance, name.strip(), "monotone")
-    kinds = {problem.binary.features[int(instance.features[f])].test for f in features}
-    if kinds - {Test.ABOVE}:
-        raise ParameterError(
-            {
-                "monotone": f"'{name.strip()}' is not encoded by thresholds; use a number with binarise=quantile-thresholds."
-            }
-        )
-    return [Monotone(features=features, decreasing=direction == "down")] if features else []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from trainer.certificate import Guarantee
 from trainer.cuts.shattering import CONNECT, CutHooks, CutModel, CutOptions
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.methods.base import Method, Parameter, Settings, Solution
 from trainer.methods.oblique_pareto import solve_frontier
@@ -17,9 +17,6 @@ from trainer.search.oblique import ObliqueInstance
 
 def solve_with(problem: Problem, settings: Settings, monitor: Monitor, *, weak: bool) -> Solution:
     """Solve with the rows of CUT-H, or with the weaker ones of CUT_w-H."""
-    for name in ("pareto", "then_fewest"):
-        if settings["balanced"] and settings[name]:
-            raise ParameterError({name: "Balanced trees of a depth all have the same size; leave one of the two out."})
     options = CutOptions(
         weak=weak,
         connect=settings["connect"],
@@ -44,6 +41,17 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return solve_with(problem, settings, monitor, weak=False)
 
 
+def _check_balanced(settings: Settings, names: Names) -> None:
+    if not settings["balanced"]:
+        return
+    same = "Balanced trees of a depth all have the same size; leave one of the two out."
+    errors = {name: same for name in ("pareto", "then_fewest") if settings[name]}
+    if settings["min_leaf"] > 1:
+        errors["min_leaf"] = "A balanced tree may have leaves without rows; leave one of the two out."
+    if errors:
+        raise ParameterError(errors)
+
+
 CUTS = (
     MAX_LEAVES,
     THEN_FEWEST,
@@ -54,6 +62,7 @@ CUTS = (
     Parameter(
         name="balanced", type="boolean", default=False, label="Balanced",
         help="The search is over trees in which every path has as many questions as the depth allows.", advanced=True,
+        check=_check_balanced,
     ),
     Parameter(
         name="connect", type="choice", default="all", choices=CONNECT, label="Path rows",

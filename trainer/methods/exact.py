@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.certificate import Guarantee
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError
 from trainer.methods.base import (
@@ -102,14 +102,14 @@ def _options(settings: Settings) -> ExactOptions:
 
 
 def _allowed(problem: Problem, settings: Settings) -> BitArray:
-    """1 for the features of columns that may be used; raises ParameterError for a name that is no column."""
-    banned = {name.strip() for name in settings["forbidden"].split(";")} - {""}
-    unknown = sorted(banned - set(problem.table.names))
-    if unknown:
-        known = ", ".join(problem.table.names)
-        raise ParameterError({"forbidden": f"'{unknown[0]}' is not a column. Columns: {known}."})
+    """1 for the features of columns that may be used."""
+    banned = _banned(settings, problem.names)
     names = problem.table.names
     return np.array([names[f.column] not in banned for f in problem.binary.features], np.uint8)
+
+
+def _banned(settings: Settings, names: Names) -> set[str]:
+    return {names.column(name.strip(), "forbidden") for name in settings["forbidden"].split(";") if name.strip()}
 
 
 def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
@@ -300,6 +300,7 @@ METHOD = Method(
         Parameter(
             name="forbidden", type="text", default="", label="Columns not to ask",
             help="Columns that no question may use, separated by semicolons, as 'age; sex'.", advanced=True,
+            check=_banned,
         ),
         CLASS_WEIGHT,
         Parameter(

@@ -33,6 +33,7 @@ MIN_GAIN = Parameter(
 PRUNING = Parameter(
     name="pruning", type="text", default="0", label="Pruning",
     help="Cost-complexity α: training error rate that a leaf must save. 0 keeps the tree, 'cross-validation' chooses α.",
+    check=lambda settings, names: _alpha(settings["pruning"]),
 )  # fmt: skip
 PRUNING_FOLDS = Parameter(
     name="pruning_folds", type="integer", default=5, minimum=2, maximum=50, label="Pruning folds",

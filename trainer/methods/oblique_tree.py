@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from trainer.certificate import Status
 from trainer.cuts.lattice import NOISE, Lattice, tie_price
 from trainer.cuts.separable import Separator
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError, SolverError
 from trainer.methods.base import (
@@ -122,13 +122,7 @@ class Run:
         self.penalty = instance.kappa
         kappa = instance.kappa
         if settings.get("then_fewest"):
-            if settings["mip_gap"]:
-                raise ParameterError({"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."})
             kappa += tie_price(kappa, instance.most_leaves)
-        if plan.complete and settings["min_leaf"] > 1:
-            raise ParameterError(
-                {"min_leaf": "A balanced tree may have leaves without rows; leave one of the two out."}
-            )
         self.instance: ObliqueInstance = replace(
             instance, kappa=kappa, max_leaves=settings.get("max_leaves"), min_leaf=min(settings["min_leaf"], problem.n)
         )
@@ -374,6 +368,11 @@ def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: 
         return Run(problem, settings, monitor, plan).solve()
 
 
+def _full_proof(settings: Settings, names: Names) -> None:
+    if settings["then_fewest"] and settings["mip_gap"]:
+        raise ParameterError({"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."})
+
+
 HYPERPLANES = Parameter(
     name="hyperplanes", type="choice", default="margin", choices=STYLES, label="Hyperplanes",
     help="How a split is drawn between its rows: widest margin, soft margin (as in the paper), or with the fewest columns.",
@@ -391,6 +390,7 @@ SEARCH_SECONDS = Parameter(
 THEN_FEWEST = Parameter(
     name="then_fewest", type="boolean", default=False, label="Then fewest leaves",
     help="Among the trees of best objective one with the fewest leaves, and the proof covers that too.", advanced=True,
+    check=_full_proof,
 )  # fmt: skip
 MAX_LEAVES = Parameter(
     name="max_leaves", type="integer", default=None, minimum=1, maximum=256, label="Largest number of leaves",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from trainer.certificate import Guarantee
 from trainer.cuts.instance import Instance
 from trainer.cuts.side import SideConstraint
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
 from trainer.methods.constraints import CONSTRAINTS
@@ -23,14 +23,15 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
     def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> OCT:
         if settings["thresholds"] == "variables":
-            if settings["single_features"]:
-                raise ParameterError(
-                    {"single_features": "Thresholds as variables have no questions to write rows for."}
-                )
-            return NumericOCT(instance, numeric_ladders(problem, instance, side), halted=halted)
+            return NumericOCT(instance, numeric_ladders(problem, instance), halted=halted)
         return OCT(instance, single_features=settings["single_features"], halted=halted, side=side)
 
     return solve_problem(problem, settings, monitor, make)
+
+
+def _check_rows(settings: Settings, names: Names) -> None:
+    if settings["single_features"] and settings["thresholds"] == "variables":
+        raise ParameterError({"single_features": "Thresholds as variables have no questions to write rows for."})
 
 
 METHOD = Method(
@@ -52,7 +53,7 @@ METHOD = Method(
         Parameter(
             name="single_features", type="boolean", default=False, label="One row a question",
             help="Write the routing rows for each question by itself, as in the original; the relaxation is weaker.",
-            advanced=True,
+            advanced=True, check=_check_rows,
         ),
         *CONSTRAINTS,
         *TAIL,

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Guarantee
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.goal import Goal
 from trainer.methods.base import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
 from trainer.methods.odt_choice import AUTO, choose_topology, selected
 from trainer.methods.odt_goal import GOALS, Reach, goal_of, oriented, weighted
 from trainer.methods.odt_groups import make_groups, relabelled, within_limit
-from trainer.methods.odt_mip import MIP, solve_mip, techniques
+from trainer.methods.odt_mip import MIP, solve_mip
 from trainer.monitor import Monitor
 from trainer.search.subset import Stopped, SubsetSearch
 from trainer.search.subset_groups import Groups
@@ -30,16 +30,15 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Search all trees of the topology; the claim speaks of the column groups and bins that were used."""
-    techniques(settings["without"])  # a name that is none is refused, whatever solves
     groups = make_groups(problem, settings["bins"], settings["max_card"])
     goal = goal_of(problem, settings)
     choice: tuple[dict[str, Any], ...] = ()
     shape: Shape | None
     if settings["topology"].strip() == AUTO:
-        shape, evidence = choose_topology(problem, settings, monitor, goal)
+        shape, evidence = choose_topology(problem, settings, monitor)
         choice = (evidence,)
     else:
-        shape = parse(settings["topology"]) if settings["topology"] else complete(settings["depth"])
+        shape = _topology(settings)
     if settings["select"] == "cart":
         groups = selected(groups, settings["seed"])
     found = _solve(problem, groups, shape, goal, settings, monitor)
@@ -48,6 +47,22 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         sizes = tuple(len(column.schema.categories) for column in problem.table.columns)
         draft = within_limit(draft, problem.matrix, sizes, settings["max_card"])
     return replace(found, draft=draft, evidence=choice + found.evidence)
+
+
+def _topology(settings: Settings) -> Shape | None:
+    """The topology that the settings name; None for depth 0, and where it is to be chosen from the data."""
+    text = settings["topology"].strip()
+    if text == AUTO:
+        if settings["frontier"] or any(settings[name] is not None for name in ("sensitivity", "specificity")):
+            words = "'auto' compares accuracies; choose a topology where a share is required."
+            raise ParameterError({"topology": words})
+        return None
+    return parse(text) if text else complete(settings["depth"])
+
+
+def _check_solver(settings: Settings, names: Names) -> None:
+    if settings["frontier"] and settings["solver"] not in ("auto", "search"):
+        raise ParameterError({"frontier": "The whole frontier is found by solver=search only."})
 
 
 def _solve(
@@ -59,8 +74,6 @@ def _solve(
         "goal": goal,
     }
     if settings["solver"] not in ("auto", "search") and shape is not None and len(groups.sizes):
-        if settings["frontier"]:
-            raise ParameterError({"frontier": "The whole frontier is found by solver=search only."})
         return solve_mip(problem, groups, shape, goal, settings, monitor, stated)
     if goal is not None and (goal.sensitivity or goal.specificity or settings["frontier"]):
         reach = Reach(problem, groups, shape, goal, monitor, whole=settings["frontier"])
@@ -168,7 +181,7 @@ METHOD = Method(
         Parameter(
             name="topology", type="text", default="", label="Topology",
             help="depth-2, depth-2.5, depth-3, imbalanced, or brackets such as [[..][..]]; auto: the best of these four by "
-            "cross-validation; empty: complete to the depth.",
+            "cross-validation; empty: complete to the depth.", check=lambda settings, names: _topology(settings),
         ),
         Parameter(
             name="select", type="choice", default="none", choices=("none", "cart"), label="Columns",
@@ -187,6 +200,7 @@ METHOD = Method(
         having(
             SOLVER, choices=("auto", "search", "scip", "highs", "gurobi"),
             help="'search' (and 'auto') is the exact search of this method; the others solve the paper's mixed-integer program.",
+            check=_check_solver,
         ),
         MIP_GAP,
         *COMMON,

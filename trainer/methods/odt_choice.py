@@ -9,8 +9,6 @@ import numpy as np
 
 from trainer.data.folds import stratified_folds
 from trainer.data.problem import Problem
-from trainer.errors import ParameterError
-from trainer.goal import Goal
 from trainer.methods.base import Settings
 from trainer.methods.odt_groups import labels_of, make_groups
 from trainer.monitor import Monitor
@@ -47,15 +45,11 @@ def selected(groups: Groups, seed: int) -> Groups:
     )  # fmt: skip
 
 
-def choose_topology(
-    problem: Problem, settings: Settings, monitor: Monitor, goal: Goal | None
-) -> tuple[Shape, dict[str, Any]]:
+def choose_topology(problem: Problem, settings: Settings, monitor: Monitor) -> tuple[Shape, dict[str, Any]]:
     """The topology with the best mean accuracy on rows that were not trained on, the smaller one of equals; and what was measured.
 
     Up to 1.2 times 600 rows: five stratified folds. More rows: five times 600 rows at random, measured on all others.
     """
-    if goal is not None and (goal.sensitivity or goal.specificity or settings["frontier"]):
-        raise ParameterError({"topology": "'auto' compares accuracies; choose a topology where a share is required."})
     parts = _parts(problem, settings["seed"])
     accuracy = {name: [] for name in CANDIDATES}  # type: dict[str, list[float]]
     end = monitor.elapsed() + SHARE * monitor.remaining()

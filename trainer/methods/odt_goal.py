@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Status
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal, Maximised, downwards, needed, share
 from trainer.methods.base import Parameter, Settings, exact_fraction
@@ -35,7 +35,7 @@ GOALS = (
     ),
     Parameter(
         name="positive", type="text", default="", label="Positive class",
-        help="The class that sensitivity speaks of; empty: the last one.",
+        help="The class that sensitivity speaks of; empty: the last one.", check=lambda settings, names: asked(settings, names),
     ),
     Parameter(
         name="negative_weight", type="text", default="1", label="Weight of the other class",
@@ -50,39 +50,48 @@ GOALS = (
 )  # fmt: skip
 
 
+def asked(settings: Settings, names: Names) -> tuple[str, dict[str, str], Fraction | None] | None:
+    """The positive class, the required shares, and the weight of the other class (None: balanced), as far as accuracy is not all.
+
+    Raises ParameterError where that cannot be, whatever the rows are.
+    """
+    given = {name: settings[name] for name in ("sensitivity", "specificity") if settings[name] is not None}
+    positive = names.label(settings["positive"].strip() or names.classes[-1], "positive")
+    text = settings["negative_weight"].strip() or "1"
+    weight = None if text == "balanced" else _weight(text)
+    if not given and text == "1" and not settings["frontier"]:
+        return None
+    if len(names.classes) != 2:
+        used = given or ({"frontier": True} if settings["frontier"] else {"negative_weight": text})
+        raise ParameterError({name: f"Needs two classes; this target has {len(names.classes)}." for name in used})
+    if len(given) == 1 and text != "1":
+        raise ParameterError(
+            {"negative_weight": "It has no effect where one share is required and the other maximised."}
+        )
+    return positive, {name: str(exact_fraction(least)) for name, least in given.items()}, weight
+
+
 def goal_of(problem: Problem, settings: Settings) -> Goal | None:
     """What the settings ask for in place of accuracy; None where they ask for accuracy alone."""
-    given = {name: settings[name] for name in ("sensitivity", "specificity") if settings[name] is not None}
-    classes = problem.labels.classes
-    positive = settings["positive"].strip() or classes[-1]
-    if positive not in classes:
-        raise ParameterError({"positive": f"'{positive}' is not a class. Classes: {', '.join(classes)}."})
-    weight = settings["negative_weight"].strip() or "1"
-    if not given and weight == "1" and not settings["frontier"]:
+    found = asked(settings, problem.names)
+    if found is None:
         return None
-    if len(classes) != 2:
-        raise ParameterError(
-            {name: f"Needs two classes; this target has {len(classes)}." for name in given or {"negative_weight": 1}}
-        )
-    required = {name: str(exact_fraction(least)) for name, least in given.items()}
+    positive, required, weight = found
     sensitivity, specificity = required.get("sensitivity"), required.get("specificity")
     if len(required) == 1:
-        if weight != "1":
-            raise ParameterError(
-                {"negative_weight": "It has no effect where one share is required and the other maximised."}
-            )
         maximise: Maximised = "specificity" if sensitivity else "sensitivity"
         return Goal(positive=positive, maximise=maximise, sensitivity=sensitivity, specificity=specificity)
-    factor = str(_weight(problem, weight, positive))
-    return Goal(positive=positive, weight=factor, sensitivity=sensitivity, specificity=specificity)
+    factor = _balance(problem, positive) if weight is None else weight
+    return Goal(positive=positive, weight=str(factor), sensitivity=sensitivity, specificity=specificity)
 
 
-def _weight(problem: Problem, text: str, positive: str) -> Fraction:
+def _balance(problem: Problem, positive: str) -> Fraction:
     is_positive = problem.y == problem.labels.classes.index(positive)
-    if text == "balanced":
-        return Fraction(
-            int(problem.row_weights[is_positive].sum()), max(1, int(problem.row_weights[~is_positive].sum()))
-        )
+    w = problem.row_weights
+    return Fraction(int(w[is_positive].sum()), max(1, int(w[~is_positive].sum())))
+
+
+def _weight(text: str) -> Fraction:
     try:
         weight = exact_fraction(text)
     except (ValueError, ZeroDivisionError):

@@ -40,6 +40,7 @@ MIP = (
     Parameter(
         name="without", type="text", default="", label="Leave out of the model",
         help="Techniques of the paper that a solver does without, for comparison: anchor, relax, strengthen.", advanced=True,
+        check=lambda settings, names: techniques(settings["without"]),
     ),
 )  # fmt: skip
 

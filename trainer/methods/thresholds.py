@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from trainer.cuts.instance import Instance
 from trainer.cuts.ladders import Ladders, ladders
-from trainer.cuts.side import SideConstraint
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
-from trainer.methods.base import Parameter
+from trainer.methods.base import Parameter, Settings
+from trainer.methods.constraints import constrained
 
 MOST_RUNGS = 10_000  # beyond it the gap of two values comes near to the tolerance of the solvers
 
@@ -19,14 +17,18 @@ def thresholds(inside: str, instead: str) -> Parameter:
     return Parameter(
         name="thresholds", type="choice", default="questions", choices=("questions", inside), label="Thresholds",
         help=f"One variable a question, or, as in the original, {instead}.", advanced=True,
+        check=_without_constraints,
     )  # fmt: skip
 
 
-def numeric_ladders(problem: Problem, instance: Instance, side: Sequence[SideConstraint]) -> Ladders:
-    """The ladders of a problem's binary encoding; raises ParameterError beside side constraints or with too many thresholds."""
-    if side:
+def _without_constraints(settings: Settings, names: Names) -> None:
+    if settings["thresholds"] != "questions" and constrained(settings):
         words = "Constraints need one variable a question; leave this at 'questions', or drop the constraints."
         raise ParameterError({"thresholds": words})
+
+
+def numeric_ladders(problem: Problem, instance: Instance) -> Ladders:
+    """The ladders of a problem's binary encoding; raises ParameterError with too many thresholds."""
     found = ladders(instance, problem.binary)
     most = max((len(rungs) for rungs in found.rungs), default=0)
     if most > MOST_RUNGS:

@@ -13,6 +13,7 @@ def test_nothing_known_is_said_in_words():
     figure = progress_figure([])
     assert figure["data"] == []
     assert "no tree" in figure["layout"]["annotations"][0]["text"]
+    assert figure["layout"]["yaxis"]["range"] == [0, 1]
 
 
 def test_a_bound_alone_has_no_gap():

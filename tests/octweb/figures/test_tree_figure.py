@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import plotly.graph_objects as go
 import pytest
 
+from octweb.figures.outline import counts_text
 from octweb.figures.palette import text_width, wrap
 from octweb.figures.tree import tree_figure
 from tests.octweb.figures.specimens import tree_of
@@ -59,6 +61,14 @@ def test_edges_are_as_wide_as_their_rows():
     edges = [s["line"]["width"] for s in tree_figure(tree)["layout"]["shapes"] if " C " in s["path"]]
     wanted = sorted(1.5 + 17 * v.rows / tree.nodes[0].rows for v in tree.nodes[1:])
     assert sorted(edges) == pytest.approx(wanted, abs=0.01)
+
+
+def test_counts_are_told_from_classes_that_are_numbers():
+    tree = tree_of(1, classes=2, n=50)
+    a, b = tree.nodes[0].counts
+    assert counts_text(tree, tree.nodes[0]) == f"{a} benign · {b} malignant"
+    assert counts_text(replace(tree, classes=("0", "1")), tree.nodes[0]) == f"0: {a} · 1: {b}"
+    assert counts_text(replace(tree, classes=("-1", "high")), tree.nodes[0]) == f"-1: {a} · high: {b}"
 
 
 def test_hover_has_the_whole_rule_and_every_count_without_markup():

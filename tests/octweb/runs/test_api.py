@@ -53,6 +53,8 @@ def test_methods_are_the_declarations(api):
         ({"parameters": {"depth": "many"}}, 422, "depth"),
         ({"parameters": {"depth": -1}}, 422, "depth"),
         ({"parameters": {"nonsense": 1}}, 422, "nonsense"),
+        ({"method": "bendoct", "parameters": {"recall": "maybe: 0.5"}}, 422, "'maybe' is not a class. Classes: "),
+        ({"method": "exact", "parameters": {"forbidden": "taste"}}, 422, "'taste' is not a column. Columns: "),
         ({"parameters": {"depth": [1]}}, 400, "depth"),
         ({"parameters": 7}, 400, "parameters"),
         ({"parameters": {"time_limit": 100_000}}, 422, "server allows"),

@@ -55,6 +55,39 @@ def test_a_bad_value_is_said_at_its_field(browser, dataset):
     assert TrainingRun.objects.count() == 0
 
 
+def test_the_form_begins_with_a_method_that_proves_and_is_fast(browser, dataset):
+    page = browser.get(reverse("runs:new"), {"dataset": dataset.pk})
+    assert page.context["method"].id == "exact"
+    assert re.findall(r'value="([^"]+)" data-reload checked', page.content.decode()) == ["exact"]
+
+
+def test_a_name_that_is_not_in_the_data_is_said_at_its_field_before_anything_is_queued(browser, dataset):
+    form = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": "bendoct"}).context["form"]
+    data = {f"p_{p.name}": "" if p.default is None else p.default for p in form.method.parameters}
+    data |= {
+        "dataset": dataset.pk,
+        "method": "bendoct",
+        "evaluation": "none",
+        "p_recall": "maybe: 0.5",
+        "p_monotone": "x",
+    }
+    answer = browser.post(reverse("runs:new"), data)
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["p_recall"] == ["'maybe' is not a class. Classes: no, yes."]
+    assert "has no direction" in answer.context["form"].errors["p_monotone"][0]
+    assert TrainingRun.objects.count() == 0
+
+
+def test_a_method_that_does_not_exist_starts_no_other(browser, dataset):
+    form = browser.get(reverse("runs:new"), {"dataset": dataset.pk}).context["form"]
+    data = {f"p_{p.name}": "" if p.default is None else p.default for p in form.method.parameters}
+    data |= {"dataset": dataset.pk, "method": "nonsense", "evaluation": "none"}
+    answer = browser.post(reverse("runs:new"), data)
+    assert answer.status_code == 422
+    assert "&#x27;nonsense&#x27; is not a method" in answer.content.decode()
+    assert TrainingRun.objects.count() == 0
+
+
 def test_without_a_data_set_the_form_leads_to_the_upload(browser):
     assert browser.get(reverse("runs:new")).url == reverse("datasets:new")
 
