@@ -25,10 +25,10 @@ bash tests/find_chromium.sh
 for one in "${warming[@]}"; do wait "$one"; done
 
 echo "== tests (SQLite)"
-"$BIN/python" -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@"
+"$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder "$@"
 
 echo "== tests of the application (PostgreSQL)"
-bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
+bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder
 
 echo "== several hosts (PostgreSQL, a bucket, network namespaces where they are permitted)"
 bash tests/with_postgres.sh "$BIN/python" -m tests.hosts --runs 3
