@@ -115,7 +115,8 @@ def fit(method: Method, problem: Problem, settings: Settings, monitor: Monitor) 
     """Solve, build the tree, and certify it from the rows: no number of a solver is believed without a recount."""
     if method.two_classes and problem.n_classes > 2:  # for one class a leaf is right
         raise ParameterError({"method": f"'{method.id}' takes two classes; this target has {problem.n_classes}."})
-    method.check(settings, problem.names)
+    if problem.n_classes > 1:
+        method.check(settings, problem.names)
     solution = _solve(method, problem, settings, monitor)
     tree = problem.tree(solution.draft)
     if method.guarantee is Guarantee.TREE:

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
-from trainer.methods.base import Method, Parameter
+from trainer.methods.base import MAX_TEXT, Method, Parameter
 
 START = "p_warm_start"  # beside the parameters of the method, and checked like one of them
 EVALUATION = (
@@ -33,7 +33,7 @@ def field_of(parameter: Parameter) -> forms.Field:
     elif parameter.type == "choice":
         field = forms.ChoiceField(choices=[(c, c) for c in parameter.choices], **common)
     elif parameter.type == "text":
-        field = forms.CharField(max_length=500, **common)
+        field = forms.CharField(max_length=MAX_TEXT, **common)
     elif parameter.type == "integer":
         low, high = _whole(parameter.minimum), _whole(_server_limit(parameter))
         field = forms.IntegerField(min_value=low, max_value=high, **common)

@@ -73,6 +73,39 @@ def test_defaults_satisfy_their_own_declaration(method):
     assert {"time_limit", "memory_limit", "threads", "seed"} <= set(settings)
 
 
+@pytest.mark.parametrize("text", ["1e10000000", "1e-10000000", "9" * 10_000_000, "1/0", "1e", "0.1.2", "", "one"])
+def test_a_number_that_is_none_or_endless_is_refused_at_once(text):
+    with pytest.raises(ValueError, match=r"digits|zero|literal"):
+        exact_fraction(text)
+
+
+def test_endless_numbers_and_texts_do_not_hold_up_a_check():
+    names = Names(columns=("a",), classes=("no", "yes"))
+    settings = {
+        "exact": {"recall": "yes: 1e10000000"},
+        "cart": {"pruning": "1e10000000"},
+        "odt": {"negative_weight": "1/0"},
+    }
+    for method, parameters in settings.items():
+        with pytest.raises(ParameterError) as found:
+            get(method).check(get(method).settings(parameters), names)
+        assert set(found.value.errors) == set(parameters)
+    with pytest.raises(ParameterError, match="the text has 10,001 characters; 10,000 are possible"):
+        get("exact").settings({"forbidden": "x" * 10_001})
+
+
+def test_a_frontier_proves_every_size_whatever_gap_is_asked_for():
+    cut_h = get("cut-h")
+    settings = cut_h.settings({"pareto": True, "then_fewest": True, "mip_gap": 0.1})
+    cut_h.check(settings, Names(columns=("a",), classes=("no", "yes")))
+
+
+def test_a_message_lists_some_of_many_names():
+    names = Names(columns=tuple(f"c{j}" for j in range(1500)), classes=("no", "yes"))
+    with pytest.raises(ParameterError, match=r"'taste' is not a column. Columns: c0, .*c29 and 1,470 more\."):
+        names.column("taste", "forbidden")
+
+
 def test_every_bad_parameter_is_named_at_once():
     with pytest.raises(ParameterError) as found:
         get("cart").settings({"depth": "deep", "time_limit": -1, "colour": "red"})
@@ -109,6 +142,7 @@ BESIDE = {
         "oct", {"thresholds": "variables", "single_features": True},
         {"single_features": "Thresholds as variables have no questions to write rows for."},
     ),
+    "pruning by zero": ("oc1", {"pruning": "1/0"}, {"pruning": "'1/0' is neither 'cross-validation' nor a number from 0 to 1."}),
     "pruning": ("cart", {"pruning": "much"}, {"pruning": "'much' is neither 'cross-validation' nor a number from 0 to 1."}),
     "balanced": (
         "cut-h", {"balanced": True, "pareto": True, "min_leaf": 2},

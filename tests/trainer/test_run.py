@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from trainer import methods
+from trainer import make_classifier, methods
 from trainer.certificate import Guarantee, Status
 from trainer.data.folds import stratified_folds
 from trainer.errors import ParameterError, SolverError
@@ -106,6 +106,22 @@ def test_one_row_one_class_or_nothing_to_split_on_gives_one_leaf(X, y):
     assert result.tree.n_leaves == 1
     assert result.certificate.correct == max(np.bincount(y))
     assert result.certificate.n == len(y)
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("odt", {"sensitivity": 0.9}),
+        ("odt", {"positive": "1"}),
+        ("exact", {"recall": "1: 0.9"}),
+        ("bendoct", {"recall": "1: 0.9"}),
+    ],
+)
+def test_what_speaks_of_a_class_that_the_rows_lack_gives_the_leaf_of_the_other(method, parameters):
+    X = np.arange(8.0)[:, None]
+    tree = make_classifier(method, depth=1, **parameters).fit(X, np.zeros(8, int))
+    assert tree.tree_.n_leaves == 1
+    assert set(tree.predict(X)) == {0}
 
 
 @pytest.mark.parametrize(

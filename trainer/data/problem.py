@@ -17,6 +17,8 @@ from trainer.errors import DataError, ParameterError
 from trainer.table import Labels, Table
 from trainer.tree.nodes import Draft, Tree, grow
 
+MOST_NAMES = 30  # in a message
+
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
@@ -28,14 +30,19 @@ class Names:
     def column(self, name: str, parameter: str) -> str:
         """The name itself; raises ParameterError where no column is called so."""
         if name not in self.columns:
-            raise ParameterError({parameter: f"'{name}' is not a column. Columns: {', '.join(self.columns)}."})
+            raise ParameterError({parameter: f"'{name}' is not a column. Columns: {_listed(self.columns)}."})
         return name
 
     def label(self, name: str, parameter: str) -> str:
         """The name itself; raises ParameterError where no class is called so."""
         if name not in self.classes:
-            raise ParameterError({parameter: f"'{name}' is not a class. Classes: {', '.join(self.classes)}."})
+            raise ParameterError({parameter: f"'{name}' is not a class. Classes: {_listed(self.classes)}."})
         return name
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,8 @@ from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft
 
 Value = int | float | bool | str | None
+MAX_TEXT = 10_000  # characters of a parameter
+MAX_DIGITS, MAX_EXPONENT = 60, 400  # of a number that is taken exactly
 Type = Literal["integer", "number", "boolean", "choice", "text"]
 
 
@@ -58,6 +60,8 @@ class Parameter:
                 raise ValueError(f"'{raw}' is not one of {', '.join(self.choices)}")
             return str(raw)
         if self.type == "text":
+            if len(str(raw)) > MAX_TEXT:
+                raise ValueError(f"the text has {len(str(raw)):,} characters; {MAX_TEXT:,} are possible")
             return str(raw)
         number = self._number(raw)
         low, high = self.minimum, self.maximum
@@ -247,8 +251,18 @@ class Method:
 
 
 def exact_fraction(value: float | str) -> Fraction:
-    """The decimal number that was typed, exactly: 0.01 becomes 1/100 and not its binary neighbour."""
-    return Fraction(str(value)).limit_denominator(10**12)
+    """The decimal number that was typed, exactly: 0.01 becomes 1/100 and not its binary neighbour.
+
+    Raises ValueError where the text is no number, and where it is one of hundreds of digits, which would take long to build.
+    """
+    text = str(value).strip()
+    exponent = text.lower().partition("e")[2] or "0"
+    if len(text) > MAX_DIGITS or abs(int(exponent)) > MAX_EXPONENT:
+        raise ValueError(f"'{text[:MAX_DIGITS]}' has too many digits")
+    try:
+        return Fraction(text).limit_denominator(10**12)
+    except ZeroDivisionError:
+        raise ValueError(f"'{text}' divides by zero") from None
 
 
 def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:

@@ -78,7 +78,7 @@ def _items(text: str) -> list[str]:
 def _share(text: str) -> Fraction:
     try:
         share = exact_fraction(text.strip())
-    except (ValueError, ZeroDivisionError):
+    except ValueError:
         raise ParameterError({"recall": f"'{text}' is not a share; write as in 'yes: 0.9; no: 0.8'."}) from None
     if not 0 <= share <= 1:
         raise ParameterError({"recall": f"{text.strip()} is not between 0 and 1."})

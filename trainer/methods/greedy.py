@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.dtypes import CountArray
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings, Solution, exact_fraction
@@ -30,10 +30,28 @@ MIN_GAIN = Parameter(
     help="The least share of the training rows by which a split must lower the impurity; 0 allows splits without gain.",
     advanced=True,
 )  # fmt: skip
+
+
+def _alpha(text: str) -> Fraction | None:
+    if text == "cross-validation":
+        return None
+    try:
+        alpha = exact_fraction(text)
+    except ValueError:
+        alpha = Fraction(-1)
+    if not 0 <= alpha <= 1:
+        raise ParameterError({"pruning": f"'{text}' is neither 'cross-validation' nor a number from 0 to 1."})
+    return alpha
+
+
+def _check_pruning(settings: Settings, names: Names) -> None:
+    _alpha(settings["pruning"])
+
+
 PRUNING = Parameter(
     name="pruning", type="text", default="0", label="Pruning",
     help="Cost-complexity α: training error rate that a leaf must save. 0 keeps the tree, 'cross-validation' chooses α.",
-    check=lambda settings, names: _alpha(settings["pruning"]),
+    check=_check_pruning,
 )  # fmt: skip
 PRUNING_FOLDS = Parameter(
     name="pruning_folds", type="integer", default=5, minimum=2, maximum=50, label="Pruning folds",
@@ -130,18 +148,6 @@ def _keep_proofs(draft: Draft) -> Draft:
     if isinstance(draft, DraftLeaf):
         return DraftLeaf()
     return replace(draft, left=_keep_proofs(draft.left), right=_keep_proofs(draft.right))
-
-
-def _alpha(text: str) -> Fraction | None:
-    if text == "cross-validation":
-        return None
-    try:
-        alpha = exact_fraction(text)
-    except ValueError:
-        alpha = Fraction(-1)
-    if not 0 <= alpha <= 1:
-        raise ParameterError({"pruning": f"'{text}' is neither 'cross-validation' nor a number from 0 to 1."})
-    return alpha
 
 
 def stratified(codes: np.ndarray, folds: int, seed: int) -> np.ndarray:

@@ -369,7 +369,7 @@ def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: 
 
 
 def _full_proof(settings: Settings, names: Names) -> None:
-    if settings["then_fewest"] and settings["mip_gap"]:
+    if settings["then_fewest"] and settings["mip_gap"] and not settings["pareto"]:  # which proves every size by itself
         raise ParameterError({"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."})
 
 

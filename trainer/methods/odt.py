@@ -60,6 +60,10 @@ def _topology(settings: Settings) -> Shape | None:
     return parse(text) if text else complete(settings["depth"])
 
 
+def _check_topology(settings: Settings, names: Names) -> None:
+    _topology(settings)
+
+
 def _check_solver(settings: Settings, names: Names) -> None:
     if settings["frontier"] and settings["solver"] not in ("auto", "search"):
         raise ParameterError({"frontier": "The whole frontier is found by solver=search only."})
@@ -181,7 +185,7 @@ METHOD = Method(
         Parameter(
             name="topology", type="text", default="", label="Topology",
             help="depth-2, depth-2.5, depth-3, imbalanced, or brackets such as [[..][..]]; auto: the best of these four by "
-            "cross-validation; empty: complete to the depth.", check=lambda settings, names: _topology(settings),
+            "cross-validation; empty: complete to the depth.", check=_check_topology,
         ),
         Parameter(
             name="select", type="choice", default="none", choices=("none", "cart"), label="Columns",

@@ -23,32 +23,6 @@ from trainer.tree.nodes import Draft
 
 MAX_POSITIVE = 100_000  # entries of a frontier
 
-GOALS = (
-    Parameter(
-        name="sensitivity", type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
-        help="Share of the positive rows that must be found; the specificity is then maximised. No value: no such limit.",
-    ),
-    Parameter(
-        name="specificity", type="number", default=None, minimum=0, maximum=1, label="Least specificity",
-        help="Share of the other rows that must not be taken for positive; the sensitivity is then maximised. "
-        "With both given, the accuracy is maximised.",
-    ),
-    Parameter(
-        name="positive", type="text", default="", label="Positive class",
-        help="The class that sensitivity speaks of; empty: the last one.", check=lambda settings, names: asked(settings, names),
-    ),
-    Parameter(
-        name="negative_weight", type="text", default="1", label="Weight of the other class",
-        help="What a correct row of the other class counts, a positive one counting 1; 'balanced': both classes count the same.",
-        advanced=True,
-    ),
-    Parameter(
-        name="frontier", type="boolean", default=False, label="Whole frontier",
-        help="Also find every reachable pair of sensitivity and specificity that no other beats; the model then has a slider to "
-        "choose one. For two classes.",
-    ),
-)  # fmt: skip
-
 
 def asked(settings: Settings, names: Names) -> tuple[str, dict[str, str], Fraction | None] | None:
     """The positive class, the required shares, and the weight of the other class (None: balanced), as far as accuracy is not all.
@@ -71,6 +45,47 @@ def asked(settings: Settings, names: Names) -> tuple[str, dict[str, str], Fracti
     return positive, {name: str(exact_fraction(least)) for name, least in given.items()}, weight
 
 
+def _weight(text: str) -> Fraction:
+    try:
+        weight = exact_fraction(text)
+    except ValueError:
+        raise ParameterError({"negative_weight": f"'{text}' is neither a number nor 'balanced'."}) from None
+    if not 0 <= weight <= 1000:
+        raise ParameterError({"negative_weight": f"{text} is not from 0 to 1000."})
+    if not weight and Fraction(text):
+        raise ParameterError(
+            {"negative_weight": f"{text} is too small to be told from 0; it can have twelve decimals."}
+        )
+    return weight
+
+
+GOALS = (
+    Parameter(
+        name="sensitivity", type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
+        help="Share of the positive rows that must be found; the specificity is then maximised. No value: no such limit.",
+    ),
+    Parameter(
+        name="specificity", type="number", default=None, minimum=0, maximum=1, label="Least specificity",
+        help="Share of the other rows that must not be taken for positive; the sensitivity is then maximised. "
+        "With both given, the accuracy is maximised.",
+    ),
+    Parameter(
+        name="positive", type="text", default="", label="Positive class",
+        help="The class that sensitivity speaks of; empty: the last one.", check=asked,
+    ),
+    Parameter(
+        name="negative_weight", type="text", default="1", label="Weight of the other class",
+        help="What a correct row of the other class counts, a positive one counting 1; 'balanced': both classes count the same.",
+        advanced=True,
+    ),
+    Parameter(
+        name="frontier", type="boolean", default=False, label="Whole frontier",
+        help="Also find every reachable pair of sensitivity and specificity that no other beats; the model then has a slider to "
+        "choose one. For two classes.",
+    ),
+)  # fmt: skip
+
+
 def goal_of(problem: Problem, settings: Settings) -> Goal | None:
     """What the settings ask for in place of accuracy; None where they ask for accuracy alone."""
     found = asked(settings, problem.names)
@@ -89,20 +104,6 @@ def _balance(problem: Problem, positive: str) -> Fraction:
     is_positive = problem.y == problem.labels.classes.index(positive)
     w = problem.row_weights
     return Fraction(int(w[is_positive].sum()), max(1, int(w[~is_positive].sum())))
-
-
-def _weight(text: str) -> Fraction:
-    try:
-        weight = exact_fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise ParameterError({"negative_weight": f"'{text}' is neither a number nor 'balanced'."}) from None
-    if not 0 <= weight <= 1000:
-        raise ParameterError({"negative_weight": f"{text} is not from 0 to 1000."})
-    if not weight and Fraction(text):
-        raise ParameterError(
-            {"negative_weight": f"{text} is too small to be told from 0; it can have twelve decimals."}
-        )
-    return weight
 
 
 def oriented(problem: Problem, groups: Groups, goal: Goal) -> tuple[Groups, tuple[int, ...]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Status
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal, downwards, needed, share
 from trainer.methods.base import Parameter, Settings, Solution
@@ -28,6 +28,20 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 MAX_CELLS = 3_000_000  # rows of the model before it is refused
 
+
+def techniques(text: str) -> Techniques:
+    """The techniques that are left when those named in `text` are taken out; raises ParameterError for an unknown name."""
+    out = [word.strip() for word in text.split(",") if word.strip()]
+    unknown = [word for word in out if word not in ("anchor", "relax", "strengthen")]
+    if unknown:
+        raise ParameterError({"without": f"'{unknown[0]}' is not a technique. Known: anchor, relax, strengthen."})
+    return Techniques(**dict.fromkeys(out, False))
+
+
+def _check_techniques(settings: Settings, names: Names) -> None:
+    techniques(settings["without"])
+
+
 MIP = (
     Parameter(
         name="first_tree", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree of a solver",
@@ -40,7 +54,7 @@ MIP = (
     Parameter(
         name="without", type="text", default="", label="Leave out of the model",
         help="Techniques of the paper that a solver does without, for comparison: anchor, relax, strengthen.", advanced=True,
-        check=lambda settings, names: techniques(settings["without"]),
+        check=_check_techniques,
     ),
 )  # fmt: skip
 
@@ -165,15 +179,6 @@ def _solution(
         evidence=(record,),
         **stated,
     )
-
-
-def techniques(text: str) -> Techniques:
-    """The techniques that are left when those named in `text` are taken out; raises ParameterError for an unknown name."""
-    out = [word.strip() for word in text.split(",") if word.strip()]
-    unknown = [word for word in out if word not in ("anchor", "relax", "strengthen")]
-    if unknown:
-        raise ParameterError({"without": f"'{unknown[0]}' is not a technique. Known: anchor, relax, strengthen."})
-    return Techniques(**dict.fromkeys(out, False))
 
 
 def first_trees(task: Task, shape: Shape, settings: Settings, monitor: Monitor) -> list[Draft]:
