@@ -203,21 +203,21 @@ def grouped(
 
 
 def report(runs: dict[str, list[dict[str, Any]]], limit: float) -> None:
-    print(
-        "| variant | instances | solved | geometric mean, s | gap of the rest | time in hooks | times faster than plain |"
-    )
-    print("|---|---|---|---|---|---|---|")
+    depths = sorted({r["depth"] for own in runs.values() for r in own})
+    head = ["variant", "solved", *(f"depth {d}" for d in depths)]
+    head += ["geometric mean, s", "gap of the rest", "time in hooks", "times faster than plain"]
+    print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for variant, own in runs.items():
         rest = [r["gap"] for r in own if not r["optimal"]]
-        gap = f"{np.mean(rest):.3f}" if rest else "-"
+        gap = f"{np.mean(rest):.1%}" if rest else "-"
         # hooks are timed by the clock: no share of processor time
         timed = all(r.get("clock", "wall") == "wall" for r in own)
         hooks = f"{sum(r['hooks'] for r in own) / sum(r['seconds'] for r in own):.0%}" if timed else "-"
         base = runs.get("vanilla", [])
         faster = speed(own, base) if len(own) == len(base) else "-"
-        print(
-            f"| {variant} | {len(own)} | {len(own) - len(rest)} | {geometric(own, limit):.2f} | {gap} | {hooks} | {faster} |"
-        )
+        parts = [own, *([r for r in own if r["depth"] == d] for d in depths)]
+        solved = [f"{sum(r['optimal'] for r in part)} of {len(part)}" for part in parts]
+        print(f"| {' | '.join([variant, *solved, f'{geometric(own, limit):.2f}', gap, hooks, faster])} |")
 
 
 def ratios(found: list[dict[str, Any]], solver: str, other: str) -> None:
