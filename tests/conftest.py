@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-# read when SciPy is imported; without it scikit-learn leaves out one of its checks of estimators
-os.environ.setdefault("SCIPY_ARRAY_API", "1")
-
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """The names with commas; of more than `most` the first ones and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def closest(name: str, names: Sequence[str]) -> str:
+    """' Did you mean ...?' where one of the names is near, else nothing."""
+    lower = {n.lower(): n for n in reversed(names)}
+    close = difflib.get_close_matches(name.lower()[:200], list(lower)[:2000], n=1)
+    return f" Did you mean '{lower[close[0]]}'?" if close else ""
+
 
 class TrainerError(Exception):
     """Base of all errors of this library; the message is fit to be shown to a person."""

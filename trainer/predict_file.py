@@ -24,7 +24,7 @@ from trainer.data.file_bytes import PARQUET_MAGIC, ReadLimits
 from trainer.data.raw import ParquetPieces, RawTable, read
 from trainer.data.reader import ModelRows, check_columns, rows_for_model, several
 from trainer.dtypes import CodeArray
-from trainer.errors import DataError
+from trainer.errors import DataError, listed
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
 
@@ -236,9 +236,9 @@ class _Total:
         notes: list[str] = []
         if self.last is not None:
             if self.last.extra_columns:
-                notes.append(f"Columns that the model does not know are ignored: {_some(self.last.extra_columns)}.")
+                notes.append(f"Columns that the model does not know are ignored: {listed(self.last.extra_columns)}.")
             if self.last.absent_columns:
-                notes.append(f"Columns that the tree does not use are absent: {_some(self.last.absent_columns)}.")
+                notes.append(f"Columns that the tree does not use are absent: {listed(self.last.absent_columns)}.")
         for name, count in self.unknown.items():
             notes.append(f"Column '{name}': {count} cells have a category that the model does not know; they go right.")
         if gone := self.rows - self.predicted:
@@ -251,10 +251,6 @@ class _Total:
             correct=self.correct,
             notes=tuple(notes),
         )
-
-
-def _some(names: tuple[str, ...], most: int = 20) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _line(cells: list[Any]) -> str:

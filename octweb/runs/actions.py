@@ -18,7 +18,7 @@ from octweb.runs.queue import cancel, check_waiting, queue_position, refuse_unfi
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
 from trainer.methods import get
-from trainer.methods.base import Method
+from trainer.methods.base import Method, Settings
 from trainer.tree.file import from_json
 
 __all__ = ["cancel", "delete", "enqueue", "queue_position", "run_again", "worker_seen"]
@@ -47,10 +47,8 @@ def enqueue(
     declared = get(method)
     checked = declared.settings(parameters or {})
     values = _within_limits(declared, checked.to_json())
-    if (names := _names(dataset)).classes:
-        declared.check(checked, names)
     _check_evaluation(dataset, test_share, folds)
-    _check_classes(declared, dataset)
+    _check_names(declared, checked, dataset)
     if warm_start is not None:
         _check_start(declared, dataset, warm_start)
     check_waiting(TrainingRun, owner)
@@ -163,12 +161,12 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
             )
 
 
-def _names(dataset: Dataset) -> Names:
+def _check_names(method: Method, checked: Settings, dataset: Dataset) -> None:
+    """The settings must go with each other and with the columns and classes of the data."""
+    classes = tuple(dataset.profile.get("classes") or ())
+    if not classes:
+        return
+    if method.two_classes and len(classes) != 2:
+        raise Unprocessable(f"The method '{method.id}' needs two classes; '{dataset.target}' has {len(classes)}.")
     columns = tuple(c["name"] for c in dataset.columns if c.get("role") == "feature")
-    return Names(columns=columns, classes=tuple(dataset.profile.get("classes") or ()))
-
-
-def _check_classes(method: Method, dataset: Dataset) -> None:
-    classes = len(dataset.profile.get("classes", []) or [])
-    if method.two_classes and classes and classes != 2:
-        raise Unprocessable(f"The method '{method.id}' needs two classes; '{dataset.target}' has {classes}.")
+    method.check(checked, Names(columns=columns, classes=classes))

@@ -29,7 +29,7 @@ from trainer.methods import METHODS, get
 from trainer.methods.base import Method
 
 MAX_RECORDS = 5000
-FIRST_METHOD = "exact"  # proves small trees of any data set within seconds
+FIRST_METHOD = "exact"  # proves small trees of most data sets within seconds
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from trainer.data.cells import Cells
 from trainer.data.infer import GuessedColumn, guess, places, sorted_words
 from trainer.data.raw import RawTable
 from trainer.dtypes import CODE, BoolArray, FloatArray
-from trainer.errors import DataError
+from trainer.errors import DataError, closest, listed
 from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
 
 MOST_CLASSES = 1000
@@ -119,11 +118,7 @@ def check_name(name: str, names: Sequence[str], what: str = "column") -> None:
 
 def suggestion(name: str, names: Sequence[str]) -> str:
     """' Did you mean ...?' for a name that is not there, followed by the names that are."""
-    lower = {n.lower(): n for n in reversed(names)}
-    close = difflib.get_close_matches(name.lower()[:200], list(lower)[:2000], n=1)
-    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    shown = ", ".join(names[:12]) + more
-    return (f" Did you mean '{lower[close[0]]}'?" if close else "") + f" Its columns are: {shown}."
+    return f"{closest(name, names)} Its columns are: {listed(names, 12)}."
 
 
 def _useless(guessed: GuessedColumn, wanted: bool) -> str:

@@ -13,11 +13,9 @@ import numpy as np
 
 from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_numeric
 from trainer.dtypes import CountArray, FloatArray
-from trainer.errors import DataError, ParameterError
+from trainer.errors import DataError, ParameterError, closest, listed
 from trainer.table import Labels, Table
 from trainer.tree.nodes import Draft, Tree, grow
-
-MOST_NAMES = 30  # in a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,19 +28,18 @@ class Names:
     def column(self, name: str, parameter: str) -> str:
         """The name itself; raises ParameterError where no column is called so."""
         if name not in self.columns:
-            raise ParameterError({parameter: f"'{name}' is not a column. Columns: {_listed(self.columns)}."})
+            raise ParameterError({parameter: f"{_no(name, 'column', self.columns)} Columns: {listed(self.columns)}."})
         return name
 
     def label(self, name: str, parameter: str) -> str:
         """The name itself; raises ParameterError where no class is called so."""
         if name not in self.classes:
-            raise ParameterError({parameter: f"'{name}' is not a class. Classes: {_listed(self.classes)}."})
+            raise ParameterError({parameter: f"{_no(name, 'class', self.classes)} Classes: {listed(self.classes)}."})
         return name
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+def _no(name: str, what: str, names: tuple[str, ...]) -> str:
+    return f"'{name[:80]}' is not a {what}.{closest(name, names)}"
 
 
 @dataclass(frozen=True, kw_only=True)

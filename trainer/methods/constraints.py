@@ -27,7 +27,7 @@ def recalls(settings: Settings, names: Names) -> list[tuple[str, Fraction]]:
     for text in _items(settings["recall"]):
         name, colon, share = text.rpartition(":")
         if not colon:
-            raise ParameterError({"recall": f"'{text}' has no share; write as in 'yes: 0.9; no: 0.8'."})
+            raise ParameterError({"recall": f"'{text[:80]}' has no share; write as in 'yes: 0.9; no: 0.8'."})
         found.append((names.label(name.strip(), "recall"), _share(share)))
     return found
 
@@ -79,7 +79,7 @@ def _share(text: str) -> Fraction:
     try:
         share = exact_fraction(text.strip())
     except ValueError:
-        raise ParameterError({"recall": f"'{text}' is not a share; write as in 'yes: 0.9; no: 0.8'."}) from None
+        raise ParameterError({"recall": f"'{text[:80]}' is not a share; write as in 'yes: 0.9; no: 0.8'."}) from None
     if not 0 <= share <= 1:
         raise ParameterError({"recall": f"{text.strip()} is not between 0 and 1."})
     return share
@@ -155,7 +155,8 @@ def side_constraints(problem: Problem, settings: Settings, instance: Instance) -
     columns = tuple(problem.binary.features[h].column for h in instance.features.tolist())
 
     def features(name: str) -> tuple[int, ...]:
-        return tuple(f for f, c in enumerate(columns) if c == names.columns.index(name))
+        own = names.columns.index(name)
+        return tuple(f for f, c in enumerate(columns) if c == own)
 
     def label(name: str, parameter: str) -> int:
         place = np.flatnonzero(instance.labels == names.classes.index(name))

@@ -10,7 +10,7 @@ from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.methods.base import Method, Parameter, Settings, Solution
 from trainer.methods.oblique_pareto import solve_frontier
-from trainer.methods.oblique_tree import HEAD, MAX_LEAVES, TAIL, THEN_FEWEST, Plan, solve_oblique
+from trainer.methods.oblique_tree import HEAD, MAX_LEAVES, TAIL, Plan, solve_oblique
 from trainer.monitor import Monitor
 from trainer.search.oblique import ObliqueInstance
 
@@ -52,9 +52,18 @@ def _check_balanced(settings: Settings, names: Names) -> None:
         raise ParameterError(errors)
 
 
+def _full_proof(settings: Settings, names: Names) -> None:
+    if settings["then_fewest"] and settings["mip_gap"] and not settings["pareto"]:  # which proves every size by itself
+        raise ParameterError({"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."})
+
+
 CUTS = (
     MAX_LEAVES,
-    THEN_FEWEST,
+    Parameter(
+        name="then_fewest", type="boolean", default=False, label="Then fewest leaves",
+        help="Among the trees of best objective one with the fewest leaves, and the proof covers that too.", advanced=True,
+        check=_full_proof,
+    ),
     Parameter(
         name="pareto", type="boolean", default=False, label="Accuracy against size",
         help="Also the best tree for every smaller number of leaves, and for fewer coefficients; the time is shared.",

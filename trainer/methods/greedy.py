@@ -40,7 +40,7 @@ def _alpha(text: str) -> Fraction | None:
     except ValueError:
         alpha = Fraction(-1)
     if not 0 <= alpha <= 1:
-        raise ParameterError({"pruning": f"'{text}' is neither 'cross-validation' nor a number from 0 to 1."})
+        raise ParameterError({"pruning": f"'{text[:80]}' is neither 'cross-validation' nor a number from 0 to 1."})
     return alpha
 
 

@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 from trainer.certificate import Status
 from trainer.cuts.lattice import NOISE, Lattice, tie_price
 from trainer.cuts.separable import Separator
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
-from trainer.errors import ParameterError, SolverError
+from trainer.errors import SolverError
 from trainer.methods.base import (
     COMMON,
     DEPTH,
@@ -368,11 +368,6 @@ def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: 
         return Run(problem, settings, monitor, plan).solve()
 
 
-def _full_proof(settings: Settings, names: Names) -> None:
-    if settings["then_fewest"] and settings["mip_gap"] and not settings["pareto"]:  # which proves every size by itself
-        raise ParameterError({"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."})
-
-
 HYPERPLANES = Parameter(
     name="hyperplanes", type="choice", default="margin", choices=STYLES, label="Hyperplanes",
     help="How a split is drawn between its rows: widest margin, soft margin (as in the paper), or with the fewest columns.",
@@ -386,11 +381,6 @@ SEARCH_SECONDS = Parameter(
     name="search_seconds", type="number", default=30.0, minimum=0, maximum=86_400, label="Local search",
     help="How long first trees and local search may take before the solver begins, at most half of the limit.",
     unit="s", advanced=True,
-)  # fmt: skip
-THEN_FEWEST = Parameter(
-    name="then_fewest", type="boolean", default=False, label="Then fewest leaves",
-    help="Among the trees of best objective one with the fewest leaves, and the proof covers that too.", advanced=True,
-    check=_full_proof,
 )  # fmt: skip
 MAX_LEAVES = Parameter(
     name="max_leaves", type="integer", default=None, minimum=1, maximum=256, label="Largest number of leaves",

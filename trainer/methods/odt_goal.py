@@ -49,7 +49,7 @@ def _weight(text: str) -> Fraction:
     try:
         weight = exact_fraction(text)
     except ValueError:
-        raise ParameterError({"negative_weight": f"'{text}' is neither a number nor 'balanced'."}) from None
+        raise ParameterError({"negative_weight": f"'{text[:80]}' is neither a number nor 'balanced'."}) from None
     if not 0 <= weight <= 1000:
         raise ParameterError({"negative_weight": f"{text} is not from 0 to 1000."})
     if not weight and Fraction(text):

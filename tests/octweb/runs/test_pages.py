@@ -45,6 +45,13 @@ def test_start_queues_a_run(browser, dataset):
     assert (run.folds, run.test_share) == (4, 0.0)
 
 
+def test_what_is_solved_is_said_in_words(browser, owner, dataset):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="cut-h", parameters={"balanced": True})
+    text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
+    assert "<dt>Balanced</dt><dd>yes</dd>" in text
+    assert "<dt>Accuracy against size</dt><dd>no</dd>" in text
+
+
 def test_a_bad_value_is_said_at_its_field(browser, dataset):
     form = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": "cart"}).context["form"]
     data = {f"p_{p.name}": "" if p.default is None else p.default for p in form.method.parameters}
