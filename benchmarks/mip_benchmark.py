@@ -9,10 +9,12 @@ and a run may be spread over several days (SCIP only). `benchmarks/results/mip-s
 `shared` that are done so far, with `--processor` and a limit of 120, and those of Gurobi with a limit of 20 s by the clock.
 
 Every solve is one JSON line in RESULTS.jsonl; solves that are there already are not run again, so that a run may be cut anywhere.
+What was proved within a smaller limit counts for a larger one.
 Without a file the group `short` is run plain and accelerated with 4 s a solve, and reported.
 `--report` prints the table of what is in the file: instances solved, shifted geometric mean time (shift 1 s, unsolved at the
-limit), mean gap of the rest, share of time in hooks, and how many times faster a variant solves as many instances as plain
-BendOCT: the time by which plain BendOCT has solved its last instance, over the time by which the variant has solved as many.
+limit), mean gap of the rest, share of time in hooks (of processor time: at most this, for hooks are timed by the clock), and how
+many times faster a variant solves as many instances as plain BendOCT: the time by which plain BendOCT has solved its last
+instance, over the time by which the variant has solved as many.
 `--ratio` adds the processor time of the solver over that of another one, where the file has solves of both.
 `--pictures` draws instances solved over time and gaps at the limit with Plotly: techniques alone, left out, and plain against
 default; as pages, and as PNG where Playwright and Chromium are found.
@@ -34,7 +36,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -163,6 +165,15 @@ def key(record: dict[str, Any]) -> tuple[Any, ...]:
     return *(record[k] for k in ("variant", "name", "depth", "penalty", "solver", "limit")), record.get("clock", "wall")
 
 
+def held(
+    found: Iterable[dict[str, Any]], solver: str, limit: float, clock: str
+) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """What is known of a limit, by variant, table, depth and penalty: its own solves, and those proved within a smaller limit."""
+    mine = [r for r in found if r["solver"] == solver and r.get("clock", "wall") == clock]
+    mine = [r for r in mine if r["limit"] == limit or (r["optimal"] and r["limit"] < limit)]
+    return {key(r)[:4]: r for r in sorted(mine, key=lambda r: r["limit"])}
+
+
 def records(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     if not path.exists():
         return {}
@@ -191,12 +202,9 @@ def grouped(
 ) -> dict[str, list[dict[str, Any]]]:
     """The solves of a group by variant; variants that have not run on the whole group are reported on what they have."""
     runs: dict[str, list[dict[str, Any]]] = {}
+    known = held(found, options.solver, options.limit, options.clock)
     for variant in VARIANTS:
-        own = [
-            r for r in found
-            if r["variant"] == variant and key(r)[4:] == (options.solver, options.limit, options.clock)
-            and (r["name"], r["depth"], r["penalty"]) in wanted
-        ]  # fmt: skip
+        own = [r for (name, *case), r in known.items() if name == variant and tuple(case) in wanted]
         if own:
             runs[variant] = own
     return runs
@@ -210,9 +218,8 @@ def report(runs: dict[str, list[dict[str, Any]]], limit: float) -> None:
     for variant, own in runs.items():
         rest = [r["gap"] for r in own if not r["optimal"]]
         gap = f"{np.mean(rest):.1%}" if rest else "-"
-        # hooks are timed by the clock: no share of processor time
-        timed = all(r.get("clock", "wall") == "wall" for r in own)
-        hooks = f"{sum(r['hooks'] for r in own) / sum(r['seconds'] for r in own):.0%}" if timed else "-"
+        # hooks are timed by the clock: of processor time at most this share
+        hooks = f"{min(sum(r['hooks'] for r in own) / sum(r['seconds'] for r in own), 1):.1%}"
         base = runs.get("vanilla", [])
         faster = speed(own, base) if len(own) == len(base) else "-"
         parts = [own, *([r for r in own if r["depth"] == d] for d in depths)]
@@ -343,13 +350,13 @@ def main() -> int:
             pictures(runs, options)
         return 0
     chosen = options.variants.split(",") if options.variants else ["vanilla", "default"] if brief else list(VARIANTS)
-    done = records(options.results)
+    done = held(records(options.results).values(), options.solver, options.limit, options.clock)
     warm_up()
     for variant in chosen:
         for case in cases(folder, options.group, sets):
             about = {"variant": variant, **vars(case), "solver": options.solver, "limit": options.limit}
             about["clock"] = options.clock
-            if key(about) in done or time.monotonic() > until:
+            if key(about)[:4] in done or time.monotonic() > until:
                 continue
             techniques = VARIANTS[variant]
             record = about | solve(folder, case, techniques, options.solver, options.limit, processor=options.processor)
