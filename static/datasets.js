@@ -18,7 +18,7 @@
     const bold = document.createElement("b");
     bold.textContent = text;
     box.append(bold);
-    if (problems?.length) {
+    if (problems?.length > 1) {  // a single one is what the text says
       const list = document.createElement("ul");
       for (const problem of problems) {
         const item = document.createElement("li");

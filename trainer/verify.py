@@ -12,7 +12,9 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -26,6 +28,7 @@ from trainer.verify_planes import ceiling, groups
 
 TOLERANCE = Fraction(1, 10**9)
 EMPTY = {"", "na", "n/a", "#n/a", "nan", "null", "?"}
+MAX_EXPONENT = 400
 WORK = 4e9  # multiplications that a second search may take
 RESTRICTIONS = ("max_leaves", "max_columns", "recall", "fairness", "forbidden_pairs", "monotone", "forbidden")
 OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
@@ -42,41 +45,59 @@ def verify(model_path: str | Path, data_path: str | Path) -> list[Finding]:
     """Check a model file against the rows it was trained on; raises ModelFileError or DataError where one cannot be read."""
     try:
         model = json.loads(Path(model_path).read_text(encoding="utf-8"))
-        nodes = model["nodes"]
-        certificate, classes = model.get("certificate", {}), model["classes"]
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise ModelFileError(f"The model file cannot be read: {error}.") from error
-    findings = [_structure(model)]
-    if findings[0].verdict == "refuted":
-        return findings
+    with _damage():
+        structure = _structure(model)
+        _refuse_endless_numbers(model)
+        [(c["name"], c["kind"]) for c in model["columns"]], model["target"], model["classes"]
+    if structure.verdict == "refuted":
+        return [structure]
     rows = _load(Path(data_path), model)
+    with _damage():
+        return [structure, *_recount(model, rows)]
+
+
+def _recount(model: dict[str, Any], rows: _Rows) -> list[Finding]:
+    """What the rows say of every claim of a tree whose structure holds."""
+    certificate = model.get("certificate", {})
     held_out = float(model.get("parameters", {}).get("test_share") or 0) > 0
-    findings.append(_fingerprint(model, rows, held_out))
-    if findings[-1].verdict != "verified":
-        findings.append(
-            Finding(
-                claim="all further claims",
-                verdict="unverifiable",
-                detail="They speak of the rows used for training, and these are not the rows of the file as a whole.",
-            )
-        )
-        return findings
-    counts = _route(nodes, model["columns"], rows, len(classes))
+    fingerprint = _fingerprint(model, rows, held_out)
+    if fingerprint.verdict != "verified":
+        why = "They speak of the rows used for training, and these are not the rows of the file as a whole."
+        return [fingerprint, Finding(claim="all further claims", verdict="unverifiable", detail=why)]
+    counts = _route(model["nodes"], model["columns"], rows, len(model["classes"]))
     factors = class_factors(counts[0], model)
     counts = [[c * f for c, f in zip(row, factors, strict=True)] for row in counts]
-    weighted = int(certificate.get("n") or 0) not in (0, sum(counts[0]))
-    if weighted:
-        findings.append(
-            Finding(
-                claim="counts", verdict="unverifiable", detail="The rows were weighted, and the file has no weights."
-            )
-        )
-        return findings
-    findings.append(_counts(nodes, counts))
-    findings += _objective(model, counts)
-    findings += restrictions(model, counts)
-    findings += _bound(model, rows, factors)
-    return findings
+    if int(certificate.get("n") or 0) not in (0, sum(counts[0])):
+        why = "The rows were weighted, and the file has no weights."
+        return [fingerprint, Finding(claim="counts", verdict="unverifiable", detail=why)]
+    return [
+        fingerprint,
+        _counts(model["nodes"], counts),
+        *_objective(model, counts),
+        *restrictions(model, counts),
+        *_bound(model, rows, factors),
+    ]
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    """What is missing or of a wrong type in a model file, as one error that says so."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise ModelFileError(f"The model file is damaged ({type(error).__name__}: {str(error)[:200]}).") from error
+
+
+def _refuse_endless_numbers(model: dict[str, Any]) -> None:
+    """Numbers are kept as text, and are built exactly: 1e10000000 would take minutes."""
+    certificate, parameters = model.get("certificate", {}), model.get("parameters", {})
+    texts = [*certificate.values(), *(certificate.get("goal") or {}).values(), parameters.get("recall")]
+    for text in (t for t in texts if isinstance(t, str)):
+        for exponent in re.findall(r"\d[eE][-+]?(\d+)", text):
+            if int(exponent) > MAX_EXPONENT:
+                raise ModelFileError(f"The model file has a number of too many digits: '{text[:80]}'.")
 
 
 def refuted(findings: Iterable[Finding]) -> bool:

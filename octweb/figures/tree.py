@@ -5,6 +5,7 @@ Coordinates are pixels from the top left corner; y grows downwards.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,11 +21,12 @@ MARGIN, LEVEL_GAP, LINES = 16, 62, 3
 SHOWN_CATEGORIES = 3
 EDGE_MIN, EDGE_SPAN = 1.5, 17.0
 BLOCK = 28
+SWATCH = 15  # the square of a class and the gap after it
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Size:
-    """Measures of the cards: full to 6 leaves, small to 16, beyond with leaves as blocks."""
+    """Measures of the cards: full to 6 leaves, small to 16, beyond with leaves as blocks; `stacked` puts shares below classes."""
 
     card: int
     leaf: int
@@ -33,6 +35,7 @@ class _Size:
     gap: int
     counts: bool
     blocks: bool
+    stacked: bool = False
 
     @property
     def inner(self) -> int:
@@ -76,6 +79,8 @@ def tree_figure(tree: Tree, *, path: Sequence[int] = (), chosen: int | None = No
     """
     size = FULL if tree.n_leaves < SMALL_FROM else SMALL if tree.n_leaves < BLOCKS_FROM else BLOCKS
     brief = _brief(tree)
+    if not size.blocks and _crowded(brief, size):
+        size = _stacked(brief, size)
     boxes = _place(brief, size)
     lit = set(path)
     shapes: list[dict[str, Any]] = []
@@ -113,6 +118,26 @@ def _brief(tree: Tree) -> Tree:
         replace(c, name=short(c.name), categories=tuple(short(k) for k in c.categories)) for c in tree.schema
     )
     return replace(tree, schema=schema, classes=tuple(short(c) for c in tree.classes))
+
+
+def _crowded(tree: Tree, size: _Size) -> bool:
+    """Whether a class and its share do not fit beside each other in some leaf."""
+    room = size.leaf - 2 * size.pad - SWATCH
+    return any(
+        _beside_share(room, v, size) < text_width(tree.classes[v.label], size.font) for v in tree.nodes if v.is_leaf
+    )
+
+
+def _stacked(tree: Tree, size: _Size) -> _Size:
+    """Shares below classes, and leaves as wide as their classes ask for, at most as wide as branches."""
+    names = max(text_width(tree.classes[v.label], size.font) for v in tree.nodes if v.is_leaf)
+    needed = math.ceil(names) + SWATCH + 2 * size.pad
+    return replace(size, stacked=True, leaf=min(max(size.leaf, needed), size.card))
+
+
+def _beside_share(room: float, v: Node, size: _Size) -> float:
+    """What the share of a leaf leaves of the room for its class."""
+    return room if size.stacked else room - text_width(_share(v), size.font) - 6
 
 
 def _place(tree: Tree, size: _Size) -> list[_Box]:
@@ -192,7 +217,7 @@ def _offsets(tree: Tree, widths: list[int], gap: float, between: float) -> list[
 def _height(v: Node, lines: list[str], size: _Size) -> int:
     if v.is_leaf and size.blocks:
         return BLOCK
-    text = max(1, len(lines)) * (size.font + 3)
+    text = (2 if v.is_leaf and size.stacked else max(1, len(lines))) * (size.font + 3)
     return 8 + text + 6 + 7 + (20 if size.counts else 9)
 
 
@@ -263,11 +288,10 @@ def _words(tree: Tree, box: _Box, size: _Size) -> list[dict[str, Any]]:
         return [_text(f"<b>{letter}</b>", box.x, box.top + BLOCK / 2, 11, anchor="center", ground="var(--card)")]
     notes = [_text(f"<b>{escape(line)}</b>", start, first + i * step, size.font) for i, line in enumerate(box.lines)]
     if v.is_leaf:
-        share = _share(v)
-        room = size.inside(box) - 16 - text_width(share, size.font) - 6
-        name = fit(tree.classes[v.label], room, size.font)
-        notes.append(_text(f"<b>{escape(name)}</b>", start + 15, first, size.font))
-        notes.append(_text(f"<b>{share}</b>", box.left + box.width - size.pad, first, size.font, anchor="right"))
+        name = fit(tree.classes[v.label], _beside_share(size.inside(box) - SWATCH, v, size), size.font)
+        notes.append(_text(f"<b>{escape(name)}</b>", start + SWATCH, first, size.font))
+        place = (start + SWATCH, first + step) if size.stacked else (box.left + box.width - size.pad, first)
+        notes.append(_text(f"<b>{_share(v)}</b>", *place, size.font, anchor="left" if size.stacked else "right"))
     if size.counts:
         counts = fit(counts_text(tree, v), 1.1 * size.inner, 11)  # regular weight is narrower than the estimate
         notes.append(_text(escape(counts), start, box.bottom - 12, 11, colour="var(--ink-2)"))

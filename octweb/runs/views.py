@@ -26,9 +26,10 @@ from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import RunStatus, TrainingRun
 from trainer.errors import ParameterError
 from trainer.methods import METHODS, get
-from trainer.methods.base import Method
+from trainer.methods.base import Method, Parameter
 
 MAX_RECORDS = 5000
+ONE = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
 FIRST_METHOD = "exact"  # proves small trees of most data sets within seconds
 
 
@@ -198,6 +199,17 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
     return correct + (", less the leaf penalty" if method.parameter("leaf_penalty") else "")
 
 
+def setting_words(parameter: Parameter, value: Any) -> str:
+    """A setting as a person reads it: '600 s', '1 row', 'yes'."""
+    if value == "":
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = f"{value:.12g}" if isinstance(value, float) else str(value)
+    unit = ONE.get(parameter.unit, parameter.unit) if text == "1" else parameter.unit
+    return f"{text} {unit}" if unit else text
+
+
 def relaxed(run: TrainingRun) -> str:
     """The query of a form without the least specificity, for a run whose two shares no tree keeps; empty for all others."""
     both = all(run.parameters.get(name) not in (None, "") for name in ("sensitivity", "specificity"))
@@ -230,8 +242,10 @@ def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
         "finished": run.status not in (RunStatus.QUEUED, RunStatus.RUNNING),
         "position": actions.queue_position(run),
         "worker_seen": actions.worker_seen() if run.status == RunStatus.QUEUED else True,
-        "parameters": [
-            (p, run.parameters.get(p.name)) for p in method.parameters if run.parameters.get(p.name) is not None
+        "settings": [
+            (p.label, setting_words(p, run.parameters[p.name]))
+            for p in method.parameters
+            if run.parameters.get(p.name) is not None
         ],
         "log_lines": run.log.strip().splitlines()[-20:],
         "seen": seen,

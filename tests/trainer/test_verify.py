@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from trainer.data.reader import load
+from trainer.errors import ModelFileError
 from trainer.run import TrainRequest, save, train
 from trainer.verify import refuted, verify
 
@@ -80,6 +81,39 @@ def test_a_false_claim_is_refuted(trained, claim, edit):
     findings = verify(model, data)
     assert refuted(findings)
     assert next(f.claim for f in findings if f.verdict == "refuted") == claim
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda d: d.pop("nodes"),
+        lambda d: d.update(nodes=[]),
+        lambda d: d.update(nodes=3),
+        lambda d: d.pop("target"),
+        lambda d: d["columns"][0].pop("kind"),
+        lambda d: d["nodes"][0].pop("counts"),
+        lambda d: d["nodes"][0]["split"].update(kind="threshold", threshold="high"),
+        lambda d: d.update(certificate=[1]),
+        lambda d: d["certificate"].update(objective="much"),
+        lambda d: d["certificate"].update(bound=float("inf")),
+        lambda d: d["certificate"].update(leaf_penalty="1/0"),
+        lambda d: d["certificate"].update(leaf_penalty="1e10000000"),
+        lambda d: d["parameters"].update(recall="yes: 1e-10000000"),
+    ],
+)
+def test_a_damaged_file_is_said_to_be_damaged(trained, edit):
+    model, data = trained(depth=2)
+    change(model, edit)
+    with pytest.raises(ModelFileError, match=r"The model file (is damaged|has a number of too many digits)"):
+        verify(model, data)
+
+
+def test_a_file_that_is_no_model_is_refused(trained):
+    model, data = trained(depth=2)
+    for text in ("", "[]", "{", "3", '"x"', "1" * 5000):
+        model.write_text(text)
+        with pytest.raises(ModelFileError):
+            verify(model, data)
 
 
 def test_a_tree_that_is_not_the_best_is_refuted_as_optimal(trained):

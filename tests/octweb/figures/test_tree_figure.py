@@ -47,6 +47,24 @@ def test_every_node_is_drawn_once_and_apart(leaves, classes):
             assert sum(x) / 2 == pytest.approx(node["box"][0] + node["box"][2] / 2, abs=0.3)
 
 
+@pytest.mark.parametrize("leaves", [3, 8, 16])
+def test_a_class_of_a_dozen_letters_is_never_cut(leaves):
+    tree = replace(tree_of(leaves, classes=2), classes=("not enrolled", "on probation"))
+    figure = tree_figure(tree)
+    texts = [note["text"] for note in figure["layout"]["annotations"]]
+    assert sum(text in ("<b>not enrolled</b>", "<b>on probation</b>") for text in texts) == leaves
+    boxes = {v.id: v for v in tree.nodes}
+    for record in figure["layout"]["meta"]["nodes"]:
+        if boxes[record["id"]].is_leaf:  # the words stand inside of their card, one below the other or side by side
+            left, top, width, height = record["box"]
+            inside = [
+                n
+                for n in figure["layout"]["annotations"]
+                if left < n["x"] < left + width and top < n["y"] < top + height
+            ]
+            assert len({(n["xanchor"], n["y"]) for n in inside}) == len(inside) >= 2
+
+
 def test_bars_add_up_to_the_rows_of_each_class():
     tree = tree_of(5, classes=4)
     bars = [t for t in tree_figure(tree)["data"] if t["type"] == "bar"]

@@ -50,6 +50,9 @@ def test_what_is_solved_is_said_in_words(browser, owner, dataset):
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     assert "<dt>Balanced</dt><dd>yes</dd>" in text
     assert "<dt>Accuracy against size</dt><dd>no</dd>" in text
+    assert "<dt>Rows per leaf</dt><dd>1 row</dd>" in text
+    assert "<dt>Depth</dt><dd>2 questions</dd>" in text
+    assert "<dt>Leaf penalty</dt><dd>0</dd>" in text
 
 
 def test_a_bad_value_is_said_at_its_field(browser, dataset):
