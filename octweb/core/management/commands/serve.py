@@ -86,6 +86,7 @@ class Command(BaseCommand):
         self.stdout.flush()
         try:
             while not stop and all(child.poll() is None for child in children):
+                warming.poll()  # takes its status when it has ended, else it stays in the list of processes
                 time.sleep(0.3)
         finally:
             failed = [child.returncode for child in children if child.poll() is not None]
