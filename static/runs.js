@@ -27,21 +27,29 @@ document.addEventListener("change", (event) => {
 // the clock runs on between two answers of the server
 let clockStart = performance.now();
 let drawn = -1;
+let ticks = 0;
 function tick() {
   const clock = document.querySelector("[data-clock]");
-  if (clock) {
-    const seconds = parseFloat(clock.dataset.clock) + (performance.now() - clockStart) / 1000;
-    clock.textContent = clockText(seconds);
-  }
+  if (!clock) return;
+  const seconds = parseFloat(clock.dataset.clock) + (performance.now() - clockStart) / 1000;
+  clock.textContent = clockText(seconds);
+  ticks += 1;
+  // the lines go on while nothing is found, but not under a pointer that reads them
+  const chart = document.getElementById("progress-chart");
+  if (ticks % 5 === 0 && chart && !chart.matches(":hover") && !document.hidden) reload(chart);
 }
 setInterval(tick, 1000);
+
+function reload(chart) {
+  chart.dispatchEvent(new CustomEvent("octweb:reload", { bubbles: true }));
+}
 
 function redrawChart() {
   const live = document.getElementById("live");
   const chart = document.getElementById("progress-chart");
   if (!live || !chart || Number(live.dataset.records) === drawn) return;
   drawn = Number(live.dataset.records);
-  chart.dispatchEvent(new CustomEvent("octweb:reload", { bubbles: true }));
+  reload(chart);
 }
 
 document.addEventListener("htmx:afterSwap", () => {

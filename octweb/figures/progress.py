@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 
-def progress_figure(records: list[dict[str, Any]]) -> dict[str, Any]:
+def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0) -> dict[str, Any]:
     """Plotly JSON of progress records in their order; colours are CSS variables that the page resolves.
 
-    A bound or incumbent that is not known yet has no line; the y-axis starts near the first incumbent.
+    A bound or incumbent that is not known yet has no line; the y-axis starts near the first incumbent. What was known last
+    holds until `now`, in seconds: a search that finds nothing new writes no record.
     """
     steps = [r for r in records if r.get("t") is not None]
     incumbent = [(r["t"], r["incumbent"]) for r in steps if r.get("incumbent") is not None]
     bound = [(r["t"], r["bound"]) for r in steps if r.get("bound") is not None]
     if steps:
-        incumbent, bound = _until(incumbent, steps[-1]["t"]), _until(bound, steps[-1]["t"])
+        end = max(steps[-1]["t"], now)
+        incumbent, bound = _until(incumbent, end), _until(bound, end)
     data: list[dict[str, Any]] = []
     if bound and incumbent:
         # the tint begins with the first incumbent: before it there is a bound and no gap

@@ -115,7 +115,8 @@ def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
 def run_chart(request: HttpRequest, pk: Any) -> HttpResponse:
     """Plotly JSON of incumbent, bound and gap."""
     run = _run(request, pk)
-    return JsonResponse(progress_figure(_records(run)))
+    now = _elapsed(run) if run.status == RunStatus.RUNNING else None
+    return JsonResponse(progress_figure(_records(run), now=now or 0.0))
 
 
 @login_required
@@ -219,14 +220,16 @@ def relaxed(run: TrainingRun) -> str:
     return urlencode({"dataset": str(run.dataset_id), "method": run.method, **kept})
 
 
+def _elapsed(run: TrainingRun) -> float | None:
+    """Seconds since the run began, until it ended; None before."""
+    return ((run.finished or timezone.now()) - run.started).total_seconds() if run.started else None
+
+
 def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
     records = _records(run)
     method = get(run.method)
     trees = incumbents(records)
     latest = next((r for r in reversed(records) if "tree" in r), None)
-    elapsed = None
-    if run.started:
-        elapsed = ((run.finished or timezone.now()) - run.started).total_seconds()
     changing = [run.status, run.attempt, len(records), run.cancel_requested, len(run.log), run.model_id]
     seen = hashlib.sha256(repr([changing, actions.queue_position(run)]).encode()).hexdigest()[:16]
     return {
@@ -236,7 +239,7 @@ def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
         "trees": trees,
         "latest": latest,
         "outline": outline(run, latest) if latest else None,
-        "elapsed": elapsed,
+        "elapsed": _elapsed(run),
         "objective_words": objective_words(run.parameters, method),
         "relaxed": relaxed(run),
         "finished": run.status not in (RunStatus.QUEUED, RunStatus.RUNNING),

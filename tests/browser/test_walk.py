@@ -235,7 +235,10 @@ def test_cancel_keeps_the_best_tree(page, live_server, worker, owner, tmp_path):
     page.wait_for_selector("text=Stop and keep best tree")
     # a tree, not only the phase: until one is there, a stop leaves nothing to keep
     wait_for(lambda: page.locator("text=Show tree").count(), 120)
-    page.wait_for_timeout(1500)
+    # while nothing new is found the lines go on to now
+    end = "Math.max(...document.getElementById('progress-chart').data.flatMap((trace) => trace.x))"
+    before = page.evaluate(end)
+    wait_for(lambda: page.evaluate(end) >= before + 4, 60)
     picture(page, "run-live")
     page.click("text=Stop and keep best tree")
     page.wait_for_selector("text=Open model", timeout=60_000)

@@ -36,3 +36,12 @@ def test_the_tint_begins_with_the_first_incumbent():
     assert figure["data"][4]["customdata"] == [1, 2]
     assert figure["data"][3]["x"][-1] == 4.0
     go.Figure(figure)
+
+
+def test_what_is_known_holds_until_now():
+    records = [{"t": 1.0, "bound": 1.0, "incumbent": 0.5, "tree": [], "line": 0}]
+    for now, end in ((12.0, 12.0), (0.5, 1.0)):
+        traces = {t["name"]: t for t in progress_figure(records, now=now)["data"]}
+        assert (traces["bound"]["x"][-1], traces["bound"]["y"][-1]) == (end, 1.0)
+        assert (traces["incumbent"]["x"][-1], traces["incumbent"]["y"][-1]) == (end, 0.5)
+        assert traces["new best tree"]["x"] == [1.0]
