@@ -139,13 +139,19 @@ function say(element, text) {
   element.classList.add("note");
 }
 
+const asked = new WeakMap();  // of answers that overtake each other the last one asked for counts
+
 async function load(element) {
   const url = element.dataset.figureUrl;
   if (!url) return;
+  const turn = (asked.get(element) ?? 0) + 1;
+  asked.set(element, turn);
   try {
     const answer = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin", cache: "no-store" });
     if (!answer.ok) throw new Error(String(answer.status));
-    loaded.set(element, await answer.json());
+    const figure = await answer.json();
+    if (asked.get(element) !== turn) return;
+    loaded.set(element, figure);
   } catch {
     if (!loaded.has(element)) say(element, "The picture could not be loaded. Reload the page; the text beside it has the same numbers.");
     return;

@@ -26,7 +26,7 @@ document.addEventListener("change", (event) => {
 
 // the clock runs on between two answers of the server
 let clockStart = performance.now();
-let drawn = -1;
+let drawn = "";
 let ticks = 0;
 function tick() {
   const clock = document.querySelector("[data-clock]");
@@ -47,8 +47,10 @@ function reload(chart) {
 function redrawChart() {
   const live = document.getElementById("live");
   const chart = document.getElementById("progress-chart");
-  if (!live || !chart || Number(live.dataset.records) === drawn) return;
-  drawn = Number(live.dataset.records);
+  if (!live || !chart) return;
+  const known = `${live.dataset.records} ${live.dataset.finished}`;  // at the end the lines stop where the search did
+  if (known === drawn) return;
+  drawn = known;
   reload(chart);
 }
 

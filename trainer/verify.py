@@ -12,7 +12,6 @@ import hashlib
 import itertools
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,12 +22,11 @@ from typing import Any
 import numpy as np
 
 from trainer.errors import DataError, ModelFileError
-from trainer.verify_limits import Finding, Verdict, class_factors, restrictions, terms
+from trainer.verify_limits import Finding, Verdict, class_factors, exact, restrictions, terms
 from trainer.verify_planes import ceiling, groups
 
 TOLERANCE = Fraction(1, 10**9)
 EMPTY = {"", "na", "n/a", "#n/a", "nan", "null", "?"}
-MAX_EXPONENT = 400
 WORK = 4e9  # multiplications that a second search may take
 RESTRICTIONS = ("max_leaves", "max_columns", "recall", "fairness", "forbidden_pairs", "monotone", "forbidden")
 OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
@@ -45,12 +43,11 @@ def verify(model_path: str | Path, data_path: str | Path) -> list[Finding]:
     """Check a model file against the rows it was trained on; raises ModelFileError or DataError where one cannot be read."""
     try:
         model = json.loads(Path(model_path).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(f"The model file cannot be read: {error}.") from error
     with _damage():
         structure = _structure(model)
-        _refuse_endless_numbers(model)
-        [(c["name"], c["kind"]) for c in model["columns"]], model["target"], model["classes"]
+        _check_shape(model)
     if structure.verdict == "refuted":
         return [structure]
     rows = _load(Path(data_path), model)
@@ -90,14 +87,13 @@ def _damage() -> Iterator[None]:
         raise ModelFileError(f"The model file is damaged ({type(error).__name__}: {str(error)[:200]}).") from error
 
 
-def _refuse_endless_numbers(model: dict[str, Any]) -> None:
-    """Numbers are kept as text, and are built exactly: 1e10000000 would take minutes."""
-    certificate, parameters = model.get("certificate", {}), model.get("parameters", {})
-    texts = [*certificate.values(), *(certificate.get("goal") or {}).values(), parameters.get("recall")]
-    for text in (t for t in texts if isinstance(t, str)):
-        for exponent in re.findall(r"\d[eE][-+]?(\d+)", text):
-            if int(exponent) > MAX_EXPONENT:
-                raise ModelFileError(f"The model file has a number of too many digits: '{text[:80]}'.")
+def _check_shape(model: dict[str, Any]) -> None:
+    """What the reading of the rows needs; raises TypeError or LookupError where it is missing or of a wrong type."""
+    names = [model["target"], *model["classes"]]
+    for column in model["columns"]:
+        names += [column["name"], column["kind"], *(column.get("categories") or [])]
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise TypeError(f"{str(wrong[0])[:80]} is not a name")
 
 
 def refuted(findings: Iterable[Finding]) -> bool:
@@ -197,6 +193,8 @@ def _csv(path: Path) -> tuple[list[str], list[list[str]]]:
     first = text.split("\n", 1)[0]
     delimiter = max(",;\t|", key=first.count)
     lines = [row for row in csv.reader(text.splitlines(), delimiter=delimiter) if row]
+    if not lines:
+        raise DataError("The file of rows is empty.")
     header = [name.strip() for name in lines[0]]
     return header, [[cell.strip() for cell in row] for row in lines[1:] if len(row) == len(header)]
 
@@ -291,7 +289,7 @@ def _counts(nodes: list[dict], counts: list[list[int]]) -> Finding:
 
 
 def _penalty(model: dict[str, Any]) -> Fraction:
-    return Fraction(str(model.get("certificate", {}).get("leaf_penalty", "0")))
+    return exact(model.get("certificate", {}).get("leaf_penalty", "0"))
 
 
 def _objective(model: dict[str, Any], counts: list[list[int]]) -> list[Finding]:
@@ -301,7 +299,7 @@ def _objective(model: dict[str, Any], counts: list[list[int]]) -> list[Finding]:
     n = sum(counts[0])
     value = Fraction(correct, n) - _penalty(model) * len(leaves)
     if certificate.get("coefficient_penalty"):
-        value -= Fraction(certificate["coefficient_penalty"]) * terms(model)
+        value -= exact(certificate["coefficient_penalty"]) * terms(model)
     out = []
     if certificate.get("goal"):
         value, kept = _goal(certificate["goal"], classes, counts, leaves)
@@ -312,7 +310,7 @@ def _objective(model: dict[str, Any], counts: list[list[int]]) -> list[Finding]:
             verdict: Verdict = "verified" if certificate[claim] == own else "refuted"
             out.append(Finding(claim=claim, verdict=verdict, detail=f"recounted {own}, claimed {certificate[claim]}"))
     if certificate.get("objective") is not None:
-        verdict = "verified" if abs(Fraction(certificate["objective"]) - value) <= TOLERANCE else "refuted"
+        verdict = "verified" if abs(exact(certificate["objective"]) - value) <= TOLERANCE else "refuted"
         out.append(
             Finding(claim="objective", verdict=verdict, detail=f"recomputed {value} = {float(value):.12g}, "
                     f"claimed {certificate['objective']}")
@@ -332,8 +330,8 @@ def _goal(
         "sensitivity": Fraction(tp, positives) if positives else Fraction(1),
         "specificity": Fraction(tn, negatives) if negatives else Fraction(1),
     }
-    kept = all(goal.get(name) is None or own >= Fraction(goal[name]) - TOLERANCE for name, own in found.items())
-    weight = Fraction(goal.get("weight") or 1)
+    kept = all(goal.get(name) is None or own >= exact(goal[name]) - TOLERANCE for name, own in found.items())
+    weight = exact(goal.get("weight") or 1)
     found["accuracy"] = (tp + weight * tn) / (positives + weight * negatives)
     return found[goal["maximise"]], kept
 
@@ -345,25 +343,25 @@ def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Findi
         return []
     sizes = [c * f for c, f in zip(np.bincount(rows.labels, minlength=len(factors)).tolist(), factors, strict=True)]
     majority = Fraction(max(sizes), sum(sizes)) - _penalty(model)
-    if Fraction(bound) < Fraction(objective) - TOLERANCE:
+    if exact(bound) < exact(objective) - TOLERANCE:
         return [Finding(claim="bound", verdict="refuted", detail="It lies below the objective of the tree itself.")]
-    if model["method"] in SAME_OBJECTIVE | OBLIQUE and Fraction(bound) < majority - TOLERANCE:
+    if model["method"] in SAME_OBJECTIVE | OBLIQUE and exact(bound) < majority - TOLERANCE:
         return [Finding(claim="bound", verdict="refuted", detail="It lies below the objective of a single leaf.")]
     if (
         model["method"] in OBLIQUE
-        and (proof := ceiling(model, rows.columns, rows.labels, _penalty(model))) <= Fraction(bound) + TOLERANCE
+        and (proof := ceiling(model, rows.columns, rows.labels, _penalty(model))) <= exact(bound) + TOLERANCE
     ):
         words = "Equal rows share a leaf, t leaves predict t classes"
         words += ", errors on disjoint sets of rows add up" if groups(model) else ""
         words += f": no tree exceeds {float(proof):.12g}."
         out = [Finding(claim="bound", verdict="verified", detail=words)]
-        if certificate.get("status") == "optimal" and Fraction(objective) >= proof - TOLERANCE:
+        if certificate.get("status") == "optimal" and exact(objective) >= proof - TOLERANCE:
             out.append(Finding(claim="optimal", verdict="verified", detail="The tree meets that value."))
         return out
     best, why = _search_again(model, rows, factors)
     if best is None:
         return [Finding(claim="bound", verdict="consistent", detail=f"Not contradicted; not solved again: {why}.")]
-    if Fraction(bound) < best - TOLERANCE:
+    if exact(bound) < best - TOLERANCE:
         return [
             Finding(
                 claim="bound", verdict="refuted", detail=f"A plain search finds {float(best):.12g}, which is better."
@@ -372,8 +370,8 @@ def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Findi
     out = [Finding(claim="bound", verdict="verified", detail=f"A plain search finds {float(best):.12g} at best.")]
     if certificate.get("status") == "optimal":
         # a larger gap may have been asked for, and is then part of the claim
-        gap = Fraction(certificate.get("mip_gap") or 0) * abs(Fraction(objective))
-        optimal = abs(best - Fraction(objective)) <= TOLERANCE + gap
+        gap = exact(certificate.get("mip_gap") or 0) * abs(exact(objective))
+        optimal = abs(best - exact(objective)) <= TOLERANCE + gap
         out.append(
             Finding(
                 claim="optimal", verdict="verified" if optimal else "refuted", detail="Compared with a plain search."

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+MAX_DIGITS, MAX_EXPONENT = 200, 400
 Verdict = Literal["verified", "consistent", "unverifiable", "refuted"]
 
 
@@ -24,6 +25,15 @@ class Finding:
     def to_json(self) -> dict[str, str]:
         """The record as a dictionary."""
         return {"claim": self.claim, "verdict": self.verdict, "detail": self.detail}
+
+
+def exact(value: object) -> Fraction:
+    """A number of the file as it is written; raises ValueError where it is none, or of so many digits that it takes minutes to build."""
+    text = str(value).strip()
+    exponent = int(text.lower().partition("e")[2] or 0)
+    if len(text) > MAX_DIGITS or abs(exponent) > MAX_EXPONENT:
+        raise ValueError(f"'{text[:80]}' has too many digits")
+    return Fraction(text)
 
 
 def class_factors(sizes: list[int], model: dict[str, Any]) -> list[int]:
@@ -54,7 +64,7 @@ def restrictions(model: dict[str, Any], counts: list[list[int]]) -> list[Finding
         found.append(("forbidden_pairs", apart, "Every path was looked at."))
     for text in _items(asked.get("recall")):
         name, _, share = text.rpartition(":")
-        found.append((f"recall {text}", *_recall(model, counts, name.strip(), Fraction(share.strip()))))
+        found.append((f"recall {text}", *_recall(model, counts, name.strip(), exact(share))))
     if int(asked.get("min_leaf") or 1) > 1:
         least = min(sum(counts[v["id"]]) for v in leaves)
         found.append(

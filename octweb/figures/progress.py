@@ -75,6 +75,7 @@ def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float
     layout: dict[str, Any] = {
         "margin": {"l": 56, "r": 16, "t": 8, "b": 44},
         "height": 360,
+        "uirevision": "progress",  # what a person zoomed into stays when the lines go on
         "showlegend": True,
         "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08},
         "xaxis": {"title": {"text": "seconds since the start"}, "rangemode": "tozero", "gridcolor": "var(--grid)"},

@@ -48,7 +48,7 @@ def enqueue(
     checked = declared.settings(parameters or {})
     values = _within_limits(declared, checked.to_json())
     _check_evaluation(dataset, test_share, folds)
-    _check_names(declared, checked, dataset)
+    _check_settings(declared, checked, dataset)
     if warm_start is not None:
         _check_start(declared, dataset, warm_start)
     check_waiting(TrainingRun, owner)
@@ -161,7 +161,7 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
             )
 
 
-def _check_names(method: Method, checked: Settings, dataset: Dataset) -> None:
+def _check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
     """The settings must go with each other and with the columns and classes of the data."""
     classes = tuple(dataset.profile.get("classes") or ())
     if not classes:

@@ -228,7 +228,8 @@ class Supervisor(ABC):
             "log": child.log(),
         }
         if records:
-            changes["progress"] = {k: v for k, v in records[-1].items() if k not in {"tree", "columns", "classes"}}
+            known = {k: v for k, v in records[-1].items() if k not in {"tree", "columns", "classes"}}
+            changes["progress"] = known | {"received": now.isoformat()}
         with transaction.atomic():
             if not self._mine().update(**changes):
                 raise LostLease

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -115,8 +116,7 @@ def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
 def run_chart(request: HttpRequest, pk: Any) -> HttpResponse:
     """Plotly JSON of incumbent, bound and gap."""
     run = _run(request, pk)
-    now = _elapsed(run) if run.status == RunStatus.RUNNING else None
-    return JsonResponse(progress_figure(_records(run), now=now or 0.0))
+    return JsonResponse(progress_figure(_records(run), now=_search_seconds(run)))
 
 
 @login_required
@@ -223,6 +223,14 @@ def relaxed(run: TrainingRun) -> str:
 def _elapsed(run: TrainingRun) -> float | None:
     """Seconds since the run began, until it ended; None before."""
     return ((run.finished or timezone.now()) - run.started).total_seconds() if run.started else None
+
+
+def _search_seconds(run: TrainingRun) -> float:
+    """Where the clock of a search stands, by its last record and when that arrived; 0 where no search is running."""
+    if run.status != RunStatus.RUNNING or "received" not in run.progress:
+        return 0.0
+    since = timezone.now() - datetime.fromisoformat(run.progress["received"])
+    return float(run.progress.get("t") or 0) + max(0.0, since.total_seconds())
 
 
 def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from octweb.runs import actions
 from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
@@ -141,6 +143,20 @@ def test_chart_and_incumbent_tree(browser, run):
     assert browser.get(reverse("runs:chart", args=[run.pk])).json()["data"]
     assert browser.get(reverse("runs:tree", args=[run.pk, 0])).status_code == 200
     assert browser.get(reverse("runs:tree", args=[run.pk, 7])).status_code == 404
+
+
+def test_the_chart_of_a_running_search_goes_on_to_now(browser, run):
+    record = {"t": 5.0, "phase": "search", "incumbent": 0.5, "bound": 1.0}
+    received = (timezone.now() - timedelta(seconds=60)).isoformat()
+    TrainingRun.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING, attempt=1, started=timezone.now(), progress=record | {"received": received}
+    )
+    ProgressRecord.objects.create(run=run, attempt=1, line=0, record=record)
+    url = reverse("runs:chart", args=[run.pk])
+    end = {trace["name"]: trace["x"][-1] for trace in browser.get(url).json()["data"]}
+    assert 64 < end["bound"] == end["incumbent"] < 100
+    TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.SUCCEEDED, finished=timezone.now())
+    assert {trace["x"][-1] for trace in browser.get(url).json()["data"]} == {5.0}
 
 
 def test_a_failed_run_says_why(browser, run):
