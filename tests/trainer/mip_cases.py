@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -27,14 +28,33 @@ def random_instance(seed: int, *, max_depth: int = 3, max_rows: int = 13) -> Ins
     return instances.build(X, y, depth=depth, kappa=KAPPAS[int(r.integers(len(KAPPAS)))], weight=weight)
 
 
-def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3) -> Instance:
-    """One in eight as `random_instance` makes them, the others with at most 8 rows and depth 2: hundreds for every back end.
+def deep_instance(seed: int, depth: int) -> Instance:
+    """Twins with different labels, weights and ties, and a best tree that needs the whole depth."""
+    for attempt in itertools.count():
+        r = np.random.default_rng((seed, depth, attempt))
+        n, F = int(r.integers(4 + 2 * (depth > 2), 9 + 3 * (depth > 2))), int(r.integers(2, 4))
+        X = (r.random((n, F)) < 0.5).astype(np.uint8)
+        y = np.bitwise_xor.reduce(X, axis=1) if r.random() < 0.5 else r.integers(0, 3, n)
+        y = np.where(r.random(n) < 0.2, r.integers(0, 3, n), y).astype(np.int32)
+        weight = r.integers(1, 4, n) if seed % 3 == 0 else None
+        inst = instances.build(X, y, depth=depth, kappa=KAPPAS[int(r.integers(4))], weight=weight)
+        if best_value(inst) > best_value(replace(inst, depth=depth - 1)):
+            return inst
+    raise AssertionError
+
+
+def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3, deep: int = 6) -> Instance:
+    """Of eight one large and some small as `random_instance` makes them, and `deep` as `deep_instance`, two of depth three.
 
     `features`: at least one feature is not constant.
     """
-    large = seed % 8 == 0
-    inst = random_instance(seed, max_depth=max_depth if large else 2, max_rows=13 if large else 8)
-    return inst if len(inst.F) or not features else mixed_instance(seed + 100_003, features=True, max_depth=max_depth)
+    kind = seed % 8
+    if kind >= 8 - deep:
+        return deep_instance(seed, min(max_depth, 3 if kind > 5 else 2))
+    inst = random_instance(seed, max_depth=2 if kind else max_depth, max_rows=8 if kind else 13)
+    if len(inst.F) or not features:
+        return inst
+    return mixed_instance(seed + 100_008, features=True, max_depth=max_depth, deep=deep)
 
 
 def best_value(inst: Instance) -> Fraction:

@@ -276,3 +276,29 @@ def test_rows_are_what_they_read_like():
     assert (x["a"] >= 3).violation(values) < 0
     with pytest.raises(SolverError, match="cannot hold"):
         model.add(total([]) >= 1)
+
+
+def test_an_end_of_highs_that_proves_nothing_is_an_error():
+    """A limit of iterations is none of the limits that are asked for."""
+    model = Model()
+    x = model.continuous("x", range(6), upper=1.0)
+    for i in range(5):
+        model.add(x[i] + x[i + 1] <= 1.5, f"pair{i}")
+    model.maximize(total(x[i] for i in range(6)))
+    with pytest.raises(SolverError, match="nothing it said is used"):
+        backend("highs").solve(model, options=Options(parameters={"simplex_iteration_limit": 0, "presolve": "off"}))
+    assert backend("highs").solve(model).ended is Ended.OPTIMAL
+
+
+@backends
+def test_time_in_hooks_has_callbacks_in_it_once(name):
+    model, x, *_ = knapsack(8)
+
+    class Slow(Pairs):
+        def on_integral(self, point, origin):
+            time.sleep(0.02)
+            return super().on_integral(point, origin)
+
+    hooks = Slow(x, {(0, 1)})
+    found = backend(name).solve(model, hooks)
+    assert 0.02 <= found.hook_seconds <= found.seconds

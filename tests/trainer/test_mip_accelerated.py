@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from tests.trainer.mip_cases import all_trees, best_value, mixed_instance, random_instance
+from trainer.cuts import instance as instances
 from trainer.cuts.equivalent import EquivalentPoints, equivalent_sets
 from trainer.cuts.instance import Instance
 from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
 from trainer.methods.tree_mip import optimise, starting
-from trainer.milo import BACKENDS, backend
+from trainer.milo import BACKENDS, Point, backend
 from trainer.search import greedy
 from trainer.search.deep_bounds import DeepBounds
 from trainer.search.polish import DepthTwo, polish
@@ -48,6 +49,13 @@ VARIANTS = {
     "chain, separated": replace(VANILLA, equivalent_points="chain", split_set=1),
     "recursive, separated": replace(VANILLA, equivalent_points="recursive"),
     "recursive, separated, no groups": replace(VANILLA, equivalent_points="recursive", group_selection=False),
+    "chain, groups": replace(VANILLA, equivalent_points="chain", disaggregated=False),
+    "recursive, groups": replace(VANILLA, equivalent_points="recursive", disaggregated=False),
+    "split sets of three": replace(VANILLA, equivalent_points="recursive", split_set=3),
+    "cuts at the root": replace(VANILLA, root_cuts=True),
+    "default, no cache": Techniques(cache=False),
+    "default, exact bounds": Techniques(exact_bounds=True),
+    "default, cuts at the root": Techniques(root_cuts=True, strengthened=True),
 }
 
 
@@ -77,8 +85,35 @@ def test_the_default_finds_and_proves_the_best_tree(name, seed):
 @pytest.mark.parametrize("name", BACKENDS)
 def test_every_technique_on_200_instances_on_every_solver(name, variant):
     first = 5000 + 200 * list(VARIANTS).index(variant)
+    depth = 2 if name == "highs" and not VARIANTS[variant].bounding else 3  # it solves anew for every lazy row
     for seed in range(first, first + 200):
-        check(name, seed, VARIANTS[variant], mixed_instance(seed))
+        check(name, seed, VARIANTS[variant], mixed_instance(seed, max_depth=depth))
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("depth", [2, 3])
+def test_equivalent_points_are_separated_wherever_split_bounds_do_not_close_the_root(name, depth):
+    """At depth two there are no split bounds, and HiGHS has no node after the root."""
+    r = np.random.default_rng(5)
+    X = r.integers(0, 2, (60, 5)).astype(np.uint8)
+    inst = instances.build(X, r.integers(0, 2, 60).astype(np.int32), depth=depth, kappa=Fraction(1, 2))
+    found = optimise(AcceleratedBendOCT(inst, Techniques(path_bounds=False)), backend(name))
+    assert found.value == found.bound == best_value(inst)
+    if depth == 2 or name == "highs":
+        assert found.outcome.rows["equivalent-points"] > 0
+
+
+def test_trees_that_are_not_cut_off_are_polished_too():
+    """Algorithm 1 polishes every integral solution of the master problem."""
+    r = np.random.default_rng(3)
+    X = r.integers(0, 2, (40, 6)).astype(np.uint8)
+    inst = instances.build(X, (X[:, 0] ^ X[:, 1]).astype(np.int32), depth=3, kappa=Fraction(1, 2))
+    form = AcceleratedBendOCT(inst, replace(VANILLA, polishing=True))
+    hooks = form.hooks()
+    values = form.assignment(inst.stump())
+    assert list(hooks.on_integral(Point(values), "lp")) == []
+    (better,) = hooks.propose()
+    assert inst.value(form.read(better)) == best_value(inst) > inst.value(inst.stump())
 
 
 @pytest.mark.parametrize("seed", range(10))

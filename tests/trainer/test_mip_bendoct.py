@@ -43,7 +43,8 @@ def test_finds_and_proves_the_best_tree(name, seed):
 def test_every_variant_on_200_instances_on_every_solver(name, variant):
     first = 1000 + 200 * list(VARIANTS).index(variant)
     for seed in range(first, first + 200):
-        check(name, variant, seed, mixed_instance(seed))
+        # HiGHS solves anew for every lazy row
+        check(name, variant, seed, mixed_instance(seed, max_depth=2 if name == "highs" else 3))
 
 
 @pytest.mark.parametrize("seed", range(20))

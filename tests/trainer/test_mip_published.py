@@ -14,9 +14,11 @@ from sklearn.model_selection import train_test_split
 from trainer.cuts import instance as instances
 from trainer.methods.bendoct import BendOCT
 from trainer.methods.bendoct_accelerated import AcceleratedBendOCT
+from trainer.methods.binoct import BinOCT
 from trainer.methods.flowoct import FlowOCT
+from trainer.methods.oct import OCT
 from trainer.methods.tree_mip import optimise, starting
-from trainer.milo import backend
+from trainer.milo import BACKENDS, backend
 from trainer.search import greedy
 
 SEEDS = (41, 23, 45, 36, 19)
@@ -88,6 +90,29 @@ def test_flowoct_bendoct_and_accelerated_agree_at_depth_two(data_folder, name, f
     records = [record for record in published(data_folder, name, 2) if float(record["lambda"]) >= 0.02]
     for record in records[:: 3 if formulation is FlowOCT else 1]:  # some take it ten seconds
         assert_proved_as_published(data_folder, name, 2, record, formulation)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", BACKENDS)
+@pytest.mark.parametrize("name", SMALL)
+def test_every_solver_proves_what_the_exact_search_proves(data_folder, name, solver):
+    X, y = table(data_folder, name)
+    for depth in (2, 3):
+        inst = instances.build(X, y, depth=depth, kappa=Fraction(1, 50) * len(y))
+        form = AcceleratedBendOCT(inst)
+        found = optimise(form, backend(solver), starts=form.first([greedy.cart(inst)]))
+        assert found.value == found.bound == starting(inst, "exact", 120.0).bound, (name, depth)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["monk1", "monk3", "soybean-small", "iris_QT_5"])
+def test_oct_and_binoct_prove_what_the_exact_search_proves(data_folder, name):
+    """BinOCT knows complete trees and no price of a leaf."""
+    X, y = table(data_folder, name)
+    for formulation, penalty in ((OCT, Fraction(1, 50)), (BinOCT, Fraction(0))):
+        inst = instances.build(X, y, depth=2, kappa=penalty * len(y))
+        found = optimise(formulation(inst), backend("scip"), starts=[greedy.cart(inst)])
+        assert found.value == found.bound == starting(inst, "exact", 120.0).bound, (name, formulation)
 
 
 @pytest.mark.slow

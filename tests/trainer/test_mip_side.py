@@ -22,15 +22,18 @@ from trainer.cuts.side import (
     Monotone,
     SideConstraint,
 )
-from trainer.errors import InfeasibleError
+from trainer.errors import InfeasibleError, SolverError
+from trainer.methods import tree_mip
 from trainer.methods.bendoct import BendOCT
 from trainer.methods.bendoct_accelerated import AcceleratedBendOCT, Techniques
 from trainer.methods.binoct_model import BinOCT
 from trainer.methods.flowoct import FlowOCT
 from trainer.methods.oct_model import OCT
 from trainer.methods.tree_mip import least_price, optimise
-from trainer.milo import BACKENDS, Options, backend
+from trainer.milo import BACKENDS, BuildStopped, Options, backend
+from trainer.run import TrainRequest, train
 from trainer.search import greedy
+from trainer.table import Labels, numeric_table
 
 FORMULATIONS = {
     "oct": OCT,
@@ -147,6 +150,24 @@ def test_contradicting_constraints_are_said_to_be_infeasible():
     side = [ClassRecall(label=k, share=Fraction(1)) for k in (0, 1)]
     with pytest.raises(InfeasibleError, match="No tree satisfies"):
         optimise(BendOCT(inst, side=side), backend("scip"))
+
+
+@pytest.mark.parametrize("error", [BuildStopped(), SolverError("too large")])
+def test_infeasible_stays_infeasible_where_what_can_be_reached_is_not_found_out(error, monkeypatch):
+    def stopped(*_):
+        raise error
+
+    monkeypatch.setattr(tree_mip, "least_price", stopped)
+    table, labels = (
+        numeric_table(np.zeros((4, 1))),
+        Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 0, 1], np.int32)),
+    )
+    request = TrainRequest(
+        table=table, labels=labels, method="bendoct", parameters={"depth": 1, "recall": "a: 1; b: 1"}
+    )
+    with pytest.raises(InfeasibleError, match="No tree satisfies") as found:
+        train(request)
+    assert found.value.best is None
 
 
 @pytest.mark.parametrize("name", BACKENDS)

@@ -1,7 +1,7 @@
 """BendOCT: a master problem over trees, with minimum-cut rows for the scores of the training rows.
 
 Aghaei, Gomez & Vayanos (Strong optimal classification trees), Benders decomposition; objective and leaf variables as in Keegan,
-Forbes, Corry & Abolghasemi (3)-(4). Labels (S1)-(S4) are those of structure.py, (BC) those of cuts/benders.py.
+Forbes, Corry & Abolghasemi (3)-(4). Labels (S1)-(S3) are those of structure.py, (BC) those of cuts/benders.py.
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k;  theta[i] ≤ 1 score of row i
            maximise  sum weight[i] theta[i] - kappa sum p[v]   subject to (S1)-(S3), (BC)

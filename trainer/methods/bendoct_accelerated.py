@@ -171,15 +171,21 @@ class AcceleratedHooks(BendersHooks):
         """Benders rows, the bounds of the paths of the tree, and a polished tree as a proposal."""
         form = self.formulation
         rows = list(super().on_integral(point, origin))
-        if rows and form.techniques.bounding and form.techniques.at_integral:
+        if not rows:  # a tree that is not cut off
+            self.polished(point)
+        elif form.techniques.bounding and form.techniques.at_integral:
             rows += self._bounds(point)
         return rows
 
     def repair(self, point: Point, origin: str) -> None:
         """As in BendOCT, and the tree polished."""
         super().repair(point, origin)
+        self.polished(point)
+
+    def polished(self, point: Point) -> None:
+        """Propose the tree of an integral point, polished where polishing is on (Algorithm 1)."""
         form = self.formulation
-        if form.techniques.polishing and origin != "start":
+        if form.techniques.polishing:
             self.offer(polish(form.instance, form.read(point.values), form.depth_two))
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
@@ -187,11 +193,16 @@ class AcceleratedHooks(BendersHooks):
         rows = list(super().on_fractional(point, info))
         if self.formulation.techniques.bounding:
             rows += self._bounds(point)
-        if info.is_root is not self.formulation.techniques.split_bounds and not any(
+        if info.is_root is not self._late(info) and not any(
             row.violation(point.values) > USER_VIOLATION for row in rows
         ):
             rows += self._equivalent(point)
         return rows
+
+    def _late(self, info: NodeInfo) -> bool:
+        """Whether equivalent points wait until the root is done: split bounds, which begin at depth three, mostly close it."""
+        form = self.formulation
+        return form.techniques.split_bounds and form.instance.depth >= 3 and not info.alone
 
     def _equivalent(self, point: Point) -> list[Row]:
         form = self.formulation

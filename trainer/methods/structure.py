@@ -2,7 +2,6 @@
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k
 Labels     (S1) a branching, a leaf, or below a leaf  (S2) the same at terminal nodes  (S3) one label a leaf
-           (S4) no split into two leaves of one label
 Source     Keegan et al. (3b)-(3d); Aghaei, Gomez & Vayanos with leaf variables
 """
 
@@ -16,15 +15,15 @@ from trainer.milo import Expression, Model, Variables, total, weighted
 
 
 class Structure:
-    """The variables b, p, w of a tree in a model; `whole_labels` makes w binary, `whole_leaves` p."""
+    """The variables b, p, w of a tree in a model; `whole_labels` makes w binary."""
 
-    def __init__(self, instance: Instance, model: Model, *, whole_labels: bool, whole_leaves: bool = True) -> None:
+    def __init__(self, instance: Instance, model: Model, *, whole_labels: bool) -> None:
         V, B = instance.tree.nodes, instance.tree.branch_nodes
         F, K, depth = instance.F, instance.K, instance.depth
         self.instance, self.model = instance, model
         first = model.size
         self.b = model.binary("b", B, F)
-        self.p = model.binary("p", V) if whole_leaves else model.continuous("p", V)
+        self.p = model.binary("p", V)
         self.w = model.binary("w", V, K) if whole_labels else model.continuous("w", V, K)
         for v in B:  # the root first: it decides which rows meet below
             for column in (*self.b.columns[v - 1], self.p.column(v)):
@@ -41,14 +40,6 @@ class Structure:
             model.add(total(p[u] for u in tree.path(v)) == 1, f"S2[{v}]")
         for v in tree.nodes:
             model.add(total(w[v, k] for k in instance.K) == p[v], f"S3[{v}]")
-
-    def forbid_equal_siblings(self) -> None:
-        """(S4); loses no best tree where leaves cost nothing or more, and needs binary labels."""
-        inst = self.instance
-        for v in inst.tree.branch_nodes:
-            if inst.tree.height(v) == 1:
-                for k in inst.K:
-                    self.model.add(self.w[2 * v, k] + self.w[2 * v + 1, k] <= 1, f"S4[{v},{k}]")
 
     @property
     def leaves(self) -> Expression:

@@ -299,7 +299,10 @@ def _reachable(
     words, best, of = [str(error)], None, None
     for relaxed, kept in relaxations(side):
         remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())
-        price = least_price(instance, relaxed, kept, make, solver, remaining)
+        try:
+            price = least_price(instance, relaxed, kept, make, solver, remaining)
+        except (BuildStopped, SolverError):  # that no tree is possible is proved, whatever becomes of this question
+            continue
         if price is not None:
             words.append(relaxed.sentence(price))
             if best is None:

@@ -6,7 +6,8 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
@@ -43,6 +44,7 @@ class Exchange:
         self._verdicts: dict[bytes, list[Row]] = {}
         self._refused: set[bytes] = set()
         self._lock = threading.RLock()
+        self._within = threading.local()
 
     def elapsed(self) -> float:
         """Seconds since the start of the solve."""
@@ -55,10 +57,24 @@ class Exchange:
     def guard(self, call: Callable[[], T], otherwise: T) -> T:
         """`call()`; an exception is kept for `finish` and `otherwise` returned, since solvers swallow exceptions."""
         try:
-            return call()
+            with self.timed():
+                return call()
         except BaseException as error:
             self.error = self.error or error
             return otherwise
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count what happens within as time in hooks, once where callbacks lie in each other."""
+        outer = getattr(self._within, "callback", False)
+        self._within.callback = True
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._within.callback = outer
+            if not outer:
+                self.hook_seconds += time.perf_counter() - begin
 
     def halted(self) -> bool:
         """True when the solver must return: an error, a cancel, or a method that has seen enough."""
@@ -80,11 +96,10 @@ class Exchange:
         key = values.tobytes()
         rows = self._verdicts.get(key)
         if rows is None:
-            begin = time.perf_counter()
-            point = Point(self.rounded(values))
-            rows = [row.scaled() for row in self.hooks.on_integral(point, origin)]
-            rows = list({row.key(): row for row in rows if row.violation(values) > VIOLATION}.values())
-            self.hook_seconds += time.perf_counter() - begin
+            with self.timed():
+                point = Point(self.rounded(values))
+                rows = [row.scaled() for row in self.hooks.on_integral(point, origin)]
+                rows = list({row.key(): row for row in rows if row.violation(values) > VIOLATION}.values())
             if len(self._verdicts) > 64:  # a solver asks about the same point a few times in a row
                 self._verdicts.clear()
             self._verdicts[key] = rows
@@ -100,9 +115,8 @@ class Exchange:
         if key in self._refused:
             return True
         if key not in self._verdicts:
-            begin = time.perf_counter()
-            refused = self.hooks.refuses(Point(self.rounded(values)), origin)
-            self.hook_seconds += time.perf_counter() - begin
+            with self.timed():
+                refused = self.hooks.refuses(Point(self.rounded(values)), origin)
             if refused:
                 if len(self._refused) > 1024:
                     self._refused.clear()
@@ -119,13 +133,12 @@ class Exchange:
 
     def fractional(self, values: FloatArray, info: NodeInfo) -> list[Row]:
         """Rows violated by a relaxation's solution that were not added before (lazy ones), or again (user ones)."""
-        begin = time.perf_counter()
-        rows = [row.scaled() for row in self.hooks.on_fractional(Point(values), info)]
-        rows = [row for row in rows if row.violation(values) > (USER_VIOLATION if row.user else VIOLATION)]
-        fresh = [row for row in rows if row.user or row.key() not in self.pool]
-        self.remember([row for row in fresh if not row.user], again=0)
-        self.counts.update(row.name for row in fresh if row.user)
-        self.hook_seconds += time.perf_counter() - begin
+        with self.timed():
+            rows = [row.scaled() for row in self.hooks.on_fractional(Point(values), info)]
+            rows = [row for row in rows if row.violation(values) > (USER_VIOLATION if row.user else VIOLATION)]
+            fresh = [row for row in rows if row.user or row.key() not in self.pool]
+            self.remember([row for row in fresh if not row.user], again=0)
+            self.counts.update(row.name for row in fresh if row.user)
         return fresh
 
     def remember(self, rows: list[Row], *, again: int) -> None:
@@ -144,9 +157,8 @@ class Exchange:
 
     def proposals(self) -> list[FloatArray]:
         """New points to try; points that violate a base row are a mistake of the method and raise SolverError."""
-        begin = time.perf_counter()
-        points = [np.asarray(p, np.float64) for p in self.hooks.propose()]
-        self.hook_seconds += time.perf_counter() - begin
+        with self.timed():
+            points = [np.asarray(p, np.float64) for p in self.hooks.propose()]
         self.proposed += len(points)
         return points
 

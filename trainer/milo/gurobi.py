@@ -108,7 +108,8 @@ class Session:
             incumbent=-math.inf if self.exchange.incumbent is None else self.exchange.incumbent,
         )
         for row in self.exchange.fractional(np.array(model.cbGetNodeRel(self.variables)), info):
-            self._post(row, model.cbCut if row.user else model.cbLazy)
+            # beside lazy rows all are: what only tightens the relaxation cuts off points that satisfy the base rows, too
+            self._post(row, model.cbLazy if hooks.lazy else model.cbCut)
 
     def _inject(self, model: Any) -> None:
         for values in self.exchange.proposals():

@@ -124,7 +124,9 @@ class Session:
             value = float(solver.getInfo().objective_function_value)
             exchange.progress(None, value, 0)
             values = np.array(solver.getSolution().col_value)
-            rows = exchange.fractional(values, NodeInfo(bound=value, incumbent=exchange.incumbent or -math.inf))
+            rows = exchange.fractional(
+                values, NodeInfo(alone=True, bound=value, incumbent=exchange.incumbent or -math.inf)
+            )
             for row in rows:
                 self.add(row)
             if not rows or exchange.halted():
@@ -147,7 +149,9 @@ class Session:
             exchange.bound = -math.inf
             return Ended.INFEASIBLE
         whole = bool(exchange.model.integers.any())
-        bound = float(info.mip_dual_bound) if whole else float(info.objective_function_value)
+        bound = float(info.mip_dual_bound if whole else info.objective_function_value)
+        if not whole and status != highspy.HighsModelStatus.kOptimal:
+            bound = math.inf
         exchange.progress(None, bound if math.isfinite(bound) else math.inf, self.nodes)
         rows: list[Row] = []
         if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
@@ -161,8 +165,15 @@ class Session:
             return self.interrupted()
         if status == highspy.HighsModelStatus.kSolutionLimit:
             return Ended.NODES
-        closed = exchange.incumbent is not None and self._closed(exchange.incumbent, exchange.bound)
-        return Ended.OPTIMAL if closed or not rows else None
+        if status == highspy.HighsModelStatus.kMemoryLimit:
+            return Ended.MEMORY
+        if exchange.incumbent is not None and self._closed(exchange.incumbent, exchange.bound):
+            return Ended.OPTIMAL
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise SolverError(
+                f"HiGHS ended with the status '{solver.modelStatusToString(status)}'; nothing it said is used."
+            )
+        return None if rows else Ended.OPTIMAL
 
     def _closed(self, incumbent: float, bound: float) -> bool:
         options = self.exchange.options

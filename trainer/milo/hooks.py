@@ -29,9 +29,10 @@ class Ended(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class NodeInfo:
-    """Where a fractional point was found; `nodes` counts from 0 at the root."""
+    """Where a fractional point was found; `nodes` counts from 0 at the root, `alone` says that no node after it is asked about."""
 
     nodes: int = 0
+    alone: bool = False
     depth: int = 0
     bound: float = math.inf
     incumbent: float = -math.inf
@@ -56,7 +57,8 @@ class Hooks:
     """The method's side of a solve; override what is needed. Hooks see arrays, never a solver, and must be deterministic.
 
     `lazy` says that rows may cut off points which satisfy the base rows. `fractional` says at which nodes `on_fractional` is
-    called: 0 never, 1 at every node, -1 at the root only, f > 1 at nodes whose depth is a multiple of f.
+    called: 0 never, 1 at every node, -1 at the root only, f > 1 at nodes whose depth is a multiple of f (Gurobi does not tell the
+    depth: every f-th node).
     """
 
     lazy: bool = False
@@ -74,7 +76,10 @@ class Hooks:
         self.presolve, self.many_nodes = inner.presolve, inner.many_nodes
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """Rows that an integral point violates; an empty answer accepts the point. `origin`: lp, heuristic, start, injected."""
+        """Rows that an integral point violates; an empty answer accepts the point.
+
+        `origin` is lp, heuristic or injected, as far as the solver tells: a start comes as heuristic.
+        """
         return ()
 
     def refuses(self, point: Point, origin: str) -> bool:
@@ -117,7 +122,8 @@ class Options:
 class Outcome:
     """What a solver found: `values` of the best accepted point (None without one) and a proved upper `bound`.
 
-    `objective` is recomputed from `values`. `rows` counts the rows added by family, `hook_seconds` the time spent in hooks.
+    `objective` is recomputed from `values`. `rows` counts the rows added by family, `hook_seconds` the time spent in callbacks:
+    hooks, and values and rows passed between them and the solver.
     """
 
     ended: Ended
