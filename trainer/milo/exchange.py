@@ -65,16 +65,16 @@ class Exchange:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Count what happens within as time in hooks, once where callbacks lie in each other."""
+        """Count what happens within as processor time in hooks, once where callbacks lie in each other."""
         outer = getattr(self._within, "callback", False)
         self._within.callback = True
-        begin = time.perf_counter()
+        begin = time.thread_time()
         try:
             yield
         finally:
             self._within.callback = outer
             if not outer:
-                self.hook_seconds += time.perf_counter() - begin
+                self.hook_seconds += time.thread_time() - begin
 
     def halted(self) -> bool:
         """True when the solver must return: an error, a cancel, or a method that has seen enough."""

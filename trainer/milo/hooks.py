@@ -122,7 +122,7 @@ class Options:
 class Outcome:
     """What a solver found: `values` of the best accepted point (None without one) and a proved upper `bound`.
 
-    `objective` is recomputed from `values`. `rows` counts the rows added by family, `hook_seconds` the time spent in callbacks:
+    `objective` is recomputed from `values`. `rows` counts the rows added by family, `hook_seconds` the processor time of callbacks:
     hooks, and values and rows passed between them and the solver.
     """
 
