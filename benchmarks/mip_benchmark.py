@@ -152,7 +152,7 @@ def solve(
         "optimal": found.optimal,
         "value": value,
         "gap": 0.0 if found.optimal else abs(float(found.bound) - value) / max(abs(value), 1e-10),
-        "hooks": round(found.outcome.hook_seconds, 4),
+        "callback_cpu": round(found.outcome.hook_seconds, 4),
         "nodes": found.outcome.nodes,
         "added": sum(found.outcome.rows.values()),
     }
@@ -224,7 +224,8 @@ def report(runs: dict[str, list[dict[str, Any]]], limit: float) -> None:
     for variant, own in runs.items():
         rest = [r["gap"] for r in own if not r["optimal"]]
         gap = f"{np.mean(rest):.1%}" if rest else "-"
-        hooks = f"{sum(r['hooks'] for r in own) / sum(r['cpu'] for r in own):.0%}"
+        timed = all("callback_cpu" in r for r in own)
+        hooks = f"{sum(r['callback_cpu'] for r in own) / sum(r['cpu'] for r in own):.0%}" if timed else "-"
         base = runs.get("vanilla", [])
         faster = speed(own, base)
         parts = [own, *([r for r in own if r["depth"] == d] for d in depths)]

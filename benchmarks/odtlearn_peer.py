@@ -1,7 +1,9 @@
 """Accelerated BendOCT on SCIP against BendersOCT of odtlearn on its Gurobi, the same instances, one after the other.
 
 Usage: OCTWEB_BENCH_DATA=... ODTLEARN_PYTHON=/path/of/venv/bin/python python benchmarks/odtlearn_peer.py
-       [--limit 20] [--depth 3] [--penalty 0.04] [--sets monk1,monk3] [--full] [--results FILE.jsonl]
+       [--limit 20] [--depth 3] [--penalty 0.04] [--sets monk1,monk3] [--full | --shared] [--results FILE.jsonl]
+
+`--full` takes thirteen tables with one penalty, `--shared` every instance of that depth in the group `shared` of mip_benchmark.py.
 
 odtlearn needs versions of its own, so it runs in its own environment: `python -m venv V && V/bin/pip install odtlearn gurobipy`,
 then ODTLEARN_PYTHON=V/bin/python. Without it the benchmark says so and ends. Instances are those that fit Gurobi's size-limited
@@ -59,6 +61,17 @@ def theirs(python: str, X: Any, y: Any, depth: int, kappa: float, limit: float, 
     return json.loads(lines[-1].removeprefix("RESULT ")) if lines else {"failed": done.stderr.strip()[-300:]}
 
 
+def instances(options: argparse.Namespace, folder: Path) -> list[Any]:
+    """What is compared, as cases of mip_benchmark.py."""
+    import mip_benchmark as ours
+
+    if options.shared:
+        sets = options.sets.split(",") if options.sets else None
+        return [case for case in ours.cases(folder, "shared", sets) if case.depth == options.depth]
+    names = options.sets.split(",") if options.sets else SETS if options.full else SHORT
+    return [ours.Case(name=n, rows=0, depth=options.depth, penalty=options.penalty) for n in names]
+
+
 def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     """One record an instance."""
     import tempfile
@@ -67,9 +80,9 @@ def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     import mip_benchmark as ours
 
     ours.warm_up()
-    names = options.sets.split(",") if options.sets else SETS if options.full else SHORT
     found = []
-    for name in names:
+    for case in instances(options, folder):
+        name = case.name
         X, y = ours.load(folder, name)
         kept = X[:, X.min(axis=0) < X.max(axis=0)]
         size = (
@@ -80,9 +93,8 @@ def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
         if size > LICENCE:
             print(f"{name} needs {size} variables, more than the size-limited licence takes; left out.")
             continue
-        case = ours.Case(name=name, rows=len(y), depth=options.depth, penalty=options.penalty)
-        own = ours.solve(folder, case, ours.DEFAULT, "scip", options.limit)
-        kappa = float(options.penalty) * len(y)
+        own = ours.solve(folder, case, ours.DEFAULT, "scip", options.limit, processor=False)
+        kappa = float(case.penalty) * len(y)
         with tempfile.TemporaryDirectory() as scratch:
             other = theirs(options.python, kept, y, options.depth, kappa, options.limit, Path(scratch))
         if "failed" in other:
@@ -92,15 +104,15 @@ def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
         other["value"] = other["objective"] * (1 + kappa) - kappa
         record = {
             "name": name,
-            "depth": options.depth,
-            "penalty": options.penalty,
+            "depth": case.depth,
+            "penalty": case.penalty,
             "limit": options.limit,
             "ours": own,
             "theirs": other,
         }
         found.append(record)
         print(
-            f"| {name} | {options.depth} | {own['seconds']:.3f} | {min(other['seconds'], options.limit):.2f} | "
+            f"| {name} | {case.depth} | {case.penalty} | {own['seconds']:.3f} | {min(other['seconds'], options.limit):.2f} | "
             f"{own['value']:.2f} | {other['value']:.2f} | {other['gap']:.3f} | {own['seconds'] / min(other['seconds'], options.limit):.4f} |",
             flush=True,
         )  # fmt: skip
@@ -117,6 +129,7 @@ def main() -> int:
     parser.add_argument("--penalty", default="0.04")
     parser.add_argument("--sets", default=None)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--shared", action="store_true")
     parser.add_argument("--results", type=Path, default=None)
     parser.add_argument("--python", default=os.environ.get("ODTLEARN_PYTHON", sys.executable))
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
@@ -134,8 +147,10 @@ def main() -> int:
             "odtlearn with gurobipy is not here. Install it in its own environment and set ODTLEARN_PYTHON to its Python."
         )
         return 0
-    print("| instance | depth | ours on SCIP, s | odtlearn on Gurobi, s | our value | its value | its gap | ratio |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| instance | depth | leaf penalty | ours on SCIP, s | odtlearn on Gurobi, s | our value | its value | its gap | ratio |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     found = compare(options, folder)
     if found:
         ratios = [r["ours"]["seconds"] / min(r["theirs"]["seconds"], r["limit"]) for r in found]
