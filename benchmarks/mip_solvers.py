@@ -1,0 +1,85 @@
+"""SCIP against Gurobi on the shared instances, one right after the other, so that other work on the machine weighs on both.
+
+Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_solvers.py [--depth 2] [--limit 20] [--variants vanilla,default] [--sets monk1,monk3]
+       [--known RESULTS.jsonl]
+
+Instances are those of the group `shared` of mip_benchmark.py, all of which fit Gurobi's size-limited licence. Seconds are processor
+time, and so is the limit; the ratio is a geometric mean over the instances that both prove within it. `--known` leaves out what a
+file of mip_benchmark.py has as not proved by either within the limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import mip_benchmark as shared  # noqa: E402
+
+from trainer.errors import SolverError  # noqa: E402
+from trainer.milo import backend  # noqa: E402
+
+SOLVERS = ("scip", "gurobi")
+
+
+def slow(path: Path | None, limit: float) -> set[tuple[str, str, int, str]]:
+    """What a solver is known not to prove within the limit: variant, table, depth, penalty."""
+    found = shared.records(path) if path else {}
+    late = [r for r in found.values() if r["solver"] in SOLVERS and (not r["optimal"] or r["cpu"] > limit)]
+    return {(r["variant"], r["name"], r["depth"], r["penalty"]) for r in late}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--depth", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=20.0)
+    parser.add_argument("--variants", default="vanilla,default")
+    parser.add_argument("--sets", default=None)
+    parser.add_argument("--known", type=Path, default=None)
+    options = parser.parse_args()
+    folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "encoded").is_dir():
+        print("The published encodings are not here; set OCTWEB_BENCH_DATA.")
+        return 0
+    try:
+        backend("gurobi")
+    except SolverError as error:
+        print(error)
+        return 0
+    left_out = slow(options.known, options.limit)
+    cases = shared.cases(folder, "shared", options.sets.split(",") if options.sets else None)
+    chosen = [case for case in cases if case.depth == options.depth]
+    shared.warm_up()
+    for variant in options.variants.split(","):
+        ratios = []
+        print(
+            f"\n| {variant}, depth {options.depth} | penalty | SCIP, s | nodes | Gurobi, s | nodes | ratio |\n|---|---|---|---|---|---|---|"
+        )
+        for case in chosen:
+            if (variant, case.name, case.depth, case.penalty) in left_out:
+                continue
+            techniques = shared.VARIANTS[variant]
+            ours, theirs = (
+                shared.solve(folder, case, techniques, solver, options.limit, processor=True) for solver in SOLVERS
+            )
+            ratio = ours["cpu"] / theirs["cpu"] if ours["optimal"] and theirs["optimal"] else math.nan
+            ratios += [] if math.isnan(ratio) else [ratio]
+            seconds = [f"{r['cpu']:.2f}" if r["optimal"] else "limit" for r in (ours, theirs)]
+            print(
+                f"| {case.name} | {case.penalty} | {seconds[0]} | {ours['nodes']} | {seconds[1]} | {theirs['nodes']} | {ratio:.2f} |",
+                flush=True,
+            )
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            print(f"\n{variant}, depth {options.depth}: {mean:.2f} over {len(ratios)} instances that both prove")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
