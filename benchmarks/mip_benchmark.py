@@ -6,7 +6,7 @@ Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py [RESULTS.jsonl] 
 
 With `--processor` limit and seconds are processor time instead of time by the clock, so that other work on the machine hardly counts
 and a run may be spread over several days. `benchmarks/results/mip-shared.jsonl.gz` holds the solves of the group
-`shared` that are done so far, with `--processor` and a limit of 120, and those of Gurobi with a limit of 20 s by the clock.
+`shared` with `--processor` and a limit of 120, by SCIP all variants and by Gurobi plain and default.
 
 Every solve is one JSON line in RESULTS.jsonl; solves that are there already are not run again, so that a run may be cut anywhere.
 What was proved within a smaller limit counts for a larger one.
