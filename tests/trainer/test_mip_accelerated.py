@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.trainer.mip_cases import all_trees, best_value, mixed_instance, random_instance
+from tests.trainer.mip_cases import affordable_instance, all_trees, best_value, random_instance
 from trainer.cuts import instance as instances
 from trainer.cuts.equivalent import EquivalentPoints, equivalent_sets
 from trainer.cuts.instance import Instance
@@ -85,9 +85,9 @@ def test_the_default_finds_and_proves_the_best_tree(name, seed):
 @pytest.mark.parametrize("name", BACKENDS)
 def test_every_technique_on_200_instances_on_every_solver(name, variant):
     first = 5000 + 200 * list(VARIANTS).index(variant)
-    depth = 2 if name == "highs" and not VARIANTS[variant].bounding else 3  # it solves anew for every lazy row
+    t = VARIANTS[variant]
     for seed in range(first, first + 200):
-        check(name, seed, VARIANTS[variant], mixed_instance(seed, max_depth=depth))
+        check(name, seed, t, affordable_instance(name, seed, bounded=t.path_bounds and t.split_bounds))
 
 
 @pytest.mark.parametrize("name", BACKENDS)

@@ -77,7 +77,7 @@ def test_finds_and_proves_the_best_tree(name, seed):
 def test_every_formulation_on_200_instances_on_every_solver(name, variant):
     first = 4000 + 200 * list(VARIANTS).index(variant)
     for seed in range(first, first + 200):
-        inst = mixed_instance(seed, features=variant.startswith("binoct"), max_depth=2, deep=4)
+        inst = mixed_instance(seed, features=variant.startswith("binoct"), max_depth=2, deep=2)
         check(name, VARIANTS[variant](inst), seed)
 
 

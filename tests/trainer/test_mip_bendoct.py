@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.trainer.mip_cases import all_trees, best_value, mixed_instance, random_instance
+from tests.trainer.mip_cases import affordable_instance, all_trees, best_value, mixed_instance, random_instance
 from trainer.cuts.instance import Instance
 from trainer.methods.bendoct import BendOCT
 from trainer.methods.bendoct_accelerated import PAPER, AcceleratedBendOCT
@@ -43,8 +43,7 @@ def test_finds_and_proves_the_best_tree(name, seed):
 def test_every_variant_on_200_instances_on_every_solver(name, variant):
     first = 1000 + 200 * list(VARIANTS).index(variant)
     for seed in range(first, first + 200):
-        # HiGHS solves anew for every lazy row
-        check(name, variant, seed, mixed_instance(seed, max_depth=2 if name == "highs" else 3))
+        check(name, variant, seed, affordable_instance(name, seed))
 
 
 @pytest.mark.parametrize("seed", range(20))

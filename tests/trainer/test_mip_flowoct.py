@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.trainer.mip_cases import all_trees, best_value, mixed_instance, random_instance
+from tests.trainer.mip_cases import affordable_instance, all_trees, best_value, random_instance
 from trainer.cuts.instance import Instance
 from trainer.methods.flowoct import FlowOCT
 from trainer.methods.tree_mip import optimise
@@ -35,8 +35,7 @@ def test_finds_and_proves_the_best_tree(name, seed):
 def test_every_variant_on_200_instances_on_every_solver(name, variant):
     first = 2000 + 200 * list(VARIANTS).index(variant)
     for seed in range(first, first + 200):
-        # HiGHS solves anew for every lazy row
-        check(name, variant, seed, mixed_instance(seed, max_depth=2 if name == "highs" else 3))
+        check(name, variant, seed, affordable_instance(name, seed))
 
 
 @pytest.mark.parametrize("seed", range(12))
