@@ -11,13 +11,21 @@ import numpy as np
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
+FOLDER = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
 sys.path.insert(0, str(ROOT))  # `python benchmarks/NAME.py` finds the trainer
 
 
 def data_folder() -> Path | None:
     """The folder that OCTWEB_BENCH_DATA names (default: beside the project), or None where there is none."""
-    folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
-    return folder if (folder / "manifest.json").exists() else None
+    return FOLDER if (FOLDER / "manifest.json").exists() else None
+
+
+def encodings() -> Path | None:
+    """The folder with the published yes/no encodings and results; None, and a word about it, where it is not there."""
+    if (FOLDER / "encoded").is_dir():
+        return FOLDER
+    print("The published encodings and results are not here; set OCTWEB_BENCH_DATA.")
+    return None
 
 
 def numeric(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -32,7 +32,6 @@ import argparse
 import gzip
 import json
 import math
-import os
 import sys
 import tempfile
 import time
@@ -43,14 +42,12 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
+from common import encodings
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from trainer.cuts import instance as instances  # noqa: E402
-from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques  # noqa: E402
-from trainer.methods.tree_mip import optimise, starting  # noqa: E402
-from trainer.milo import Options, backend  # noqa: E402
+from trainer.cuts import instance as instances
+from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
+from trainer.methods.tree_mip import optimise, starting
+from trainer.milo import Options, backend
 
 DEFAULT = Techniques()
 VARIANTS = {
@@ -335,9 +332,8 @@ def main() -> int:
     parser.add_argument("--pictures", type=Path, default=None)
     options = parser.parse_args()
     options.clock = "processor" if options.processor else "wall"
-    folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
-    if not (folder / "encoded").is_dir():
-        print("The published encodings are not here; set OCTWEB_BENCH_DATA.")
+    folder = encodings()
+    if folder is None:
         return 0
     brief = options.results is None
     if brief:  # a taste of the benchmark: a few seconds for each solve, and nothing kept

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import sys
 import time
 from collections import Counter
@@ -20,18 +19,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from common import encodings
+from mip_benchmark import load, warm_up
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
-sys.path.insert(0, str(ROOT))
-
-from mip_benchmark import load, warm_up  # noqa: E402
-
-from trainer.cuts import instance as instances  # noqa: E402
-from trainer.methods.bendoct_accelerated import AcceleratedBendOCT  # noqa: E402
-from trainer.methods.tree_mip import Found, optimise  # noqa: E402
-from trainer.milo import Options, backend  # noqa: E402
-from trainer.search import greedy  # noqa: E402
+from trainer.cuts import instance as instances
+from trainer.methods.bendoct_accelerated import AcceleratedBendOCT
+from trainer.methods.tree_mip import Found, optimise
+from trainer.milo import Options, backend
+from trainer.search import greedy
 
 SEEDS = (41, 23, 45, 36, 19)  # of strongtree's samples
 
@@ -116,9 +111,8 @@ def main() -> int:
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--tables", default="accelerated,strongtree")
     options = parser.parse_args()
-    folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
-    if not (folder / "published").is_dir():
-        print("The published results are not here; set OCTWEB_BENCH_DATA.")
+    folder = encodings()
+    if folder is None:
         return 0
     warm_up()
     wrong = 0

@@ -12,18 +12,14 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "benchmarks"))
+import mip_benchmark as shared
+from common import encodings
 
-import mip_benchmark as shared  # noqa: E402
-
-from trainer.errors import SolverError  # noqa: E402
-from trainer.milo import backend  # noqa: E402
+from trainer.errors import SolverError
+from trainer.milo import backend
 
 SOLVERS = ("scip", "gurobi")
 
@@ -43,9 +39,8 @@ def main() -> int:
     parser.add_argument("--sets", default=None)
     parser.add_argument("--known", type=Path, default=None)
     options = parser.parse_args()
-    folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
-    if not (folder / "encoded").is_dir():
-        print("The published encodings are not here; set OCTWEB_BENCH_DATA.")
+    folder = encodings()
+    if folder is None:
         return 0
     try:
         backend("gurobi")

@@ -24,7 +24,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
 SETS = ("soybean-small", "monk3", "monk1", "monk2", "iris_QT_5", "iris_QB_5", "hepatitis_QT_5", "fertility_QT_5", "wine_QT_5",
         "breast-cancer", "balance-scale", "transfusion_QT_5", "tic-tac-toe")  # fmt: skip
 SHORT = ("soybean-small", "monk3")
@@ -76,7 +75,6 @@ def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     """One record an instance."""
     import tempfile
 
-    sys.path.insert(0, str(ROOT / "benchmarks"))
     import mip_benchmark as ours
 
     ours.warm_up()
@@ -137,9 +135,10 @@ def main() -> int:
     options = parser.parse_args()
     if options.child:
         return child(options.child, options.depth, options.lam, options.limit)
-    folder = Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
-    if not (folder / "encoded").is_dir():
-        print("The published encodings are not here; set OCTWEB_BENCH_DATA.")
+    from common import encodings
+
+    folder = encodings()
+    if folder is None:
         return 0
     probe = subprocess.run([options.python, "-c", "import odtlearn, gurobipy"], capture_output=True, check=False)
     if probe.returncode:

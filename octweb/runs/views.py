@@ -30,7 +30,7 @@ from trainer.methods import METHODS, get
 from trainer.methods.base import Method, Parameter
 
 MAX_RECORDS = 5000
-ONE = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
+SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
 FIRST_METHOD = "exact"  # proves small trees of most data sets within seconds
 
 
@@ -207,7 +207,7 @@ def setting_words(parameter: Parameter, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = f"{value:.12g}" if isinstance(value, float) else str(value)
-    unit = ONE.get(parameter.unit, parameter.unit) if text == "1" else parameter.unit
+    unit = SINGULAR.get(parameter.unit, parameter.unit) if text == "1" else parameter.unit
     return f"{text} {unit}" if unit else text
 
 

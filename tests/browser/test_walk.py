@@ -107,59 +107,47 @@ def post(url, body, token):
         return error.code, json.load(error)
 
 
-def test_upload_train_look_approve_predict(page, live_server, worker, owner, stranger, staff, tmp_path, data_file):
-    base = live_server.url
-    sign_in(page, base, "olga")
-    picture(page, "home-empty")
-
+def upload(page, base, bad, good):
+    """A file that is refused, then one that is stored; the address of the data set."""
     page.goto(f"{base}/datasets/new/")
     picture(page, "upload")
-    bad = tmp_path / "bad.csv"
-    bad.write_text("a,b,class\n1,2,x\n1,2,3,y\n")
     page.set_input_files("#file", str(bad))
     page.click("#upload-form button")
     page.wait_for_selector("text=Line 3")
-    page.set_input_files("#file", str(data_file))
+    page.set_input_files("#file", str(good))
     page.click("#upload-form button")
     page.wait_for_selector("text=Store data set")
     picture(page, "preview")
     page.click("text=Store data set")
     page.wait_for_selector("text=Baseline to beat")
-    dataset_url = page.url
     picture(page, "dataset")
+    return page.url
 
-    train(page, base, dataset_url, "cart", depth=3)
-    model_url = train(page, base, dataset_url, SECOND, depth=2)
-    assert page.locator("text=Heuristic").count() or page.locator("text=Proved optimal").count()
-    page.wait_for_selector(".js-plotly-plot")
 
-    page.click("text=Ask for approval")
-    page.wait_for_selector("text=In review")
-    model_id = model_url.rstrip("/").split("/")[-1].split("#")[0]
-
+def make_token(page, base):
     page.goto(f"{base}/api/")
     page.fill('[name="name"]', "walk")
     page.select_option('[name="scope"]', "full")
     page.click("main form button.primary, main form button[type=submit]")
-    token = re.search(r"[0-9a-f]{64}|[A-Za-z0-9]{60,}", page.inner_text("main")).group()
     picture(page, "api")
+    return re.search(r"[0-9a-f]{64}|[A-Za-z0-9]{60,}", page.inner_text("main")).group()
 
-    columns = json.loads(urllib.request.urlopen(request_of(f"{base}/api/v1/models/{model_id}/", token)).read())[
-        "columns"
-    ]
+
+def call(base, model_id, token):
+    """A row that is predicted, and one with a column that the model does not know."""
+    url = f"{base}/api/v1/models/{model_id}/"
+    columns = json.loads(urllib.request.urlopen(request_of(url, token)).read())["columns"]
     row = {c["name"]: 0.5 if c["kind"] != "categorical" else c["categories"][0] for c in columns}
-    status, answer = post(f"{base}/api/v1/models/{model_id}/predict/?explain=true", {"rows": [row]}, token)
+    status, answer = post(f"{url}predict/?explain=true", {"rows": [row]}, token)
     assert status == 200, answer
     assert set(answer["predictions"][0]) >= {"label", "probabilities", "leaf"}
-    status, answer = post(f"{base}/api/v1/models/{model_id}/predict/", {"rows": [row | {"nonsense": 1}]}, token)
+    status, answer = post(f"{url}predict/", {"rows": [row | {"nonsense": 1}]}, token)
     assert status == 422
     assert "nonsense" in answer["detail"]
 
-    sign_out(page, base)
-    sign_in(page, base, "sam")
-    assert page.goto(model_url).status == 404
-    sign_out(page, base)
-    sign_in(page, base, "ada")
+
+def approve(page, base, model_id):
+    """In the administration, by a member of the staff who is signed in."""
     page.goto(f"{base}/admin/registry/treemodel/{model_id}/change/")
     page.wait_for_selector(".field-picture .js-plotly-plot")
     picture(page, "admin-model")
@@ -169,32 +157,57 @@ def test_upload_train_look_approve_predict(page, live_server, worker, owner, str
     page.click("button[name=index]")
     page.wait_for_selector(".messagelist .success")
     picture(page, "admin-list")
-    page.goto(model_url)
-    page.wait_for_selector("text=Approved")
-    sign_out(page, base)
-    sign_in(page, base, "sam")
-    assert page.goto(model_url).status == 200
 
-    for name, url in {
-        "datasets": f"{base}/datasets/",
-        "dataset": dataset_url,
-        "models": f"{base}/models/",
-        "model": model_url,
-    }.items():
-        sign_out(page, base)
-        sign_in(page, base, "ada")
-        page.set_viewport_size({"width": 380, "height": 800})
+
+def look_on_a_phone_and_in_the_dark(page, base, pages):
+    page.set_viewport_size({"width": 380, "height": 800})
+    for name, url in pages.items():
         page.goto(url)
         page.wait_for_timeout(500)
         assert overflow(page) <= 0, name
         picture(page, f"{name}-380")
     page.set_viewport_size({"width": 1440, "height": 900})
     page.emulate_media(color_scheme="dark")
-    page.goto(model_url)
+    page.goto(pages["model"])
     page.wait_for_selector(".js-plotly-plot")
     picture(page, "model-dark")
     page.goto(f"{base}/models/compare/")
     picture(page, "compare")
+
+
+def test_upload_train_look_approve_predict(page, live_server, worker, owner, stranger, staff, tmp_path, data_file):
+    base = live_server.url
+    sign_in(page, base, "olga")
+    picture(page, "home-empty")
+    bad = tmp_path / "bad.csv"
+    bad.write_text("a,b,class\n1,2,x\n1,2,3,y\n")
+    dataset_url = upload(page, base, bad, data_file)
+
+    train(page, base, dataset_url, "cart", depth=3)
+    model_url = train(page, base, dataset_url, SECOND, depth=2)
+    assert page.locator("text=Heuristic").count() or page.locator("text=Proved optimal").count()
+    page.wait_for_selector(".js-plotly-plot")
+    page.click("text=Ask for approval")
+    page.wait_for_selector("text=In review")
+    model_id = model_url.rstrip("/").split("/")[-1].split("#")[0]
+    call(base, model_id, make_token(page, base))
+
+    sign_out(page, base)
+    sign_in(page, base, "sam")
+    assert page.goto(model_url).status == 404
+    sign_out(page, base)
+    sign_in(page, base, "ada")
+    approve(page, base, model_id)
+    page.goto(model_url)
+    page.wait_for_selector("text=Approved")
+    sign_out(page, base)
+    sign_in(page, base, "sam")
+    assert page.goto(model_url).status == 200
+
+    sign_out(page, base)
+    sign_in(page, base, "ada")
+    pages = {"datasets": f"{base}/datasets/", "dataset": dataset_url, "models": f"{base}/models/", "model": model_url}
+    look_on_a_phone_and_in_the_dark(page, base, pages)
     assert page.trouble == []
 
 

@@ -28,17 +28,21 @@ class Names:
     def column(self, name: str, parameter: str) -> str:
         """The name itself; raises ParameterError where no column is called so."""
         if name not in self.columns:
-            raise ParameterError({parameter: f"{_no(name, 'column', self.columns)} Columns: {listed(self.columns)}."})
+            raise ParameterError(
+                {parameter: f"{_unknown(name, 'column', self.columns)} Columns: {listed(self.columns)}."}
+            )
         return name
 
     def label(self, name: str, parameter: str) -> str:
         """The name itself; raises ParameterError where no class is called so."""
         if name not in self.classes:
-            raise ParameterError({parameter: f"{_no(name, 'class', self.classes)} Classes: {listed(self.classes)}."})
+            raise ParameterError(
+                {parameter: f"{_unknown(name, 'class', self.classes)} Classes: {listed(self.classes)}."}
+            )
         return name
 
 
-def _no(name: str, what: str, names: tuple[str, ...]) -> str:
+def _unknown(name: str, what: str, names: tuple[str, ...]) -> str:
     return f"'{name[:80]}' is not a {what}.{closest(name, names)}"
 
 

@@ -108,7 +108,7 @@ class Session:
             incumbent=-math.inf if self.exchange.incumbent is None else self.exchange.incumbent,
         )
         for row in self.exchange.fractional(np.array(model.cbGetNodeRel(self.variables)), info):
-            # beside lazy rows all are: what only tightens the relaxation cuts off points that satisfy the base rows, too
+            # where rows are hidden, one that tightens the relaxation may cut off points that satisfy the base rows: that is lazy
             self._post(row, model.cbLazy if hooks.lazy else model.cbCut)
 
     def _inject(self, model: Any) -> None:

@@ -18,10 +18,11 @@ from octweb.core.management.commands.serve import WORKER
 from tests.conftest import ROOT
 
 APPLICATION = """
-import time
+import pathlib, time
 def application(environ, start):
     body = environ["wsgi.input"].read()
     if environ["PATH_INFO"].startswith("/slow"):
+        pathlib.Path(__file__).with_name("begun").touch()
         time.sleep(0.2)
     if environ["PATH_INFO"].startswith("/stuck"):
         time.sleep(3)
@@ -238,7 +239,7 @@ def test_only_our_proxies_may_say_that_a_call_came_over_tls(server, scheme):
         assert call(connection, b"", "/scheme", **{"X-Forwarded-Proto": "https"}) == scheme
 
 
-def test_sigterm_answers_what_is_under_way_and_ends(server):
+def test_sigterm_answers_what_is_under_way_and_ends(server, tmp_path):
     process, port = server
     idle = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     call(idle, b"x")
@@ -246,7 +247,10 @@ def test_sigterm_answers_what_is_under_way_and_ends(server):
     busy = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     thread = threading.Thread(target=lambda: answers.append(call(busy, b"kept", "/slow")))
     thread.start()
-    time.sleep(0.1)
+    until = time.monotonic() + 10
+    while not (tmp_path / "begun").exists():  # a busy machine may need a while to come to it
+        assert time.monotonic() < until
+        time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     thread.join()
     assert answers == [b"kept"]
