@@ -16,7 +16,7 @@ def test_a_short_campaign():
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("DATABASE_URL", "OCTWEB_"))
     }
-    command = [sys.executable, "-m", "tests.torture", "--runs=4", "--requests=200", "--seconds=25"]
+    command = [sys.executable, "-m", "tests.torture", "--runs=2", "--requests=100", "--seconds=10"]
     done = subprocess.run(
         [*command, "--only=kills,malformed,writers,locked,clock,disk,sigterm,memory"],
         cwd=ROOT,

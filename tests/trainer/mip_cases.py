@@ -44,13 +44,13 @@ def deep_instance(seed: int, depth: int) -> Instance:
 
 
 def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3, deep: int = 6) -> Instance:
-    """Of eight one large and some small as `random_instance` makes them, and `deep` as `deep_instance`, two of depth three.
+    """Of eight one large and some small as `random_instance` makes them, and `deep` as `deep_instance`, one of depth three.
 
     `features`: at least one feature is not constant.
     """
     kind = seed % 8
     if kind >= 8 - deep:
-        return deep_instance(seed, min(max_depth, 3 if kind > 5 else 2))
+        return deep_instance(seed, min(max_depth, 3 if kind > 6 else 2))
     inst = random_instance(seed, max_depth=2 if kind else max_depth, max_rows=8 if kind else 13)
     if len(inst.F) or not features:
         return inst
@@ -58,9 +58,9 @@ def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3, dee
 
 
 def affordable_instance(name: str, seed: int, *, bounded: bool = False) -> Instance:
-    """`mixed_instance` for a back end: HiGHS solves anew for every lazy row, so it gets fewer deep ones where no bounds help."""
+    """`mixed_instance` for a back end: HiGHS solves anew for every lazy row, so it gets one deep one where no bounds help."""
     small = name == "highs" and not bounded
-    return mixed_instance(seed, max_depth=2 if small else 3, deep=3 if small else 6)
+    return mixed_instance(seed, max_depth=2 if small else 3, deep=1 if small else 6)
 
 
 def best_value(inst: Instance) -> Fraction:
