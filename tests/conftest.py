@@ -15,6 +15,18 @@ def bench_data() -> Path:
     return Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
 
 
+def pytest_collection_modifyitems(items):
+    """Files with slow tests first: workers take whole files, and none is to be left with a long one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="session")
+def count(pytestconfig) -> int:
+    """Random instances for each variant on each back end."""
+    return pytestconfig.getoption("--instances")
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The shared benchmark data; the test is skipped where they are absent."""

@@ -1,4 +1,7 @@
-"""Loaded before Django's settings: tests have a data folder of their own and never touch a real installation."""
+"""Loaded before Django's settings: tests have a data folder of their own and never touch a real installation.
+
+`--instances` is how many random instances each variant of a solver gets on each back end.
+"""
 
 import atexit
 import os
@@ -11,3 +14,7 @@ os.environ["OCTWEB_SECRET_KEY"] = "only for tests"
 os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"octweb-test-numba-{os.getuid()}"))
 # playwright's synchronous driver has an event loop in the thread of the tests, which Django would refuse to work beside
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--instances", type=int, default=200, help="random instances for each variant on each back end")

@@ -74,9 +74,9 @@ def test_finds_and_proves_the_best_tree(name, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", [v for v in VARIANTS if v not in NUMERIC])
 @pytest.mark.parametrize("name", BACKENDS)
-def test_every_formulation_on_200_instances_on_every_solver(name, variant):
+def test_every_formulation_on_many_instances_on_every_solver(count, name, variant):
     first = 4000 + 200 * list(VARIANTS).index(variant)
-    for seed in range(first, first + 200):
+    for seed in range(first, first + count):
         inst = mixed_instance(seed, features=variant.startswith("binoct"), max_depth=2, deep=2)
         check(name, VARIANTS[variant](inst), seed)
 
@@ -84,7 +84,7 @@ def test_every_formulation_on_200_instances_on_every_solver(name, variant):
 @pytest.mark.parametrize("variant", NUMERIC)
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.slow
-def test_thresholds_inside_of_the_model_find_what_questions_find(name, variant):
+def test_thresholds_inside_of_the_model_find_what_questions_find(count, name, variant):
     """Against the recurrence over one question for each threshold, with up to six thresholds a column."""
     tried = 0
     for seed in itertools.count(9000):
@@ -93,7 +93,7 @@ def test_thresholds_inside_of_the_model_find_what_questions_find(name, variant):
             form = NUMERIC[variant](inst, ladders)
             check(name, form, seed)
             tried += 1
-        if tried == 200:
+        if tried == count:
             break
 
 
