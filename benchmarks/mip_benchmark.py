@@ -46,7 +46,8 @@ from common import encodings
 
 from trainer.cuts import instance as instances
 from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
-from trainer.methods.tree_mip import optimise, starting
+from trainer.methods.first_tree import starting
+from trainer.methods.tree_mip import optimise
 from trainer.milo import Options, backend
 
 DEFAULT = Techniques()

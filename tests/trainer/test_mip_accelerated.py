@@ -14,7 +14,8 @@ from trainer.cuts import instance as instances
 from trainer.cuts.equivalent import EquivalentPoints, equivalent_sets
 from trainer.cuts.instance import Instance
 from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
-from trainer.methods.tree_mip import optimise, starting
+from trainer.methods.first_tree import starting
+from trainer.methods.tree_mip import optimise
 from trainer.milo import BACKENDS, Point, backend
 from trainer.search import greedy
 from trainer.search.deep_bounds import DeepBounds

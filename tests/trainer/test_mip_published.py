@@ -15,9 +15,10 @@ from trainer.cuts import instance as instances
 from trainer.methods.bendoct import BendOCT
 from trainer.methods.bendoct_accelerated import AcceleratedBendOCT
 from trainer.methods.binoct import BinOCT
+from trainer.methods.first_tree import starting
 from trainer.methods.flowoct import FlowOCT
 from trainer.methods.oct import OCT
-from trainer.methods.tree_mip import optimise, starting
+from trainer.methods.tree_mip import optimise
 from trainer.milo import BACKENDS, backend
 from trainer.search import greedy
 

@@ -27,6 +27,7 @@ from trainer.methods import tree_mip
 from trainer.methods.bendoct import BendOCT
 from trainer.methods.bendoct_accelerated import AcceleratedBendOCT, Techniques
 from trainer.methods.binoct_model import BinOCT
+from trainer.methods.first_tree import starting
 from trainer.methods.flowoct import FlowOCT
 from trainer.methods.oct_model import OCT
 from trainer.methods.tree_mip import least_price, optimise
@@ -112,6 +113,26 @@ def test_the_best_admitted_tree_is_found_and_proved(name, formulation):
 def test_the_best_admitted_tree_of_many_instances(count, name, formulation):
     solved = [check(name, formulation, seed) for seed in range(1000, 1000 + count)]
     assert sum(solved) > 0.75 * count
+
+
+@pytest.mark.parametrize("formulation", [f for f in FORMULATIONS if not f.startswith("oct")])
+def test_the_exact_search_first_keeps_the_constraints_that_it_can_carry(formulation):
+    """Its bound is never below the best value, and its tree is that best one where it carries every constraint."""
+    whole = 0
+    for seed in range(60):
+        inst, side, best = case(seed)
+        if best is None:
+            continue
+        start = starting(inst, "exact", 60.0, side=side)
+        assert start.bound >= best, seed
+        form = FORMULATIONS[formulation](inst, side=side)
+        if not any(isinstance(c, EqualRates | Monotone) for c in side):
+            assert form.admits(start.trees[0]), seed
+            assert inst.value(start.trees[0]) == start.bound == best, seed
+            whole += 1
+        found = optimise(form, backend("scip"), starts=form.first(start.trees), known=start.bound)
+        assert found.value == found.bound == best, seed
+    assert whole > 15
 
 
 @pytest.mark.parametrize("seed", range(25))

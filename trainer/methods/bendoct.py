@@ -21,8 +21,9 @@ from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
 from trainer.methods.constraints import CONSTRAINTS
+from trainer.methods.first_tree import Halted, never
 from trainer.methods.structure import Structure
-from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Formulation, Halted, never, solve_problem
+from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Formulation, solve_problem
 from trainer.milo import Hooks, Model, NodeInfo, Point, Row
 from trainer.monitor import Monitor
 

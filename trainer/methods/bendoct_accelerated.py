@@ -22,7 +22,8 @@ from trainer.dtypes import FloatArray
 from trainer.methods.base import LEAF_PENALTY, Method, Parameter, Settings, Solution, having
 from trainer.methods.bendoct import BendersHooks, BendOCT
 from trainer.methods.constraints import CONSTRAINTS
-from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Halted, never, solve_problem
+from trainer.methods.first_tree import Halted, never
+from trainer.methods.tree_mip import MIP_DEPTH, TAIL, solve_problem
 from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
 from trainer.monitor import Monitor
 from trainer.search.deep_bounds import DeepBounds

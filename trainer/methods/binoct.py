@@ -15,8 +15,9 @@ from trainer.methods.base import Method, Settings, Solution
 from trainer.methods.binoct_bits import BitsBinOCT
 from trainer.methods.binoct_model import BinOCT
 from trainer.methods.constraints import CONSTRAINTS
+from trainer.methods.first_tree import Halted
 from trainer.methods.thresholds import numeric_ladders, thresholds
-from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Halted, solve_problem
+from trainer.methods.tree_mip import MIP_DEPTH, TAIL, solve_problem
 from trainer.monitor import Monitor
 
 

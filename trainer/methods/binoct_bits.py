@@ -18,7 +18,7 @@ from trainer.cuts.instance import Instance
 from trainer.cuts.ladders import Ladders
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.methods.binoct_model import BinOCT
-from trainer.methods.tree_mip import Halted, never
+from trainer.methods.first_tree import Halted, never
 from trainer.milo import Expression, Point, total, weighted
 
 Interval = tuple[int, int, tuple[int, ...]]

@@ -19,7 +19,7 @@ from trainer.cuts.instance import LEAF, ArrayTree, Instance
 from trainer.cuts.side import SideConstraint
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.methods.assignment import AssignedScores, Assignment
-from trainer.methods.tree_mip import Halted, never
+from trainer.methods.first_tree import Halted, never
 from trainer.milo import Expression, Model, Point, Variables, total, weighted
 
 

@@ -11,10 +11,11 @@ from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
 from trainer.methods.constraints import CONSTRAINTS
+from trainer.methods.first_tree import Halted
 from trainer.methods.oct_model import OCT
 from trainer.methods.oct_numeric import NumericOCT
 from trainer.methods.thresholds import numeric_ladders, thresholds
-from trainer.methods.tree_mip import MIP_DEPTH, TAIL, Halted, solve_problem
+from trainer.methods.tree_mip import MIP_DEPTH, TAIL, solve_problem
 from trainer.monitor import Monitor
 
 

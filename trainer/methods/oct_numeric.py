@@ -16,8 +16,8 @@ import numpy as np
 from trainer.cuts.instance import Instance
 from trainer.cuts.ladders import Ladders
 from trainer.dtypes import FloatArray
+from trainer.methods.first_tree import Halted, never
 from trainer.methods.oct_model import OCT
-from trainer.methods.tree_mip import Halted, never
 from trainer.milo import Point, Variables, total, weighted
 
 

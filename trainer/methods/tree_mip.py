@@ -16,15 +16,16 @@ import numpy as np
 
 from trainer.certificate import Status
 from trainer.cuts import instance as instances
-from trainer.cuts.instance import CUT, LEAF, ArrayTree, Instance
+from trainer.cuts.instance import LEAF, ArrayTree, Instance
 from trainer.cuts.lattice import Lattice
 from trainer.cuts.relaxed import Relaxed, relaxations
 from trainer.cuts.side import SideConstraint, View
 from trainer.data.problem import Problem
-from trainer.dtypes import CodeArray, FloatArray
+from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
-from trainer.methods.base import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Parameter, Settings, Solution, having
+from trainer.methods.base import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Settings, Solution, having
 from trainer.methods.constraints import groups, side_constraints
+from trainer.methods.first_tree import EXACT_SECONDS, WARM_START, Halted, known_trees, starting
 from trainer.milo import (
     Backend,
     BuildStopped,
@@ -42,23 +43,14 @@ from trainer.milo import (
 )
 from trainer.milo.hooks import NodeInfo
 from trainer.monitor import Monitor
-from trainer.search import greedy
-from trainer.search.exact import LabelledShape, solve_binary
 from trainer.tree.nodes import Draft, DraftLeaf
-from trainer.warm_start import BinaryTree, binary_tree
 
-Halted = Callable[[], bool]
 SCOPE = "all trees of the given depth over the binary features of the encoding"
 
 
 NOTHING_FOUND = (
     "No tree that satisfies the constraints was found before the search ended. Allow more time, or relax one of them."
 )
-
-
-def never() -> bool:
-    """A model is written to its end."""
-    return False
 
 
 class Formulation(ABC):
@@ -257,7 +249,7 @@ def solve_problem(
     if not side and (instance.depth == 0 or not len(instance.F)):
         return _only_leaf(problem, instance, solver, scope)
     seconds = min(settings["exact_seconds"], monitor.remaining())
-    start = starting(instance, settings["first_tree"], seconds, monitor.stopped)
+    start = starting(instance, settings["first_tree"], seconds, monitor.stopped, side)
     start = replace(start, trees=(*known_trees(problem, instance), *start.trees))
     try:
         formulation = make(instance, monitor.stopped, side)
@@ -412,68 +404,5 @@ def _unfinished(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Start:
-    """Trees to start from, and an upper bound in rows that is known beforehand (None: none)."""
-
-    trees: tuple[ArrayTree, ...] = ()
-    bound: Fraction | None = None
-
-
-def starting(instance: Instance, kind: str, seconds: float, stopped: Halted = never) -> Start:
-    """The warm start `none`, `cart` (pruned with the leaf penalty) or `exact` (searched for some seconds).
-
-    The bound of the exact search speaks of all trees, so it also holds beside side constraints.
-    """
-    if kind == "none":
-        return Start()
-    trees = (greedy.cart(instance), instance.stump())
-    if kind == "cart":
-        return Start(trees=trees)
-    found = solve_binary(
-        instance.X, instance.y, n_classes=instance.classes, weights=instance.weight, depth=instance.depth,
-        leaf_cost=instance.kappa, time_limit=seconds, stop=stopped,
-    )  # fmt: skip
-    feature = np.full(2 << instance.depth, CUT, np.int32)
-    _plant(feature, found.shape, 1)
-    return Start(trees=(instance.relabelled(feature), *trees), bound=instance.total - found.bound)
-
-
-def known_trees(problem: Problem, instance: Instance) -> tuple[ArrayTree, ...]:
-    """The problem's own warm start over the features of the instance, if it has one."""
-    if problem.warm_start is None:
-        return ()
-    kept = {int(f): j for j, f in enumerate(instance.features)}
-    feature = np.full(2 << instance.depth, CUT, np.int32)
-
-    def plant(part: BinaryTree, v: int) -> None:
-        # a feature that is constant over all rows is not in the instance, and parts nothing
-        feature[v] = LEAF if part is None else kept[part[0]]
-        if part is not None:
-            plant(part[1], 2 * v)
-            plant(part[2], 2 * v + 1)
-
-    plant(binary_tree(problem.warm_start, problem, depth=instance.depth), 1)
-    return (instance.relabelled(feature),)
-
-
-def _plant(feature: CodeArray, shape: LabelledShape, v: int) -> None:
-    feature[v] = LEAF
-    if isinstance(shape, tuple):
-        feature[v] = shape[0]
-        _plant(feature, shape[1], 2 * v)
-        _plant(feature, shape[2], 2 * v + 1)
-
-
-WARM_START = Parameter(
-    name="first_tree", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree",
-    help="The tree that the search starts from: a pruned greedy tree (CART), that of the exact search, or none.",
-    advanced=True,
-)  # fmt: skip
-EXACT_SECONDS = Parameter(
-    name="exact_seconds", type="number", default=5.0, minimum=0, maximum=86_400, label="Exact search first",
-    help="How long the exact search may look for the first tree and a bound, with first_tree=exact.", unit="s",
-    advanced=True,
-)  # fmt: skip
 MIP_DEPTH = having(DEPTH, default=2, maximum=8)
 TAIL = (WARM_START, EXACT_SECONDS, SOLVER, MIP_GAP, BINARISE, BINS, *COMMON)
