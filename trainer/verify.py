@@ -23,7 +23,7 @@ import numpy as np
 
 from trainer.errors import DataError, ModelFileError
 from trainer.verify_limits import Finding, Verdict, class_factors, exact, restrictions, terms
-from trainer.verify_planes import ceiling, groups
+from trainer.verify_planes import ceiling, disputed, groups
 
 TOLERANCE = Fraction(1, 10**9)
 EMPTY = {"", "na", "n/a", "#n/a", "nan", "null", "?"}
@@ -347,6 +347,9 @@ def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Findi
         return [Finding(claim="bound", verdict="refuted", detail="It lies below the objective of the tree itself.")]
     if model["method"] in SAME_OBJECTIVE | OBLIQUE and exact(bound) < majority - TOLERANCE:
         return [Finding(claim="bound", verdict="refuted", detail="It lies below the objective of a single leaf.")]
+    if model["method"] in OBLIQUE and disputed(model, rows.columns, rows.labels):
+        words = "The errors that it names for rows in a plane are not those that can be counted there."
+        return [Finding(claim="bound", verdict="refuted", detail=words)]
     if (
         model["method"] in OBLIQUE
         and (proof := ceiling(model, rows.columns, rows.labels, _penalty(model))) <= exact(bound) + TOLERANCE

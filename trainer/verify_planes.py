@@ -35,6 +35,15 @@ def ceiling(model: dict[str, Any], columns: Sequence[np.ndarray], labels: np.nda
     return max(found)
 
 
+def disputed(model: dict[str, Any], columns: Sequence[np.ndarray], labels: np.ndarray) -> bool:
+    """True where a set named by the certificate has other errors than the certificate says, as far as they can be counted."""
+    counted = errors_in_planes(groups(model), _features(model, columns), labels, len(model["classes"]))
+    if counted is None:
+        return False
+    claimed = [list(group.get("errors", ())) for group in groups(model)]
+    return any(each and each != [counted[1][t][i] for t in range(1, 5)] for i, each in enumerate(claimed))
+
+
 def groups(model: dict[str, Any]) -> list[dict[str, Any]]:
     """The sets of rows in planes that the certificate names."""
     evidence = model["certificate"].get("evidence") or []

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.trainer.oblique_oracle import best_value, circuits, random_points, separations
-from trainer.cuts.lattice import Lattice, tie_price
+from trainer.cuts.lattice import Lattice, same_order, tie_price
 from trainer.cuts.separable import Separator
 from trainer.cuts.shattering import CONNECT, CutHooks, CutModel, CutOptions
-from trainer.errors import ParameterError
+from trainer.errors import DataError, ParameterError
 from trainer.milo import Options, Point, backend
 from trainer.milo.hooks import NodeInfo
 from trainer.run import TrainRequest, save, train
@@ -246,10 +246,114 @@ def test_a_limit_leaves_the_fewest_leaves_open_though_the_accuracy_is_proved(par
 def test_settings_that_leave_each_other_no_meaning_are_refused():
     data, labels = table(np.array([[0.0], [1.0]]), np.array([0, 1]))
     pairs = [("pareto", {"balanced": True}), ("then_fewest", {"balanced": True}), ("then_fewest", {"mip_gap": 0.1})]
-    for name, other in pairs:
+    priced = [("balanced", other) for other in ({"leaf_penalty": 0.01}, {"paper_lambda": 0.1}, {"max_leaves": 2})]
+    for name, other in (*pairs, *priced):
         parameters = {"depth": 1, name: True} | other
-        with pytest.raises(ParameterError, match=name):
+        with pytest.raises(ParameterError, match="leave"):
             train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
+
+
+def test_a_price_that_solvers_can_see_orders_trees_as_the_price_itself():
+    r = np.random.default_rng(6)
+    fine = [
+        Fraction(1, 10**7),
+        Fraction("0.99999"),
+        Fraction("2.6666664"),
+        Fraction(3, 4) + Fraction(1, 10**9),
+        Fraction("7e-9"),
+    ]
+    for kappa in (*fine, *(Fraction(int(r.integers(0, 10**6)), int(r.integers(1, 10**6))) for _ in range(200))):
+        most = int(r.integers(1, 17))
+        other = same_order(kappa, most)
+        trees = [(c, t) for c in range(20) for t in range(1, most + 1)]
+        before, after = ([c - price * t for c, t in trees] for price in (kappa, other))
+        for i in range(len(trees)):
+            j = int(r.integers(len(trees)))
+            assert (before[i] > before[j], before[i] == before[j]) == (after[i] > after[j], after[i] == after[j])
+        assert other == kappa or Lattice(kappa=other, leaves=most).step >= Fraction(1, 2 * most)
+
+
+@pytest.mark.parametrize("penalty", [1e-9, 1e-7, 0.1111111111, 0.3333333333])
+@pytest.mark.parametrize("fewest", [False, True])
+def test_prices_finer_than_a_solver_sees_are_kept_exactly(penalty, fewest):
+    for seed in range(6):
+        r = np.random.default_rng(seed)
+        X, y = r.integers(0, 4, (8, 2)).astype(float), r.integers(0, 2, 8)
+        points, group = np.unique(X, axis=0, return_inverse=True)
+        counts = np.zeros((len(points), 2), np.int64)
+        np.add.at(counts, (group.ravel(), y), 1)
+        data, labels = table(X, y)
+        parameters = {
+            "depth": 2,
+            "leaf_penalty": penalty,
+            "then_fewest": fewest,
+            "search_seconds": 0.1,
+            "first_trees": "cart",
+        }
+        result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters)).certificate
+        best = best_value(points.astype(int), counts, 2, Fraction(str(penalty)) * 8)
+        assert result.status == "optimal"
+        assert result.objective == pytest.approx(float(best / 8), abs=1e-12)
+
+
+def test_what_is_left_of_the_time_is_for_drawing_and_it_is_said_where_that_was_too_little():
+    r = np.random.default_rng(1)
+    X = r.normal(size=(200, 8)).round(3)
+    data, labels = table(X, ((X[:, 1] - X[:, 3] > 0) ^ (r.random(200) < 0.1)).astype(int))
+    common = {"depth": 1, "hyperplanes": "sparse", "first_trees": "none", "solver": "scip"}
+    request = TrainRequest(table=data, labels=labels, method="cut-h", parameters=common | {"time_limit": 4.0})
+    result = train(request)
+    late = train(replace(request, parameters=common | {"time_limit": 0}, warm_start=result.tree))
+    for run, said in ((result, "sparse"), (late, "as found")):
+        assert run.certificate.status == "time_limit"
+        assert [e["hyperplanes"] for e in run.certificate.evidence if "hyperplanes" in e] == [said]
+        assert all(len(v.split.features) < 8 for v in run.tree.branches)
+
+
+def test_one_hyperplane_between_two_classes_is_found_without_search():
+    r = np.random.default_rng(2)
+    X = r.normal(size=(3000, 30)).round(4)
+    data, labels = table(X, (X @ r.normal(size=30) > 0).astype(int))
+    parameters = {"depth": 1, "first_trees": "none", "search_seconds": 0, "time_limit": 60}
+    result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters)).certificate
+    assert (result.status, result.correct, result.solver) == ("optimal", 3000, "octweb")
+
+
+def test_a_tree_that_is_given_counts_where_no_other_first_tree_is_asked_for():
+    X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
+    data, labels = table(X, np.array([0, 0, 1, 1, 0, 0]))
+    known = train(TrainRequest(table=data, labels=labels, method="cart", parameters={"depth": 2}))
+    assert known.certificate.correct == 6
+    parameters = {"depth": 2, "first_trees": "none", "time_limit": 0}
+    request = TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters, warm_start=known.tree)
+    assert train(request).certificate.correct == 6
+
+
+def test_values_that_lie_too_far_apart_are_refused():
+    data, labels = table(np.array([[-1.7e308], [1.7e308], [0.0]]), np.array([0, 1, 0]))
+    with pytest.raises(DataError, match="farther apart"):
+        train(TrainRequest(table=data, labels=labels, method="cut-h", parameters={"depth": 1}))
+
+
+def test_the_frontier_begins_with_the_trees_of_all_methods_and_tells_of_its_trees():
+    r = np.random.default_rng(1)
+    X = r.normal(size=(150, 4)).round(3)
+    data, labels = table(X, ((X[:, 1] - X[:, 3] > 0) ^ (r.random(150) < 0.1)).astype(int))
+    news = []
+    parameters = {"depth": 1, "pareto": True, "time_limit": 6, "search_seconds": 2}
+    request = TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters)
+    result = train(request, sink=lambda progress, draft: news.append(progress))
+    few = {e["kind"]: e["points"] for e in result.certificate.evidence}["coefficient-frontier"]
+    stump = train(TrainRequest(table=data, labels=labels, method="cart", parameters={"depth": 1})).certificate
+    assert few[0]["coefficients"] == 0
+    assert few[0]["proved"]
+    one = next(p for p in few if p["coefficients"] == 1)
+    assert one["correct"] >= stump.correct
+    assert all(p["bound"] >= p["correct"] for p in few)
+    values = [p.incumbent for p in news if p.incumbent is not None]
+    assert len(values) > 2
+    assert values[-1] == pytest.approx(result.certificate.objective)
+    assert any(p.bound is not None for p in news[:-1])
 
 
 def test_the_price_of_a_leaf_orders_trees_by_value_and_then_by_leaves():

@@ -17,6 +17,7 @@ from trainer.cuts.shattering import CutHooks, CutModel, CutOptions
 from trainer.methods.s_oct import SOCT
 from trainer.milo import Options, backend
 from trainer.run import TrainRequest, save, train
+from trainer.search import oblique_packing
 from trainer.search.oblique import ObliqueInstance
 from trainer.search.oblique_local import LocalSearch
 from trainer.search.oblique_packing import Packing, least_errors, plane_of, ways, whole
@@ -180,3 +181,58 @@ def test_the_bound_is_in_the_certificate_and_is_counted_again(method, tmp_path):
         }
         model.write_text(json.dumps(changed))
         assert {f.verdict for f in verify(model, rows) if f.claim == "bound"} == {"consistent"}
+    kept["groups"][0]["errors"][1] -= 1
+    model.write_text(json.dumps(record))
+    assert {f.verdict for f in verify(model, rows) if f.claim == "bound"} == {"refuted"}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_units_are_the_decimals_themselves_wherever_the_column_lies(seed):
+    """At 1e9 a thousandth of a unit is many roundings wide; values that differ have units that differ by as much."""
+    r = np.random.default_rng(seed)
+    offset, decimals = 10.0 ** r.integers(0, 13) * r.integers(-1, 2), int(r.integers(0, 6))
+    column = np.array(
+        [float(f"{offset:.0f}") + float(f"{k / 10.0**decimals:.{decimals}f}") for k in r.integers(0, 60, 9)]
+    )
+    (units,) = whole(column[:, None])
+    if units is None:
+        return
+    exact = [Fraction(repr(v)) for v in column.tolist()]
+    differences = [e - min(exact) for e in exact]
+    scale = {d / int(u) for d, u in zip(differences, units.tolist(), strict=True) if u}
+    assert len(scale) <= 1
+    assert [u == 0 for u in units.tolist()] == [d == 0 for d in differences]
+
+
+def test_a_column_far_from_zero_has_the_same_best_tree_as_near_it():
+    X = np.array(
+        [[500000, 5400000.004], [500000, 5400000.001], [500030, 5400000.004], [500010, 5400000.009],
+         [500020, 5400000.005], [500020, 5400000.0], [500020, 5400000.005], [500000, 5400000.001]]
+    )  # fmt: skip
+    y = np.array([1, 1, 1, 1, 1, 0, 0, 1])
+    for columns in (X, (X - X.min(axis=0)).round(3)):
+        data, labels = table(columns, y)
+        parameters = {"depth": 1, "first_trees": "none", "search_seconds": 0}
+        result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
+        assert (result.certificate.status, result.certificate.objective) == ("optimal", 0.875)
+    far, labels = table(np.array([[1e9, 0.0], [1e9 + 0.1, 1], [1e9 + 0.2, 0], [1e9 + 0.3, 1]]), np.array([0, 1, 1, 0]))
+    assert (
+        train(TrainRequest(table=far, labels=labels, method="cut-h", parameters={"depth": 1})).certificate.objective
+        == 0.75
+    )
+
+
+def test_the_search_for_planes_looks_at_the_clock_between_sets(monkeypatch):
+    """Thousands of rows are dealt out into hundreds of sets for each choice of columns."""
+    r = np.random.default_rng(1)
+    X, counts = r.normal(size=(20_000, 20)).round(4), np.zeros((20_000, 2), np.int64)
+    counts[np.arange(20_000), r.integers(0, 2, 20_000)] = 1
+    tried = 0
+
+    def count(units, X, points):
+        nonlocal tried
+        tried += 1
+
+    monkeypatch.setattr(oblique_packing, "plane_of", count)
+    assert Packing(X, counts, lambda: tried >= 7).best() == ()
+    assert tried == 7

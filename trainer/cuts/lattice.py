@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 
 NOISE = Fraction(1, 10**6)
+SEEN = Fraction(1, 1000)  # rows; finer steps between values come near to the tolerances of solvers
 MOST_PAIRS = 100_000  # leaves and coefficients beyond which all multiples of the common fraction count as values
 
 
@@ -59,6 +60,21 @@ class Lattice:
             place = bisect_right(self.rests, rest)
             whole, rest = (whole, self.rests[place - 1]) if place else (whole - 1, self.rests[-1])
         return whole + Fraction(rest, self.parts)
+
+
+def same_order(kappa: Fraction, leaves: int) -> Fraction:
+    """A price of a leaf that puts all values c - kappa * t, 1 ≤ t ≤ `leaves`, in the order of `kappa`, with steps that a solver can see.
+
+    The order changes only where kappa is a fraction with a denominator below `leaves`; between two neighbours of these
+    their mediant does as well as any other price.  Prices whose steps are wide enough stay.
+    """
+    if leaves < 2 or Lattice(kappa=kappa, leaves=leaves).step >= SEEN:
+        return kappa
+    if any((kappa * q).denominator == 1 for q in range(1, leaves)):
+        return kappa
+    low = max(Fraction(math.floor(kappa * q), q) for q in range(1, leaves))
+    high = min(Fraction(math.floor(kappa * q) + 1, q) for q in range(1, leaves))
+    return Fraction(low.numerator + high.numerator, low.denominator + high.denominator)
 
 
 def tie_price(kappa: Fraction, leaves: int) -> Fraction:

@@ -45,7 +45,9 @@ def _check_balanced(settings: Settings, names: Names) -> None:
     if not settings["balanced"]:
         return
     same = "Balanced trees of a depth all have the same size; leave one of the two out."
-    errors = {name: same for name in ("pareto", "then_fewest") if settings[name]}
+    errors = {name: same for name in ("pareto", "then_fewest", "max_leaves", "leaf_penalty") if settings[name]}
+    if settings["paper_lambda"]:
+        errors["paper_lambda"] = same
     if settings["min_leaf"] > 1:
         errors["min_leaf"] = "A balanced tree may have leaves without rows; leave one of the two out."
     if errors:
@@ -70,7 +72,8 @@ CUTS = (
     ),
     Parameter(
         name="balanced", type="boolean", default=False, label="Balanced",
-        help="The search is over trees in which every path has as many questions as the depth allows.", advanced=True,
+        help="The search is over trees in which every path has as many questions as the depth allows; questions that part no row "
+        "are left out of the tree that is shown.", advanced=True,
         check=_check_balanced,
     ),
     Parameter(
@@ -110,7 +113,7 @@ METHOD = Method(
     splits=("threshold", "subset", "linear"),
     warm_start=True,
     size_hint="Proves hundreds of rows where a perfect tree exists; otherwise dozens. Larger sets get a tree and a bound.",
-    claim="Optimal: no tree of this depth with hyperplanes as questions is better.",
+    claim="Optimal: no tree of this depth is better whose questions are hyperplanes that part their rows by 1e-7 of the range.",
     parameters=(*HEAD, *CUTS, *TAIL),
     solve=solve,
 )

@@ -19,7 +19,7 @@ from trainer.certificate import Status
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
 from trainer.methods.base import Settings, Solution, unsettled
-from trainer.methods.oblique_starts import Inner
+from trainer.methods.oblique_starts import Inner, first_trees
 from trainer.methods.oblique_tree import LEAVES_OPEN, Plan, Run
 from trainer.monitor import Monitor
 from trainer.search.oblique import ObliqueInstance, ObliqueTree
@@ -48,23 +48,20 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
     most = settings["max_leaves"] or 1 << settings["depth"]
     most = min(most, 1 << settings["depth"])
     sizes: list[Size] = []
-    known: list[ObliqueTree] = []
+    plain = replace(problem, leaf_penalty=Fraction(0))
+    asked = Settings(dict(settings) | {"then_fewest": False, "mip_gap": 0.0})
+    known, everything = _first(plain, Settings(dict(asked) | {"max_leaves": most}), monitor, plan)
     kept = 0.0 if math.isinf(monitor.remaining()) else min(DRAWING, 0.15 * monitor.remaining())
     for t in range(1, most + 1):
         monitor.report(phase=f"at most {t} {'leaf' if t == 1 else 'leaves'}")
         share = max(0.0, monitor.remaining() - kept) / (most + 1 - t)
-        with Inner(monitor, share if math.isfinite(share) else 1e9) as inner:
-            run = Run(
-                replace(problem, leaf_penalty=Fraction(0)),
-                Settings(dict(settings) | {"max_leaves": t, "then_fewest": False, "mip_gap": 0.0}),
-                inner,
-                plan,
-            )
+        with Passing(monitor, share if math.isfinite(share) else 1e9, problem.leaf_penalty) as inner:
+            run = Run(plain, Settings(dict(asked) | {"max_leaves": t}), inner, plan)
             run.extra = list(known)
             run.packed = sizes[-1].run.packed if sizes else None
             with threadpool_limits(limits=settings["threads"], user_api="blas"):
                 solution = run.solve()
-        known = [*run.starts, run.search.best]
+        known.append(run.search.best)
         tree = problem.tree(solution.draft)
         correct = problem.correct(tree)
         bound = max(correct, math.floor(run.bound + Fraction(1, 10**6)))
@@ -73,9 +70,40 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
                 leaves=tree.n_leaves, correct=correct, bound=bound, draft=solution.draft, tree=run.search.best, run=run
             )
         )
+        left = [s.bound - problem.leaf_penalty * problem.n * (i + 1) for i, s in enumerate(sizes)]
+        if t < most:
+            left.append(everything - problem.leaf_penalty * problem.n * (t + 1))
+        monitor.report(bound=float(max(left) / problem.n))
         if correct >= run.everything:
             break  # no number of leaves gives more
     return _solution(problem, settings, monitor, plan, sizes, most)
+
+
+class Passing(Inner):
+    """The monitor of one number of leaves: its trees count for the whole run, at the price that leaves have there."""
+
+    def __init__(self, outer: Monitor, seconds: float, price: Fraction) -> None:
+        super().__init__(outer, seconds)
+        self.price = float(price)
+
+    def report(self, **news: Any) -> None:
+        """Keep the news, and pass trees on."""
+        super().report(**news)
+        if news.get("incumbent") is not None and news.get("leaves") is not None:
+            value = news["incumbent"] - self.price * news["leaves"]
+            self.outer.report(incumbent=value, leaves=news["leaves"], draft=news.get("draft"))
+
+
+def _first(problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> tuple[list[ObliqueTree], int]:
+    """The trees of other methods, which every number of leaves begins with, and the rows that no tree exceeds."""
+    monitor.report(phase="first trees")
+    run = Run(problem, settings, monitor, plan)
+    if not run.instance.depth or not run.instance.Z.shape[1]:
+        return [], run.everything
+    seconds = max(min(0.5 * settings["search_seconds"], 0.2 * monitor.remaining()), min(2.0, 0.1 * monitor.remaining()))
+    with threadpool_limits(limits=settings["threads"], user_api="blas"):
+        trees = first_trees(problem, settings, monitor, run.instance, run.units, run.bound, seconds)
+    return trees, run.everything
 
 
 def _solution(
@@ -135,25 +163,27 @@ def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
 
 def _by_coefficients(problem: Problem, sizes: list[Size], stopped: Callable[[], bool]) -> list[dict[str, Any]]:
     """Coefficients other than 0 and rows correct: each tree as it is, with its planes drawn with few columns, and the first trees."""
-    ceiling = max(s.bound for s in sizes)
     found: list[tuple[int, int, Tree]] = []
     for s in sizes:
         instance, units = s.run.instance, s.run.units
         found += [_counted(problem, s.draft)]
-        for tree in (_sparse(instance, units, s.tree, stopped), *(instance.pruned(start) for start in s.run.starts)):
+        starts = [] if stopped() else [instance.pruned(start) for start in s.run.starts]
+        for tree in (_sparse(instance, units, s.tree, stopped), *starts):
             draft = draft_of(tree, instance, units)
             if draft is not None:
                 found.append(_counted(problem, draft))
     points: list[dict[str, Any]] = []
     for coefficients, correct, whole in sorted(found, key=lambda f: (f[0], -f[1])):
         if not points or correct > points[-1]["correct"]:
+            # each question has a coefficient, so that so many coefficients make at most one leaf more
+            bound = max(correct, sizes[min(coefficients, len(sizes) - 1)].bound)
             points.append(
                 {
                     "coefficients": coefficients,
                     "leaves": whole.n_leaves,
                     "correct": correct,
-                    "bound": ceiling,
-                    "proved": correct == ceiling and coefficients == 0,
+                    "bound": bound,
+                    "proved": correct == bound,
                     "tree": whole.to_json(),
                 }
             )

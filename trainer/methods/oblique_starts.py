@@ -56,12 +56,10 @@ def first_trees(
     seconds: float,
 ) -> list[ObliqueTree]:
     """Trees of other methods over the same rows, until one has the value `enough`; a method that fails or is too slow gives none."""
-    if settings["first_trees"] == "none":
-        return []
     trees: list[ObliqueTree] = []
     if problem.warm_start is not None:
         trees.append(tree_of(problem.warm_start, instance, units))
-    wanted = STARTS if settings["first_trees"] == "all" else STARTS[:1]
+    wanted = {"all": STARTS, "cart": STARTS[:1], "none": ()}[settings["first_trees"]]
     for method in wanted:
         if monitor.stopped() or any(instance.value(tree) >= enough for tree in trees):
             break

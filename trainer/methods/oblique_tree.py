@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from trainer.certificate import Status
-from trainer.cuts.lattice import NOISE, Lattice, tie_price
+from trainer.cuts.lattice import NOISE, Lattice, same_order, tie_price
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
@@ -39,20 +39,25 @@ from trainer.methods.oblique_starts import first_trees
 from trainer.milo import BuildStopped, Ended, Hooks, Model, Options, Outcome, Point, Report, Row, backend
 from trainer.milo.hooks import NodeInfo
 from trainer.monitor import Monitor
-from trainer.search.oblique import ObliqueInstance, ObliqueTree, Packed
+from trainer.search.oblique import BRANCH, LEAF, ObliqueInstance, ObliqueTree, Packed
 from trainer.search.oblique_distance import DistantSearch, keeps
 from trainer.search.oblique_local import LocalSearch
 from trainer.search.oblique_packing import Packing
 from trainer.search.oblique_refit import STYLES, refitted
 from trainer.search.oblique_units import draft_of, instance_of
+from trainer.tree.nodes import Draft
 
 SCOPE = (
     "all trees of the given depth whose questions weigh all columns at once, each parting its rows by at least 1e-7 "
     "(columns scaled to [0, 1])"
 )
 MOST_CELLS = 30_000  # items times nodes; the relaxation of a larger master model does not end in reasonable time
+# share of the time, and seconds at most, for drawing the planes of the best tree
+DRAWING = {"margin": (0.03, 2.0), "svm": (0.1, 15.0), "sparse": (0.1, 15.0)}
+MOST_DRAWING = 30.0
 PACKING = 30.0  # seconds for the bound of planes, at most two fifths of what is left
 LEAVES_OPEN = "that no tree of the same objective has fewer leaves"
+MOST_PARTED = 2_000_000  # cells; one linear program over more takes too long for a presolve
 PATIENCE = 500  # rounds of local search without a better tree, after which only the solver can help
 
 
@@ -120,7 +125,7 @@ class Run:
         self.problem, self.settings, self.monitor, self.plan = problem, settings, monitor, plan
         instance, self.units = instance_of(problem, settings["depth"], complete=plan.complete)
         self.penalty = instance.kappa
-        kappa = instance.kappa
+        kappa = instance.kappa if instance.charge else same_order(instance.kappa, instance.most_leaves)
         if settings.get("then_fewest"):
             kappa += tie_price(kappa, instance.most_leaves)
         self.instance: ObliqueInstance = replace(
@@ -139,11 +144,15 @@ class Run:
         self.bound = self.instance.ceiling
         self.outcome: Outcome | None = None
         self.form: Master | None = None
-        self.first: Fraction | None = None
+        self.first: float | None = None
         self.shown: Fraction | None = None
         self.extra: list[ObliqueTree] = []  # trees that are known already; then no other method is asked
         self.starts: list[ObliqueTree] = []
         self.packed: tuple[Packed, ...] | None = None
+        share, most = DRAWING[settings["hyperplanes"]]
+        kept = min(most, share * monitor.remaining())
+        self.end = time.perf_counter() + monitor.remaining() - kept  # of the search; the rest is for drawing
+        self.struck = Status.TIME_LIMIT
 
     @property
     def everything(self) -> int:
@@ -155,12 +164,12 @@ class Run:
         return float((value + (self.instance.kappa - self.penalty) * leaves) / self.instance.total)
 
     def upper(self, bound: Fraction) -> float:
-        """An internal bound as a bound of the objective: the extra cost of leaves is given back, and the lattice used."""
-        if self.instance.kappa == self.penalty:
-            return float(bound / self.instance.total)
-        given = bound + (self.instance.kappa - self.penalty) * self.instance.most_leaves
-        plain = Lattice(kappa=self.penalty, leaves=self.instance.most_leaves).floor(float(given))
-        return float(plain / self.instance.total)
+        """An internal bound as a bound of the objective: what it allows each number of leaves, at their true price."""
+        inst = self.instance
+        if inst.kappa == self.penalty:
+            return float(bound / inst.total)
+        most = (math.floor(bound + inst.kappa * t + NOISE) - self.penalty * t for t in range(1, inst.most_leaves + 1))
+        return float(max(most) / inst.total)
 
     def _rounded(self, bound: float) -> Fraction:
         """A bound of the solver, rounded down onto the values that a tree can have."""
@@ -181,12 +190,7 @@ class Run:
         """First trees, local search, bound of planes, master model."""
         self._local()
         self._pack()
-        if (
-            self.search.value < self.bound
-            and not self.monitor.stopped()
-            and self.instance.depth
-            and self.instance.Z.shape[1]
-        ):
+        if self.search.value < self.bound and not self.halted() and self.instance.depth and self.instance.Z.shape[1]:
             self._master()
         return self._solution()
 
@@ -194,12 +198,12 @@ class Run:
         """A better bound from rows that lie in planes, where the numbers of leaves that it knows are all that count."""
         inst = self.instance
         known = inst.depth <= 2 or inst.most_leaves <= 3 or inst.kappa > 0
-        if self.search.value >= self.bound or not known or not inst.Z.size or self.monitor.stopped():
+        if self.search.value >= self.bound or not known or not inst.Z.size or self.halted():
             return
         self.monitor.report(phase="bound of planes")
         if self.packed is None:
             X = self.units.encoding.matrix(self.problem.table)[self.units.rows]
-            remaining = self.monitor.remaining()
+            remaining = self.remaining()
             leaves = min(inst.most_leaves, 4 if inst.depth <= 2 else 3)
             self.packed = Packing(X, inst.counts, self._until(min(PACKING, 0.4 * remaining)), leaves).best()
         self.instance = replace(inst, packed=self.packed)
@@ -207,25 +211,47 @@ class Run:
         self.report()
 
     def _until(self, seconds: float) -> Callable[[], bool]:
-        end = time.perf_counter() + seconds
+        end = min(self.end, time.perf_counter() + seconds)
         return lambda: self.monitor.stopped() or time.perf_counter() > end
+
+    def halted(self) -> bool:
+        """True once the search must end: the run is stopped, or what is left of its time is for drawing."""
+        return self.monitor.stopped() or time.perf_counter() > self.end
+
+    def remaining(self) -> float:
+        """Seconds that are left for the search."""
+        return max(0.0, self.end - time.perf_counter())
 
     def _local(self) -> None:
         if not self.instance.depth or not self.instance.Z.shape[1]:
             return
         self.monitor.report(phase="first trees")
-        seconds = min(self.settings["search_seconds"], 0.5 * self.monitor.remaining())
+        self._one_plane()
+        seconds = min(self.settings["search_seconds"], 0.5 * self.remaining())
         # a method without local search still gets its first tree
-        limit = max(seconds / 2, min(2.0, 0.3 * self.monitor.remaining()))
+        limit = max(seconds / 2, min(2.0, 0.3 * self.remaining()))
         starts = self.starts = self.extra or first_trees(
             self.problem, self.settings, self.monitor, self.instance, self.units, self.bound, limit
         )
         for tree in starts:
             self.search.consider(tree)
-        self.first = self.search.value
+        self.first = self.objective(self.search.value, self.search.best.leaves)
         self.report()
         self.monitor.report(phase="local search")
         self._search(starts, seconds, PATIENCE)
+
+    def _one_plane(self) -> None:
+        """Presolve: two classes that one hyperplane parts need no search."""
+        inst = self.instance
+        if inst.counts.shape[1] != 2 or inst.most_leaves < 2 or inst.Z.size > MOST_PARTED:
+            return
+        sides = [np.flatnonzero(inst.counts.argmax(axis=1) == k) for k in (0, 1)]
+        plane = Separator(inst.Z).plane(*sides) if all(map(len, sides)) else None
+        if plane is not None:
+            tree = inst.empty()
+            tree.kind[1], tree.kind[2:4], tree.label[2:4] = BRANCH, LEAF, (0, 1)
+            tree.a[1], tree.c[1] = plane.a, plane.c
+            self.search.consider(inst.completed(tree) if inst.complete else tree)
 
     def _search(self, starts: Sequence[ObliqueTree], seconds: float, patience: int = 1_000_000) -> None:
         self.search.run(
@@ -237,26 +263,25 @@ class Run:
         solver = backend(self.settings["solver"])
         if int((instance.counts > 0).sum()) * (instance.size - 1) > MOST_CELLS:
             # a master model of this size never leaves its first relaxation: the time is better spent on trees
-            self._search([], monitor.remaining() if math.isfinite(monitor.remaining()) else 60.0)
-            monitor.stopped()
+            self._search([], self.remaining() if math.isfinite(self.remaining()) else 60.0)
             return
         monitor.report(phase="model")
         try:
-            form = self.form = self.plan.make(instance, monitor.stopped)
+            form = self.form = self.plan.make(instance, self.halted)
         except BuildStopped:
             return
         monitor.report(phase="search")
         hooks = Watched(self.plan.hooks(form, self._improve), form, self.search, self._tell)
         start = form.assignment(self.search.best)
         options = Options(
-            time=None if math.isinf(monitor.remaining()) else monitor.remaining(),
+            time=None if math.isinf(self.remaining()) else self.remaining(),
             memory=monitor.limits.memory,
             threads=monitor.limits.threads,
             seed=self.settings["seed"],
             gap=self.settings["mip_gap"],
             absolute_gap=0.0 if self.instance.charge and self.lattice.step < 20 * self.noise else self.lattice.gap,
             starts=() if start is None else (start,),
-            stopped=monitor.stopped,
+            stopped=self.halted,
         )
         outcome = self.outcome = solver.solve(form.model, hooks, options)
         if outcome.ended is Ended.INFEASIBLE:
@@ -267,9 +292,8 @@ class Run:
             self.bound = min(self.bound, self._rounded(outcome.bound))
         if self.bound < self.search.value:
             self._outside(form, hooks.inner)
-        for ended, status in ((Ended.TIME, Status.TIME_LIMIT), (Ended.MEMORY, Status.MEMORY_LIMIT)):
-            if outcome.ended is ended and self.bound > self.search.value:
-                monitor.stop(status)
+        if outcome.ended is Ended.MEMORY:
+            self.struck = Status.MEMORY_LIMIT
 
     def _outside(self, form: Master, hooks: Hooks) -> None:
         """The best tree beats the bound of the model: right only where the model does not know the tree (planes too near to rows)."""
@@ -292,28 +316,45 @@ class Run:
             self.bound = min(self.bound, max(self._rounded(bound), self.search.value))
         self.report()
         self.monitor.report(nodes=nodes)
-        return self.monitor.stopped() or self.search.value >= self.bound
+        return self.halted() or self.search.value >= self.bound
+
+    def _drawn(self) -> tuple[ObliqueTree, bool]:
+        """The best tree with its planes as they are asked for, and whether there was time for all of them."""
+        end, late = time.perf_counter() + MOST_DRAWING, False
+
+        def stopped() -> bool:
+            nonlocal late
+            late = late or self.monitor.stopped() or time.perf_counter() > end
+            return late
+
+        columns = np.array([f.column for f in self.units.encoding.features], np.int64)
+        style, best = self.settings["hyperplanes"], self.search.best
+        tree = refitted(self.instance, best, Separator(self.instance.Z), style, columns, stopped)
+        near = not self.plan.least or keeps(self.instance, tree, self.plan.least)
+        return (tree, not late) if near and self.instance.admits(tree) else (best, False)
+
+    def _in_units(self, tree: ObliqueTree) -> tuple[ObliqueTree, Draft]:
+        """The tree, or the best other one, that can be written in the columns' own units; the last one is a single leaf."""
+        others = sorted(map(self.instance.pruned, self.starts), key=self.instance.value, reverse=True)
+        for candidate in (tree, self.search.best, *others, self.instance.pruned(self.instance.empty())):
+            draft = draft_of(candidate, self.instance, self.units)
+            if draft is not None:
+                return candidate, draft
+        raise SolverError("The hyperplanes lose their meaning in the columns' own units. Scale the columns.")
 
     def _solution(self) -> Solution:
-        tree = self.search.best
-        if self.settings["hyperplanes"] != "margin" or self.instance.depth:
-            columns = np.array([f.column for f in self.units.encoding.features], np.int64)
-            style = self.settings["hyperplanes"]
-            drawn = refitted(self.instance, tree, Separator(self.instance.Z), style, columns, self._until(30.0))
-            near = not self.plan.least or keeps(self.instance, drawn, self.plan.least)
-            if near and self.instance.admits(drawn):
-                tree = drawn
-        claimed, draft = tree, draft_of(tree, self.instance, self.units)
-        if draft is None:
-            claimed, draft = self.search.best, draft_of(self.search.best, self.instance, self.units)
-        if draft is None:
-            raise SolverError("The hyperplanes lose their meaning in the columns' own units. Scale the columns.")
+        tree, self.in_style = self._drawn()
+        claimed, draft = self._in_units(tree)
         value, outcome = self.instance.value(claimed), self.outcome
         bound = max(self.bound, value)
         monitor = self.monitor
-        finished = bound <= value or (outcome is not None and outcome.ended is Ended.OPTIMAL)
+        # the solver may end within the gap that was asked for; otherwise only a bound that is met is a proof
+        within = outcome is not None and outcome.ended is Ended.OPTIMAL and self.settings["mip_gap"] > 0
+        finished = bound <= value or within
         if not finished and monitor.reason is None:
-            monitor.stop(Status.TIME_LIMIT)
+            # a solver that ended by itself with an open gap saw no finer: that is no proof, and no limit either
+            ended = outcome is not None and outcome.ended is Ended.OPTIMAL
+            monitor.stop(Status.HEURISTIC if ended else self.struck)
         return Solution(
             draft=draft,
             bound=max(self.upper(bound), self.objective(value, claimed.leaves))
@@ -327,7 +368,7 @@ class Run:
             encoded_features=self.instance.Z.shape[1],
             solver="octweb" if outcome is None else outcome.solver,
             solver_version="" if outcome is None else outcome.version,
-            warm_start_objective=None if self.first is None else float(self.first / self.instance.total),
+            warm_start_objective=self.first,
             evidence=(self._evidence(claimed), *self._planes()),
         )
 
@@ -348,6 +389,7 @@ class Run:
             "points": len(self.instance.Z),
             "rounds_of_local_search": self.search.rounds,
             "coefficients": int(sum(np.count_nonzero(tree.a[v]) for v in tree.branches)),
+            "hyperplanes": self.settings["hyperplanes"] if self.in_style else "as found",
         }
         if self.outcome is not None and self.form is not None:
             record |= {
@@ -370,7 +412,8 @@ def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: 
 
 HYPERPLANES = Parameter(
     name="hyperplanes", type="choice", default="margin", choices=STYLES, label="Hyperplanes",
-    help="How a split is drawn between its rows: widest margin, soft margin (as in the paper), or with the fewest columns.",
+    help="How a split is drawn between its rows: widest margin, soft margin (as in the paper), or with the fewest columns "
+    "that keep a tenth of the widest margin.",
 )  # fmt: skip
 FIRST_TREES = Parameter(
     name="first_trees", type="choice", default="all", choices=("all", "cart", "none"), label="First trees",

@@ -158,7 +158,7 @@ METHOD = Method(
     splits=("threshold", "subset", "linear"),
     warm_start=True,
     size_hint="As cut-h; where no perfect tree exists its bounds move more slowly.",
-    claim="Optimal: no tree of this depth with hyperplanes as questions is better.",
+    claim="Optimal: no tree of this depth is better whose questions are hyperplanes that part their rows by 1e-7 of the range.",
     parameters=(*HEAD, MAX_LEAVES, BIG_M, *SHARED, *TAIL),
     solve=solve,
 )

@@ -38,7 +38,9 @@ def whole(X: FloatArray) -> list[CountArray | None]:
             near = np.rint(scaled)
             if np.abs(scaled).max(initial=0.0) > 1 << 40:
                 break
-            if np.abs(scaled - near).max(initial=0.0) <= 1e-9 * max(1.0, float(np.abs(scaled).max(initial=0.0))):
+            if (
+                near / 10.0**decimals == column
+            ).all():  # the decimal that a value was written as, and no other value is near it
                 units = near.astype(np.int64)
                 if int(np.ptp(units)) <= RANGE:
                     found[-1] = units - units.min()
@@ -147,6 +149,7 @@ class Packing:
         )
         self.gained, self.patience = False, time.perf_counter() + PATIENCE
         self.units = whole(X)
+        self.codes = np.column_stack([np.unique(column, return_inverse=True)[1].ravel() for column in X.T])
         self.own = counts.sum(axis=1) - counts.max(axis=1)
         self.known: dict[bytes, Packed | None] = {}
 
@@ -155,8 +158,11 @@ class Packing:
         chosen: list[Packed] = []
         free = np.ones(len(self.X), bool)
         while not self.stopped():
-            rounds = [self._sets(columns, free) for columns in self._choices()]
-            best = max(rounds, key=self._gain, default=[])
+            best: list[Packed] = []
+            for columns in self._choices():
+                best = max(best, self._sets(columns, free), key=self._gain)
+                if self.stopped():
+                    break
             if not best:
                 break
             chosen += best
@@ -175,23 +181,29 @@ class Packing:
 
     def _sets(self, held: tuple[int, ...], free: BoolArray) -> list[Packed]:
         """The sets of free points that agree in the held columns, lie in a plane, and gain something."""
-        points = np.flatnonzero(free)
-        if held:
-            group = np.unique(self.X[np.ix_(points, np.array(held))], axis=0, return_inverse=True)[1].ravel()
-        else:
-            group = np.zeros(len(points), np.int64)
         found: list[Packed] = []
-        order = np.argsort(group, kind="stable")
-        for members in np.split(points[order], np.flatnonzero(np.diff(group[order])) + 1):
-            if len(members) < LEAST or self.stopped():
-                continue
+        for members in self._agreeing(np.flatnonzero(free), held):
             parts = -(-len(members) // LARGEST)
             for part in range(parts):
+                if self.stopped():
+                    return found
                 packed = self._solved(members[part::parts])
                 if packed is not None and self._gain([packed]) > 0:
                     found.append(packed)
                     self.gained = True
         return found
+
+    def _agreeing(self, points: CountArray, held: tuple[int, ...]) -> Iterator[CountArray]:
+        """The points that agree in the held columns, where they are enough."""
+        group = np.zeros(len(points), np.int64)
+        for column in held:
+            values = self.codes[points, column]
+            group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].ravel()
+        size = np.bincount(group, minlength=1)
+        order = np.argsort(group, kind="stable")
+        ends = np.cumsum(size)
+        for g in np.flatnonzero(size >= LEAST).tolist():
+            yield points[order[ends[g] - size[g] : ends[g]]]
 
     def _solved(self, points: CountArray) -> Packed | None:
         """The set with its least errors, or None where it is no plane."""

@@ -12,7 +12,7 @@ import numpy as np
 from trainer.data.encoding import Encoding, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.errors import SolverError
+from trainer.errors import DataError, SolverError
 from trainer.search.node_split import between
 from trainer.search.oblique import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
@@ -69,7 +69,12 @@ def instance_of(problem: Problem, depth: int, *, complete: bool = False) -> tupl
     X = encoding.matrix(problem.table)
     distinct, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
     low, high = (distinct.min(axis=0), distinct.max(axis=0)) if X.shape[1] else (np.zeros(0), np.zeros(0))
-    span = np.where(high > low, high - low, 1.0)
+    with np.errstate(over="ignore"):
+        width = high - low
+    if not np.isfinite(width).all():
+        name = problem.table.names[encoding.features[int(np.argmin(np.isfinite(width)))].column]
+        raise DataError(f"The values of '{name}' lie farther apart than a number can say. Scale the column.")
+    span = np.where(high > low, width, 1.0)
     classes, y = np.unique(problem.y, return_inverse=True)
     counts = np.zeros((len(distinct), len(classes)), np.int64)
     np.add.at(counts, (group.ravel(), y), problem.row_weights)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from io import StringIO
 
 import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
+from octweb.runs.management.commands import pareto
+from trainer.run import train
 from trainer.tree.file import read
 from trainer.tree.nodes import tree_from_json
 
@@ -60,3 +65,28 @@ def test_the_text_has_a_line_for_each_point(rows):
 def test_a_bad_value_is_refused(rows):
     with pytest.raises(CommandError, match="depth"):
         run(str(rows), "--target=y", "--depth=77")
+
+
+def test_a_signal_keeps_what_was_found(tmp_path, monkeypatch):
+    """SIGINT once the search has begun: the frontier so far is printed and the model written."""
+    r = np.random.default_rng(4)
+    path, model = tmp_path / "rows.csv", tmp_path / "model.json"
+    lines = [f"{a:.3f},{b:.3f},{k}" for a, b, k in zip(*r.normal(size=(2, 300)), r.integers(0, 2, 300), strict=True)]
+    path.write_text("a,b,y\n" + "\n".join(lines) + "\n")
+    handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+
+    def interrupted(request, on_start):
+        def started(monitor):
+            on_start(monitor)
+            threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+        return train(request, on_start=started)
+
+    monkeypatch.setattr(pareto, "train", interrupted)
+    try:
+        text = run(str(path), "--target=y", "--depth=3", "--time-limit=120", f"--output={model}")
+    finally:
+        for number, handler in handlers:
+            signal.signal(number, handler)
+    assert "ended early (cancelled)" in text
+    assert read(model).tree.n_leaves >= 1

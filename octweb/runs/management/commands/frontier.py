@@ -10,6 +10,7 @@ import json
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.figures.reach import open_question, shares, steps
+from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import add_parameter_flags, parameters_of
 from trainer.certificate import Certificate
 from trainer.data.reader import load
@@ -45,6 +46,7 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         method = get(options["method"])
+        interrupts = Interrupts()
         wanted = {"odt": "frontier", "exact": "leaf-frontier"}[method.id]
         try:
             raw, unused = parameters_of(method, options)
@@ -61,9 +63,11 @@ class Command(BaseCommand):
                 default_missing=MissingPolicy(options["missing"]),
             )
             request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw)
-            certificate = train(request).certificate
+            certificate = train(request, on_start=interrupts.on_start).certificate
         except ParameterError as error:
             raise CommandError(str(error), returncode=USAGE) from error
+        except Cancelled as error:
+            raise CommandError("cancelled before a tree was found", returncode=FAILED) from error
         except (TrainerError, OSError) as error:
             raise CommandError(" ".join(str(error).split()), returncode=FAILED) from error
         kept = next((e for e in certificate.evidence if e["kind"] == wanted), None)

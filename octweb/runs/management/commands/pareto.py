@@ -6,7 +6,9 @@ import json
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import add_parameter_flags, parameters_of
+from trainer.certificate import Status
 from trainer.data.reader import load
 from trainer.errors import ParameterError, TrainerError
 from trainer.methods import get
@@ -36,6 +38,7 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         method = get(options["method"])
+        interrupts = Interrupts()
         try:
             raw, unused = parameters_of(method, options)
             for name in unused:
@@ -47,11 +50,13 @@ class Command(BaseCommand):
                 default_missing=MissingPolicy(options["missing"]),
             )
             request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw | {"pareto": True})
-            result = train(request)
+            result = train(request, on_start=interrupts.on_start)
             if options["output"]:
                 save(result.model, options["output"])
         except ParameterError as error:
             raise CommandError(str(error), returncode=USAGE) from error
+        except Cancelled as error:
+            raise CommandError("cancelled before a tree was found", returncode=FAILED) from error
         except (TrainerError, OSError) as error:
             raise CommandError(" ".join(str(error).split()), returncode=FAILED) from error
         kept = {e["kind"]: e for e in result.certificate.evidence}
@@ -77,5 +82,7 @@ class Command(BaseCommand):
             for p in points:
                 proof = "yes" if p["proved"] else f"at most {p['bound']}"
                 self.stdout.write(f"{p[axis]:12d}  {p['correct']:7d}  {p['correct'] / leaves['n']:8.4f}  {proof}")
+        if (status := result.certificate.status) in (Status.CANCELLED, Status.TIME_LIMIT, Status.MEMORY_LIMIT):
+            self.stdout.write(f"ended early ({status}): larger trees may be better than this says")
         for p in leaves["unsettled"]:
             self.stdout.write(f"{p['leaves'] - 1} branchings: nothing better was found, at most {p['bound']} rows")

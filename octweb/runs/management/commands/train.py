@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import threading
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.orphans import exit_with_parent
+from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
-from trainer.certificate import Status
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
 from trainer.methods import METHODS, get
-from trainer.monitor import Monitor
 from trainer.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.table import ColumnSchema, MissingPolicy
 from trainer.tree.describe import rules_text
 from trainer.tree.file import read
 
 USAGE, FAILED = 2, 1
-
-
-class Cancelled(Exception):
-    """A signal arrived before the search began."""
 
 
 class Command(BaseCommand):
@@ -57,11 +50,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 
     def handle(self, *args, **options):
-        self.monitor: Monitor | None = None
-        self.cancelled = False
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, self._on_signal)
-            signal.signal(signal.SIGINT, self._on_signal)
+        self.interrupts = Interrupts()
         exit_with_parent()
         try:
             result = self._train(options)
@@ -81,17 +70,6 @@ class Command(BaseCommand):
                 "out of memory; set a lower memory limit or a smaller depth", returncode=FAILED
             ) from error
         self._print(result, options)
-
-    def _on_signal(self, number, frame):
-        self.cancelled = True
-        if self.monitor is None:
-            raise Cancelled
-        self.monitor.stop(Status.CANCELLED)
-
-    def _on_start(self, monitor: Monitor) -> None:
-        self.monitor = monitor
-        if self.cancelled:
-            monitor.stop(Status.CANCELLED)
 
     def _train(self, options: dict[str, Any]) -> TrainResult:
         method = get(options["method"])
@@ -121,10 +99,10 @@ class Command(BaseCommand):
 
     def _run(self, request: TrainRequest, progress: str | None) -> TrainResult:
         if not progress:
-            return train(request, on_start=self._on_start)
+            return train(request, on_start=self.interrupts.on_start)
         problem = training_problem(request)
         with open(progress, "a", encoding="utf-8") as stream:
-            return train(request, sink=progress_writer(stream, lambda: problem), on_start=self._on_start)
+            return train(request, sink=progress_writer(stream, lambda: problem), on_start=self.interrupts.on_start)
 
     def _print(self, result: TrainResult, options: dict[str, Any]) -> None:
         if options["json"]:
