@@ -319,3 +319,23 @@ def test_the_complete_tree_asks_a_column_even_where_none_parts_rows():
         else:
             with pytest.raises(InfeasibleError, match="with 1 columns"):
                 train(request)
+
+
+@pytest.mark.parametrize("method", ["oct", *FLOW])
+@pytest.mark.parametrize("solver", ["scip", "gurobi"])
+def test_prices_finer_than_a_solver_sees_are_kept_exactly(method, solver):
+    """A leaf costs a ten-millionth, or nearly a whole row: objective and bound are those of the exact search to the last digit."""
+    for seed in range(5):
+        r = np.random.default_rng(seed)
+        n = int(r.integers(6, 16))
+        schema = [ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(3)]
+        columns = tuple(Column(schema=s, values=r.integers(0, 2, n).astype(float)) for s in schema)
+        table = Table(columns=columns, row_numbers=np.arange(n))
+        labels = Labels(name="y", classes=("a", "b"), codes=np.append(r.integers(0, 2, n - 2), [0, 1]).astype(np.int32))
+        for penalty in (1e-7, 3e-9, 0.1111111111):
+            common = {"depth": 2, "leaf_penalty": penalty}
+            wanted = train(TrainRequest(table=table, labels=labels, method="exact", parameters=common)).certificate
+            mip = common | {"solver": solver, "first_tree": "none"}
+            found = train(TrainRequest(table=table, labels=labels, method=method, parameters=mip)).certificate
+            assert found.status is wanted.status is Status.OPTIMAL
+            assert (found.objective, found.bound) == pytest.approx((wanted.objective, wanted.bound), abs=1e-13)

@@ -77,6 +77,30 @@ def same_order(kappa: Fraction, leaves: int) -> Fraction:
     return Fraction(low.numerator + high.numerator, low.denominator + high.denominator)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """The price of a leaf that is asked for and the one that is searched with, in rows; trees have at most `leaves` leaves."""
+
+    asked: Fraction
+    used: Fraction
+    leaves: int
+
+    @classmethod
+    def of(cls, kappa: Fraction, leaves: int) -> Prices:
+        """Search with a price of the same order, see `same_order`."""
+        return cls(asked=kappa, used=same_order(kappa, leaves), leaves=leaves)
+
+    def value(self, value: Fraction, leaves: int) -> Fraction:
+        """The value of a tree at the price that is asked for."""
+        return value + (self.used - self.asked) * leaves
+
+    def bound(self, bound: Fraction) -> Fraction:
+        """What a bound allows each number of leaves, at the price that is asked for."""
+        if self.used == self.asked:
+            return bound
+        return max(math.floor(bound + self.used * t + NOISE) - self.asked * t for t in range(1, self.leaves + 1))
+
+
 def tie_price(kappa: Fraction, leaves: int) -> Fraction:
     """A price of a leaf below any difference of two values, all leaves together; 0 where trees of different size never tie."""
     if all((kappa * s) % 1 for s in range(1, leaves)):

@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from trainer.certificate import Status
-from trainer.cuts.lattice import NOISE, Lattice, same_order, tie_price
+from trainer.cuts.lattice import NOISE, Lattice, Prices, same_order, tie_price
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
@@ -124,13 +124,13 @@ class Run:
     def __init__(self, problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> None:
         self.problem, self.settings, self.monitor, self.plan = problem, settings, monitor, plan
         instance, self.units = instance_of(problem, settings["depth"], complete=plan.complete)
-        self.penalty = instance.kappa
         kappa = instance.kappa if instance.charge else same_order(instance.kappa, instance.most_leaves)
         if settings.get("then_fewest"):
             kappa += tie_price(kappa, instance.most_leaves)
         self.instance: ObliqueInstance = replace(
             instance, kappa=kappa, max_leaves=settings.get("max_leaves"), min_leaf=min(settings["min_leaf"], problem.n)
         )
+        self.prices = Prices(asked=instance.kappa, used=kappa, leaves=self.instance.most_leaves)
         self.lattice = Lattice(
             kappa=kappa, leaves=self.instance.most_leaves, charge=instance.charge, columns=instance.Z.shape[1]
         )
@@ -161,15 +161,11 @@ class Run:
 
     def objective(self, value: Fraction, leaves: int) -> float:
         """An internal value as the objective of the contract."""
-        return float((value + (self.instance.kappa - self.penalty) * leaves) / self.instance.total)
+        return float(self.prices.value(value, leaves) / self.instance.total)
 
     def upper(self, bound: Fraction) -> float:
-        """An internal bound as a bound of the objective: what it allows each number of leaves, at their true price."""
-        inst = self.instance
-        if inst.kappa == self.penalty:
-            return float(bound / inst.total)
-        most = (math.floor(bound + inst.kappa * t + NOISE) - self.penalty * t for t in range(1, inst.most_leaves + 1))
-        return float(max(most) / inst.total)
+        """An internal bound as a bound of the objective."""
+        return float(self.prices.bound(bound) / self.instance.total)
 
     def _rounded(self, bound: float) -> Fraction:
         """A bound of the solver, rounded down onto the values that a tree can have."""

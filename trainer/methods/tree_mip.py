@@ -17,7 +17,7 @@ import numpy as np
 from trainer.certificate import Status
 from trainer.cuts import instance as instances
 from trainer.cuts.instance import LEAF, ArrayTree, Instance
-from trainer.cuts.lattice import Lattice
+from trainer.cuts.lattice import Lattice, Prices
 from trainer.cuts.relaxed import Relaxed, relaxations
 from trainer.cuts.side import SideConstraint, View
 from trainer.data.problem import Problem
@@ -114,7 +114,7 @@ class Found:
     value: Fraction | None
     bound: Fraction
     outcome: Outcome
-    start: Fraction | None = None
+    start: ArrayTree | None = None
 
     @property
     def optimal(self) -> bool:
@@ -193,7 +193,7 @@ def optimise(
     usable = [tree for tree in starts if formulation.admits(tree)]
     for tree in usable:
         watched.consider(tree)
-    first = watched.best
+    first = watched.tree
     options = options or Options()
     options = replace(options, absolute_gap=lattice.gap, starts=tuple(formulation.assignment(tree) for tree in usable))
     outcome = solver.solve(formulation.model, watched, options)
@@ -245,9 +245,11 @@ def solve_problem(
     monitor.report(phase="model")
     group = groups(problem, settings)
     instance = to_instance(problem, settings["depth"], group)
+    prices = Prices.of(instance.kappa, 1 << min(instance.depth, 12))
+    instance = replace(instance, kappa=prices.used)
     side = side_constraints(problem, settings, instance)
     if not side and (instance.depth == 0 or not len(instance.F)):
-        return _only_leaf(problem, instance, solver, scope)
+        return _only_leaf(problem, replace(instance, kappa=prices.asked), solver, scope)
     seconds = min(settings["exact_seconds"], monitor.remaining())
     start = starting(instance, settings["first_tree"], seconds, monitor.stopped, side)
     start = replace(start, trees=(*known_trees(problem, instance), *start.trees))
@@ -257,7 +259,7 @@ def solve_problem(
     except BuildStopped:
         if side:
             raise SolverError(NOTHING_FOUND) from None
-        return _unfinished(problem, instance, solver, scope, start.trees)
+        return _unfinished(problem, replace(instance, kappa=prices.asked), solver, scope, start.trees)
     monitor.report(phase="search")
     options = Options(
         time=None if math.isinf(monitor.remaining()) else monitor.remaining(),
@@ -267,7 +269,7 @@ def solve_problem(
         gap=settings["mip_gap"],
         stopped=monitor.stopped,
     )
-    news = _reporter(problem, instance, monitor)
+    news = _reporter(problem, instance, prices, monitor)
     try:
         found = optimise(formulation, solver, options=options, starts=starts, news=news, known=start.bound)
     except InfeasibleError as error:
@@ -275,7 +277,7 @@ def solve_problem(
         raise _reachable(
             error, instance, side, lambda kept: make(instance, monitor.stopped, kept), solver, options, monitor
         ) from None
-    return _solution(problem, instance, formulation, found, monitor, scope)
+    return _solution(problem, instance, prices, formulation, found, monitor, scope)
 
 
 def _reachable(
@@ -319,16 +321,16 @@ def least_price(
 
 
 def _reporter(
-    problem: Problem, instance: Instance, monitor: Monitor
+    problem: Problem, instance: Instance, prices: Prices, monitor: Monitor
 ) -> Callable[[Fraction | None, float, int, ArrayTree | None], bool]:
     """A listener that passes exact values, in the unit of the contract, on to the monitor."""
 
     def news(value: Fraction | None, bound: float, nodes: int, tree: ArrayTree | None) -> bool:
+        true = None if value is None or tree is None else prices.value(value, len(tree.leaves))
+        upper = None if math.isinf(bound) else prices.bound(Fraction(bound))
         monitor.report(
-            incumbent=None if value is None else float(value / instance.total),
-            bound=None
-            if math.isinf(bound)
-            else max(bound, -math.inf if value is None else float(value)) / instance.total,
+            incumbent=None if true is None else float(true / instance.total),
+            bound=None if upper is None else float(max(upper, upper if true is None else true) / instance.total),
             nodes=nodes,
             leaves=None if tree is None else len(tree.leaves),
             draft=None if tree is None else to_draft(problem, instance, tree),
@@ -339,7 +341,13 @@ def _reporter(
 
 
 def _solution(
-    problem: Problem, instance: Instance, formulation: Formulation, found: Found, monitor: Monitor, scope: str
+    problem: Problem,
+    instance: Instance,
+    prices: Prices,
+    formulation: Formulation,
+    found: Found,
+    monitor: Monitor,
+    scope: str,
 ) -> Solution:
     outcome = found.outcome
     if found.tree is None and formulation.side:
@@ -350,7 +358,7 @@ def _solution(
         monitor.stop(Status.MEMORY_LIMIT)
     return Solution(
         draft=to_draft(problem, instance, found.tree or instance.stump()),
-        bound=float(found.bound / instance.total),
+        bound=float(prices.bound(found.bound) / instance.total),
         finished=outcome.ended is Ended.OPTIMAL or found.optimal,
         scope=scope,
         nodes=outcome.nodes,
@@ -358,7 +366,9 @@ def _solution(
         encoded_features=len(problem.binary.features),
         solver=outcome.solver,
         solver_version=outcome.version,
-        warm_start_objective=None if found.start is None else float(found.start / instance.total),
+        warm_start_objective=None
+        if found.start is None
+        else float(prices.value(instance.value(found.start), len(found.start.leaves)) / instance.total),
         evidence=(
             {
                 "kind": "mip",
