@@ -69,6 +69,27 @@ def test_no_cut_removes_a_tree(seed):
         assert max(row.violation(values) for row in rows) <= 1e-9
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_with_fewer_numbers_say_what_the_printed_ones_say(seed):
+    """(9), (10) with every exit written out, at points that keep (S1)."""
+    inst = random_instance(seed, max_rows=8)
+    form = BendOCT(inst)
+    s, r = form.structure, np.random.default_rng(seed)
+    values = r.random(form.model.size)
+    for v in inst.tree.branch_nodes if len(inst.F) else ():
+        columns, above = s.b.columns[v - 1], sum(values[s.p.column(u)] for u in inst.tree.path(v))
+        values[columns] *= (1 - above) / values[columns].sum()
+    for i, v in itertools.product(range(inst.n if len(inst.F) else 0), inst.tree.nodes):
+        printed = values[form.theta.columns[i]]
+        for u, side in inst.tree.turns(v):
+            printed -= values[s.b.columns[u - 1, ~inst.ones[i] if side else inst.ones[i]]].sum()
+        printed -= values[s.b.columns[v - 1]].sum() if v < 1 << inst.depth else 0.0
+        printed -= sum(values[s.w.columns[u - 1, inst.y[i]]] for u in inst.tree.path(v))
+        row = form.benders.row(i, v)
+        assert len(set(row.columns.tolist())) == len(row.columns)
+        assert values[row.columns] @ row.coefficients - row.upper == pytest.approx(printed)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_the_separation_accepts_exactly_the_scores_that_a_tree_earns(seed):
     inst = random_instance(seed, max_depth=2, max_rows=8)

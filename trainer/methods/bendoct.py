@@ -46,7 +46,12 @@ class BendOCT(Formulation):
         self.theta = self.model.continuous("theta", range(instance.n))
         self.model.maximize(self.structure.objective(self.theta))
         self.benders = BendersCuts(
-            instance=instance, b=self.structure.b, w=self.structure.w, theta=self.theta, strengthened=strengthened
+            instance=instance,
+            b=self.structure.b,
+            p=self.structure.p,
+            w=self.structure.w,
+            theta=self.theta,
+            strengthened=strengthened,
         )
         s = self.structure
         self.constrain(side, lambda i: self.theta[i], s.b, s.p, s.w)
