@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 LARGEST = 200
+BESIDE = Fraction(1, 10**9)
 RANGE = 1 << 28  # products of differences are exact in int64
 
 
@@ -106,6 +107,9 @@ def _coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[
         if len(set(values)) > 1:
             first = Fraction(repr(values[0]))
             columns.append([Fraction(repr(v)) - first for v in values])
+            binary = [Fraction(v) - Fraction(values[0]) for v in values]
+            if max(abs(b - d) for b, d in zip(binary, columns[-1], strict=True)) > BESIDE * (max(binary) - min(binary)):
+                return None  # what lies on a line as decimals need not do so as the numbers that trees compare
     basis: list[
         tuple[int, list[Fraction]]
     ] = []  # a row with a 1, and the column that has it and is 0 at the rows before

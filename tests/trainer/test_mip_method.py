@@ -339,3 +339,21 @@ def test_prices_finer_than_a_solver_sees_are_kept_exactly(method, solver):
             found = train(TrainRequest(table=table, labels=labels, method=method, parameters=mip)).certificate
             assert found.status is wanted.status is Status.OPTIMAL
             assert (found.objective, found.bound) == pytest.approx((wanted.objective, wanted.bound), abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("method", "seed", "gap"), [("flowoct", 57, 0.05), ("bendoct", 9, 0.05), ("bendoct", 15, 0.03)]
+)
+def test_a_gap_that_is_asked_for_goes_with_a_fine_price(method, seed, gap):
+    r = np.random.default_rng(seed)
+    n = int(r.integers(15, 40))
+    X, y = r.integers(0, 2, (n, 5)).astype(float), r.integers(0, 2, n).astype(np.int32)
+    schema = [ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(5)]
+    table = Table(
+        columns=tuple(Column(schema=s, values=v) for s, v in zip(schema, X.T, strict=True)), row_numbers=np.arange(n)
+    )
+    labels = Labels(name="y", classes=("a", "b"), codes=y)
+    parameters = {"depth": 2, "leaf_penalty": 1e-9, "mip_gap": gap, "solver": "scip", "first_tree": "none"}
+    found = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).certificate
+    assert found.status is Status.OPTIMAL
+    assert found.gap <= gap

@@ -222,6 +222,30 @@ def test_a_column_far_from_zero_has_the_same_best_tree_as_near_it():
     )
 
 
+def test_rows_are_parted_as_the_binary_numbers_that_they_are():
+    """On a line as decimals, beside it as numbers: one question and three classes have six rows right, not five."""
+    X = np.array([[float(f"1000000000.{i:03d}"), float(i)] for i in range(7)])
+    assert whole(X)[0] is None
+    data, labels = table(X, np.array([0, 1, 2, 0, 0, 0, 0]))
+    for method in ("cut-h", "s-oct"):
+        parameters = {"depth": 1, "first_trees": "none", "search_seconds": 0}
+        result = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
+        assert (result.certificate.status, result.certificate.correct) == ("optimal", 6)
+
+
+@pytest.mark.parametrize("seed", [11, 35])
+def test_a_tree_that_cannot_be_drawn_gives_way_to_one_that_can(seed):
+    """Then there is no proof, but no limit either, and a single leaf is the least that is given."""
+    r = np.random.default_rng(seed)
+    columns = 1e16 + 2 * r.integers(0, 3, 12), r.integers(0, 3, 12) * 1e-300, r.integers(0, 4, 12)
+    y = (r.random(12) < 0.7).astype(int)
+    data, labels = table(np.column_stack(columns), y)
+    parameters = {"depth": 1, "first_trees": "none", "search_seconds": 1, "leaf_penalty": 0.01}
+    found = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters)).certificate
+    assert found.correct >= np.bincount(y).max()
+    assert found.status in ("optimal", "heuristic")
+
+
 def test_the_search_for_planes_looks_at_the_clock_between_sets(monkeypatch):
     """Thousands of rows are dealt out into hundreds of sets for each choice of columns."""
     r = np.random.default_rng(1)

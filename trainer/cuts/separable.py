@@ -138,6 +138,16 @@ class Separator:
             self._cache.popitem(last=False)
         return found
 
+    def within(self, seconds: float, left: CountArray, right: CountArray) -> Plane | None:
+        """As `plane`, for two sets of different points, but None where that is not known after some seconds."""
+        program = _Program(self.Z, left, right)
+        program.solver.setOptionValue("time_limit", min(seconds, 1e9))
+        program.solver.run()
+        ended = program.solver.getModelStatus()
+        if ended != highspy.HighsModelStatus.kOptimal or program.value <= MARGIN:
+            return None
+        return self.between(program.normal(), left, right)
+
     def _solve(self, left: CountArray, right: CountArray) -> Plane | None:
         self.tests += 1
         if np.intersect1d(left, right, assume_unique=True).size:

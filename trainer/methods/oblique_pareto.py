@@ -61,7 +61,7 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
             run.packed = sizes[-1].run.packed if sizes else None
             with threadpool_limits(limits=settings["threads"], user_api="blas"):
                 solution = run.solve()
-        known.append(run.search.best)
+        known += [*run.trees.values(), run.search.best]
         tree = problem.tree(solution.draft)
         correct = problem.correct(tree)
         bound = max(correct, math.floor(run.bound + Fraction(1, 10**6)))
@@ -76,7 +76,26 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
         monitor.report(bound=float(max(left) / problem.n))
         if correct >= run.everything:
             break  # no number of leaves gives more
-    return _solution(problem, settings, monitor, plan, sizes, most)
+    return _solution(problem, settings, monitor, plan, _exchanged(problem, sizes), most)
+
+
+def _exchanged(problem: Problem, sizes: list[Size]) -> list[Size]:
+    """Each size with the best tree that any solve has shown for it."""
+    shown = [(s.run, tree) for s in sizes for tree in s.run.trees.values()]
+    found: list[Size] = []
+    for t, s in enumerate(sizes, start=1):
+        best = s
+        for run, tree in shown:
+            if tree.leaves > t or run.instance.value(tree) <= best.correct:
+                continue
+            draft = draft_of(tree, run.instance, run.units)
+            if draft is not None:
+                whole = problem.tree(draft)
+                correct = problem.correct(whole)
+                if correct > best.correct:
+                    best = replace(s, leaves=whole.n_leaves, correct=correct, draft=draft, tree=tree)
+        found.append(replace(best, bound=max(s.bound, best.correct)))
+    return found
 
 
 class Passing(Inner):

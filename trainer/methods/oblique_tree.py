@@ -124,7 +124,9 @@ class Run:
     def __init__(self, problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> None:
         self.problem, self.settings, self.monitor, self.plan = problem, settings, monitor, plan
         instance, self.units = instance_of(problem, settings["depth"], complete=plan.complete)
-        kappa = instance.kappa if instance.charge else same_order(instance.kappa, instance.most_leaves)
+        # a gap that is asked for is one of the values at the true price
+        exact = not instance.charge and not settings["mip_gap"]
+        kappa = same_order(instance.kappa, instance.most_leaves) if exact else instance.kappa
         if settings.get("then_fewest"):
             kappa += tie_price(kappa, instance.most_leaves)
         self.instance: ObliqueInstance = replace(
@@ -152,7 +154,8 @@ class Run:
         share, most = DRAWING[settings["hyperplanes"]]
         kept = min(most, share * monitor.remaining())
         self.end = time.perf_counter() + monitor.remaining() - kept  # of the search; the rest is for drawing
-        self.struck = Status.TIME_LIMIT
+        self.struck: Status | None = None
+        self.trees: dict[int, ObliqueTree] = {}  # the best one that was reported with so many leaves
 
     @property
     def everything(self) -> int:
@@ -176,6 +179,7 @@ class Run:
         search, draft = self.search, None
         if self.shown is None or search.value > self.shown:
             self.shown, draft = search.value, draft_of(search.best, self.instance, self.units)
+            self.trees[search.best.leaves] = search.best
         value = self.objective(search.value, search.best.leaves)
         self.monitor.report(
             incumbent=value, bound=max(value, self.upper(self.bound)), leaves=search.best.leaves, draft=draft,
@@ -242,7 +246,9 @@ class Run:
         if inst.counts.shape[1] != 2 or inst.most_leaves < 2 or inst.Z.size > MOST_PARTED:
             return
         sides = [np.flatnonzero(inst.counts.argmax(axis=1) == k) for k in (0, 1)]
-        plane = Separator(inst.Z).plane(*sides) if all(map(len, sides)) else None
+        if not all(map(len, sides)):
+            return
+        plane = Separator(inst.Z).within(0.2 * self.remaining(), *sides)
         if plane is not None:
             tree = inst.empty()
             tree.kind[1], tree.kind[2:4], tree.label[2:4] = BRANCH, LEAF, (0, 1)
@@ -288,8 +294,7 @@ class Run:
             self.bound = min(self.bound, self._rounded(outcome.bound))
         if self.bound < self.search.value:
             self._outside(form, hooks.inner)
-        if outcome.ended is Ended.MEMORY:
-            self.struck = Status.MEMORY_LIMIT
+        self.struck = {Ended.TIME: Status.TIME_LIMIT, Ended.MEMORY: Status.MEMORY_LIMIT}.get(outcome.ended)
 
     def _outside(self, form: Master, hooks: Hooks) -> None:
         """The best tree beats the bound of the model: right only where the model does not know the tree (planes too near to rows)."""
@@ -331,14 +336,18 @@ class Run:
 
     def _in_units(self, tree: ObliqueTree) -> tuple[ObliqueTree, Draft]:
         """The tree, or the best other one, that can be written in the columns' own units; the last one is a single leaf."""
-        others = sorted(map(self.instance.pruned, self.starts), key=self.instance.value, reverse=True)
-        for candidate in (tree, self.search.best, *others, self.instance.pruned(self.instance.empty())):
+        inst = self.instance
+        leaf = inst.completed(inst.stump()) if inst.complete else inst.stump()
+        others = sorted([*map(inst.pruned, self.starts), leaf], key=inst.value, reverse=True)
+        for candidate in (tree, self.search.best, *others):
             draft = draft_of(candidate, self.instance, self.units)
             if draft is not None:
                 return candidate, draft
         raise SolverError("The hyperplanes lose their meaning in the columns' own units. Scale the columns.")
 
     def _solution(self) -> Solution:
+        if self.struck is None and self.halted():
+            self.struck = Status.TIME_LIMIT
         tree, self.in_style = self._drawn()
         claimed, draft = self._in_units(tree)
         value, outcome = self.instance.value(claimed), self.outcome
@@ -348,9 +357,8 @@ class Run:
         within = outcome is not None and outcome.ended is Ended.OPTIMAL and self.settings["mip_gap"] > 0
         finished = bound <= value or within
         if not finished and monitor.reason is None:
-            # a solver that ended by itself with an open gap saw no finer: that is no proof, and no limit either
-            ended = outcome is not None and outcome.ended is Ended.OPTIMAL
-            monitor.stop(Status.HEURISTIC if ended else self.struck)
+            # an open gap without a limit: the solver saw no finer, a tree could not be drawn, or there was no model
+            monitor.stop(self.struck or Status.HEURISTIC)
         return Solution(
             draft=draft,
             bound=max(self.upper(bound), self.objective(value, claimed.leaves))

@@ -245,7 +245,9 @@ def solve_problem(
     monitor.report(phase="model")
     group = groups(problem, settings)
     instance = to_instance(problem, settings["depth"], group)
-    prices = Prices.of(instance.kappa, 1 << min(instance.depth, 12))
+    # a gap that is asked for is one of the values at the true price
+    leaves = 1 if settings["mip_gap"] else 1 << min(instance.depth, 12)
+    prices = Prices.of(instance.kappa, leaves)
     instance = replace(instance, kappa=prices.used)
     side = side_constraints(problem, settings, instance)
     if not side and (instance.depth == 0 or not len(instance.F)):

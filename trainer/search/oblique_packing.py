@@ -23,6 +23,7 @@ PATIENCE = 5.0  # seconds without any set that helps
 LEAST = 3  # points of a set: fewer are never parted wrongly
 LARGEST = 110  # points of one set; larger ones are dealt out into several
 RANGE = 1 << 20
+BESIDE = 1e-9  # of the range; a hundredth of the margin that planes keep
 DECIMALS = 4
 MOST_CHOICES = 120  # sets of columns that are tried
 BLOCK = 1 << 22  # pairs of ways at a time
@@ -38,12 +39,14 @@ def whole(X: FloatArray) -> list[CountArray | None]:
             near = np.rint(scaled)
             if np.abs(scaled).max(initial=0.0) > 1 << 40:
                 break
-            if (
-                near / 10.0**decimals == column
-            ).all():  # the decimal that a value was written as, and no other value is near it
+            # the decimals that the values were written as, and no others
+            if (near / 10.0**decimals == column).all():
                 units = near.astype(np.int64)
-                if int(np.ptp(units)) <= RANGE:
-                    found[-1] = units - units.min()
+                units -= units.min()
+                # rows are parted as the binary numbers that they are: far from 0 these lie beside their decimals
+                beside = np.abs((column - column.min()) - units / 10.0**decimals).max()
+                if int(units.max()) <= RANGE and beside <= BESIDE * np.ptp(column):
+                    found[-1] = units
                 break
     return found
 
