@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from trainer.certificate import Status
+from trainer.certificate import Status, relative_gap
 from trainer.cuts.lattice import NOISE, Lattice, Prices, same_order, tie_price
 from trainer.cuts.separable import Separator
 from trainer.data.problem import Problem
@@ -190,9 +190,17 @@ class Run:
         """First trees, local search, bound of planes, master model."""
         self._local()
         self._pack()
-        if self.search.value < self.bound and not self.halted() and self.instance.depth and self.instance.Z.shape[1]:
+        if not self._near() and not self.halted() and self.instance.depth and self.instance.Z.shape[1]:
             self._master()
         return self._solution()
+
+    def _near(self) -> bool:
+        """True where the bound is met, or lies within the gap that was asked for."""
+        if self.search.value >= self.bound:
+            return True
+        objective = self.objective(self.search.value, self.search.best.leaves)
+        gap, wanted = relative_gap(objective, self.upper(self.bound)), self.settings["mip_gap"]
+        return wanted > 0 and gap is not None and gap <= wanted
 
     def _pack(self) -> None:
         """A better bound from rows that lie in planes, where the numbers of leaves that it knows are all that count."""
@@ -353,9 +361,8 @@ class Run:
         value, outcome = self.instance.value(claimed), self.outcome
         bound = max(self.bound, value)
         monitor = self.monitor
-        # the solver may end within the gap that was asked for; otherwise only a bound that is met is a proof
-        within = outcome is not None and outcome.ended is Ended.OPTIMAL and self.settings["mip_gap"] > 0
-        finished = bound <= value or within
+        # the search may end within the gap that was asked for; otherwise only a bound that is met is a proof
+        finished = bound <= value or self._near()
         if not finished and monitor.reason is None:
             # an open gap without a limit: the solver saw no finer, a tree could not be drawn, or there was no model
             monitor.stop(self.struck or Status.HEURISTIC)
