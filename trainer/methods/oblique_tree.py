@@ -190,15 +190,16 @@ class Run:
         """First trees, local search, bound of planes, master model."""
         self._local()
         self._pack()
-        if not self._near() and not self.halted() and self.instance.depth and self.instance.Z.shape[1]:
+        if not self._near(self.search.best) and not self.halted() and self.instance.depth and self.instance.Z.shape[1]:
             self._master()
         return self._solution()
 
-    def _near(self) -> bool:
-        """True where the bound is met, or lies within the gap that was asked for."""
-        if self.search.value >= self.bound:
+    def _near(self, tree: ObliqueTree) -> bool:
+        """True where a tree meets the bound, or lies within the gap that was asked for."""
+        value = self.instance.value(tree)
+        if value >= self.bound:
             return True
-        objective = self.objective(self.search.value, self.search.best.leaves)
+        objective = self.objective(value, tree.leaves)
         gap, wanted = relative_gap(objective, self.upper(self.bound)), self.settings["mip_gap"]
         return wanted > 0 and gap is not None and gap <= wanted
 
@@ -362,7 +363,7 @@ class Run:
         bound = max(self.bound, value)
         monitor = self.monitor
         # the search may end within the gap that was asked for; otherwise only a bound that is met is a proof
-        finished = bound <= value or self._near()
+        finished = self._near(claimed)
         if not finished and monitor.reason is None:
             # an open gap without a limit: the solver saw no finer, a tree could not be drawn, or there was no model
             monitor.stop(self.struck or Status.HEURISTIC)
