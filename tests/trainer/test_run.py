@@ -200,7 +200,7 @@ def test_progress_lines_are_json_and_never_get_worse(endless):
     assert all(line["correct"] == pytest.approx(line["incumbent"] * 150) for line in trees)
     assert result.certificate.status is Status.TIME_LIMIT
     assert result.certificate.gap > 0
-    assert 1.0 <= result.certificate.seconds < 3.0
+    assert 1.0 <= result.certificate.seconds < 10
     assert result.certificate.objective == max(line["incumbent"] for line in lines if line["incumbent"] is not None)
 
 
@@ -216,7 +216,7 @@ def test_cancel_keeps_the_incumbent_and_skips_the_folds(endless):
     source = replaced(endless, parameters={"time_limit": 60.0}, folds=3)
     begun = time.perf_counter()
     result = train(source, on_start=lambda m: threading.Timer(1.0, m.stop, (Status.CANCELLED,)).start())
-    assert time.perf_counter() - begun < 5
+    assert time.perf_counter() - begun < 20
     assert result.certificate.status is Status.CANCELLED
     column, codes = source.table.matrix()[:, 0], source.labels.codes
     best = max(

@@ -25,7 +25,7 @@ def application(environ, start):
         pathlib.Path(__file__).with_name("begun").touch()
         time.sleep(0.2)
     if environ["PATH_INFO"].startswith("/stuck"):
-        time.sleep(3)
+        time.sleep(6)
     if environ["PATH_INFO"].startswith("/exit"):
         raise SystemExit(3)
     if environ["PATH_INFO"] == "/scheme":
@@ -155,7 +155,7 @@ def test_a_client_that_never_waits_for_answers_does_not_hold_up_the_others(serve
     greedy.close()
     for thread in team:
         thread.join()
-    assert longest < 1
+    assert longest < 3
 
 
 def test_calls_that_wait_for_something_wait_side_by_side(server):
@@ -190,7 +190,7 @@ def test_clients_that_do_not_close_hold_up_nobody(server):
         assert one.recv(1000)
     begin = time.monotonic()
     assert call(http.client.HTTPConnection("127.0.0.1", server[1], timeout=10), b"x") == b"x"
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 1.9
     for one in lingering:
         one.close()
 
@@ -207,7 +207,7 @@ def test_a_call_that_takes_long_does_not_hold_up_the_others(server, ending):
         assert call(others[i % 3], b"%d" % i, ending) == b"%d" % i
     fresh = http.client.HTTPConnection("127.0.0.1", server[1], timeout=10)
     assert call(fresh, b"new") == b"new"
-    assert time.monotonic() - begin < 2.5
+    assert time.monotonic() - begin < 5
     assert stuck.getresponse().read() == b"late"
     assert call(stuck, b"again") == b"again"
 
@@ -221,7 +221,7 @@ def test_a_connection_that_says_nothing_holds_up_nobody(server):
     begin = time.monotonic()
     for _ in range(20):
         assert call(connection, b"x") == b"x"
-    assert time.monotonic() - begin < 2.5
+    assert time.monotonic() - begin < 5
     half.sendall(b"ngth: 3\r\nConnection: close\r\n\r\nend")
     received = b""
     while part := half.recv(65536):
