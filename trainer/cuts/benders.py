@@ -91,7 +91,7 @@ class BendersCuts:
         """(9) or (10) of some rows for one v; what they share is put together once.
 
         Where more than half of the features are exits of a node, (S1) gives their sum as 1 - p over the path - the others: the
-        same row with fewer numbers, which SCIP's linear programs solve in up to an eighth of the time.
+        same row with fewer numbers, which SCIP's linear programs solve in as little as a seventh of the time.
         """
         inst = self.instance
         turns, path = inst.tree.turns(v), np.array(inst.tree.path(v))

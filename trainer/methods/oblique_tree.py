@@ -155,6 +155,7 @@ class Run:
         kept = min(most, share * monitor.remaining())
         self.end = time.perf_counter() + monitor.remaining() - kept  # of the search; the rest is for drawing
         self.struck: Status | None = None
+        self.in_style = False  # whether the planes of the tree that is given back are drawn as they were asked for
         self.trees: dict[int, ObliqueTree] = {}  # the best one that was reported with so many leaves
 
     @property

@@ -67,6 +67,20 @@ def test_a_bad_value_is_refused(rows):
         run(str(rows), "--target=y", "--depth=77")
 
 
+def test_a_folder_that_is_not_there_is_refused_before_the_search(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(pareto, "train", lambda *_, **__: pytest.fail("a search whose model could not be written"))
+    with pytest.raises(CommandError, match="does not exist or cannot be written to") as refused:
+        run(str(rows), *ARGUMENTS, f"--output={tmp_path / 'missing' / 'model.json'}")
+    assert refused.value.returncode == 2
+
+
+def test_what_was_left_out_in_reading_is_noted(rows):
+    rows.write_text(rows.read_text() + ",1,yes\n")
+    notes = StringIO()
+    call_command("pareto", str(rows), *ARGUMENTS, stdout=StringIO(), stderr=notes)
+    assert "note: " in notes.getvalue()
+
+
 def test_a_signal_keeps_what_was_found(tmp_path, monkeypatch):
     """SIGINT once the search has begun: the frontier so far is printed and the model written."""
     r = np.random.default_rng(4)

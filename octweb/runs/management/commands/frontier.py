@@ -6,70 +6,39 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from octweb.figures.reach import open_question, shares, steps
-from octweb.runs.interrupts import Cancelled, Interrupts
-from octweb.runs.options import add_parameter_flags, parameters_of
+from octweb.runs.command import FAILED, TrainingCommand
 from trainer.certificate import Certificate
-from trainer.data.reader import load
-from trainer.errors import ParameterError, TrainerError
 from trainer.methods import get
+from trainer.methods.base import Method
 from trainer.run import TrainRequest, train
-from trainer.table import MissingPolicy
 
-USAGE, FAILED = 2, 1
 MOST_LEAVES = 1 << 10
 
 
-class Command(BaseCommand):
+class Command(TrainingCommand):
     help = (
         "All pairs of sensitivity and specificity (odt), or accuracy for each number of leaves (exact), that trees reach on "
         "a CSV (also .gz) or Parquet file."
     )
-    requires_system_checks: tuple[str, ...] = ()
+    target_help = "the column to predict; odt needs two classes"
 
     def add_arguments(self, parser):
-        parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet")
-        parser.add_argument(
-            "--target", required=True, metavar="COLUMN", help="the column to predict; odt needs two classes"
-        )
+        super().add_arguments(parser)
         parser.add_argument("--method", choices=("odt", "exact"), default="odt")
         parser.add_argument("--markdown", action="store_true", help="a table in Markdown (exact)")
-        add_parameter_flags(parser)
-        parser.add_argument(
-            "--missing", choices=[str(p) for p in MissingPolicy], default="drop", help="rows with empty cells"
-        )
-        parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
-        parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 
-    def handle(self, *args, **options):
+    def run(self, options: dict[str, Any]) -> None:
         method = get(options["method"])
-        interrupts = Interrupts()
         wanted = {"odt": "frontier", "exact": "leaf-frontier"}[method.id]
-        try:
-            raw, unused = parameters_of(method, options)
-            for name in unused:
-                self.stderr.write(f"note: --{name.replace('_', '-')} has no effect on the method '{method.id}'")
-            if method.id == "exact":
-                raw["max_leaves"] = raw.get("max_leaves") or min(1 << method.settings(raw)["depth"], MOST_LEAVES)
-            else:
-                raw["frontier"] = True
-            table, labels, _ = load(
-                options["data"],
-                target=options["target"],
-                ignore=list(options["ignore"]),
-                default_missing=MissingPolicy(options["missing"]),
-            )
-            request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw)
-            certificate = train(request, on_start=interrupts.on_start).certificate
-        except ParameterError as error:
-            raise CommandError(str(error), returncode=USAGE) from error
-        except Cancelled as error:
-            raise CommandError("cancelled before a tree was found", returncode=FAILED) from error
-        except (TrainerError, OSError) as error:
-            raise CommandError(" ".join(str(error).split()), returncode=FAILED) from error
+        raw = self._raw(method, options)
+        table, labels = self.data(options)
+        request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw)
+        certificate = train(request, on_start=self.interrupts.on_start).certificate
         kept = next((e for e in certificate.evidence if e["kind"] == wanted), None)
         if kept is None:
             raise CommandError("The rows have one class only; there is no frontier.", returncode=FAILED)
@@ -88,6 +57,14 @@ class Command(BaseCommand):
             self.stdout.write(f"{point['sensitivity']:11.4f}  {point['specificity']:11.4f}  {proof}")
         if not kept["finished"]:
             self.stdout.write(f"stopped ({kept['status']}): other pairs may be reachable")
+
+    def _raw(self, method: Method, options: dict[str, Any]) -> dict[str, Any]:
+        """The parameters, with those that ask for a frontier."""
+        if method.id == "odt":
+            return self.parameters(method, options, frontier=True)
+        raw = self.parameters(method, options)
+        most = min(1 << method.settings(raw)["depth"], MOST_LEAVES)
+        return raw | {"max_leaves": raw.get("max_leaves") or most}
 
     def _leaves(self, kept: dict, certificate: Certificate, options: dict) -> None:
         """Accuracy for each number of leaves that is worth having."""

@@ -3,62 +3,34 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from octweb.runs.interrupts import Cancelled, Interrupts
-from octweb.runs.options import add_parameter_flags, parameters_of
+from octweb.runs.command import FAILED, TrainingCommand
 from trainer.certificate import Status
-from trainer.data.reader import load
-from trainer.errors import ParameterError, TrainerError
 from trainer.methods import get
 from trainer.run import TrainRequest, save, train
-from trainer.table import MissingPolicy
-
-USAGE, FAILED = 2, 1
 
 
-class Command(BaseCommand):
+class Command(TrainingCommand):
     help = "Most rows correct for each number of branchings, and for few coefficients, on a CSV (also .gz) or Parquet file."
-    requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser):
-        parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet")
-        parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
+        super().add_arguments(parser)
         parser.add_argument("--method", choices=("cut-h", "cutw-h"), default="cut-h")
         parser.add_argument(
             "--output", metavar="MODEL.json", help="write the model with the frontier in its certificate"
         )
-        add_parameter_flags(parser)
-        parser.add_argument(
-            "--missing", choices=[str(p) for p in MissingPolicy], default="drop", help="rows with empty cells"
-        )
-        parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
-        parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 
-    def handle(self, *args, **options):
+    def run(self, options: dict[str, Any]) -> None:
         method = get(options["method"])
-        interrupts = Interrupts()
-        try:
-            raw, unused = parameters_of(method, options)
-            for name in unused:
-                self.stderr.write(f"note: --{name.replace('_', '-')} has no effect on the method '{method.id}'")
-            table, labels, _ = load(
-                options["data"],
-                target=options["target"],
-                ignore=list(options["ignore"]),
-                default_missing=MissingPolicy(options["missing"]),
-            )
-            request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw | {"pareto": True})
-            result = train(request, on_start=interrupts.on_start)
-            if options["output"]:
-                save(result.model, options["output"])
-        except ParameterError as error:
-            raise CommandError(str(error), returncode=USAGE) from error
-        except Cancelled as error:
-            raise CommandError("cancelled before a tree was found", returncode=FAILED) from error
-        except (TrainerError, OSError) as error:
-            raise CommandError(" ".join(str(error).split()), returncode=FAILED) from error
+        raw = self.parameters(method, options, pareto=True)
+        table, labels = self.data(options)
+        request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw)
+        result = train(request, on_start=self.interrupts.on_start)
+        if options["output"]:
+            save(result.model, options["output"])
         kept = {e["kind"]: e for e in result.certificate.evidence}
         if "leaf-frontier" not in kept:
             raise CommandError("The rows have one class only; there is no frontier.", returncode=FAILED)

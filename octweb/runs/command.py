@@ -1,0 +1,105 @@
+"""What the commands that train have in common: the arguments of a data set, their checks, and how a run ends."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any, ClassVar
+
+from django.core.management.base import BaseCommand, CommandError
+
+from octweb.runs.interrupts import Cancelled, Interrupts
+from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
+from trainer.data.reader import load
+from trainer.errors import InfeasibleError, ParameterError, TrainerError
+from trainer.methods.base import Method
+from trainer.table import Labels, MissingPolicy, Table
+
+USAGE, FAILED = 2, 1
+
+
+class TrainingCommand(BaseCommand):
+    """A command that reads one data set and trains on it; `run` does that and prints. It never opens the database.
+
+    SIGTERM and SIGINT end the search, and what it has found is kept. Errors in what was asked for end with code 2, others with 1.
+    """
+
+    requires_system_checks: ClassVar[tuple[str, ...]] = ()
+    target_help = "the column to predict"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """DATA, --target, the parameters of the methods, --missing, --ignore, --json."""
+        parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet")
+        parser.add_argument("--target", required=True, metavar="COLUMN", help=self.target_help)
+        add_parameter_flags(parser)
+        parser.add_argument(
+            "--missing", choices=[str(p) for p in MissingPolicy], default="drop", help="rows with empty cells"
+        )
+        parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
+        parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
+
+    def run(self, options: dict[str, Any]) -> None:
+        """Train and print."""
+        raise NotImplementedError
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run, with every error said in one line."""
+        self.interrupts = Interrupts()
+        try:
+            self.run(options)
+        except ParameterError as error:
+            raise CommandError(str(error), returncode=USAGE) from error
+        except InfeasibleError as error:
+            if options["json"]:
+                record = {"status": INFEASIBLE, "reason": _line(error), "best": error.best, "best_of": error.of}
+                self.stdout.write(json.dumps(record, allow_nan=False))
+            raise CommandError(_line(error), returncode=FAILED) from error
+        except (TrainerError, OSError) as error:
+            raise CommandError(_line(error), returncode=FAILED) from error
+        except Cancelled as error:
+            raise CommandError("cancelled before a tree was found", returncode=FAILED) from error
+        except MemoryError as error:
+            raise CommandError(
+                "out of memory; set a lower memory limit or a smaller depth", returncode=FAILED
+            ) from error
+
+    def parameters(self, method: Method, options: dict[str, Any], **fixed: Any) -> dict[str, Any]:
+        """The parameters of the method as they were given, with `fixed` ones; a flag that means nothing to it is noted.
+
+        Bad parameters, and an --output that cannot be written, are refused here: before a large file is read.
+        """
+        raw, unused = parameters_of(method, options)
+        for name in unused:
+            self.stderr.write(f"note: --{name.replace('_', '-')} has no effect on the method '{method.id}'")
+        raw |= fixed
+        method.settings(raw)
+        if options.get("output"):
+            _check_folder(options["output"])
+        return raw
+
+    def data(self, options: dict[str, Any]) -> tuple[Table, Labels]:
+        """The table and the labels of the file; what was left out or changed in reading it is noted."""
+        table, labels, report = load(options["data"], **self.reading(options))
+        for note in report.notes:
+            self.stderr.write(f"note: {note}")
+        return table, labels
+
+    def reading(self, options: dict[str, Any]) -> dict[str, Any]:
+        """How `trainer.data.reader.load` is to read the file."""
+        return {
+            "target": options["target"],
+            "ignore": list(options["ignore"]),
+            "default_missing": MissingPolicy(options["missing"]),
+        }
+
+
+def _check_folder(output: str) -> None:
+    folder = Path(output).resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ParameterError({"output": f"the folder of '{output}' does not exist or cannot be written to."})
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
