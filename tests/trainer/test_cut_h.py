@@ -454,6 +454,30 @@ def test_the_frontier_keeps_its_limit_and_the_points_found_while_planes_are_draw
     points = {e["kind"]: e["points"] for e in result.certificate.evidence}
     assert max(p["correct"] for p in points["leaf-frontier"]) == result.certificate.correct
     assert points["coefficient-frontier"]
+    still = next(e["unsettled"] for e in result.certificate.evidence if e["kind"] == "leaf-frontier")
+    bounds = [p["bound"] for p in sorted([*points["leaf-frontier"], *still], key=lambda p: p["leaves"])]
+    assert bounds == sorted(bounds)  # what no larger tree exceeds, no smaller one does
+
+
+@pytest.mark.parametrize("pareto", [False, True])
+def test_a_tree_and_a_bound_are_shown_from_the_first_moment(pareto):
+    """The single leaf before any other method is asked, then the trees of the other methods as they come."""
+    r = np.random.default_rng(6)
+    X = r.integers(0, 9, (60, 3)).astype(float)
+    data, labels = table(X, (X[:, 0] * X[:, 1] > 14).astype(int))
+    parameters = {"depth": 2, "pareto": pareto, "leaf_penalty": 0.01, "time_limit": 4.0, "search_seconds": 0.5}
+    shown = []
+    result = train(
+        TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters),
+        sink=lambda news, _: shown.append((news.phase, news.leaves, news.incumbent, news.bound)),
+    )
+    first = [s for s in shown if s[0] == "first trees" and s[2] is not None]
+    assert first[0][1] == 1
+    assert all(bound is not None for *_, bound in first[1:])
+    values = [value for _, _, value, _ in first]
+    assert len(set(values)) > 1
+    assert values == sorted(values)
+    assert values[-1] <= result.certificate.objective + 1e-12
 
 
 @pytest.mark.parametrize("style", ["svm", "sparse"])

@@ -50,7 +50,8 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
     sizes: list[Size] = []
     plain = replace(problem, leaf_penalty=Fraction(0))
     asked = Settings(dict(settings) | {"then_fewest": False, "mip_gap": 0.0})
-    known, everything = _first(plain, Settings(dict(asked) | {"max_leaves": most}), monitor, plan)
+    first = Settings(dict(asked) | {"max_leaves": most})
+    known, everything = _first(plain, first, monitor, plan, problem.leaf_penalty)
     kept = 0.0 if math.isinf(monitor.remaining()) else min(DRAWING, 0.15 * monitor.remaining())
     for t in range(1, most + 1):
         monitor.report(phase=f"at most {t} {'leaf' if t == 1 else 'leaves'}")
@@ -95,11 +96,13 @@ def _exchanged(problem: Problem, sizes: list[Size]) -> list[Size]:
                 if correct > best.correct:
                     best = replace(s, leaves=whole.n_leaves, correct=correct, draft=draft, tree=tree)
         found.append(replace(best, bound=max(s.bound, best.correct)))
+    for t in range(len(found) - 1, 0, -1):  # what no larger tree exceeds, no smaller one does
+        found[t - 1] = replace(found[t - 1], bound=min(found[t - 1].bound, found[t].bound))
     return found
 
 
 class Passing(Inner):
-    """The monitor of one number of leaves: its trees count for the whole run, at the price that leaves have there."""
+    """The monitor of a search at no price of leaves: its trees count for the whole run, at the price that leaves have there."""
 
     def __init__(self, outer: Monitor, seconds: float, price: Fraction) -> None:
         super().__init__(outer, seconds)
@@ -113,15 +116,19 @@ class Passing(Inner):
             self.outer.report(incumbent=value, leaves=news["leaves"], draft=news.get("draft"))
 
 
-def _first(problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> tuple[list[ObliqueTree], int]:
+def _first(
+    problem: Problem, settings: Settings, monitor: Monitor, plan: Plan, price: Fraction
+) -> tuple[list[ObliqueTree], int]:
     """The trees of other methods, which every number of leaves begins with, and the rows that no tree exceeds."""
     monitor.report(phase="first trees")
-    run = Run(problem, settings, monitor, plan)
+    run = Run(problem, settings, Passing(monitor, min(monitor.remaining(), 1e9), price), plan)
+    run.report()
+    monitor.report(bound=float((run.everything - price * problem.n) / problem.n))
     if not run.instance.depth or not run.instance.Z.shape[1]:
         return [], run.everything
     seconds = max(min(0.5 * settings["search_seconds"], 0.2 * monitor.remaining()), min(2.0, 0.1 * monitor.remaining()))
     with threadpool_limits(limits=settings["threads"], user_api="blas"):
-        trees = first_trees(problem, settings, monitor, run.instance, run.units, run.bound, seconds)
+        trees = first_trees(problem, settings, monitor, run.instance, run.units, run.bound, seconds, run.take)
     return trees, run.everything
 
 

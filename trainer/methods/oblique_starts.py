@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Self
 
@@ -14,6 +15,7 @@ from trainer.methods.base import Method, Settings
 from trainer.monitor import Monitor
 from trainer.search.oblique import ObliqueInstance, ObliqueTree
 from trainer.search.oblique_units import Units, tree_of
+from trainer.tree.nodes import Draft
 
 STARTS: tuple[Method, ...] = (cart.METHOD, exact.METHOD, bivariate.METHOD, oc1.METHOD)
 
@@ -54,11 +56,20 @@ def first_trees(
     units: Units,
     enough: Fraction,
     seconds: float,
+    found: Callable[[ObliqueTree], object],
 ) -> list[ObliqueTree]:
-    """Trees of other methods over the same rows, until one has the value `enough`; a method that fails or is too slow gives none."""
+    """Trees of other methods over the same rows, until one has the value `enough`; a method that fails or is too slow gives none.
+
+    `found` hears of each tree at once.
+    """
     trees: list[ObliqueTree] = []
+
+    def take(draft: Draft) -> None:
+        trees.append(tree_of(draft, instance, units))
+        found(trees[-1])
+
     if problem.warm_start is not None:
-        trees.append(tree_of(problem.warm_start, instance, units))
+        take(problem.warm_start)
     wanted = {"all": STARTS, "cart": STARTS[:1], "none": ()}[settings["first_trees"]]
     for method in wanted:
         if monitor.stopped() or any(instance.value(tree) >= enough for tree in trees):
@@ -69,5 +80,5 @@ def first_trees(
                 draft = method.solve(problem, method.settings(raw), inner).draft
         except TrainerError:
             continue
-        trees.append(tree_of(draft, instance, units))
+        take(draft)
     return trees

@@ -187,6 +187,12 @@ class Run:
             nodes=search.rounds,
         )  # fmt: skip
 
+    def take(self, tree: ObliqueTree) -> None:
+        """A first tree: it counts at once, and is shown if it is better."""
+        self.search.consider(tree)
+        if self.shown is None or self.search.value > self.shown:
+            self.report()
+
     def solve(self) -> Solution:
         """First trees, local search, bound of planes, master model."""
         self._local()
@@ -236,14 +242,16 @@ class Run:
         if not self.instance.depth or not self.instance.Z.shape[1]:
             return
         self.monitor.report(phase="first trees")
+        if not self.extra:
+            self.report()  # the single leaf and the bound of the rows: something to look at from the first moment
         self._one_plane()
         seconds = min(self.settings["search_seconds"], 0.5 * self.remaining())
         # a method without local search still gets its first tree
         limit = max(seconds / 2, min(2.0, 0.3 * self.remaining()))
         starts = self.starts = self.extra or first_trees(
-            self.problem, self.settings, self.monitor, self.instance, self.units, self.bound, limit
+            self.problem, self.settings, self.monitor, self.instance, self.units, self.bound, limit, self.take
         )
-        for tree in starts:
+        for tree in self.extra:
             self.search.consider(tree)
         self.first = self.objective(self.search.value, self.search.best.leaves)
         self.report()
