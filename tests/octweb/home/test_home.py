@@ -16,10 +16,13 @@ def test_signed_out_it_shows_one_approved_model(client, approved):
     text = client.get("/").content.decode()
     assert "Sign in" in text
     assert approved.title in text
+    assert "No model has been approved" not in text
 
 
-def test_signed_out_it_shows_no_draft(client, model):
-    assert model.title not in client.get("/").content.decode()
+def test_signed_out_it_shows_no_draft_but_how_it_goes(client, model):
+    text = client.get("/").content.decode()
+    assert model.title not in text
+    assert "No model has been approved here yet" in text
 
 
 def test_administrators_see_what_waits(client, model, owner, staff, stranger):
