@@ -11,6 +11,7 @@ import pytest
 from trainer.errors import ParameterError, SolverError
 from trainer.milo import BACKENDS, Ended, Hooks, Model, NodeInfo, Options, Row, backend, total
 from trainer.milo import gurobi as gurobi_module
+from trainer.milo import scip as scip_module
 
 backends = pytest.mark.parametrize("name", BACKENDS)
 
@@ -288,6 +289,30 @@ def test_an_end_of_highs_that_proves_nothing_is_an_error():
     with pytest.raises(SolverError, match="nothing it said is used"):
         backend("highs").solve(model, options=Options(parameters={"simplex_iteration_limit": 0, "presolve": "off"}))
     assert backend("highs").solve(model).ended is Ended.OPTIMAL
+
+
+def test_where_scip_gives_up_its_best_solution_is_kept_and_nothing_is_proved(monkeypatch):
+    """An error of its linear programs, before the search and in it."""
+    model, x, value, weight = knapsack(9)
+    pairs = {(0, 1), (2, 3)}
+
+    def gives_up(session):
+        raise Exception("SCIP: error in LP solver!")
+
+    def searches_then_gives_up(session):
+        searched(session)
+        _ended(session)
+        gives_up(session)
+
+    searched, _ended = scip_module._run, scip_module._ended
+    monkeypatch.setattr(scip_module, "_run", gives_up)
+    with pytest.raises(SolverError, match="gave up before it found a solution"):
+        backend("scip").solve(model, Pairs(x, pairs))
+    monkeypatch.setattr(scip_module, "_run", searches_then_gives_up)
+    found = backend("scip").solve(model, Pairs(x, pairs))
+    assert found.ended is Ended.NODES
+    assert found.objective == pytest.approx(brute_force(9, value, weight, pairs))
+    assert found.bound >= found.objective
 
 
 @backends

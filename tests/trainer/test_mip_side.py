@@ -165,6 +165,55 @@ def test_a_tolerance_a_hair_below_or_on_a_difference_is_kept_exactly(name, formu
                 assert side[0].holds(inst, found.tree)
 
 
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("name", BACKENDS)
+def test_rates_of_groups_too_large_to_be_counted_in_a_row_are_kept_exactly(name, formulation):
+    """A tolerance on, a hair below or above what a tree reaches: a solver cannot tell these apart, the constraint can."""
+    cut_off = 0
+    for seed in (1, 3) if name == "highs" else range(4):
+        r = np.random.default_rng(seed)
+        cells = np.array([(a, b, k) for a in (0, 1) for b in (0, 1) for k in (0, 1)])
+        weight = r.multinomial((2_001, 300_000, 10**6, 10**8)[seed], r.dirichlet(np.ones(len(cells)))) + 1
+        inst = instances.build(
+            cells[:, :2].astype(np.uint8), cells[:, 2].astype(np.int32), depth=2,
+            kappa=Fraction(int(weight.sum()), 1000), weight=weight, group=cells[:, 0].astype(np.int32),
+        )  # fmt: skip
+        free = EqualRates(label=1, delta=Fraction(1))
+        best = max(all_trees(inst), key=inst.value)
+        difference = free.difference(inst, best)
+        for delta in (
+            difference,
+            difference * (1 - Fraction(4, 10**7)),
+            difference + Fraction(1, 10**9),
+            Fraction(1, 20),
+        ):
+            side = [EqualRates(label=1, delta=delta)]
+            assert side[0].rough(inst)
+            form = FORMULATIONS[formulation](inst, side=side)
+            found = optimise(form, backend(name), starts=form.first([greedy.cart(inst)]))
+            assert found.value == found.bound == best_value(inst, side), (seed, float(delta))
+            assert side[0].holds(inst, found.tree)
+            cut_off += found.outcome.rows.get("not-admitted", 0)
+    assert cut_off > 0
+
+
+@pytest.mark.parametrize("constraint", [MaxLeaves(limit=2), ClassRecall(label=0, share=Fraction(9, 10))])
+def test_polishing_keeps_first_trees_that_the_constraints_admit(constraint):
+    """Polished, a tree may have more leaves, and labels by majority."""
+    r = np.random.default_rng(0)
+    X = (r.random((60, 5)) < 0.5).astype(np.uint8)
+    y = ((X[:, 0] ^ X[:, 1]) & (r.random(60) < 0.95)).astype(np.int32)
+    inst = instances.build(X, y, depth=3, kappa=Fraction(0))
+    start = starting(inst, "exact", 60.0, side=[constraint])
+    form = AcceleratedBendOCT(inst, side=[constraint])
+    admitted = [tree for tree in form.first(start.trees) if form.admits(tree)]
+    assert max(map(inst.value, admitted)) == start.bound
+    found = optimise(
+        form, backend("scip"), starts=form.first(start.trees), known=start.bound, options=Options(time=0.0)
+    )
+    assert found.value == start.bound
+
+
 def test_contradicting_constraints_are_said_to_be_infeasible():
     X = np.array([[0], [0]], np.uint8)
     inst = instances.build(X, np.array([0, 1], np.int32), depth=1, kappa=Fraction(0))

@@ -156,3 +156,20 @@ def test_a_split_becomes_the_feature_that_parts_the_rows_most_nearly_alike():
     assert binary_tree(nested, problem, depth=2, min_leaf=2) == (0, None, None)
     assert binary_tree(nested, problem, depth=2, min_leaf=3) is None
     assert binary_tree(nested, problem, depth=2, allowed=np.array([0, 1], np.uint8)) == (1, None, None)
+
+
+@pytest.mark.parametrize("method", ["oct", "flowoct", "bendoct", "bendoct-accelerated"])
+def test_a_start_keeps_the_labels_that_a_constraint_asked_for(method):
+    """The class of nine in ten rows that must be found is not that of most rows."""
+    r = np.random.default_rng(3)
+    X = r.integers(0, 2, (80, 5)).astype(float)
+    y = ((X[:, 0] + X[:, 1] > 0) | (r.random(80) < 0.3)).astype(np.int32)
+    source = TrainRequest(
+        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), method="exact",
+        parameters={"depth": 2, "recall": "a: 0.9"},
+    )  # fmt: skip
+    known = train(source)
+    wanted = {"depth": 2, "recall": "a: 0.9", "time_limit": 0.0, "first_tree": "none"}
+    begun = train(dataclasses.replace(source, method=method, parameters=wanted, warm_start=known.tree))
+    assert begun.certificate.correct == known.certificate.correct
+    assert begun.certificate.status == "time_limit"

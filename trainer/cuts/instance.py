@@ -74,6 +74,17 @@ class ArrayTree:
         return np.flatnonzero(self.feature == LEAF)
 
 
+def routed(X: BitArray, feature: CodeArray, depth: int) -> CountArray:
+    """The leaf node that each row of X, uint8 (n, F), reaches, int64 (n,)."""
+    at = np.ones(len(X), COUNT)
+    rows = np.arange(len(X))
+    for _ in range(depth if X.shape[1] else 0):
+        f = feature[at]
+        moving = f >= 0
+        at = np.where(moving, 2 * at + X[rows, np.where(moving, f, 0)], at)
+    return at
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Instance:
     """Rows of different features or label, merged with their weights.
@@ -124,13 +135,7 @@ class Instance:
 
     def route(self, feature: CodeArray) -> CountArray:
         """The leaf node that each row reaches, int64 (n,)."""
-        at = np.ones(self.n, COUNT)
-        rows = np.arange(self.n)
-        for _ in range(self.depth):
-            f = feature[at]
-            moving = f >= 0
-            at = np.where(moving, 2 * at + self.X[rows, np.where(moving, f, 0)], at) if self.X.shape[1] else at
-        return at
+        return routed(self.X, feature, self.depth)
 
     def counts(self, at: CountArray) -> CountArray:
         """Weight of each class at each node, int64 (2^(d+1), classes), from the node of each row."""

@@ -5,6 +5,8 @@ Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k; 
 Each object writes rows into a model and can judge a finished tree. `labels` says that it speaks of predictions, so that labels
 are chosen by the model and not by majority; `exact_scores` that it needs s[i] = 1 whenever row i is right, not only s[i] ≤ 1.
 A constraint switches off what it makes invalid: path-bound cuts (24)-(26) give way to (24').
+A solver sees a row to a millionth of its size only. Where that is too coarse the rows of a constraint are wider by a hair (`rough`),
+and trees that `holds` does not admit are cut off one by one when they are met.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ import numpy as np
 from trainer.cuts.instance import ArrayTree, Instance
 from trainer.dtypes import FloatArray
 from trainer.milo import Expression, Model, Variables, total, weighted
+
+FINEST = 20_000  # parts of one that a row can tell apart
+UNIT, HAIR = 1000.0, 1e-5  # of rows that cannot: coefficients add up to this, and the limit is wider by so much
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,6 +58,10 @@ class SideConstraint(ABC):
     @abstractmethod
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """True if the tree satisfies the constraint, from exact counts."""
+
+    def rough(self, instance: Instance) -> bool:
+        """True if the rows admit some trees that the constraint does not."""
+        return False
 
 
 def right(instance: Instance, tree: ArrayTree) -> np.ndarray:
@@ -136,13 +145,23 @@ class EqualRates(SideConstraint):
     def add(self, view: View) -> None:
         """rate(g) - rate(h) ≤ delta for all ordered pairs of groups.
 
-        Differences are whole multiples of 1 / lcm of the sizes: the row counts those multiples, its limit halfway to the next one.
+        Differences are whole multiples of 1 / lcm of the sizes: the row counts those multiples, its limit halfway to the next one;
+        or, where they are too many, the row is wider by a hair.
         """
-        weight = view.instance.weight
-        sizes = [int(weight[rows].sum()) for rows in self.groups(view.instance)]
+        sizes = self._sizes(view.instance)
         for (g, m), (h, n) in itertools.permutations(zip(self.rates(view), sizes, strict=True), 2):
             parts = math.lcm(m, n)
-            view.model.add(parts * (g - h) <= math.floor(self.delta * parts) + 0.5, "equal-rates")
+            if parts <= FINEST:
+                view.model.add(parts * (g - h) <= math.floor(self.delta * parts) + 0.5, "equal-rates")
+            else:
+                view.model.add(UNIT * (g - h) <= UNIT * (float(self.delta) + HAIR), "equal-rates")
+
+    def _sizes(self, instance: Instance) -> list[int]:
+        return [int(instance.weight[rows].sum()) for rows in self.groups(instance)]
+
+    def rough(self, instance: Instance) -> bool:
+        """True if the differences of rates are too many to be counted in a row."""
+        return any(math.lcm(m, n) > FINEST for m, n in itertools.combinations(self._sizes(instance), 2))
 
     def difference(self, instance: Instance, tree: ArrayTree) -> Fraction:
         """The largest difference of two rates of a tree."""

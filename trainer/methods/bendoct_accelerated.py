@@ -143,10 +143,11 @@ class AcceleratedBendOCT(BendOCT):
         return values
 
     def first(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
-        """The starting trees, polished where polishing is on."""
+        """The starting trees, polished where polishing is on; beside side constraints, which polishing does not know, as they are, too."""
         if not self.techniques.polishing:
             return list(trees)
-        return [polish(self.instance, tree, self.depth_two) for tree in trees]
+        polished = [polish(self.instance, tree, self.depth_two) for tree in trees]
+        return [*polished, *trees] if self.side else polished
 
     def hooks(self) -> Hooks:
         """Benders rows, polishing and path bounds."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.cuts.instance import CUT, LEAF, ArrayTree, Instance
+from trainer.cuts.instance import CUT, LEAF, ArrayTree, Instance, routed
 from trainer.cuts.side import ClassRecall, ForbiddenPair, MaxColumns, MaxLeaves, SideConstraint
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError
@@ -18,6 +18,7 @@ from trainer.search import greedy
 from trainer.search.exact import LabelledShape, solve_binary
 from trainer.search.exact_constrained import solve_constrained
 from trainer.search.exact_pareto import Constraints
+from trainer.tree.nodes import Draft
 from trainer.warm_start import BinaryTree, binary_tree
 
 Halted = Callable[[], bool]
@@ -91,8 +92,8 @@ def _carried(instance: Instance, side: Sequence[SideConstraint]) -> Constraints 
     )
 
 
-def known_trees(problem: Problem, instance: Instance) -> tuple[ArrayTree, ...]:
-    """The problem's own warm start over the features of the instance, if it has one."""
+def known_trees(problem: Problem, instance: Instance, *, labelled: bool = False) -> tuple[ArrayTree, ...]:
+    """The problem's own warm start over the features of the instance, if it has one; `labelled`: with its own labels, too."""
     if problem.warm_start is None:
         return ()
     kept = {int(f): j for j, f in enumerate(instance.features)}
@@ -106,7 +107,20 @@ def known_trees(problem: Problem, instance: Instance) -> tuple[ArrayTree, ...]:
             plant(part[2], 2 * v + 1)
 
     plant(binary_tree(problem.warm_start, problem, depth=instance.depth), 1)
-    return (instance.relabelled(feature),)
+    tree = instance.relabelled(feature)
+    return (tree, _as_given(problem, problem.warm_start, instance, tree)) if labelled else (tree,)
+
+
+def _as_given(problem: Problem, draft: Draft, instance: Instance, tree: ArrayTree) -> ArrayTree:
+    """The tree with the labels that the draft gives to most of the rows of each leaf, which a constraint may have asked for."""
+    said = problem.tree(draft).predict(problem.matrix)
+    classes = np.searchsorted(instance.labels, said).clip(max=instance.classes - 1)
+    known = (instance.labels[classes] == said) & (problem.row_weights > 0)
+    bits = problem.binary.bits(problem.table)[:, instance.features]
+    at = routed(bits, tree.feature, instance.depth)
+    votes = np.zeros((len(tree.feature), instance.classes))
+    np.add.at(votes, (at[known], classes[known]), problem.row_weights[known])
+    return ArrayTree(tree.feature, np.where(votes.any(axis=1), votes.argmax(axis=1), tree.label).astype(np.int32))
 
 
 def _tree(instance: Instance, shape: LabelledShape) -> ArrayTree:

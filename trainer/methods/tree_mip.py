@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -40,6 +41,8 @@ from trainer.milo import (
     Row,
     Variables,
     backend,
+    total,
+    weighted,
 )
 from trainer.milo.hooks import NodeInfo
 from trainer.monitor import Monitor
@@ -100,6 +103,18 @@ class Formulation(ABC):
         """True if the tree satisfies the side constraints."""
         return all(constraint.holds(self.instance, tree) for constraint in self.side)
 
+    @cached_property
+    def rough(self) -> bool:
+        """True if the rows of the side constraints admit trees that these do not."""
+        return any(constraint.rough(self.instance) for constraint in self.side)
+
+    def without(self, tree: ArrayTree) -> Row:
+        """The row that no assignment of this tree, with its labels, satisfies, and every other one does."""
+        view, nodes = self._view, np.flatnonzero(tree.feature[1:] >= 0) + 1
+        asked = weighted(view.b.columns[nodes - 1, tree.feature[nodes]], np.ones(len(nodes)))
+        said = total(view.w[int(v), int(tree.label[v])] for v in tree.leaves)
+        return (asked + said <= len(nodes) + len(tree.leaves) - 1).named("not-admitted")
+
     @property
     def max_leaves(self) -> int:
         """The largest number of leaves that a tree of the formulation has."""
@@ -134,6 +149,7 @@ class Watched(Hooks):
         self.inner = formulation.hooks()
         self.formulation, self.news = formulation, news
         self.behave_as(self.inner)
+        self.lazy = self.lazy or formulation.rough
         self.known = known
         self.best: Fraction | None = None
         self.tree: ArrayTree | None = None
@@ -147,14 +163,19 @@ class Watched(Hooks):
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
         """The formulation's rows; an integral point is a tree, whatever its scores claim."""
         rows = self.inner.on_integral(point, origin)
-        self.consider(self.formulation.read(point.values))
+        tree = self.formulation.read(point.values)
+        self.consider(tree)
+        if self.formulation.rough and not self.formulation.admits(tree):
+            return [*rows, self.formulation.without(tree)]
         return rows
 
     def refuses(self, point: Point, origin: str) -> bool:
         """The formulation's verdict; a refused point is a tree all the same."""
         refused = self.inner.refuses(point, origin)
-        if refused:
-            self.consider(self.formulation.read(point.values))
+        if refused or self.formulation.rough:
+            tree = self.formulation.read(point.values)
+            self.consider(tree)
+            refused = refused or not self.formulation.admits(tree)
         return refused
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
@@ -254,7 +275,7 @@ def solve_problem(
         return _only_leaf(problem, replace(instance, kappa=prices.asked), solver, scope)
     seconds = min(settings["exact_seconds"], monitor.remaining())
     start = starting(instance, settings["first_tree"], seconds, monitor.stopped, side)
-    start = replace(start, trees=(*known_trees(problem, instance), *start.trees))
+    start = replace(start, trees=(*known_trees(problem, instance, labelled=bool(side)), *start.trees))
     try:
         formulation = make(instance, monitor.stopped, side)
         starts = formulation.first(start.trees)

@@ -19,6 +19,7 @@ import pyscipopt
 from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_LOCKTYPE, SCIP_PARAMSETTING, SCIP_RESULT, SCIP_STAGE
 
 from trainer.dtypes import FloatArray
+from trainer.errors import SolverError
 from trainer.milo.backend import Backend, Capabilities
 from trainer.milo.exchange import Exchange
 from trainer.milo.expression import Row
@@ -306,7 +307,14 @@ class Scip(Backend):
             for variable, value in zip(session.variables, values.tolist(), strict=True):
                 scip.setSolVal(solution, variable, value)
             scip.addSol(solution)
-        _run(session)
+        try:
+            _run(session)
+        except Exception as error:  # PySCIPOpt raises no other kind where SCIP gives up
+            if exchange.error is None and exchange.best is None:
+                raise SolverError(
+                    f"SCIP gave up before it found a solution ({error}). Choose another solver."
+                ) from error
+            return Ended.NODES  # what was proved before holds
         return _ended(session)
 
 

@@ -1,0 +1,104 @@
+"""Every formulation against the exact search on the small published sets at depth 2 and 3: equal where proved, never past it.
+
+Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_agree.py [--limit 20] [--depths 2,3] [--sets monk1,monk3] [--solver scip]
+
+The exact search gives the optimum; each formulation starts from the CART tree and has to find and prove the same value by itself. A
+cell has the processor time where it did, else its value and bound in rows, which must lie on both sides of the optimum. Penalties
+are those of mip_benchmark.py (0.04 at depth 2, 0.08 at depth 3); BinOCT knows complete trees and no price of a leaf, so its optimum
+is that of the exact search without a price. The limit is processor time. Ends with code 1 where anything contradicts the optimum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+from common import encodings
+from mip_benchmark import VANILLA, load, warm_up
+
+from trainer.cuts import instance as instances
+from trainer.cuts.instance import Instance
+from trainer.methods.bendoct import BendOCT
+from trainer.methods.bendoct_accelerated import AcceleratedBendOCT, Techniques
+from trainer.methods.binoct import BinOCT
+from trainer.methods.first_tree import starting
+from trainer.methods.flowoct import FlowOCT
+from trainer.methods.oct import OCT
+from trainer.methods.tree_mip import Formulation, optimise
+from trainer.milo import Backend, Options, backend
+
+SETS = (
+    "soybean-small", "monk1", "monk2", "monk3", "iris_QB_5", "iris_QT_5", "breast-cancer", "balance-scale", "tic-tac-toe",
+)  # fmt: skip
+PENALTIES = {2: Fraction("0.04"), 3: Fraction("0.08")}
+FORMULATIONS: dict[str, Callable[[Instance], Formulation]] = {
+    "FlowOCT": FlowOCT,
+    "BendOCT": BendOCT,
+    "accelerated": AcceleratedBendOCT,
+    "accelerated, without bounds": lambda inst: AcceleratedBendOCT(
+        inst, replace(VANILLA, equivalent_points="recursive", polishing=True, strengthened=True)
+    ),
+    "accelerated, basic equivalent points": lambda inst: AcceleratedBendOCT(
+        inst, Techniques(equivalent_points="basic", split_bounds=False)
+    ),
+    "OCT": OCT,
+    "BinOCT": BinOCT,
+}
+LEAST = Fraction(1, 10**6)
+
+
+def cell(make: Callable[[Instance], Formulation], inst: Instance, solver: Backend, limit: float) -> tuple[str, bool]:
+    """What a formulation came to, and whether it agrees with the exact search."""
+    optimum = starting(inst, "exact", 600.0).bound
+    assert optimum is not None
+    began = time.process_time()
+    form = make(inst)
+    starts = form.first(starting(inst, "cart", 0.0).trees)
+    if solver.name == "scip":  # which has a clock of processor time of its own
+        options = Options(parameters={"timing/clocktype": 1, "limits/time": limit})
+    else:
+        options = Options(stopped=lambda: time.process_time() - began >= limit)
+    found = optimise(form, solver, starts=starts, options=options)
+    assert found.value is not None
+    if found.optimal:
+        return f"{time.process_time() - began:.1f} s", found.value == optimum
+    agrees = found.value <= optimum <= found.bound + LEAST
+    return f"{float(found.value):.2f} to {float(found.bound):.2f}", agrees
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=float, default=20.0)
+    parser.add_argument("--depths", default="2,3")
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--solver", default="scip")
+    options = parser.parse_args()
+    folder = encodings()
+    if folder is None:
+        return 0
+    warm_up()
+    solver = backend(options.solver)
+    wrong = proved = solves = 0
+    print(f"| set | depth | optimum, rows | {' | '.join(FORMULATIONS)} |\n|{'---|' * (len(FORMULATIONS) + 3)}")
+    for depth in map(int, options.depths.split(",")):
+        for name in options.sets.split(","):
+            X, y = load(folder, name)
+            priced = instances.build(X, y, depth=depth, kappa=PENALTIES[depth] * len(y))
+            cells = []
+            for key, make in FORMULATIONS.items():
+                inst = replace(priced, kappa=Fraction(0)) if key == "BinOCT" else priced
+                text, agrees = cell(make, inst, solver, options.limit)
+                wrong, proved, solves = wrong + (not agrees), proved + text.endswith("s"), solves + 1
+                cells.append(text if agrees else f"**{text}: contradiction**")
+            optimum = starting(priced, "exact", 600.0).bound
+            print(f"| {name} | {depth} | {float(optimum or 0):.2f} | {' | '.join(cells)} |", flush=True)
+    print(f"\n{proved} of {solves} proved and equal, {wrong} contradictions")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
