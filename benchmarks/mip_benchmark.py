@@ -66,7 +66,21 @@ VARIANTS = {
     "- split bounds": replace(DEFAULT, split_bounds=False),
     "- cache": replace(DEFAULT, cache=False),
     "paper": PAPER,
+    # single switches of the default
+    "no first tree": DEFAULT,
+    "chain": replace(DEFAULT, equivalent_points="chain"),
+    "basic": replace(DEFAULT, equivalent_points="basic"),
+    "aggregated": replace(DEFAULT, disaggregated=False),
+    "no group selection": replace(DEFAULT, group_selection=False),
+    "split sets 0": replace(DEFAULT, split_set=0),
+    "split sets 1": replace(DEFAULT, split_set=1),
+    "strengthened": replace(DEFAULT, strengthened=True),
+    "no negative samples": replace(DEFAULT, negative_samples=False),
+    "end points only": replace(DEFAULT, endpoints_only=True),
+    "not at trees": replace(DEFAULT, at_integral=False),
+    "objective form": replace(DEFAULT, objective_form=True),
 }
+WITHOUT_FIRST = ("no first tree",)
 SMALL = 1000
 TECHNIQUES = (
     "monk1",
@@ -122,7 +136,7 @@ def cases(folder: Path, group: str, sets: list[str] | None) -> Iterator[Case]:
 
 
 def solve(
-    folder: Path, case: Case, techniques: Techniques, solver: str, limit: float, *, processor: bool
+    folder: Path, case: Case, techniques: Techniques, solver: str, limit: float, *, processor: bool, first: str = "cart"
 ) -> dict[str, Any]:
     """Build and solve; seconds are those of both, since rows stated before the search cost time too.
 
@@ -133,7 +147,7 @@ def solve(
     began, work = time.perf_counter(), time.process_time()
     inst = instances.build(X, y, depth=case.depth, kappa=Fraction(case.penalty) * len(y))
     form = AcceleratedBendOCT(inst, techniques)
-    starts = form.first(starting(inst, "cart", 0.0).trees)
+    starts = form.first(starting(inst, first, 0.0).trees)
     built = time.process_time() - work if processor else time.perf_counter() - began
     left = max(limit - built, 0.1)
     options = Options(time=left)
@@ -360,7 +374,10 @@ def main() -> int:
             if key(about)[:4] in done or time.monotonic() > until:
                 continue
             techniques = VARIANTS[variant]
-            record = about | solve(folder, case, techniques, options.solver, options.limit, processor=options.processor)
+            record = about | solve(
+                folder, case, techniques, options.solver, options.limit, processor=options.processor,
+                first="none" if variant in WITHOUT_FIRST else "cart",
+            )  # fmt: skip
             with opened(options.results, "at") as lines:
                 lines.write(json.dumps(record) + "\n")
     if brief:
