@@ -197,6 +197,26 @@ def test_rates_of_groups_too_large_to_be_counted_in_a_row_are_kept_exactly(name,
     assert cut_off > 0
 
 
+@pytest.mark.parametrize("name", BACKENDS)
+def test_what_can_be_reached_beside_rates_of_large_groups(name):
+    """The trees that lie within a hair of the tolerance do not count."""
+    r = np.random.default_rng(7)
+    cells = np.array([(a, b, k) for a in (0, 1) for b in (0, 1) for k in (0, 1)])
+    inst = instances.build(
+        cells[:, :2].astype(np.uint8), cells[:, 2].astype(np.int32), depth=1, kappa=Fraction(0),
+        weight=r.multinomial(300_000, r.dirichlet(np.ones(len(cells)))) + 1, group=cells[:, 0].astype(np.int32),
+    )  # fmt: skip
+    free, recalls = EqualRates(label=1, delta=Fraction(1)), [ClassRecall(label=k, share=Fraction(1)) for k in (0, 1)]
+    trees = list(all_trees(inst, labels=True))
+    for difference in {free.difference(inst, tree) for tree in trees} - {Fraction(0)}:
+        kept: list[SideConstraint] = [EqualRates(label=1, delta=difference * (1 - Fraction(4, 10**7)))]
+        (relaxed, others), *_ = relaxations([*recalls, *kept])
+        assert others == kept
+        prices = [relaxed.price(inst, t) for t in trees if kept[0].holds(inst, t)]
+        found = least_price(inst, relaxed, others, lambda s: BendOCT(inst, side=s), backend(name), Options())
+        assert found == min(prices)
+
+
 @pytest.mark.parametrize("constraint", [MaxLeaves(limit=2), ClassRecall(label=0, share=Fraction(9, 10))])
 def test_polishing_keeps_first_trees_that_the_constraints_admit(constraint):
     """Polished, a tree may have more leaves, and labels by majority."""

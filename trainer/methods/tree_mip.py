@@ -337,7 +337,8 @@ def least_price(
 ) -> Fraction | None:
     """The least price of a relaxed kind among the trees that satisfy the rest; None where there is none or it was not found out."""
     form = make([*kept, relaxed])
-    outcome = solver.solve(form.model, form.hooks(), replace(options, gap=0.0, absolute_gap=1e-7, starts=()))
+    watched = Watched(form, lambda *_: False)
+    outcome = solver.solve(form.model, watched, replace(options, gap=0.0, absolute_gap=1e-7, starts=()))
     if outcome.ended is not Ended.OPTIMAL or outcome.values is None:
         return None
     return relaxed.price(instance, form.read(outcome.values))
