@@ -111,8 +111,9 @@ def test_the_best_admitted_tree_is_found_and_proved(name, formulation):
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_the_best_admitted_tree_of_many_instances(count, name, formulation):
-    solved = [check(name, formulation, seed) for seed in range(1000, 1000 + count)]
-    assert sum(solved) > 0.75 * count
+    wanted = count // 2 if name == "scip" and formulation.startswith("oct") else count  # seconds for a dozen
+    solved = [check(name, formulation, seed) for seed in range(1000, 1000 + wanted)]
+    assert sum(solved) > 0.75 * wanted
 
 
 @pytest.mark.parametrize("formulation", [f for f in FORMULATIONS if not f.startswith("oct")])
@@ -170,7 +171,8 @@ def test_a_tolerance_a_hair_below_or_on_a_difference_is_kept_exactly(name, formu
 def test_rates_of_groups_too_large_to_be_counted_in_a_row_are_kept_exactly(name, formulation):
     """A tolerance on, a hair below or above what a tree reaches: a solver cannot tell these apart, the constraint can."""
     cut_off = 0
-    for seed in (1, 3) if name == "highs" else range(4):
+    # HiGHS solves anew for each tree that is cut off, and OCT has the slowest models
+    for seed in (1,) if name == "highs" else (1, 3) if formulation.startswith("oct") else range(4):
         r = np.random.default_rng(seed)
         cells = np.array([(a, b, k) for a in (0, 1) for b in (0, 1) for k in (0, 1)])
         weight = r.multinomial((2_001, 300_000, 10**6, 10**8)[seed], r.dirichlet(np.ones(len(cells)))) + 1
