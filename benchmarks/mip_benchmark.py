@@ -5,8 +5,9 @@ Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py [RESULTS.jsonl] 
        [--ratio gurobi] [--pictures docs/pictures]
 
 With `--processor` limit and seconds are processor time instead of time by the clock, so that other work on the machine hardly counts
-and a run may be spread over several days. `benchmarks/results/mip-shared.jsonl.gz` holds the solves of the group
-`shared` with `--processor` and a limit of 120, by SCIP all variants and by Gurobi plain and default.
+and a run may be spread over several days. `benchmarks/results/mip-shared.jsonl.gz` holds solves of the group
+`shared` with `--processor` and a limit of 120, by SCIP and by Gurobi (plain and default); `mip-techniques.jsonl.gz` those of all techniques
+at an earlier commit with longer Benders rows, `mip-hard.jsonl.gz` the group `hard` with a limit of 20.
 
 Every solve is one JSON line in RESULTS.jsonl; solves that are there already are not run again, so that a run may be cut anywhere.
 What was proved within a smaller limit counts for a larger one.
@@ -358,6 +359,8 @@ def main() -> int:
     if (options.report and not brief) or options.pictures:
         wanted = {(c.name, c.depth, c.penalty) for c in cases(folder, options.group, sets)}
         runs = grouped(list(records(options.results).values()), options, wanted)
+        if options.variants:
+            runs = {variant: own for variant, own in runs.items() if variant in options.variants.split(",")}
         report(runs, options.limit)
         if options.ratio:
             ratios(list(records(options.results).values()), options.solver, options.ratio)
