@@ -7,7 +7,8 @@ Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_benchmark.py [RESULTS.jsonl] 
 With `--processor` limit and seconds are processor time instead of time by the clock, so that other work on the machine hardly counts
 and a run may be spread over several days. `benchmarks/results/mip-shared.jsonl.gz` holds solves of the group
 `shared` with `--processor` and a limit of 120, by SCIP and by Gurobi (plain and default); `mip-techniques.jsonl.gz` those of all techniques
-at an earlier commit with longer Benders rows, `mip-hard.jsonl.gz` the group `hard` with a limit of 20.
+at an earlier commit with longer Benders rows, `mip-hard.jsonl.gz` the group `hard` with a limit of 20,
+`mip-low.jsonl.gz` the group `techniques` with 10.
 
 Every solve is one JSON line in RESULTS.jsonl; solves that are there already are not run again, so that a run may be cut anywhere.
 What was proved within a smaller limit counts for a larger one.
