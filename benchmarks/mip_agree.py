@@ -18,7 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from common import encodings
-from mip_benchmark import VANILLA, load, warm_up
+from mip_benchmark import VANILLA, load, warm_up, within
 
 from trainer.cuts import instance as instances
 from trainer.cuts.instance import Instance
@@ -29,7 +29,7 @@ from trainer.methods.first_tree import starting
 from trainer.methods.flowoct import FlowOCT
 from trainer.methods.oct import OCT
 from trainer.methods.tree_mip import Formulation, optimise
-from trainer.milo import Backend, Options, backend
+from trainer.milo import Backend, backend
 
 SETS = (
     "soybean-small", "monk1", "monk2", "monk3", "iris_QB_5", "iris_QT_5", "breast-cancer", "balance-scale", "tic-tac-toe",
@@ -58,11 +58,7 @@ def cell(make: Callable[[Instance], Formulation], inst: Instance, solver: Backen
     began = time.process_time()
     form = make(inst)
     starts = form.first(starting(inst, "cart", 0.0).trees)
-    if solver.name == "scip":  # which has a clock of processor time of its own
-        options = Options(parameters={"timing/clocktype": 1, "limits/time": limit})
-    else:
-        options = Options(stopped=lambda: time.process_time() - began >= limit)
-    found = optimise(form, solver, starts=starts, options=options)
+    found = optimise(form, solver, starts=starts, options=within(solver.name, limit))
     assert found.value is not None
     if found.optimal:
         return f"{time.process_time() - began:.1f} s", found.value == optimum

@@ -152,11 +152,7 @@ def solve(
     starts = form.first(starting(inst, first, 0.0).trees)
     built = time.process_time() - work if processor else time.perf_counter() - began
     left = max(limit - built, 0.1)
-    options = Options(time=left)
-    if processor and solver == "scip":  # which has a clock of processor time of its own
-        options = Options(parameters={"timing/clocktype": 1, "limits/time": left})
-    elif processor:
-        options = Options(stopped=lambda: time.process_time() - work >= limit)
+    options = within(solver, left) if processor else Options(time=left)
     found = optimise(form, backend(solver), starts=starts, options=options)
     value = float(found.value or 0)
     cpu = time.process_time() - work
@@ -170,6 +166,14 @@ def solve(
         "nodes": found.outcome.nodes,
         "added": sum(found.outcome.rows.values()),
     }
+
+
+def within(solver: str, seconds: float) -> Options:
+    """A limit in processor time from now on."""
+    if solver == "scip":  # which has a clock of its own
+        return Options(parameters={"timing/clocktype": 1, "limits/time": seconds})
+    began = time.process_time()
+    return Options(stopped=lambda: time.process_time() - began >= seconds)
 
 
 def warm_up() -> None:

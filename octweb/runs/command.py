@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from trainer.table import Labels, MissingPolicy, Table
 USAGE, FAILED = 2, 1
 
 
-class TrainingCommand(BaseCommand):
+class TrainingCommand(BaseCommand, ABC):
     """A command that reads one data set and trains on it; `run` does that and prints. It never opens the database.
 
     SIGTERM and SIGINT end the search, and what it has found is kept. Errors in what was asked for end with code 2, others with 1.
@@ -40,9 +41,9 @@ class TrainingCommand(BaseCommand):
         parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
         parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 
+    @abstractmethod
     def run(self, options: dict[str, Any]) -> None:
         """Train and print."""
-        raise NotImplementedError
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run, with every error said in one line."""

@@ -15,7 +15,7 @@ import pytest
 
 from trainer.certificate import Status
 from trainer.data.encoding import Scheme, encode_binary
-from trainer.errors import InfeasibleError, ParameterError
+from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import upwards
 from trainer.run import TrainRequest, TrainResult, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
@@ -357,3 +357,34 @@ def test_a_gap_that_is_asked_for_goes_with_a_fine_price(method, seed, gap):
     found = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).certificate
     assert found.status is Status.OPTIMAL
     assert found.gap <= gap
+
+
+SCIP_GIVES_UP = [
+    ("bendoct", {"depth": 2, "bins": 3}),
+    ("bendoct", {"depth": 2, "bins": 3, "first_tree": "none"}),
+    ("flowoct", {"depth": 2, "bins": 3}),
+    ("oct", {"depth": 2, "bins": 3}),
+    ("binoct", {"depth": 2, "bins": 3}),
+    ("odt", {"depth": 2, "bins": 3, "solver": "scip"}),
+    ("oct-h", {"depth": 1, "first_trees": "cart"}),
+]
+
+
+def gives_up(session):
+    raise Exception("SCIP: error in LP solver!")
+
+
+@pytest.mark.parametrize(("method", "parameters"), SCIP_GIVES_UP)
+def test_where_the_solver_gives_up_the_first_tree_stays_and_nothing_is_proved(method, parameters, monkeypatch):
+    monkeypatch.setattr("trainer.milo.scip._run", gives_up)
+    table, labels = sample()
+    found = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters)).certificate
+    assert found.status is Status.HEURISTIC
+    assert found.bound > found.objective
+    assert "failed" in {record.get("ended") for record in found.evidence}
+
+
+def test_a_solver_that_gives_up_before_an_admitted_tree_says_so(monkeypatch):
+    monkeypatch.setattr("trainer.milo.scip._run", gives_up)
+    with pytest.raises(SolverError, match="gave up before it found a tree"):
+        run("bendoct", first_tree="none", recall="no: 0.6; yes: 0.6")

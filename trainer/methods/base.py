@@ -164,8 +164,8 @@ class Solution:
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
         """Why the run ended, before the gap is looked at."""
-        if not self.finished and monitor.reason is not None:
-            return monitor.reason
+        if not self.finished:  # without a limit: the solver gave up, or saw no finer
+            return monitor.reason or Status.HEURISTIC
         return Status.HEURISTIC if guarantee is not Guarantee.TREE else Status.OPTIMAL
 
 

@@ -373,9 +373,9 @@ class Run:
         monitor = self.monitor
         # the search may end within the gap that was asked for; otherwise only a bound that is met is a proof
         finished = self._near(claimed)
-        if not finished and monitor.reason is None:
-            # an open gap without a limit: the solver saw no finer, a tree could not be drawn, or there was no model
-            monitor.stop(self.struck or Status.HEURISTIC)
+        # an open gap without a limit: the solver saw no finer or gave up, a tree could not be drawn, or there was no model
+        if not finished and monitor.reason is None and self.struck is not None:
+            monitor.stop(self.struck)
         return Solution(
             draft=draft,
             bound=max(self.upper(bound), self.objective(value, claimed.leaves))
@@ -416,6 +416,7 @@ class Run:
             record |= {
                 "solver": self.outcome.solver,
                 "version": self.outcome.version,
+                "ended": str(self.outcome.ended),
                 "variables": self.form.model.size,
                 "rows": len(self.form.model.rows),
                 "seconds_in_hooks": round(self.outcome.hook_seconds, 3),

@@ -165,7 +165,8 @@ def _solution(
     elif outcome.ended is Ended.MEMORY and not optimal:
         monitor.stop(Status.MEMORY_LIMIT)
     record = {
-        "kind": "mip", "solver": outcome.solver, "version": outcome.version, "variables": form.model.size,
+        "kind": "mip", "solver": outcome.solver, "version": outcome.version, "ended": str(outcome.ended),
+        "variables": form.model.size,
         "integers": int(form.model.integers.sum()), "rows": len(form.model.rows),
     }  # fmt: skip
     return Solution(

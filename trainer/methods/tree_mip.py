@@ -56,6 +56,9 @@ NOTHING_FOUND = (
 )
 
 
+GAVE_UP = "The solver gave up before it found a tree that satisfies the constraints. Choose another solver, or relax one of them."
+
+
 class Formulation(ABC):
     """A tree model over an instance; subclasses build it in `__init__`."""
 
@@ -375,7 +378,7 @@ def _solution(
 ) -> Solution:
     outcome = found.outcome
     if found.tree is None and formulation.side:
-        raise SolverError(NOTHING_FOUND)
+        raise SolverError(GAVE_UP if outcome.ended is Ended.FAILED else NOTHING_FOUND)
     if outcome.ended is Ended.TIME and not found.optimal:
         monitor.stop(Status.TIME_LIMIT)
     elif outcome.ended is Ended.MEMORY and not found.optimal:
@@ -398,6 +401,7 @@ def _solution(
                 "kind": "mip",
                 "solver": outcome.solver,
                 "version": outcome.version,
+                "ended": str(outcome.ended),
                 "variables": formulation.model.size,
                 "rows": len(formulation.model.rows),
                 "seconds_in_hooks": round(outcome.hook_seconds, 3),

@@ -25,6 +25,7 @@ class Ended(StrEnum):
     MEMORY = "memory"
     NODES = "nodes"
     CANCELLED = "cancelled"
+    FAILED = "failed"  # gave up by an error of its own; the solutions and the bound that it had hold
 
 
 @dataclass(frozen=True, kw_only=True)

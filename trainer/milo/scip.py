@@ -9,6 +9,7 @@ see only points that satisfy the base rows.
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import threading
 from functools import cache
@@ -19,12 +20,13 @@ import pyscipopt
 from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_LOCKTYPE, SCIP_PARAMSETTING, SCIP_RESULT, SCIP_STAGE
 
 from trainer.dtypes import FloatArray
-from trainer.errors import SolverError
 from trainer.milo.backend import Backend, Capabilities
 from trainer.milo.exchange import Exchange
 from trainer.milo.expression import Row
 from trainer.milo.hooks import Ended, NodeInfo
 from trainer.milo.model import Model
+
+log = logging.getLogger(__name__)
 
 PRIORITY = -5_000_000  # linear constraints have -1_000_000
 POLL = 0.1
@@ -309,12 +311,11 @@ class Scip(Backend):
             scip.addSol(solution)
         try:
             _run(session)
-        except Exception as error:  # PySCIPOpt raises no other kind where SCIP gives up
-            if exchange.error is None and exchange.best is None:
-                raise SolverError(
-                    f"SCIP gave up before it found a solution ({error}). Choose another solver."
-                ) from error
-            return Ended.NODES  # what was proved before holds
+        except (
+            Exception
+        ):  # PySCIPOpt raises no narrower kind; an error of a hook is kept by the exchange and raised there
+            log.warning("SCIP gave up; what it had found and proved is kept", exc_info=True)
+            return Ended.FAILED
         return _ended(session)
 
 
