@@ -159,15 +159,17 @@ def _sides(points: list[tuple[int, int]]) -> np.ndarray:
 def _least(points: list[tuple[int, int]], counts: np.ndarray) -> list[int]:
     """The least errors with at most one, two, three and four leaves, no leaf below two questions."""
     sides = _sides(points)
-    total, ways = counts.sum(axis=0), sides.astype(np.float64)
+    kind: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # exact for whole numbers of this size
+    ways, weight = sides.astype(kind), counts.astype(kind)
+    total, second = weight.sum(axis=0), (ways @ weight).T[None]
     best = [int(total.sum() - total.max())] * 4
-    for begin in range(0, len(sides), 256):
-        some = ways[begin : begin + 256]
+    for begin in range(0, len(sides), 32):
+        some = ways[begin : begin + 32]
         # what the first line has on its side, and of that the second: (lines, classes) and (lines, classes, second lines)
-        inner = some @ counts
-        shared = np.stack([(some * counts[:, k]) @ ways.T for k in range(len(total))], axis=1)
+        inner = some @ weight
+        shared = np.stack([(some * column) @ ways.T for column in weight.T], axis=1)
         leaf, split = [], []
-        for half, parts in ((inner, shared), (total - inner, (ways @ counts).T[None] - shared)):
+        for half, parts in ((inner, shared), (total - inner, second - shared)):
             leaf.append(half.sum(axis=1) - half.max(axis=1))
             right = parts.max(axis=1) + (half[:, :, None] - parts).max(axis=1)
             split.append(half.sum(axis=1) - right.max(axis=1))

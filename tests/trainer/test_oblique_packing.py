@@ -18,9 +18,10 @@ from trainer.methods.s_oct import SOCT
 from trainer.milo import Options, backend
 from trainer.run import TrainRequest, save, train
 from trainer.search import oblique_packing
+from trainer.search.lines import Roots, least_errors, ways
 from trainer.search.oblique import ObliqueInstance
 from trainer.search.oblique_local import LocalSearch
-from trainer.search.oblique_packing import Packing, least_errors, plane_of, ways, whole
+from trainer.search.oblique_packing import Packing, plane_of, whole
 from trainer.verify import verify
 from trainer.verify_planes import _least, _sides
 
@@ -72,10 +73,100 @@ def test_ways_are_all_separations_and_errors_those_of_the_best_trees(first):
         sides = ways(X[:, 0], X[:, 1])
         exact = separations(X)
         assert as_sets(sides) == exact == as_sets(_sides([tuple(map(int, p)) for p in X]))
-        errors = least_errors(sides, counts)
-        assert list(errors) == _least([tuple(map(int, p)) for p in X], counts)
+        roots = Roots(sides, counts)
+        least = least_errors(roots)
+        assert list(least.errors) == _least([tuple(map(int, p)) for p in X], counts)
         for t in range(1, 5):
-            assert errors[t - 1] == counts.sum() - best_value(X, counts, 2, 0, most=t)
+            assert least.errors[t - 1] == counts.sum() - best_value(X, counts, 2, 0, most=t)
+        for t, root in enumerate(least.roots, start=2):
+            at = roots.nodes(root, t)
+            leaves = [np.flatnonzero(at == u) for u in np.unique(at)]
+            assert len(leaves) <= t
+            made = int(counts.sum() - sum(counts[points].sum(axis=0).max() for points in leaves))
+            assert (
+                made == least.errors[t - 1] or least.errors[t - 1] < made == least.errors[0]
+            )  # a single leaf was better
+            for v, u in ((1, 2), (2, 4), (3, 6)):
+                here = np.flatnonzero((at == v) | (at >> 1 == v) | (at >> 2 == v))
+                left = frozenset(np.flatnonzero((at == u) | (at >> 1 == u)).tolist())
+                # what a line parts of all points it parts of some
+                assert not left or len(left) == len(here) or any(left == way & set(here.tolist()) for way in exact)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_neighbours_that_are_ruled_out_change_no_errors(seed):
+    """Sets of a size at which most roots are never tried; the check of the verifier tries them all."""
+    r = np.random.default_rng(seed)
+    X = np.unique(r.integers(0, 40, (60, 2)), axis=0)
+    r.shuffle(X)
+    counts = np.zeros((len(X), 2 + seed % 2), np.int64)
+    y = (
+        r.integers(0, counts.shape[1], len(X))
+        if seed < 2
+        else (np.abs(X[:, 0] - X[:, 1]) < 12) ^ (r.random(len(X)) < 0.1)
+    )
+    counts[np.arange(len(X)), y.astype(int)] = r.integers(1, 4, len(X))
+    roots, tried = Roots(ways(X[:, 0], X[:, 1]), counts), []
+    all_errors = roots.errors
+    roots.errors = lambda block: tried.extend(block.tolist()) or all_errors(block)
+    assert list(least_errors(roots).errors) == _least([tuple(map(int, p)) for p in X], counts)
+    assert len(tried) == len(set(tried)) < len(roots.sides)
+    assert least_errors(roots, lambda: True) is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("method", ["cut-h", "cutw-h", "s-oct", "oct-h"])
+def test_points_in_one_plane_need_no_search(method, seed, tmp_path):
+    """A third column, a mixture of the two others, changes nothing; the check counts by other means."""
+    r = np.random.default_rng(seed)
+    n, depth, penalty = int(r.integers(25, 45)), 1 + seed % 2, (0.0, 0.03)[seed % 3 == 0]
+    X, y = r.integers(0, 12, (n, 2)) / 4, r.integers(0, 2 + seed % 2, n)
+    X = X if seed % 4 < 2 else np.column_stack([X, 50 - 3 * X[:, 0] + X[:, 1]])
+    data, labels = table(X, y)
+    parameters = {"depth": depth, "leaf_penalty": penalty, "first_trees": "none", "time_limit": 20}
+    if method == "oct-h":
+        parameters["search_seconds"] = (
+            1  # its planes keep a distance, so that the best tree need not be among its trees
+        )
+    result = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
+    points, group = np.unique(X[:, :2], axis=0, return_inverse=True)
+    counts = np.zeros((len(points), len(labels.classes)), np.int64)
+    np.add.at(counts, (group.ravel(), labels.codes), 1)
+    least = _least([tuple(map(int, p)) for p in (4 * points).astype(int)], counts)
+    best = max(Fraction(n - e, n) - Fraction(str(penalty)) * t for t, e in enumerate(least[: 1 << depth], start=1))
+    found = result.certificate
+    assert found.bound == pytest.approx(float(best), abs=1e-9) or method == "oct-h"
+    if method != "oct-h":
+        assert (found.status, found.evidence[0]["rounds_of_local_search"]) == ("optimal", 0)
+        model, rows = tmp_path / "model.json", tmp_path / "rows.csv"
+        save(result.model, model)
+        lines = [",".join([*map(repr, map(float, row)), str(k)]) for row, k in zip(X, y, strict=True)]
+        rows.write_text("\n".join([",".join([*data.names, "class"]), *lines]) + "\n")
+        verdicts = {f.claim: f.verdict for f in verify(model, rows)}
+        assert verdicts["bound"] == verdicts["optimal"] == verdicts["objective"] == "verified"
+    assert found.objective <= float(best) + 1e-9
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"min_leaf": 5}, {"balanced": True}, {"max_leaves": 3}, {"then_fewest": True}, {"pareto": True}]
+)
+def test_points_in_one_plane_with_other_settings_keep_the_optimum(parameters, monkeypatch):
+    r = np.random.default_rng(3)
+    X, y = r.integers(0, 6, (14, 2)).astype(float), r.integers(0, 2, 14)
+    data, labels = table(X, y)
+    request = TrainRequest(
+        table=data,
+        labels=labels,
+        method="cut-h",
+        parameters={"depth": 2, "time_limit": 60, "search_seconds": 0.5} | parameters,
+    )
+    with_roots = train(request).certificate
+    monkeypatch.setattr("trainer.methods.oblique_tree.LARGEST", 0)
+    monkeypatch.setattr(oblique_packing, "LARGEST", 2)
+    without = train(request).certificate
+    assert with_roots.status == without.status == "optimal"
+    assert with_roots.objective == without.objective
+    assert with_roots.leaves == without.leaves or "then_fewest" not in parameters
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -42,8 +42,8 @@ from trainer.monitor import Monitor
 from trainer.search.oblique import BRANCH, LEAF, ObliqueInstance, ObliqueTree, Packed
 from trainer.search.oblique_distance import DistantSearch, keeps
 from trainer.search.oblique_local import LocalSearch
-from trainer.search.oblique_packing import Packing
-from trainer.search.oblique_refit import STYLES, refitted
+from trainer.search.oblique_packing import LARGEST, Packing
+from trainer.search.oblique_refit import STYLES, drawn_tree, refitted
 from trainer.search.oblique_units import draft_of, instance_of
 from trainer.tree.nodes import Draft
 
@@ -210,19 +210,44 @@ class Run:
         gap, wanted = relative_gap(objective, self.upper(self.bound)), self.settings["mip_gap"]
         return wanted > 0 and gap is not None and gap <= wanted
 
-    def _pack(self) -> None:
-        """A better bound from rows that lie in planes, where the numbers of leaves that it knows are all that count."""
+    def _packing(self) -> Packing | None:
+        """The search for rows that lie in planes, where the numbers of leaves that it knows are all that count."""
         inst = self.instance
         known = inst.depth <= 2 or inst.most_leaves <= 3 or inst.kappa > 0
-        if self.search.value >= self.bound or not known or not inst.Z.size or self.halted():
+        if self.search.value >= self.bound or not known or not inst.Z.size or inst.most_leaves < 2 or self.halted():
+            return None
+        X = self.units.encoding.matrix(self.problem.table)[self.units.rows]
+        leaves = min(inst.most_leaves, 4 if inst.depth <= 2 else 3)
+        return Packing(X, inst.counts, self._until(min(PACKING, 0.4 * self.remaining())), leaves)
+
+    def _pack(self) -> None:
+        """A better bound from rows that lie in planes."""
+        packing = self._packing()
+        if packing is None or (self.packed is not None and self.instance.packed):
             return
         self.monitor.report(phase="bound of planes")
         if self.packed is None:
-            X = self.units.encoding.matrix(self.problem.table)[self.units.rows]
-            remaining = self.remaining()
-            leaves = min(inst.most_leaves, 4 if inst.depth <= 2 else 3)
-            self.packed = Packing(X, inst.counts, self._until(min(PACKING, 0.4 * remaining)), leaves).best()
-        self.instance = replace(inst, packed=self.packed)
+            self.packed = packing.best()
+        self._bounded(self.packed)
+
+    def _by_root(self) -> None:
+        """Presolve: few points in one plane; the best halves below each way to part them at the root."""
+        packing = self._packing() if self.packed or len(self.instance.Z) <= LARGEST else None
+        if packing is None:
+            return
+        if self.packed is None:
+            found = packing.everything()
+            self.packed = None if found is None else (found,)
+        separator = Separator(self.instance.Z)
+        for at in (at for packed in self.packed or () for at in packed.nodes if at.max() < self.instance.size):
+            tree = drawn_tree(self.instance, at, separator)
+            if tree is not None:
+                self.search.consider(self.instance.completed(tree) if self.instance.complete else tree)
+        if self.packed is not None:
+            self._bounded(self.packed)
+
+    def _bounded(self, packed: tuple[Packed, ...]) -> None:
+        self.instance = replace(self.instance, packed=packed)
         self.bound = min(self.bound, self.instance.ceiling)
         self.report()
 
@@ -245,6 +270,7 @@ class Run:
         if not self.extra:
             self.report()  # the single leaf and the bound of the rows: something to look at from the first moment
         self._one_plane()
+        self._by_root()
         seconds = min(self.settings["search_seconds"], 0.5 * self.remaining())
         # a method without local search still gets its first tree
         limit = max(seconds / 2, min(2.0, 0.3 * self.remaining()))

@@ -21,10 +21,14 @@ NEVER = Fraction(-(1 << 62))  # the worth of what may not be
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """`points` int64, and in `errors[t - 1]` the least errors on them of trees of depth two with at most t <= 4 leaves."""
+    """`points` int64, and in `errors[t - 1]` the least errors on them of trees of depth two with at most t <= 4 leaves.
+
+    `nodes[t - 2]`, where they were asked for: the node at which each point ends in such a tree of two, three or four leaves.
+    """
 
     points: CountArray
     errors: tuple[int, int, int, int]
+    nodes: tuple[CountArray, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,7 +2,7 @@
 
 Rows that agree in some columns often lie in a plane of the feature space. There a hyperplane is a line, the ways in which lines part
 N points are at most N (N - 1) / 2 + 1, and the least errors of a tree with one, two, three or four leaves follow from the counts of
-all pairs of them. No tree makes fewer errors on all rows than the sum over disjoint sets.
+all pairs of them (`trainer.search.lines`). No tree makes fewer errors on all rows than the sum over disjoint sets.
 
 Directions and sides are exact integers: columns with at most four decimals and a range of at most 2^20 units.
 """
@@ -12,21 +12,20 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.search.lines import Roots, least_errors, ways
 from trainer.search.oblique import Packed
 
 PATIENCE = 5.0  # seconds without any set that helps
 LEAST = 3  # points of a set: fewer are never parted wrongly
-LARGEST = 110  # points of one set; larger ones are dealt out into several
+LARGEST = 200  # points of one set; larger ones are dealt out into several
 RANGE = 1 << 20
 BESIDE = 1e-9  # of the range; a hundredth of the margin that planes keep
 DECIMALS = 4
 MOST_CHOICES = 120  # sets of columns that are tried
-BLOCK = 1 << 22  # pairs of ways at a time
 
 
 def whole(X: FloatArray) -> list[CountArray | None]:
@@ -81,64 +80,6 @@ def plane_of(units: list[CountArray | None], X: FloatArray, points: CountArray) 
     return varying[0], -1
 
 
-def ways(x: CountArray, y: CountArray) -> BoolArray:
-    """All ways (R, N) in which a line parts distinct points (x, y), one of each pair of sides; the first has no point on its side.
-
-    Between two neighbouring directions of pairs of points the order of the projections does not change, and a strict separation
-    can be turned a little, so that every way is a beginning of one of these orders.
-    """
-    n = len(x)
-    first, second = np.triu_indices(n, 1)
-    dx, dy = x[second] - x[first], y[second] - y[first]
-    flip = np.where((dy < 0) | ((dy == 0) & (dx < 0)), -1, 1)
-    size = np.maximum(np.gcd(dx, dy), 1)
-    directions = np.unique(np.column_stack([flip * dx // size, flip * dy // size]), axis=0)
-    if not len(directions):
-        return np.zeros((1, n), bool)
-    # two directions of this size differ by at least 2^-42, far more than a rounding of the angle
-    directions = directions[np.argsort(np.arctan2(directions[:, 1], directions[:, 0]))]
-    after = np.vstack([directions[1:], -directions[:1]])
-    between = directions + after
-    if len(directions) == 1:
-        between = np.column_stack([-directions[:, 1], directions[:, 0]])
-    score = np.outer(x, -between[:, 1]) + np.outer(y, between[:, 0])
-    rank = np.argsort(np.argsort(score, axis=0), axis=0)
-    found = [np.zeros((1, (n + 7) // 8), np.uint8)]
-    for cut in range(1, n):
-        side = rank < cut
-        side ^= side[0]  # the side without the first point stands for both
-        found.append(np.unique(np.packbits(side, axis=0).T, axis=0))
-    packed = np.unique(np.vstack(found), axis=0)
-    return np.unpackbits(packed, axis=1, count=n).astype(bool)
-
-
-def least_errors(sides: BoolArray, counts: CountArray) -> tuple[int, int, int, int]:
-    """The least errors of trees with at most one, two, three and four leaves of depth two; counts (N, K), `sides` from `ways`."""
-    total = counts.sum(axis=0)
-    everything = int(total.sum())
-    exact: Any = np.float32 if everything < 1 << 23 else np.float64  # whole numbers that this type holds
-    D: Any = sides.astype(exact)
-    weight: Any = counts.astype(exact)
-    inside = D @ weight  # (R, K)
-    best = [everything - int(total.max())] * 4
-    step = max(1, BLOCK // max(1, len(D) * counts.shape[1]))
-    for begin in range(0, len(D), step):
-        rows = slice(begin, begin + step)
-        both = np.stack([(D[rows] * weight[:, k]) @ D.T for k in range(weight.shape[1])])  # (K, block, R)
-        split = []
-        for here, left in ((inside[rows], both), (total - inside[rows], inside.T[:, None, :] - both)):
-            rest = here.T[:, :, None] - left
-            leaf = here.sum(axis=1) - here.max(axis=1)
-            split.append((leaf, here.sum(axis=1) - (left.max(axis=0) + rest.max(axis=0)).max(axis=1)))
-        (one, one_split), (two, two_split) = split
-        best[1] = min(best[1], int((one + two).min()))
-        best[2] = min(best[2], int(np.minimum(one_split + two, one + two_split).min()))
-        best[3] = min(best[3], int((one_split + two_split).min()))
-    for t in range(1, 4):
-        best[t] = min(best[t], best[t - 1])
-    return best[0], best[1], best[2], best[3]
-
-
 class Packing:
     """Disjoint sets in planes, found column by column; `X` (P, m) in the columns' own units, `counts` (P, K).
 
@@ -147,6 +88,7 @@ class Packing:
 
     def __init__(self, X: FloatArray, counts: CountArray, stopped: Callable[[], bool], leaves: int = 4) -> None:
         self.X, self.counts, self.leaves = X, counts, leaves
+        self.limit = stopped
         self.stopped: Callable[[], bool] = lambda: (
             stopped() or (not self.gained and time.perf_counter() > self.patience)
         )
@@ -155,6 +97,10 @@ class Packing:
         self.codes = np.column_stack([np.unique(column, return_inverse=True)[1].ravel() for column in X.T])
         self.own = counts.sum(axis=1) - counts.max(axis=1)
         self.known: dict[bytes, Packed | None] = {}
+
+    def everything(self) -> Packed | None:
+        """All points as one set with the best trees, or None where they are too many or in no plane."""
+        return self._solve(np.arange(len(self.X)), trees=True) if LEAST <= len(self.X) <= LARGEST else None
 
     def best(self) -> tuple[Packed, ...]:
         """Sets that give errors beyond those of equal rows: the best choice of columns first, then others for the rows left over."""
@@ -215,11 +161,16 @@ class Packing:
             self.known[key] = self._solve(points)
         return self.known[key]
 
-    def _solve(self, points: CountArray) -> Packed | None:
+    def _solve(self, points: CountArray, trees: bool = False) -> Packed | None:
         axes = plane_of(self.units, self.X, points)
         if axes is None:
             return None
         x, y = (self.units[h] if h >= 0 else None for h in axes)
         assert x is not None
         sides = ways(x[points], np.zeros(len(points), np.int64) if y is None else y[points])
-        return Packed(points, least_errors(sides, self.counts[points]))
+        roots = Roots(sides, self.counts[points])
+        least = least_errors(roots, self.limit)  # not its patience: the set may be the first that helps
+        if least is None:
+            return None
+        nodes = tuple(roots.nodes(root, t) for t, root in enumerate(least.roots, start=2)) if trees else ()
+        return Packed(points, least.errors, nodes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.cuts.separable import Plane, Separator
 from trainer.dtypes import CountArray, FloatArray
-from trainer.search.oblique import ObliqueInstance, ObliqueTree
+from trainer.search.oblique import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 
 STYLES = ("margin", "svm", "sparse")
 SOFT = 1000.0  # cost of a violated margin in the soft-margin problem, as a factor of |a|^2 / 2
@@ -20,6 +20,22 @@ Draw = Callable[[FloatArray, CountArray, CountArray], "tuple[FloatArray, float] 
 def never() -> bool:
     """Planes are drawn to the end."""
     return False
+
+
+def drawn_tree(instance: ObliqueInstance, at: CountArray, separator: Separator) -> ObliqueTree | None:
+    """A tree in which point p ends at node `at[p]`, labelled by majority; None where no plane parts the rows of some node."""
+    tree = instance.empty()
+    leaves = np.unique(at).tolist()
+    inner = sorted({u >> k for u in leaves for k in range(1, u.bit_length())})
+    tree.kind[leaves], tree.kind[inner] = LEAF, BRANCH
+    for v in inner:
+        plane = separator.plane(*(np.flatnonzero(instance.visits(at, u)) for u in (2 * v, 2 * v + 1)))
+        if plane is None:
+            return None
+        tree.a[v], tree.c[v] = plane.a, plane.c
+        for u in (2 * v, 2 * v + 1):
+            tree.kind[u] = tree.kind[u] or LEAF  # a side without points
+    return instance.relabelled(tree)
 
 
 def refitted(
