@@ -26,6 +26,7 @@ from trainer.verify_limits import Finding, Verdict, class_factors, exact, restri
 from trainer.verify_planes import ceiling, disputed, groups
 
 TOLERANCE = Fraction(1, 10**9)
+CLOSED = Fraction(1, 10**6)  # a gap that is called closed
 EMPTY = {"", "na", "n/a", "#n/a", "nan", "null", "?"}
 WORK = 4e9  # multiplications that a second search may take
 RESTRICTIONS = ("max_leaves", "max_columns", "recall", "fairness", "forbidden_pairs", "monotone", "forbidden")
@@ -75,6 +76,7 @@ def _recount(model: dict[str, Any], rows: _Rows) -> list[Finding]:
         *_objective(model, counts),
         *restrictions(model, counts),
         *_bound(model, rows, factors),
+        *_gap(certificate),
     ]
 
 
@@ -336,6 +338,22 @@ def _goal(
     return found[goal["maximise"]], kept
 
 
+def _gap(certificate: dict[str, Any]) -> list[Finding]:
+    """The gap is that of bound and objective; "optimal" needs a closed one, or one that was asked for."""
+    bound, objective = certificate.get("bound"), certificate.get("objective")
+    if bound is None or objective is None:
+        return []
+    size = max(abs(exact(objective)), Fraction(1, 10**10))
+    own = abs(exact(bound) - exact(objective)) / size
+    claimed, words = certificate.get("gap"), f"recomputed {float(own):.6g}, claimed {certificate.get('gap')}"
+    rounding = TOLERANCE * max(own, Fraction(1)) + Fraction(1, 10**15) / size
+    if claimed is None or abs(exact(claimed) - own) > rounding:
+        return [Finding(claim="gap", verdict="refuted", detail=words)]
+    if certificate.get("status") == "optimal" and own > max(CLOSED, exact(certificate.get("mip_gap") or 0)) + rounding:
+        return [Finding(claim="gap", verdict="refuted", detail=f"'optimal' is said of a gap of {float(own):.6g}.")]
+    return [Finding(claim="gap", verdict="verified", detail=words)]
+
+
 def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Finding]:
     certificate = model["certificate"]
     bound, objective = certificate.get("bound"), certificate.get("objective")
@@ -361,6 +379,10 @@ def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Findi
         if certificate.get("status") == "optimal" and exact(objective) >= proof - TOLERANCE:
             out.append(Finding(claim="optimal", verdict="verified", detail="The tree meets that value."))
         return out
+    inside = _univariate(model, rows, factors) if model["method"] in OBLIQUE else None
+    if inside is not None and exact(bound) < inside - TOLERANCE:
+        words = f"A tree of questions on single columns reaches {float(inside):.12g}."
+        return [Finding(claim="bound", verdict="refuted", detail=words)]
     best, why = _search_again(model, rows, factors)
     if best is None:
         return [Finding(claim="bound", verdict="consistent", detail=f"Not contradicted; not solved again: {why}.")]
@@ -383,6 +405,19 @@ def _bound(model: dict[str, Any], rows: _Rows, factors: list[int]) -> list[Findi
     return out
 
 
+def _univariate(model: dict[str, Any], rows: _Rows, factors: list[int]) -> Fraction | None:
+    """The best objective over a few thresholds a column, which no bound of hyperplanes may be below; None where it is not of their class."""
+    parameters = model.get("parameters", {})
+    other = [parameters.get(name) not in (None, "", "none", False) for name in ("balanced", "big_m", *RESTRICTIONS)]
+    if model["method"] == "oct-h" or any(other) or model["certificate"].get("coefficient_penalty"):
+        return None
+    for values in rows.columns:  # nearer values than a plane must part need not be told apart
+        steps = np.diff(np.unique(values))
+        if len(steps) and not steps.min() > 1e-5 * np.ptp(values):
+            return None
+    return _plain_value(model, _encode(model["columns"], rows, "quantile-thresholds", 5), rows, factors)
+
+
 def _search_again(model: dict[str, Any], rows: _Rows, factors: list[int]) -> tuple[Fraction | None, str]:
     """The best objective by the plain recurrence over an encoding made here, or None and the reason."""
     parameters = model.get("parameters", {})
@@ -392,15 +427,21 @@ def _search_again(model: dict[str, Any], rows: _Rows, factors: list[int]) -> tup
     if restricted:
         return None, f"the trees were restricted ({restricted[0]})"
     X = _encode(model["columns"], rows, parameters.get("binarise", "none"), int(parameters.get("bins") or 5))
+    found = _plain_value(model, X, rows, factors)
+    return (None, "it is too large for a plain search") if found is None else (found, "")
+
+
+def _plain_value(model: dict[str, Any], X: np.ndarray, rows: _Rows, factors: list[int]) -> Fraction | None:
+    """The best objective over the yes/no questions X, or None where the search is too large."""
+    parameters = model["parameters"]
     depth, classes = min(int(parameters["depth"]), X.shape[1]), len(model["classes"])
     if depth > 1 and float(X.shape[1]) ** depth * len(X) * classes > WORK:
-        return None, "it is too large for a plain search"
+        return None
     Y = np.zeros((len(X), classes))
     Y[np.arange(len(X)), rows.labels] = np.array(factors, np.float64)[rows.labels]
     n = int(Y.sum())
-    penalty = _penalty(model) * n
-    cost = _plain(X, Y, depth, penalty, int(parameters.get("min_leaf") or 1))
-    return (n - cost) / n, ""
+    cost = _plain(X, Y, depth, _penalty(model) * n, int(parameters.get("min_leaf") or 1))
+    return (n - cost) / n
 
 
 def _plain(X: np.ndarray, Y: np.ndarray, depth: int, penalty: Fraction, min_leaf: int) -> Fraction:

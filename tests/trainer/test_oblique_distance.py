@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -71,6 +72,34 @@ def test_the_search_stays_in_the_class_and_meets_its_optimum_on_most(first):
         assert OCTH(inst, least=least).model.violated(values) is None
         met += search.value == best
     assert met >= 20
+
+
+def test_programs_over_many_points_are_small_and_can_be_stopped():
+    """A dense block of points times points would be 3 GB here."""
+    r = np.random.default_rng(0)
+    Z = r.random((20_000, 2))
+    left = Z[:, 0] + 0.3 * Z[:, 1] < 0.6
+    assert widest(Z, left, 0.005, np.ones(len(Z)), lambda: True) is None
+    tracemalloc.start()
+    widest(Z, left, 0.005, np.ones(len(Z)))
+    assert tracemalloc.get_traced_memory()[1] < 60e6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", ["cut-h", "s-oct", "oct-h"])
+@pytest.mark.parametrize("place", ["trainer.methods.oblique_tree.Packing", "trainer.methods.oblique_tree.backend"])
+def test_where_memory_ends_the_tree_is_kept(method, place, monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(place, full)
+    r = np.random.default_rng(2)
+    data, labels = table(r.integers(0, 4, (40, 3)), r.integers(0, 2, 40))
+    parameters = {"depth": 1, "search_seconds": 1, "first_trees": "cart"}
+    found = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters)).certificate
+    assert found.status == "memory_limit"
+    assert found.objective > 0.5
+    assert found.bound > found.objective
 
 
 @pytest.mark.parametrize("name", ["scip", "gurobi"])

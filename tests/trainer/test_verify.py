@@ -45,7 +45,18 @@ def verdicts(model, data):
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_an_optimal_tree_is_verified_by_a_plain_search(trained, scheme, depth):
     found = verdicts(*trained(depth=depth, leaf_penalty=0.01, binarise=scheme))
-    assert set(found) == {"structure", "data", "counts", "correct", "leaves", "n", "objective", "bound", "optimal"}
+    assert set(found) == {
+        "structure",
+        "data",
+        "counts",
+        "correct",
+        "leaves",
+        "n",
+        "objective",
+        "bound",
+        "gap",
+        "optimal",
+    }
     assert set(found.values()) == {"verified"}
 
 
@@ -147,6 +158,37 @@ def test_a_tree_that_is_not_the_best_is_refuted_as_optimal(trained):
     change(model, lambda d: d["parameters"].update(depth=2))
     found = verdicts(model, data)
     assert found["bound"] == "refuted"
+
+
+@pytest.mark.parametrize("method", ["exact", "cut-h", "bendoct"])
+def test_the_gap_is_that_of_bound_and_objective_and_optimal_needs_a_closed_one(trained, method):
+    model, data = trained(method=method, depth=2, time_limit=0)
+    plain = json.loads(model.read_text())["certificate"]
+    assert plain["gap"] > 0.1
+    assert plain["status"] == "time_limit"
+    assert not refuted(verify(model, data))
+    for edit in (
+        {"gap": 0.0}, {"gap": None}, {"gap": plain["gap"] * 1.001}, {"status": "optimal"},
+        {"status": "optimal", "mip_gap": 0.01}, {"status": "optimal", "gap": 0.0},
+    ):  # fmt: skip
+        change(model, lambda d, edit=edit: d.update(certificate=plain | edit))
+        assert verdicts(model, data)["gap"] == "refuted", edit
+    change(model, lambda d: d.update(certificate=plain | {"status": "optimal", "mip_gap": plain["gap"] + 0.1}))
+    assert verdicts(model, data)["gap"] == "verified"
+
+
+@pytest.mark.parametrize("method", ["cut-h", "cutw-h", "s-oct"])
+def test_a_bound_of_hyperplanes_is_refuted_by_a_tree_of_single_columns(trained, method):
+    model, data = trained(method=method, depth=2, time_limit=0)
+
+    def forge(document):
+        certificate = document["certificate"]
+        certificate |= {"status": "optimal", "bound": certificate["objective"], "gap": 0.0, "evidence": []}
+
+    change(model, forge)
+    found = next(f for f in verify(model, data) if f.claim == "bound")
+    assert found.verdict == "refuted"
+    assert "single columns" in found.detail
 
 
 def test_other_rows_are_noticed(trained):

@@ -139,7 +139,7 @@ class Run:
         # a solver's bound may lie below the optimum by its tolerance
         self.noise = max(NOISE, Fraction(instance.total, 10**7)) if instance.charge else NOISE
         self.search = (
-            DistantSearch(self.instance, settings["seed"], monitor.flag, plan.least)
+            DistantSearch(self.instance, settings["seed"], monitor.flag, plan.least, self.halted)
             if plan.least
             else LocalSearch(self.instance, settings["seed"], monitor.flag)
         )
@@ -195,10 +195,14 @@ class Run:
 
     def solve(self) -> Solution:
         """First trees, local search, bound of planes, master model."""
-        self._local()
-        self._pack()
-        if not self._near(self.search.best) and not self.halted() and self.instance.depth and self.instance.Z.shape[1]:
-            self._master()
+        try:
+            self._local()
+            self._pack()
+            done = self._near(self.search.best) or self.halted()
+            if not done and self.instance.depth and self.instance.Z.shape[1]:
+                self._master()
+        except MemoryError:  # one array too many: tree and bound so far are kept
+            self.struck = Status.MEMORY_LIMIT
         return self._solution()
 
     def _near(self, tree: ObliqueTree) -> bool:

@@ -47,23 +47,30 @@ def keeps(instance: ObliqueInstance, tree: ObliqueTree, least: float) -> bool:
     return True
 
 
-def widest(Z: FloatArray, left: BoolArray, need: float, weight: FloatArray | None = None) -> FloatArray | None:
+def widest(
+    Z: FloatArray,
+    left: BoolArray,
+    need: float,
+    weight: FloatArray | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> FloatArray | None:
     """The normal (m,), Σ|a| <= 1, of largest distance between the sides; with weights, of least Σ weight * (missing distance).
 
-    A linear program over a⁺, a⁻, the two ends c <= d of the empty stripe, and with weights what each point lacks.
+    None where that is not known after two seconds, or when it is stopped. A linear program over a⁺, a⁻, the two ends c <= d of the empty stripe, and with weights what each point lacks.
     """
     n, m = Z.shape
     soft = weight is not None
     sign = np.where(left, 1.0, -1.0)
     # left: a·z - c - lack <= 0;  right: d - a·z - lack <= 0;  Σ a⁺ + a⁻ <= 1;  with weights d - c = need
     columns = 2 * m + 2 + (n if soft else 0)
-    block = np.zeros((n + 2, columns))
-    block[:n, :m], block[:n, m : 2 * m] = sign[:, None] * Z, -sign[:, None] * Z
-    block[:n, 2 * m], block[:n, 2 * m + 1] = np.where(left, -1.0, 0.0), np.where(left, 0.0, 1.0)
-    if soft:
-        block[:n, 2 * m + 2 :] = -np.eye(n)
-    block[n, : 2 * m] = 1.0
-    block[n + 1, 2 * m], block[n + 1, 2 * m + 1] = -1.0, 1.0
+    signed = sign[:, None] * Z
+    index = np.tile(np.arange(2 * m + 1 + soft), (n, 1))
+    index[:, 2 * m] = np.where(left, 2 * m, 2 * m + 1)
+    value = np.hstack([signed, -signed, -sign[:, None]])
+    if weight is not None:
+        index[:, 2 * m + 1] = 2 * m + 2 + np.arange(n)
+        value = np.hstack([value, np.full((n, 1), -1.0)])
+    kept = value != 0.0
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = columns, n + 2
     cost = np.zeros(columns)
@@ -76,14 +83,19 @@ def widest(Z: FloatArray, left: BoolArray, need: float, weight: FloatArray | Non
     lp.col_upper_ = np.concatenate([np.ones(2 * m), [1.0, 1.0], np.full(columns - 2 * m - 2, highspy.kHighsInf)])
     lp.row_lower_ = np.concatenate([np.full(n + 1, -highspy.kHighsInf), [need if soft else -2.0]])
     lp.row_upper_ = np.concatenate([np.zeros(n), [1.0], [need if soft else 2.0]])
-    rows, places = np.nonzero(block)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n + 2))]).astype(np.int32)
-    lp.a_matrix_.index_ = places.astype(np.int32)
-    lp.a_matrix_.value_ = block[rows, places]
+    lp.a_matrix_.start_ = np.cumsum([0, *kept.sum(axis=1).tolist(), 2 * m, 2]).astype(np.int32)
+    lp.a_matrix_.index_ = np.concatenate([index[kept], np.arange(2 * m + 2)]).astype(np.int32)
+    lp.a_matrix_.value_ = np.concatenate([value[kept], np.ones(2 * m), [-1.0, 1.0]])
     solver = highspy.Highs()
-    for name, value in (("output_flag", False), ("threads", 1), ("time_limit", 2.0)):
-        solver.setOptionValue(name, value)
+    for name, setting in (("output_flag", False), ("threads", 1), ("time_limit", 2.0)):
+        solver.setOptionValue(name, setting)
+
+    def interrupt(event: highspy.HighsCallbackEvent) -> None:
+        if stopped():
+            event.interrupt()
+
+    solver.cbSimplexInterrupt.subscribe(interrupt)
     solver.passModel(lp)
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -118,11 +130,18 @@ def stripes(
 class DistantSearch(LocalSearch):
     """Local search over all trees that keeps the best tree of the class: a better tree outside it is drawn anew first."""
 
-    def __init__(self, instance: ObliqueInstance, seed: int, flag: CountArray | None, least: float) -> None:
+    def __init__(
+        self,
+        instance: ObliqueInstance,
+        seed: int,
+        flag: CountArray | None,
+        least: float,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         super().__init__(instance, seed, flag)
         self.least = least
         self.free = replace(instance, charge=Fraction(0))
-        self.stopped: Callable[[], bool] = lambda: bool(self.flag[0])
+        self.stopped: Callable[[], bool] = lambda: bool(self.flag[0]) or stopped()
 
     def consider(self, tree: ObliqueTree) -> bool:
         """Keep the tree, or what it becomes inside the class, if it is the best so far."""
@@ -197,14 +216,17 @@ class DistantSearch(LocalSearch):
 
     def _programs(self, Z: FloatArray, left: BoolArray, gain: CountArray) -> Sequence[FloatArray | None]:
         """Normals: every point as it is routed, then the points that matter, each lacking distance at its price."""
-        whole = widest(Z, left, self.least)
+        whole = widest(Z, left, self.least, stopped=self.stopped)
         if whole is not None and distance(Z, whole, left) >= self.least + ROUNDING:
             return [whole]
         care = gain != 0
         if not (gain > 0).any() or not (gain < 0).any():
             return [whole]
-        soft = widest(Z[care], gain[care] > 0, self.least, np.abs(gain[care]).astype(float))
-        return [whole, soft, widest(Z, left, 2 * self.least, np.maximum(np.abs(gain), 0.1).astype(float))]
+        prices = np.abs(gain).astype(float)
+        soft = widest(Z[care], gain[care] > 0, self.least, prices[care], self.stopped)
+        if self.stopped():
+            return [whole, soft]
+        return [whole, soft, widest(Z, left, 2 * self.least, np.maximum(prices, 0.1), self.stopped)]
 
     def _near(self, bases: Sequence[FloatArray]) -> FloatArray:
         """The directions and random ones near them, (k, m)."""
