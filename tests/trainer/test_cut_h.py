@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -388,6 +390,31 @@ def test_sparse_planes_use_the_fewest_columns():
         assert result.certificate.status == "optimal"
         assert result.certificate.correct == len(data)
         assert len(result.tree.used_columns) == used
+        assert result.certificate.evidence[0]["hyperplanes"] == style
+
+
+def test_sparse_means_fewest_columns_whatever_the_margin_and_other_trees_that_are_as_good():
+    one = np.array([0.498, 0.3, 0.1, 0.499, 0.501, 0.6, 0.9, 0.502, 0.0, 1.0])  # parts the classes, but narrowly
+    other = np.array([0, 0.55, 0.2, 0, 1, 0.5, 0.9, 1, 0, 1])
+    y = (one > 0.5).astype(int)
+    data, labels = table(np.column_stack([one, other]), y)
+    for style, used in (("sparse", 1), ("margin", 2)):
+        parameters = {"depth": 1, "hyperplanes": style, "first_trees": "none"}
+        found = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
+        assert (found.certificate.correct, len(found.tree.used_columns)) == (10, used)
+        assert style == "margin" or 0.499 < found.tree.branches[0].split.threshold < 0.501
+    # a checkerboard of four fields: two questions on single columns, or planes that need both
+    r = np.random.default_rng(1)
+    X = r.random((80, 2))
+    X = X[(np.abs(X - 0.5) > 0.02).all(axis=1)]
+    data, labels = table(X, (X[:, 0] > 0.5) ^ (X[:, 1] > 0.5))
+    coefficients = {}
+    for style in ("margin", "sparse"):
+        parameters = {"depth": 2, "hyperplanes": style, "first_trees": "none", "time_limit": 30}
+        found = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
+        assert found.certificate.correct == len(data)
+        coefficients[style] = found.certificate.evidence[0]["coefficients"]
+    assert coefficients["sparse"] == 3 < coefficients["margin"]
 
 
 def test_time_is_up_before_the_first_tree():
@@ -445,6 +472,52 @@ def test_the_frontier_has_the_best_tree_of_every_size(seed):
     assert result.certificate.correct == best
     few = kept["coefficient-frontier"]["points"]
     assert [p["coefficients"] for p in few] == sorted({p["coefficients"] for p in few})
+
+
+def most_correct(X, counts, depth):
+    """The most rows right for each number of coefficients, over all trees: a side costs the fewest columns that part it."""
+    price = {}
+    for size in range(1, X.shape[1] + 1):
+        for columns in itertools.combinations(range(X.shape[1]), size):
+            values, where = np.unique(X[:, columns], axis=0, return_inverse=True)
+            for side in separations(values):
+                points = frozenset(np.flatnonzero(np.isin(where.ravel(), sorted(side))).tolist())
+                price[points] = min(size, price.get(points, size))
+
+    @cache
+    def best(points, height):
+        value = {0: int(counts[sorted(points)].sum(axis=0).max())}
+        for side, cost in price.items() if height else ():
+            left = points & side
+            if left and left != points:
+                for a, x in best(left, height - 1).items():
+                    for b, z in best(points - left, height - 1).items():
+                        value[a + b + cost] = max(value.get(a + b + cost, 0), x + z)
+        return value
+
+    found = best(frozenset(range(len(X))), depth)
+    return [max(v for k, v in found.items() if k <= most) for most in range(max(found) + 1)]
+
+
+def test_few_coefficients_meet_the_oracle_on_most_and_never_exceed_it():
+    met = 0
+    for seed in range(6):
+        r = np.random.default_rng(seed)
+        X, y = r.integers(0, 4, (11, 2)), r.integers(0, 2 + seed % 2, 11)
+        data, labels = table(X, y)
+        points, where = np.unique(X, axis=0, return_inverse=True)
+        counts = np.zeros((len(points), len(labels.classes)), np.int64)
+        np.add.at(counts, (where.ravel(), labels.codes), 1)
+        best = most_correct(points, counts, 2)
+        parameters = {"depth": 2, "pareto": True, "search_seconds": 0.5}
+        result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
+        found = next(e["points"] for e in result.certificate.evidence if e["kind"] == "coefficient-frontier")
+        for p in found:
+            k = min(p["coefficients"], len(best) - 1)
+            assert p["correct"] <= best[k] <= p["bound"]
+        reached = [max(p["correct"] for p in found if p["coefficients"] <= k) for k in range(len(best))]
+        met += reached == best
+    assert met >= 5
 
 
 def test_the_frontier_keeps_its_limit_and_the_points_found_while_planes_are_drawn():

@@ -1,13 +1,15 @@
 """The frontier of accuracy against size for trees of hyperplanes: the most rows correct for each number of leaves, and of coefficients.
 
 One solve for each number of leaves, the limit as a row of the model (Σ branchings <= N), begun with the trees of the solves before
-(Alston, Validi & Hicks, the ε-constraint form of the two-objective problem). Coefficients are counted on trees that were found.
+(Alston, Validi & Hicks, the ε-constraint form of the two-objective problem). Trees with few
+coefficients are made from those that were found, by leaving coefficients out; their bounds are those of their numbers of leaves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -23,12 +25,16 @@ from trainer.methods.oblique_starts import Inner, first_trees
 from trainer.methods.oblique_tree import LEAVES_OPEN, Plan, Run
 from trainer.monitor import Monitor
 from trainer.search.oblique import ObliqueInstance, ObliqueTree
+from trainer.search.oblique_local import LocalSearch
 from trainer.search.oblique_refit import refitted
+from trainer.search.oblique_sparse import thinned
 from trainer.search.oblique_units import Units, draft_of
 from trainer.tree.nodes import Draft, Tree
 from trainer.tree.splits import Linear
 
 DRAWING = 20.0  # seconds for planes with few columns, at most 15 % of the limit
+REPEATS = 3  # times that coefficients are left out, with other random choices
+THINNING = 10.0  # seconds for leaving out coefficients, at most half of what is left
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +154,7 @@ def _solution(
     points = _by_leaves(problem, sizes)
     reached = [max(s.correct for s in sizes[: t + 1]) for t in range(len(sizes))]
     still = unsettled(reached, [s.bound for s in sizes], {p["leaves"] for p in points})
-    coefficients = _by_coefficients(problem, sizes, monitor.stopped)
+    coefficients = _by_coefficients(problem, sizes, monitor, most)
     if not finished:
         monitor.stop(sizes[-1].run.monitor.reason or Status.TIME_LIMIT)
     return Solution(
@@ -187,14 +193,18 @@ def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
     return points
 
 
-def _by_coefficients(problem: Problem, sizes: list[Size], stopped: Callable[[], bool]) -> list[dict[str, Any]]:
-    """Coefficients other than 0 and rows correct: each tree as it is, with its planes drawn with few columns, and the first trees."""
+def _by_coefficients(problem: Problem, sizes: list[Size], monitor: Monitor, most: int) -> list[dict[str, Any]]:
+    """Coefficients other than 0 and rows correct: each tree as it is, drawn with few columns, and thinned; and the first trees."""
     found: list[tuple[int, int, Tree]] = []
+    seconds, stopped = min(THINNING, 0.5 * monitor.remaining()) / len(sizes), monitor.stopped
     for s in sizes:
         instance, units = s.run.instance, s.run.units
         found += [_counted(problem, s.draft)]
-        starts = [] if stopped() else [instance.pruned(start) for start in s.run.starts]
-        for tree in (_sparse(instance, units, s.tree, stopped), *starts):
+        sparse = _sparse(instance, units, s.tree, stopped)
+        limits = [instance] if s is not sizes[-1] else [instance, replace(instance, max_leaves=most)]
+        # a larger tree of another method may have fewer coefficients
+        starts = [] if stopped() else [limit.pruned(start) for start in s.run.starts for limit in limits]
+        for tree in _staircase(instance, [sparse, *starts, *_thin(s, sparse, stopped, seconds)]):
             draft = draft_of(tree, instance, units)
             if draft is not None:
                 found.append(_counted(problem, draft))
@@ -216,9 +226,35 @@ def _by_coefficients(problem: Problem, sizes: list[Size], stopped: Callable[[], 
     return points
 
 
+def _thin(size: Size, sparse: ObliqueTree, stopped: Callable[[], bool], seconds: float) -> list[ObliqueTree]:
+    """What is left of the tree and of its sparse form when coefficients are left out, one after the other."""
+    end = time.perf_counter() + seconds
+
+    def late() -> bool:
+        return stopped() or time.perf_counter() > end
+
+    return [
+        thin
+        for seed in range(REPEATS)
+        for tree in (sparse, size.tree)
+        for thin in thinned(LocalSearch(size.run.instance, seed), tree, late)
+    ]
+
+
+def _staircase(instance: ObliqueInstance, trees: Sequence[ObliqueTree]) -> list[ObliqueTree]:
+    """Those with more rows right than all with fewer coefficients."""
+    kept: list[ObliqueTree] = []
+    best = -1
+    for tree in sorted(trees, key=lambda t: (t.coefficients, -instance.correct(t))):
+        if instance.correct(tree) > best:
+            best = instance.correct(tree)
+            kept.append(tree)
+    return kept
+
+
 def _sparse(instance: ObliqueInstance, units: Units, tree: ObliqueTree, stopped: Callable[[], bool]) -> ObliqueTree:
     columns = np.array([f.column for f in units.encoding.features], np.int64)
-    return instance.pruned(refitted(instance, tree, Separator(instance.Z), "sparse", columns, stopped))
+    return instance.pruned(refitted(instance, tree, Separator(instance.Z), "sparse", columns, stopped)[0])
 
 
 def _counted(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:

@@ -44,6 +44,7 @@ from trainer.search.oblique_distance import DistantSearch, keeps
 from trainer.search.oblique_local import LocalSearch
 from trainer.search.oblique_packing import LARGEST, Packing
 from trainer.search.oblique_refit import STYLES, drawn_tree, refitted
+from trainer.search.oblique_sparse import thinned
 from trainer.search.oblique_units import draft_of, instance_of
 from trainer.tree.nodes import Draft
 
@@ -368,19 +369,35 @@ class Run:
         return self.halted() or self.search.value >= self.bound
 
     def _drawn(self) -> tuple[ObliqueTree, bool]:
-        """The best tree with its planes as they are asked for, and whether there was time for all of them."""
-        end, late = time.perf_counter() + MOST_DRAWING, False
+        """The best tree with its planes as they are asked for, and whether all of them are."""
+        end = time.perf_counter() + MOST_DRAWING
 
         def stopped() -> bool:
-            nonlocal late
-            late = late or self.monitor.stopped() or time.perf_counter() > end
-            return late
+            return self.monitor.stopped() or time.perf_counter() > end
 
         columns = np.array([f.column for f in self.units.encoding.features], np.int64)
-        style, best = self.settings["hyperplanes"], self.search.best
-        tree = refitted(self.instance, best, Separator(self.instance.Z), style, columns, stopped)
+        style, best, separator = self.settings["hyperplanes"], self.search.best, Separator(self.instance.Z)
+        tree, as_asked = refitted(self.instance, best, separator, style, columns, stopped)
+        if style == "sparse" and not self.plan.least:
+            thin = self._thinnest(tree, stopped)
+            if thin is not tree:
+                thin, again = refitted(self.instance, thin, separator, style, columns, stopped)
+                if self._fits(thin) and thin.coefficients < tree.coefficients:
+                    tree, as_asked = thin, again
+        return (tree, as_asked) if self._fits(tree) else (best, False)
+
+    def _fits(self, tree: ObliqueTree) -> bool:
+        """True for a tree of the class that is as good as the best one."""
         near = not self.plan.least or keeps(self.instance, tree, self.plan.least)
-        return (tree, not late) if near and self.instance.admits(tree) else (best, False)
+        return near and self.instance.admits(tree) and self.instance.value(tree) >= self.search.value
+
+    def _thinnest(self, tree: ObliqueTree, stopped: Callable[[], bool]) -> ObliqueTree:
+        """Among the trees with coefficients left out the last one that is as good."""
+        for thin in thinned(self.search, tree, stopped):
+            if not self._fits(thin):
+                break
+            tree = thin
+        return tree
 
     def _in_units(self, tree: ObliqueTree) -> tuple[ObliqueTree, Draft]:
         """The tree, or the best other one, that can be written in the columns' own units; the last one is a single leaf."""
@@ -464,8 +481,8 @@ def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: 
 
 HYPERPLANES = Parameter(
     name="hyperplanes", type="choice", default="margin", choices=STYLES, label="Hyperplanes",
-    help="How a split is drawn between its rows: widest margin, soft margin (as in the paper), or with the fewest columns "
-    "that keep a tenth of the widest margin.",
+    help="How a split is drawn between its rows: widest margin, soft margin (as in the paper), or with the fewest columns, "
+    "also over other trees that are as good.",
 )  # fmt: skip
 FIRST_TREES = Parameter(
     name="first_trees", type="choice", default="all", choices=("all", "cart", "none"), label="First trees",

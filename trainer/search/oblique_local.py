@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from trainer.dtypes import CountArray, FloatArray
+from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.kernels.oblique import descend
 from trainer.search.oblique import BRANCH, LEAF, NONE, ObliqueInstance, ObliqueTree
 
@@ -191,9 +191,16 @@ class LocalSearch:
         return a, float(a @ (Z[i] + (Z[j] - Z[i]) * self.random.uniform(0.2, 0.8)))
 
     def improve(
-        self, tree: ObliqueTree, stopped: Callable[[], bool], weighted: ObliqueInstance | None = None
+        self,
+        tree: ObliqueTree,
+        stopped: Callable[[], bool],
+        weighted: ObliqueInstance | None = None,
+        support: BoolArray | None = None,
     ) -> ObliqueTree:
-        """Fit the nodes in turn, deepest first, until a whole pass puts no further row right; `weighted` has other counts."""
+        """Fit the nodes in turn, deepest first, until a whole pass puts no further row right; `weighted` has other counts.
+
+        `support` (nodes, m): the columns that each node may weigh.
+        """
         inst = self.instance if weighted is None else weighted
         tree = inst.relabelled(tree).copy()
         correct = inst.correct(tree)
@@ -201,14 +208,14 @@ class LocalSearch:
             for v in reversed(tree.branches):
                 if stopped() or self.flag[0]:
                     return tree
-                tree = self._fit(inst, tree, v)
+                tree = self._fit(inst, tree, v, None if support is None else support[v])
             after = inst.correct(tree)
             if after <= correct:
                 return tree
             correct = after
         return tree
 
-    def _fit(self, inst: ObliqueInstance, tree: ObliqueTree, v: int) -> ObliqueTree:
+    def _fit(self, inst: ObliqueInstance, tree: ObliqueTree, v: int, allowed: BoolArray | None = None) -> ObliqueTree:
         """The tree with the plane of v fitted to the points for which it matters; never fewer correct rows."""
         points = np.flatnonzero(inst.visits(inst.route(tree), v))
         if not len(points):
@@ -224,12 +231,15 @@ class LocalSearch:
             result.a[v], result.c[v] = 0.0, 1.0 if left.all() else -1.0
             return inst.relabelled(result)
         chosen = points[care]
-        beta = logistic(inst.Z[chosen], left, weight.astype(float), float(self.random.choice(RIDGES)))
+        Z = inst.Z[chosen] if allowed is None else inst.Z[chosen] * allowed
+        beta = logistic(Z, left, weight.astype(float), float(self.random.choice(RIDGES)))
         flat, want = np.ascontiguousarray(inst.flat[:, chosen]), left.astype(np.int8)
+        if allowed is not None:
+            flat[:-1] *= allowed[:, None]
         found: list[tuple[int, FloatArray]] = []
         starts = [np.append(tree.a[v], -tree.c[v]), beta]
         if len(chosen) < 2000:
-            starts.append(annealed(inst.Z[chosen], left, weight.astype(float), beta, float(self.random.choice(RIDGES))))
+            starts.append(annealed(Z, left, weight.astype(float), beta, float(self.random.choice(RIDGES))))
         for start in starts:
             a = start / max(float(np.abs(start).max()), 1e-12)
             steps = STEPS if len(chosen) < 4000 else STEPS // 4
@@ -243,6 +253,6 @@ class LocalSearch:
         if loss > old:
             return tree
         result = tree.copy()
-        result.a[v], result.c[v] = a[:-1], -a[-1]
+        result.a[v], result.c[v] = a[:-1] if allowed is None else np.where(allowed, a[:-1], 0.0), -a[-1]
         result = inst.relabelled(result)
         return result if inst.correct(result) >= inst.correct(tree) else tree

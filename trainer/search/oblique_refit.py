@@ -13,7 +13,7 @@ from trainer.search.oblique import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 
 STYLES = ("margin", "svm", "sparse")
 SOFT = 1000.0  # cost of a violated margin in the soft-margin problem, as a factor of |a|^2 / 2
-KEPT = 0.1  # a sparse plane keeps at least this share of the widest margin
+LEAST_SPARSE = 1e-5  # margin of a sparse plane, largest coefficient 1
 Draw = Callable[[FloatArray, CountArray, CountArray], "tuple[FloatArray, float] | None"]
 
 
@@ -45,28 +45,35 @@ def refitted(
     style: str,
     columns: CountArray,
     stopped: Callable[[], bool],
-) -> ObliqueTree:
-    """The tree with its planes drawn anew, root first; `columns` int64 (m,) is the column that a feature comes from.
+) -> tuple[ObliqueTree, bool]:
+    """The tree with its planes drawn anew, root first, and whether all are as asked for.
 
-    A plane is drawn for the rows that are right below its node; it is kept only if the tree classifies at least as many rows.
+    `columns` int64 (m,) is the column that a feature comes from. A plane is drawn for the rows that are right below its node; it is
+    kept only if the tree classifies at least as many rows.
     """
-    value = instance.value(tree)
+    value, as_asked = instance.value(tree), True
     for v in tree.branches:
         if stopped():
-            break
+            return tree, False
         at = instance.route(tree)
         right = instance.counts[np.arange(len(at)), tree.label[at]] > 0
         sides = [np.flatnonzero(instance.visits(at, u) & right) for u in (2 * v, 2 * v + 1)]
+        if not len(sides[0]) or not len(sides[1]):
+            continue
         plane = separator.plane(*sides)
-        if plane is None or not len(sides[0]) or not len(sides[1]):
+        if plane is None:
+            as_asked = False
             continue
         for candidate in drawn(instance.Z, sides[0], sides[1], plane, style, separator, columns, stopped):
             trial = tree.copy()
             trial.a[v], trial.c[v] = candidate.a, candidate.c
             if instance.value(trial) >= value:
                 tree, value = trial, instance.value(trial)
+                as_asked = as_asked and (candidate is not plane or style == "margin")
                 break
-    return tree
+        else:
+            as_asked = False
+    return tree, as_asked
 
 
 def drawn(
@@ -126,13 +133,14 @@ def fewest_columns(
     stopped: Callable[[], bool] = never,
     seconds: float = 5.0,
 ) -> Plane | None:
-    """A plane with few columns that keeps a tenth of the widest margin: fewest of all where the small program ends in time.
+    """The plane of widest margin over the fewest columns that part the sides; of all where the small program ends in time.
 
-    Binary z[column] allows |a_j| <= z; a program of HiGHS, so that the count is the least one for these sides.
+    Binary z[column] allows |a_j| <= z; a program of HiGHS, so that the count is the least one for these sides. Columns that part them
+    by less than a hundred-thousandth do not count as parting them, unless the widest margin is near that.
     """
     used = np.unique(columns)
     place = {int(column): h for h, column in enumerate(used)}
-    m, need = Z.shape[1], KEPT * widest.margin / max(float(np.abs(widest.a).max()), 1e-12)
+    m, need = Z.shape[1], min(LEAST_SPARSE, 0.1 * widest.margin / max(float(np.abs(widest.a).max()), 1e-12))
     solver = highspy.Highs()
     for name, value in (("output_flag", False), ("threads", 1), ("time_limit", seconds), ("mip_rel_gap", 0.0)):
         solver.setOptionValue(name, value)
@@ -164,5 +172,9 @@ def fewest_columns(
     solution = np.array(solver.getSolution().col_value)
     allowed = solution[m + 1 :] > 0.5
     a = np.where([allowed[place[int(column)]] for column in columns], solution[:m], 0.0)
-    a[np.abs(a) < 1e-9] = 0.0
+    kept = np.flatnonzero(np.abs(a) >= 1e-9)
+    wide = Separator(Z[:, kept]).plane(L, R)
+    if wide is not None:
+        a = np.zeros(m)
+        a[kept] = wide.a
     return separator.between(a, L, R)
