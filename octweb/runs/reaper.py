@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
-from django.db.models import F
+from django.db import transaction
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django_tasks import TaskResultStatus
 from django_tasks_db.models import DBTaskResult
@@ -54,11 +55,19 @@ def _free(model: type[Job], now: datetime) -> int:
                 lease_until=None,
                 error=f"The worker died {job.attempt} times during this {name}. {model.ADVICE}",
             )
-        elif same.update(status=RunStatus.QUEUED, worker="", lease_until=None):
+        elif _send_again(same, job):
             log.warning("%s %s: its worker is gone after attempt %s, back to the queue", name, job.pk, job.attempt)
-            send(job)
             changed += 1
     return changed
+
+
+@transaction.atomic
+def _send_again(same: QuerySet, job: Job) -> bool:
+    """Queue the job with its task, both or neither: another reaper must not find it without one."""
+    if not same.update(status=RunStatus.QUEUED, worker="", lease_until=None):
+        return False
+    send(job)
+    return True
 
 
 def _resend(model: type[Job], now: datetime) -> int:

@@ -261,8 +261,10 @@ class Supervisor(ABC):
 
     def _release(self) -> None:
         """Give the job back: this worker ends, another one takes it from the start."""
-        if self._mine().update(status=RunStatus.QUEUED, worker="", lease_until=None):
-            send(self.jobs._default_manager.get(pk=self.job_id))
+        # both in one step, or the reaper sees a queued job without a task and sends it as well
+        with transaction.atomic():
+            if self._mine().update(status=RunStatus.QUEUED, worker="", lease_until=None):
+                send(self.jobs._default_manager.get(pk=self.job_id))
 
     def _patiently(self, action):
         """Do something with a database, or a store of files, that may be away for some seconds."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import time
+from datetime import timedelta
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
 
-from octweb.runs import actions
+from octweb.runs import actions, queue, reaper
+from octweb.runs import supervisor as supervisors
 from octweb.runs.child import START, Child
 from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
 from octweb.runs.training import TrainingSupervisor
@@ -84,6 +88,36 @@ def test_a_database_that_is_away_for_some_seconds_costs_no_run(owner, media, dat
     assert len(calls) >= 9
     run.refresh_from_db()
     assert run.model is not None
+
+
+@pytest.mark.parametrize("by", ["its worker", "the reaper"])
+def test_nobody_sees_a_run_that_is_given_back_without_its_task(supervised, monkeypatch, by):
+    """Otherwise a reaper that looks at that moment sends it a second time."""
+    run, supervisor = supervised
+    DBTaskResult.objects.all().delete()
+    past = timezone.now() - timedelta(minutes=1)
+    TrainingRun.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING, worker="here", lease_until=past, created=past
+    )
+    real, seen = queue.send, []
+
+    def look():
+        seen.append(TrainingRun.objects.get(pk=run.pk).status)
+        connection.close()
+
+    def watched(job):
+        for moment in (lambda: None, lambda: real(job)):
+            moment()
+            other = threading.Thread(target=look)
+            other.start()
+            other.join()
+
+    monkeypatch.setattr(supervisors if by == "its worker" else reaper, "send", watched)
+    supervisor._release() if by == "its worker" else reaper.reap()
+    assert seen == [RunStatus.RUNNING, RunStatus.RUNNING]
+    run.refresh_from_db()
+    assert run.status == RunStatus.QUEUED
+    assert DBTaskResult.objects.ready().count() == 1
 
 
 def test_the_next_attempt_begins_with_the_best_tree_of_the_one_before(owner, media, dataset):
