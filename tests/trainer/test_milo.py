@@ -245,6 +245,22 @@ def test_the_time_limit_is_kept(name):
     assert time.perf_counter() - begin < 10
 
 
+def test_nothing_without_a_clock_is_run_on_large_programs(monkeypatch):
+    """SCIP polishes the vertices of its dives without looking at the time."""
+    seen, real = [], scip_module._configure
+
+    def configure(model, exchange):
+        real(model, exchange)
+        seen.append(model.getParam("lp/solutionpolishing"))
+
+    monkeypatch.setattr(scip_module, "_configure", configure)
+    monkeypatch.setattr(scip_module, "LARGE", 11)
+    for items in (11, 12):
+        model, _, value, weight = knapsack(items)
+        assert backend("scip").solve(model, Hooks(), Options()).objective == brute_force(items, value, weight)
+    assert seen == [3, 0]
+
+
 def test_auto_is_the_open_solver_unless_a_full_licence_is_found(monkeypatch):
     import trainer.milo.choose as choose
 
