@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "knox",
     "rest_framework",
     "octweb.core",
+    "octweb.jobs",
     "octweb.datasets",
     "octweb.registry",
     "octweb.runs",
@@ -223,7 +224,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
         "ModelState": "octweb.registry.models.State",
-        "RunStatus": "octweb.runs.models.RunStatus",
+        "RunStatus": "octweb.jobs.models.RunStatus",
         "BatchFormat": "octweb.batch.models.Format",
     },
 }

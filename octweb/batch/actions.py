@@ -18,9 +18,9 @@ from octweb.core import files
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import StoreUnavailable
 from octweb.datasets.actions import clean_name, suffix
+from octweb.jobs import queue
+from octweb.jobs.models import FINISHED
 from octweb.registry.models import TreeModel
-from octweb.runs import queue
-from octweb.runs.models import FINISHED
 from trainer.data.file_bytes import GZIP_MAGIC, PARQUET_MAGIC, refuse_other_formats
 from trainer.errors import DataError
 

@@ -21,9 +21,9 @@ from octweb.batch.files import MEDIA_TYPES, result_file
 from octweb.batch.models import BatchPrediction, Format
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser
+from octweb.jobs.models import RunStatus
+from octweb.jobs.queue import queue_position
 from octweb.registry.api import AnyFormat, callable_model
-from octweb.runs.models import RunStatus
-from octweb.runs.queue import queue_position
 
 
 class BatchProgressSerializer(serializers.Serializer):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import models
 
-from octweb.runs.models import FINISHED, Job, RunStatus
+from octweb.jobs.models import FINISHED, Job, RunStatus
 
 FOLDER = "predictions"  # in the store of files; below it a folder for each job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django_tasks import task
 
 from octweb.batch.work import PredictionSupervisor
-from octweb.runs.supervisor import stopping, worker_name
+from octweb.jobs.supervisor import stopping, worker_name
 
 
 @task(priority=10)

@@ -19,10 +19,10 @@ from octweb.batch.files import result_file
 from octweb.batch.models import BatchPrediction, Format
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Conflict
+from octweb.jobs.models import RunStatus
+from octweb.jobs.queue import queue_position, worker_seen
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from octweb.runs.models import RunStatus
-from octweb.runs.queue import queue_position, worker_seen
 from trainer.errors import DataError
 
 MODELS_SHOWN = 200

@@ -14,10 +14,10 @@ from django.db import transaction
 
 from octweb.batch.models import BatchPrediction
 from octweb.core import files
+from octweb.jobs.child import PROGRESS, Process
+from octweb.jobs.models import FINISHED, RunStatus
+from octweb.jobs.supervisor import Refused, Supervisor
 from octweb.registry.models import TreeModel
-from octweb.runs.child import PROGRESS, Process
-from octweb.runs.models import FINISHED, RunStatus
-from octweb.runs.supervisor import Refused, Supervisor
 
 CHUNK = 1 << 20
 MAX_PROBLEMS = 50

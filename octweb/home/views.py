@@ -9,9 +9,10 @@ from django.shortcuts import render
 
 from octweb.datasets.models import Dataset
 from octweb.figures.outline import tree_outline
+from octweb.jobs.models import RunStatus
 from octweb.registry.models import State, TreeModel
 from octweb.registry.parsed import model_file
-from octweb.runs.models import RunStatus, TrainingRun
+from octweb.runs.models import TrainingRun
 
 SHOWN = 5
 ACTIVE = (RunStatus.QUEUED, RunStatus.RUNNING)

@@ -12,9 +12,10 @@ from django.db import IntegrityError, transaction
 
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
+from octweb.jobs.models import FINISHED
+from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send, worker_seen
 from octweb.registry.models import TreeModel
-from octweb.runs.models import FINISHED, TrainingRun
-from octweb.runs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send, worker_seen
+from octweb.runs.models import TrainingRun
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
 from trainer.methods import get

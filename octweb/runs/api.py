@@ -13,8 +13,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
+from octweb.jobs.models import RunStatus
 from octweb.runs import actions
-from octweb.runs.models import RunStatus, TrainingRun
+from octweb.runs.models import TrainingRun
 from octweb.runs.serializers import MethodSerializer, NewRunSerializer, ProgressSerializer, RunSerializer
 from trainer.methods import METHODS
 

@@ -1,166 +1,23 @@
-"""The child process of a job: its files, its command line, and its end."""
+"""The child process of a training run: the files that it reads, and its command line."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import re
-import shutil
-import signal
-import subprocess
 import sys
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
-import psutil
 from django.conf import settings
 
 from octweb.core.files import place_in
+from octweb.jobs.child import PROGRESS, Process
 from octweb.runs.incumbents import of_earlier_attempts
-from octweb.runs.models import Job, TrainingRun
+from octweb.runs.models import TrainingRun
 from octweb.runs.options import arguments_of
 from trainer.methods import get
 from trainer.tree.file import ModelFile, write
 
-LOG_BYTES = 20_000
 START = "start.json"
-PROGRESS = "progress.jsonl"
-# environment variables that hold addresses with passwords, keys or tokens
-SECRET = re.compile(
-    r"^(DATABASE_URL|AWS_|PG[A-Z]+$|OCTWEB_S3_)|SECRET|PASSW|TOKEN|CREDENTIAL|PRIVATE|_KEY$", re.IGNORECASE
-)
-
-
-@dataclass(kw_only=True)
-class Process(ABC):
-    """One attempt at a job: a folder of its own and a process in a process group of its own."""
-
-    job: Any
-    folder: Path
-    process: subprocess.Popen | None = None
-    offset: int = 0
-
-    @classmethod
-    def prepare(cls, job: Job) -> Self:
-        """The folder of this attempt with what the process reads; nothing of an earlier attempt is touched."""
-        folder = settings.DATA_DIR / "runs" / str(job.pk) / str(job.attempt)
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        child = cls(job=job, folder=folder)
-        try:
-            child.write_inputs()
-        except BaseException:
-            child.clean()
-            raise
-        return child
-
-    @abstractmethod
-    def write_inputs(self) -> None:
-        """Put what the process reads into its folder."""
-
-    @property
-    @abstractmethod
-    def result(self) -> Path:
-        """The file that the process leaves when it has done its work."""
-
-    @abstractmethod
-    def command(self) -> list[str]:
-        """The command that a person could type."""
-
-    def start(self) -> None:
-        """Start the process; its standard output and error go to files."""
-        # the child never opens the database or the store and needs no secret: it gets neither address nor key
-        environment = {key: value for key, value in os.environ.items() if not SECRET.search(key)} | {
-            "OCTWEB_PARENT_PID": str(os.getpid()),
-            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
-            "PYTHONUNBUFFERED": "1",
-        }
-        environment["OCTWEB_SECRET_KEY"] = "unused by the child"  # noqa: S105
-        with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
-            self.process = subprocess.Popen(  # noqa: S603
-                self.command(),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                cwd=self.folder,
-                env=environment,
-                start_new_session=True,
-            )
-
-    def poll(self) -> int | None:
-        """The exit status, or None while it runs."""
-        return self.process.poll() if self.process else None
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the whole process group."""
-        if self.process is not None and self.process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, number)
-
-    def kill(self) -> None:
-        """End the process group for certain."""
-        if self.process is None:
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def megabytes(self) -> float:
-        """Resident memory of the process and its children."""
-        if self.process is None:
-            return 0.0
-        try:
-            main = psutil.Process(self.process.pid)
-            return sum(p.memory_info().rss for p in [main, *main.children(recursive=True)]) / 1e6
-        except psutil.Error:
-            return 0.0
-
-    def read_progress(self) -> tuple[list[dict[str, Any]], int]:
-        """Progress records after `offset`, and the offset behind them; a half-written last line waits for the next call.
-
-        The caller sets `offset` once the records are stored, so that none is lost when the database is away.
-        """
-        try:
-            with (self.folder / PROGRESS).open("rb") as stream:
-                stream.seek(self.offset)
-                content = stream.read()
-        except FileNotFoundError:
-            return [], self.offset
-        complete = content.rfind(b"\n") + 1
-        records = []
-        for line in content[:complete].splitlines():
-            with contextlib.suppress(ValueError):
-                records.append(json.loads(line))
-        return records, self.offset + complete
-
-    def log(self) -> str:
-        """The last part of what the child wrote to standard error."""
-        try:
-            content = (self.folder / "stderr").read_bytes()
-        except FileNotFoundError:
-            return ""
-        return content[-LOG_BYTES:].decode(errors="replace")
-
-    def summary(self) -> dict[str, Any]:
-        """The JSON object of the command: the last line of standard output, or nothing."""
-        try:
-            lines = (self.folder / "stdout").read_text(encoding="utf-8").strip().splitlines()
-            return json.loads(lines[-1]) if lines else {}
-        except (OSError, ValueError):
-            return {}
-
-    def clean(self) -> None:
-        """Remove the files of this attempt and of earlier ones; what matters is in the database by now.
-
-        Another worker may be at the next attempt, whose folder stands beside this one and stays.
-        """
-        for attempt in range(1, self.job.attempt + 1):
-            shutil.rmtree(self.folder.parent / str(attempt), ignore_errors=True)
-        with contextlib.suppress(OSError):
-            self.folder.parent.rmdir()
 
 
 @dataclass(kw_only=True)

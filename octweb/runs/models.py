@@ -1,49 +1,11 @@
-"""Job: work in the queue, whose row is the only truth about it; TrainingRun: one training of one tree."""
+"""TrainingRun: one training of one tree; ProgressRecord: one line of what it said on its way."""
 
 from __future__ import annotations
 
 from django.db import models
 
-from octweb.core.ownership import Owned
+from octweb.jobs.models import Job, RunStatus
 from octweb.runs.options import INFEASIBLE
-
-
-class RunStatus(models.TextChoices):
-    """Where a run stands."""
-
-    QUEUED = "queued", "Queued"
-    RUNNING = "running", "Running"
-    SUCCEEDED = "succeeded", "Succeeded"
-    FAILED = "failed", "Failed"
-    CANCELLED = "cancelled", "Cancelled"
-
-
-FINISHED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
-
-
-class Job(Owned):
-    """Work that waits in the queue and is done in a child process: who works on it until when, and how it ended."""
-
-    TASK = ""  # the dotted name of the task that does it; its one argument is the id of the job
-    TIDY = ""  # the dotted name of a function that removes what is old, if there is one; takes the time
-    ADVICE = ""  # what to do where the worker died each time
-
-    status = models.CharField(max_length=20, choices=RunStatus, default=RunStatus.QUEUED, db_index=True)
-    attempt = models.PositiveIntegerField(default=0)
-    worker = models.CharField(max_length=100, blank=True)
-    lease_until = models.DateTimeField(null=True, blank=True)
-    heartbeat_at = models.DateTimeField(null=True, blank=True)
-    cancel_requested = models.BooleanField(default=False)
-    started = models.DateTimeField(null=True, blank=True)
-    finished = models.DateTimeField(null=True, blank=True)
-    error = models.TextField(blank=True)
-    log = models.TextField(blank=True)  # the last lines that the child wrote to standard error
-    progress = models.JSONField(default=dict)  # the last progress record
-    summary = models.JSONField(default=dict)  # the JSON object that the command of the child prints
-
-    class Meta(Owned.Meta):
-        abstract = True
-        indexes = [models.Index(fields=["status", "lease_until"])]
 
 
 class TrainingRun(Job):
@@ -105,13 +67,3 @@ class ProgressRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.attempt}:{self.line}"
-
-
-class WorkerBeat(models.Model):
-    """A worker process and when it was last heard of."""
-
-    name = models.CharField(max_length=100, primary_key=True)
-    seen_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return self.name

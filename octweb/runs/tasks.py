@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django_tasks import task
 
-from octweb.runs.supervisor import stopping, worker_name
+from octweb.jobs.supervisor import stopping, worker_name
 from octweb.runs.training import TrainingSupervisor
 
 

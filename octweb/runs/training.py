@@ -8,11 +8,13 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from octweb.jobs.child import Process
+from octweb.jobs.models import RunStatus
+from octweb.jobs.supervisor import Refused, Supervisor
 from octweb.registry import actions as registry
-from octweb.runs.child import Child, Process
-from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from octweb.runs.child import Child
+from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE
-from octweb.runs.supervisor import Refused, Supervisor
 
 MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed
 START_SECONDS = 120.0  # reading the file and compiling do not count as training time

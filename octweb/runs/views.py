@@ -20,11 +20,12 @@ from django.views.decorators.http import require_GET, require_POST
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
 from octweb.figures.progress import progress_figure
+from octweb.jobs.models import RunStatus
 from octweb.registry.reach import latest_reach
 from octweb.runs import actions
 from octweb.runs.forms import RunForm
 from octweb.runs.incumbents import incumbents, outline
-from octweb.runs.models import RunStatus, TrainingRun
+from octweb.runs.models import TrainingRun
 from trainer.errors import ParameterError
 from trainer.methods import METHODS, get
 from trainer.methods.base import Method, Parameter

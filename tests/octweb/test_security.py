@@ -18,7 +18,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from octweb.core.throttles import client_address
-from octweb.runs.child import Process
+from octweb.jobs.child import Process
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.django_db

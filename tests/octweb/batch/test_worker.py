@@ -17,10 +17,10 @@ from django.utils import timezone
 
 from octweb.batch import actions
 from octweb.batch.models import BatchPrediction
-from octweb.runs.models import RunStatus
-from octweb.runs.queue import tidy
-from octweb.runs.reaper import MAX_ATTEMPTS, reap
-from octweb.runs.supervisor import LostLease
+from octweb.jobs.models import RunStatus
+from octweb.jobs.queue import tidy
+from octweb.jobs.reaper import MAX_ATTEMPTS, reap
+from octweb.jobs.supervisor import LostLease
 from tests.octweb.batch.conftest import rows_csv
 from tests.octweb.runs.test_worker import wait_for, worker  # noqa: F401
 

@@ -18,11 +18,11 @@ from octweb.core import files
 from octweb.core.problems import StoreUnavailable
 from octweb.datasets import actions
 from octweb.environment import store_settings
+from octweb.jobs.supervisor import stopping
 from octweb.registry import actions as registry
 from octweb.registry.data import check_again
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
-from octweb.runs.supervisor import stopping
 from octweb.runs.training import TrainingSupervisor
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained

@@ -7,8 +7,9 @@ import json
 import pytest
 from rest_framework.test import APIClient
 
+from octweb.jobs.models import RunStatus
 from octweb.registry import actions as registry
-from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from octweb.runs.models import ProgressRecord, TrainingRun
 from tests.octweb.small_models import trained
 from trainer.methods import METHODS
 

@@ -9,8 +9,9 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from octweb.jobs.models import RunStatus
 from octweb.runs import actions
-from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE
 from trainer.methods import METHODS
 

@@ -12,10 +12,12 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
-from octweb.runs import actions, queue, reaper
-from octweb.runs import supervisor as supervisors
+from octweb.jobs import queue, reaper
+from octweb.jobs import supervisor as supervisors
+from octweb.jobs.models import RunStatus
+from octweb.runs import actions
 from octweb.runs.child import START, Child
-from octweb.runs.models import ProgressRecord, RunStatus, TrainingRun
+from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.training import TrainingSupervisor
 from tests.octweb.small_models import trained
 

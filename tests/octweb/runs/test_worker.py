@@ -15,11 +15,12 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from octweb.core.problems import Conflict
+from octweb.jobs.models import RunStatus
+from octweb.jobs.reaper import MAX_ATTEMPTS, reap
 from octweb.registry.models import TreeModel
 from octweb.runs import actions
 from octweb.runs.child import Child
-from octweb.runs.models import RunStatus, TrainingRun
-from octweb.runs.reaper import MAX_ATTEMPTS, reap
+from octweb.runs.models import TrainingRun
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.django_db(transaction=True)]

@@ -14,9 +14,9 @@ from django.utils.crypto import get_random_string
 from django_tasks_db.management.commands.db_worker import Worker
 
 from octweb.core import files
-from octweb.runs.queue import tidy
-from octweb.runs.reaper import beat, reap
-from octweb.runs.supervisor import stopping, worker_name
+from octweb.jobs.queue import tidy
+from octweb.jobs.reaper import beat, reap
+from octweb.jobs.supervisor import stopping, worker_name
 
 log = logging.getLogger(__name__)
 

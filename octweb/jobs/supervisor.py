@@ -24,9 +24,9 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from octweb.core.problems import StoreUnavailable
-from octweb.runs.child import Process
-from octweb.runs.models import Job, RunStatus
-from octweb.runs.queue import send
+from octweb.jobs.child import Process
+from octweb.jobs.models import Job, RunStatus
+from octweb.jobs.queue import send
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django_tasks import TaskResultStatus
 from django_tasks_db.models import DBTaskResult
 
-from octweb.runs.models import Job, RunStatus, WorkerBeat
-from octweb.runs.queue import job_models, send
+from octweb.jobs.models import Job, RunStatus, WorkerBeat
+from octweb.jobs.queue import job_models, send
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from octweb.core.problems import Conflict
-from octweb.runs.models import FINISHED, Job, RunStatus, WorkerBeat
+from octweb.jobs.models import FINISHED, Job, RunStatus, WorkerBeat
 
 
 def job_models() -> list[type[Job]]:

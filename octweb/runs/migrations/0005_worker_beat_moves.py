@@ -1,0 +1,17 @@
+"""The table of workers goes to `octweb.jobs`, with its rows."""
+
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('runs', '0004_repeat_a_request'),
+    ]
+
+    operations = [
+        migrations.SeparateDatabaseAndState(
+            database_operations=[migrations.AlterModelTable('WorkerBeat', 'jobs_workerbeat')],
+            state_operations=[migrations.DeleteModel('WorkerBeat')],
+        ),
+    ]
