@@ -14,10 +14,10 @@ import numpy as np
 from common import data_folder, numeric
 
 from trainer.dtypes import CountArray, FloatArray
-from trainer.search import bivariate
-from trainer.search.bivariate import best_split
-from trainer.search.bivariate_pair import C2, C3, C4, C5, Points, SearchOptions
-from trainer.search.node_split import SplitData
+from trainer.families.bivariate import search as bivariate
+from trainer.families.bivariate.pair import C2, C3, C4, C5, Points, SearchOptions
+from trainer.families.bivariate.search import best_split
+from trainer.growing.node_split import SplitData
 
 CHANGES = {
     "as it is": SearchOptions(),

@@ -19,11 +19,12 @@ from pathlib import Path
 import numpy as np
 from common import data_folder, numeric
 
-from trainer.kernels.bivariate_sweep import sweep
-from trainer.search.bivariate import best_split
-from trainer.search.bivariate_pair import C2, C3, C4, Points, SearchOptions, Workspace, merged, search_pair
-from trainer.search.bivariate_scale import codes_of, node_points, whole_numbers
-from trainer.search.node_split import SplitData
+from trainer.families.bivariate.kernels.sweep import sweep
+from trainer.families.bivariate.pair import C2, C3, C4, Points, SearchOptions, Workspace, merged, search_pair
+from trainer.families.bivariate.scale import node_points
+from trainer.families.bivariate.search import best_split
+from trainer.growing.coordinates import codes_of, whole_numbers
+from trainer.growing.node_split import SplitData
 
 FAST = SearchOptions()
 PLAIN = SearchOptions(bound="theorem4", strategy=1, criteria=C2 | C3 | C4, switch=False)

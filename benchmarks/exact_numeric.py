@@ -17,7 +17,7 @@ import pandas as pd
 from pycontree import ConTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from trainer.search.exact_numeric import solve_numeric
+from trainer.families.numeric.search import solve_numeric
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 TABLES = {"banknote": ("banknote.csv", None), "wdbc": ("wdbc.csv", None), "optdigits, 500 rows": ("optdigits.csv", 500),

@@ -20,15 +20,15 @@ from fractions import Fraction
 from common import encodings
 from mip_benchmark import VANILLA, load, warm_up, within
 
-from trainer.cuts import instance as instances
-from trainer.cuts.instance import Instance
-from trainer.methods.bendoct import BendOCT
-from trainer.methods.bendoct_accelerated import AcceleratedBendOCT, Techniques
-from trainer.methods.binoct import BinOCT
-from trainer.methods.first_tree import starting
-from trainer.methods.flowoct import FlowOCT
-from trainer.methods.oct import OCT
-from trainer.methods.tree_mip import Formulation, optimise
+from trainer.families.mip import instance as instances
+from trainer.families.mip.bendoct import BendOCT
+from trainer.families.mip.bendoct_accelerated import AcceleratedBendOCT, Techniques
+from trainer.families.mip.binoct import BinOCT
+from trainer.families.mip.first_tree import starting
+from trainer.families.mip.flowoct import FlowOCT
+from trainer.families.mip.instance import Instance
+from trainer.families.mip.oct import OCT
+from trainer.families.mip.tree_mip import Formulation, optimise
 from trainer.milo import Backend, backend
 
 SETS = (

@@ -46,10 +46,10 @@ from typing import IO, Any, cast
 import numpy as np
 from common import encodings
 
-from trainer.cuts import instance as instances
-from trainer.methods.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
-from trainer.methods.first_tree import starting
-from trainer.methods.tree_mip import optimise
+from trainer.families.mip import instance as instances
+from trainer.families.mip.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
+from trainer.families.mip.first_tree import starting
+from trainer.families.mip.tree_mip import optimise
 from trainer.milo import Options, backend
 
 DEFAULT = Techniques()

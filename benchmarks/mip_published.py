@@ -22,11 +22,11 @@ import numpy as np
 from common import encodings
 from mip_benchmark import load, warm_up
 
-from trainer.cuts import instance as instances
-from trainer.methods.bendoct_accelerated import AcceleratedBendOCT
-from trainer.methods.tree_mip import Found, optimise
+from trainer.families.mip import greedy
+from trainer.families.mip import instance as instances
+from trainer.families.mip.bendoct_accelerated import AcceleratedBendOCT
+from trainer.families.mip.tree_mip import Found, optimise
 from trainer.milo import Options, backend
-from trainer.search import greedy
 
 SEEDS = (41, 23, 45, 36, 19)  # of strongtree's samples
 SAME = ("BendersOCT", "FlowOCT")  # its approaches that have this objective

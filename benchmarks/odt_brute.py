@@ -1,7 +1,7 @@
 """Every option of odt against brute force on random small tables: the exact search and the model under each solver.
 
 python benchmarks/odt_brute.py [--count 200] [--solvers search scip gurobi highs] [--options NAME ...]    markdown on standard output
-A run fails at the first instance whose tree, bound or claim is not the right one (`tests/trainer/odt_options.py`).
+A run fails at the first instance whose tree, bound or claim is not the right one (`tests/trainer/odt/options.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tests.trainer.odt_options import OPTIONS, applies, check, instance
+from tests.trainer.odt.options import OPTIONS, applies, check, instance
 
 
 def measure(option: str, solver: str, count: int) -> str:

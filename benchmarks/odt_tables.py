@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from trainer.certificate import Certificate, Limits
 from trainer.data.problem import Problem
 from trainer.data.reader import load
+from trainer.families.odt.goals import Reach, goal_of
+from trainer.families.odt.grouping import labels_of, make_groups
+from trainer.families.odt.method import complete
 from trainer.methods import get
-from trainer.methods.odt import complete
-from trainer.methods.odt_goal import Reach, goal_of
-from trainer.methods.odt_groups import labels_of, make_groups
 from trainer.monitor import Monitor
 from trainer.run import fit
 from trainer.table import MISSING_CATEGORY, Column, Kind, Labels, MissingPolicy, Table

@@ -18,9 +18,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from multivariate import by_processor
 
-from trainer.methods import oblique_tree
+from trainer.families.oblique import packing as oblique_packing
+from trainer.families.oblique import tree_search as oblique_tree
 from trainer.run import TrainRequest, train
-from trainer.search import oblique_packing
 from trainer.table import Labels, numeric_table
 
 

@@ -23,8 +23,8 @@ from trainer.data.problem import Problem, class_weighted
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.estimator_input import read_matrix, read_table
+from trainer.method import Method, Settings, coefficient_penalty, exact_fraction, leaf_penalty
 from trainer.methods import METHODS, get
-from trainer.methods.base import Method, Settings, coefficient_penalty, exact_fraction, leaf_penalty
 from trainer.monitor import Monitor
 from trainer.run import fit as run_fit
 from trainer.table import Labels

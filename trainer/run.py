@@ -23,8 +23,8 @@ from trainer.data.problem import Problem, class_weighted
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
 from trainer.kernels.compiled import watched
+from trainer.method import Method, Settings, Solution, coefficient_penalty, leaf_penalty
 from trainer.methods import METHODS, get
-from trainer.methods.base import Method, Settings, Solution, coefficient_penalty, leaf_penalty
 from trainer.monitor import Monitor, Sink
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile

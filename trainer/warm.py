@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from trainer.method import Guarantee, Method
 from trainer.methods import get
-from trainer.methods.base import Guarantee, Method
 from trainer.run import TrainRequest, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 

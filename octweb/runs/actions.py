@@ -18,8 +18,8 @@ from octweb.registry.models import TreeModel
 from octweb.runs.models import TrainingRun
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
+from trainer.method import Method, Settings
 from trainer.methods import get
-from trainer.methods.base import Method, Settings
 from trainer.tree.file import from_json
 
 __all__ = ["cancel", "delete", "enqueue", "queue_position", "run_again", "worker_seen"]

@@ -15,7 +15,7 @@ from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError, ParameterError, TrainerError
-from trainer.methods.base import Method
+from trainer.method import Method
 from trainer.table import Labels, MissingPolicy, Table
 
 USAGE, FAILED = 2, 1

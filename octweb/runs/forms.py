@@ -9,7 +9,7 @@ from django.conf import settings
 
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
-from trainer.methods.base import MAX_TEXT, Method, Parameter
+from trainer.method import MAX_TEXT, Method, Parameter
 
 START = "p_warm_start"  # beside the parameters of the method, and checked like one of them
 EVALUATION = (

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from trainer.errors import ParameterError
+from trainer.method import Method, Parameter
 from trainer.methods import METHODS
-from trainer.methods.base import Method, Parameter
 
 INFEASIBLE = "infeasible"  # status that `train --json` gives, beside a reason, where it is proved that no tree keeps the constraints
 

@@ -27,8 +27,8 @@ from octweb.runs.forms import RunForm
 from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
 from trainer.errors import ParameterError
+from trainer.method import Method, Parameter
 from trainer.methods import METHODS, get
-from trainer.methods.base import Method, Parameter
 
 MAX_RECORDS = 5000
 SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}

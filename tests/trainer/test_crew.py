@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from trainer.search.crew import Crew
+from trainer.crew import Crew
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])

@@ -25,8 +25,9 @@ from trainer import estimators
 from trainer.certificate import Guarantee
 from trainer.errors import ParameterError
 from trainer.estimators import ESTIMATORS, make_classifier
-from trainer.methods import METHODS, oblique_tree
-from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
+from trainer.families.oblique import tree_search as oblique_tree
+from trainer.method import COMMON, LEAF_PENALTY, Method, Solution
+from trainer.methods import METHODS
 from trainer.milo import Options
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Threshold

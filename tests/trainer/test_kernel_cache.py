@@ -16,14 +16,15 @@ from trainer.monitor import COMPILING, Monitor
 SHOW = """
 import numba
 from numba import njit
-from kernels.compiled import FOLDER, STATE
+from pathlib import Path
+from kernels.compiled import FOLDER, state
 from kernels.caller import outer
 
 @njit
 def other(x):
     return x
 
-print(STATE, FOLDER, numba.config.CACHE_DIR, outer(1))
+print(state(Path('{folder}')), FOLDER, numba.config.CACHE_DIR, outer(1))
 """
 
 
@@ -36,8 +37,8 @@ def test_the_setting_of_numba_is_left_as_it_was():
 
     assert before == numba.config.CACHE_DIR
     assert twice(3) == 6
-    assert Path(twice.stats.cache_path).is_relative_to(compiled.FOLDER)
-    assert compiled.FOLDER.name == compiled.STATE
+    assert Path(twice.stats.cache_path).parent == compiled.FOLDER
+    assert Path(twice.stats.cache_path).name.endswith(compiled.state(Path(__file__).resolve().parent))
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import pytest
 
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
-from trainer.methods import METHODS, get
-from trainer.methods.base import (
+from trainer.method import (
     BINARISE,
     DEPTH,
     LEAF_PENALTY,
@@ -21,6 +20,7 @@ from trainer.methods.base import (
     exact_fraction,
     having,
 )
+from trainer.methods import METHODS, get
 
 SWITCH = Parameter(name="switch", type="boolean", default=False, label="Switch", help="On or off.")
 NOTE = Parameter(name="note", type="text", default="", label="Note", help="Any text.")

@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from trainer.families.bivariate.scale import node_points
+from trainer.growing.coordinates import codes_of
 from trainer.kernels.ordering import FEW, order_rows
 from trainer.kernels.univariate import best_thresholds
-from trainer.search.bivariate_scale import codes_of, node_points
 
 STYLES = {
     "a few whole numbers": lambda rng, n: rng.integers(-3, 4, n).astype(float),

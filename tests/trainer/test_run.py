@@ -16,7 +16,7 @@ from trainer import make_classifier, methods
 from trainer.certificate import Guarantee, Status
 from trainer.data.folds import stratified_folds
 from trainer.errors import ParameterError, SolverError
-from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
+from trainer.method import COMMON, LEAF_PENALTY, Method, Solution
 from trainer.run import TrainRequest, progress_writer, save, train, training_problem
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, fingerprint, numeric_table
 from trainer.tree.file import read

@@ -7,15 +7,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.trainer.exact_oracle import best_cost, random_binary
+from tests.trainer.oracles.exact import best_cost, random_binary
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
+from trainer.families.exact.instance import build as exact_instance
+from trainer.families.exact.solve import evaluate, solve_binary
+from trainer.method import Method
 from trainer.methods import METHODS
-from trainer.methods.base import Method
 from trainer.run import TrainRequest, train
-from trainer.search.exact import evaluate, solve_binary
-from trainer.search.exact_instance import build as exact_instance
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Linear, Subset, Threshold

@@ -1,1 +1,1 @@
-"""Compiled kernels; each is declared by `trainer.kernels.compiled.kernel`."""
+"""Compiled kernels that several families share, and `kernel`, by which every kernel is declared."""

@@ -1,8 +1,11 @@
-"""`kernel`: numba's njit without Python's lock, its compiled code kept by the state of all kernels.
+"""`kernel`: numba's njit without Python's lock, its compiled code kept by the contents of the sources that it is made of.
 
-numba keeps compiled code by the date of one file, and does not see that a kernel called from another file has changed. So the folder
-of compiled code (NUMBA_CACHE_DIR, or `__pycache__` here) has one folder for each state of all kernels: code of an older version is
-never run. numba reads its setting where a function is declared, so that functions of other packages stay where they are.
+numba keeps compiled code by the contents of one file, and does not see that a kernel called from another file has changed. A kernel
+may call those of its own folder and the shared ones in this folder (families of methods do not import each other, which a contract
+checks). So the folder of compiled code (NUMBA_CACHE_DIR, or `__pycache__` here) has one folder for each state of a family: code of an
+older version is never run, and a change of one family leaves the code of the others in use. Neither dates nor the place of the
+installation count, so compiled code can be moved with an image or shared between checkouts.
+numba reads its settings where a function is declared, so that functions of other packages stay where they are.
 """
 
 from __future__ import annotations
@@ -10,17 +13,45 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from numba import config, njit
 from numba.core import event
+from numba.core.caching import UserProvidedCacheLocator
 
 _HERE = Path(__file__).parent
-STATE = sha256(b"".join(f.name.encode() + f.read_bytes() for f in sorted(_HERE.glob("*.py")))).hexdigest()[:16]
-FOLDER = Path(config.CACHE_DIR or _HERE / "__pycache__") / STATE  # type: ignore[attr-defined]
+FOLDER = Path(config.CACHE_DIR or _HERE / "__pycache__")  # type: ignore[attr-defined]
+_LOCATOR = f"{__name__}.ByContents"
 _lock = threading.Lock()
+
+
+@cache
+def state(folder: Path) -> str:
+    """A name for the contents of a folder of kernels and of the shared ones."""
+    files = [*sorted(_HERE.glob("*.py")), *(sorted(folder.glob("*.py")) if folder != _HERE else ())]
+    return sha256(b"".join(f.name.encode() + f.read_bytes() for f in files)).hexdigest()[:16]
+
+
+class ByContents(UserProvidedCacheLocator):  # type: ignore[misc]
+    """Where numba keeps the code of a function: in a folder named by the family and by the contents of its kernels."""
+
+    def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
+        super().__init__(py_func, py_file)
+        folder = Path(py_file).resolve().parent
+        self._cache_path = str(FOLDER / f"{folder.parent.name}-{state(folder)}")
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Self | None:
+        """A locator for the function; None, so that numba says that it cannot keep the code, where the folder cannot be written."""
+        self = cls(py_func, py_file)
+        try:
+            self.ensure_cache_path()
+        except OSError:
+            return None
+        return self
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -28,11 +59,12 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return lambda f: kernel(f, **options)
     with _lock:
-        before, config.CACHE_DIR = config.CACHE_DIR, str(FOLDER)  # type: ignore[attr-defined]
+        before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
+        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(FOLDER), _LOCATOR  # type: ignore[attr-defined]
         try:
             return njit(cache=True, nogil=True, **options)(function)
         finally:
-            config.CACHE_DIR = before  # type: ignore[attr-defined]
+            config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
 
 
 class _Watch(event.Listener):

@@ -18,8 +18,8 @@ from octweb.runs.options import add_parameter_flags, parameters_of
 from trainer.data.reader import load
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.evaluate import Dataset, Record, Study, Variant, report, run_study
+from trainer.method import Method
 from trainer.methods import METHODS, get
-from trainer.methods.base import Method
 from trainer.table import Kind, MissingPolicy
 from trainer.tree.file import write_atomically
 

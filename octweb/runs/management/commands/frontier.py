@@ -13,8 +13,8 @@ from django.core.management.base import CommandError
 from octweb.figures.reach import open_question, shares, steps
 from octweb.runs.command import FAILED, TrainingCommand
 from trainer.certificate import Certificate
+from trainer.method import Method
 from trainer.methods import get
-from trainer.methods.base import Method
 from trainer.run import TrainRequest, train
 
 MOST_LEAVES = 1 << 10

@@ -1,0 +1,58 @@
+"""The exact search against the plain recurrence, for every combination of its bounds and caches."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import pytest
+
+from tests.trainer.oracles.exact import best_cost, random_binary
+from trainer.families.exact.solve import ExactOptions, solve_binary
+
+SWITCHES = (
+    "equivalent",
+    "class_count",
+    "support",
+    "similarity",
+    "branch_cache",
+    "dataset_cache",
+    "reduce",
+    "deepening",
+    "one_call",
+)
+COMBINATIONS = [dict(zip(SWITCHES, on, strict=True)) for on in itertools.product((False, True), repeat=len(SWITCHES))]
+
+
+def check(seed, depth, min_leaf=1, options=({},)):
+    """Every given set of switches finds the cost of the plain recurrence, which is worked out once."""
+    X, y, w, classes, leaf_cost = random_binary(seed)
+    cost, leaves = best_cost(X, y, w, classes, depth, leaf_cost, min_leaf)
+    for switches in options:
+        found = solve_binary(
+            X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=min_leaf,
+            options=ExactOptions(**switches),
+        )  # fmt: skip
+        assert (found.cost, found.leaves) == (cost, leaves), switches
+        assert found.optimal
+        assert found.bound == cost
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_equals_the_plain_recurrence(part):
+    for seed in range(part * 100, part * 100 + 100):
+        check(seed, depth=seed % 7, options=[COMBINATIONS[seed % len(COMBINATIONS)]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_every_combination_of_bounds_and_caches_gives_the_same_optimum(part):
+    """All of 512 for each instance; OCTWEB_EXHAUSTIVE=100 takes 1,000 instances, some six minutes."""
+    for number in range(int(os.environ.get("OCTWEB_EXHAUSTIVE", "2"))):
+        seed = 5000 + 10 * number + part
+        check(seed, depth=2 + seed % 5, options=COMBINATIONS)
+
+
+def test_leaves_keep_their_smallest_size():
+    for seed in range(150):
+        check(seed, depth=1 + seed % 6, min_leaf=2 + seed % 4)

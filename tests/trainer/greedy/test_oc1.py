@@ -1,0 +1,97 @@
+"""OC1: its one-dimensional searches against enumeration, and the method as a whole."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.trainer.oracles.bivariate import impurity
+from trainer import make_classifier
+from trainer.families.greedy.kernels.oc1 import _best_step, hyperplane_value
+from trainer.families.greedy.oc1_search import OC1Options, oc1_split
+from trainer.growing.node_split import SplitData, univariate_split
+from trainer.growing.options import MEASURES, SplitOptions
+from trainer.run import TrainRequest, train
+from trainer.table import Labels, numeric_table
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_step_is_the_best_one_along_its_direction(seed):
+    rng = np.random.default_rng(seed)
+    n, classes, measure = int(rng.integers(2, 12)), 3, ("gini", "entropy", "error")[seed % 3]
+    W, direction = rng.integers(-3, 4, n).astype(float), rng.integers(-2, 3, n).astype(float)
+    y, weight = rng.integers(0, classes, n), rng.integers(1, 3, n)
+    total = np.bincount(y, weight, classes).astype(np.int64)
+    step, least = _best_step(direction, W, y, weight, total, MEASURES[measure], 1)
+    values = [math.inf]
+    cuts = sorted({-w / r for w, r in zip(W, direction, strict=True) if r})
+    for d in [c + s for c in cuts for s in (-1e-3, 1e-3)]:
+        sides = [
+            [int(weight[s & (y == c)].sum()) for c in range(classes)]
+            for s in (W + d * direction > 0, W + d * direction <= 0)
+        ]
+        if min(map(sum, sides)):
+            values.append(float(sum(impurity(counts, measure) for counts in sides)))
+    assert least == pytest.approx(min(values))
+    if math.isfinite(least):
+        assert hyperplane_value(W + step * direction, y, weight, total, MEASURES[measure], 1) == pytest.approx(least)
+
+
+def oblique(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)) * [1, 10, 0.1, 1]
+    return X, (X[:, 0] + 0.1 * X[:, 1] - 10 * X[:, 2] > 0.3).astype(int)
+
+
+@pytest.mark.parametrize("cycle", ["sequential", "best", "random"])
+def test_the_split_is_no_worse_than_the_best_threshold_and_repeats(cycle):
+    X, y = oblique()
+    data, rows = SplitData.of(X, y, 2), np.arange(len(y))
+    options = OC1Options(cycle=cycle, restarts=4)
+    found = oc1_split(data, rows, options, seed=1, flag=np.zeros(1, np.int64))
+    axis = univariate_split(data, rows, SplitOptions())
+    assert found.value < 0.5 * axis.value
+    again = oc1_split(data, rows, options, seed=1, flag=np.zeros(1, np.int64))
+    assert found.coefficients == again.coefficients
+    score = sum(a * X[:, j] for j, a in zip(found.features, found.coefficients, strict=True))
+    assert np.array_equal(score <= found.threshold, found.left)
+
+
+def test_small_nodes_are_split_by_one_column():
+    X, y = oblique(7)
+    found = oc1_split(SplitData.of(X, y, 2), np.arange(7), OC1Options(), seed=0, flag=np.zeros(1, np.int64))
+    assert len(found.features) == 1
+
+
+def test_the_method_claims_nothing():
+    X, y = oblique()
+    model = make_classifier("oc1", depth=3).fit(X, y)
+    assert model.certificate_.status == "heuristic"
+    assert model.certificate_.splits_proved is None
+    assert all(v.impurity is None for v in model.tree_.branches)
+    assert model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("min_leaf", [1, 20])
+def test_leaves_have_the_rows_asked_for(min_leaf):
+    X, y = oblique()
+    y[::9] = 1 - y[::9]
+    tree = make_classifier("oc1", depth=5, min_leaf=min_leaf).fit(X, y).tree_
+    assert min(v.rows for v in tree.leaves) >= min_leaf
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_on_the_hyperplane_do_not_keep_a_climb_going(seed):
+    """Proportional columns put rows on the hyperplane, where rounding promises improvements that do not hold."""
+    draw = np.random.default_rng(seed)
+    often = draw.integers(1, 25, 300).astype(float)
+    X = np.column_stack([draw.integers(0, 30, 300), often, 250 * often, draw.integers(2, 99, 300)]).astype(float)
+    y = (draw.random(300) < 0.2 + 0.02 * often).astype(np.int32)
+    labels = Labels(name="y", classes=("a", "b"), codes=y)
+    result = train(
+        TrainRequest(table=numeric_table(X), labels=labels, method="oc1", parameters={"depth": 20, "time_limit": 60})
+    )
+    assert result.certificate.status == "heuristic"
+    assert result.certificate.correct == 300

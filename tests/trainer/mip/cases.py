@@ -1,0 +1,101 @@
+"""Small random instances, enumeration of all trees, and the plain recurrence as an oracle for the formulations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.families.mip import instance as instances
+from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
+
+KAPPAS = (Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 10), Fraction(5, 2))
+
+
+def random_instance(seed: int, *, max_depth: int = 3, max_rows: int = 13) -> Instance:
+    """Ties, equal rows with different labels, constant columns, one class, more classes than leaves, weights, one row."""
+    r = np.random.default_rng(seed)
+    depth = int(r.integers(1, max_depth + 1))
+    n, F = int(r.integers(1, max_rows + 1)), int(r.integers(1, 5 if depth < 3 else 4))
+    X = (r.random((n, F)) < r.choice([0.0, 0.3, 0.5, 0.8], F)).astype(np.uint8)
+    if seed % 5 == 0:
+        X[:] = X[0]
+    y = r.integers(0, int(r.integers(1, 6)), n).astype(np.int32)
+    weight = r.integers(1, 4, n) if seed % 3 == 0 else None
+    return instances.build(X, y, depth=depth, kappa=KAPPAS[int(r.integers(len(KAPPAS)))], weight=weight)
+
+
+def deep_instance(seed: int, depth: int) -> Instance:
+    """Twins with different labels, weights and ties, and a best tree that needs the whole depth."""
+    for attempt in itertools.count():
+        r = np.random.default_rng((seed, depth, attempt))
+        n, F = int(r.integers(4 + 2 * (depth > 2), 9 + 3 * (depth > 2))), int(r.integers(2, 4))
+        X = (r.random((n, F)) < 0.5).astype(np.uint8)
+        y = np.bitwise_xor.reduce(X, axis=1) if r.random() < 0.5 else r.integers(0, 3, n)
+        y = np.where(r.random(n) < 0.2, r.integers(0, 3, n), y).astype(np.int32)
+        weight = r.integers(1, 4, n) if seed % 3 == 0 else None
+        inst = instances.build(X, y, depth=depth, kappa=KAPPAS[int(r.integers(4))], weight=weight)
+        if best_value(inst) > best_value(replace(inst, depth=depth - 1)):
+            return inst
+    raise AssertionError
+
+
+def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3, deep: int = 6) -> Instance:
+    """Of eight one large and some small as `random_instance` makes them, and `deep` as `deep_instance`, one of depth three.
+
+    `features`: at least one feature is not constant.
+    """
+    kind = seed % 8
+    if kind >= 8 - deep:
+        return deep_instance(seed, min(max_depth, 3 if kind > 6 else 2))
+    inst = random_instance(seed, max_depth=2 if kind else max_depth, max_rows=8 if kind else 13)
+    if len(inst.F) or not features:
+        return inst
+    return mixed_instance(seed + 100_008, features=True, max_depth=max_depth, deep=deep)
+
+
+def affordable_instance(name: str, seed: int, *, bounded: bool = False) -> Instance:
+    """`mixed_instance` for a back end: HiGHS solves anew for every lazy row, so it gets one deep one where no bounds help."""
+    small = name == "highs" and not bounded
+    return mixed_instance(seed, max_depth=2 if small else 3, deep=1 if small else 6)
+
+
+def best_value(inst: Instance) -> Fraction:
+    """The best value of a tree, from the recurrence over all features and both sides, in exact integers."""
+
+    def best(rows: np.ndarray, height: int) -> int:
+        counts = np.bincount(inst.y[rows], weights=inst.weight[rows], minlength=inst.classes)
+        value = inst.scaled_value(int(counts.max()), 1)
+        if height:
+            for f in inst.F:
+                ones = inst.ones[rows, f]
+                value = max(value, best(rows[~ones], height - 1) + best(rows[ones], height - 1))
+        return value
+
+    return Fraction(best(np.arange(inst.n), inst.depth), inst.kappa.denominator)
+
+
+def all_trees(inst: Instance, *, labels: bool = False) -> Iterator[ArrayTree]:
+    """Every tree of the depth, with majority labels or, if `labels`, every labelling."""
+
+    def shapes(v: int) -> Iterator[dict[int, int]]:
+        yield {v: LEAF}
+        if v < 1 << inst.depth:
+            for f in inst.F:
+                for left, right in itertools.product(list(shapes(2 * v)), list(shapes(2 * v + 1))):
+                    yield {v: f, **left, **right}
+
+    for shape in shapes(1):
+        feature = np.full(2 << inst.depth, CUT, np.int32)
+        feature[list(shape)] = list(shape.values())
+        if not labels:
+            yield inst.relabelled(feature)
+            continue
+        leaves = np.flatnonzero(feature == LEAF)
+        for choice in itertools.product(inst.K, repeat=len(leaves)):
+            label = np.zeros(len(feature), np.int32)
+            label[leaves] = choice
+            yield ArrayTree(feature, label)

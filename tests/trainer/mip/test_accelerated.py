@@ -1,0 +1,306 @@
+"""Accelerated BendOCT: every technique on or off gives the value of the plain recurrence; its rows keep a best tree."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.mip.cases import affordable_instance, all_trees, best_value, random_instance
+from trainer.families.mip import greedy
+from trainer.families.mip import instance as instances
+from trainer.families.mip.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
+from trainer.families.mip.cuts.equivalent import EquivalentPoints, equivalent_sets
+from trainer.families.mip.deep_bounds import DeepBounds
+from trainer.families.mip.first_tree import starting
+from trainer.families.mip.instance import Instance
+from trainer.families.mip.polish import DepthTwo, polish
+from trainer.families.mip.tree_mip import optimise
+from trainer.milo import BACKENDS, Point, backend
+
+ALL = Techniques(separated=False)
+STATED = replace(VANILLA, separated=False)
+VARIANTS = {
+    "default": Techniques(),
+    "everything": ALL,
+    "paper": PAPER,
+    "vanilla": VANILLA,
+    "polishing": replace(VANILLA, polishing=True),
+    "strengthened": replace(VANILLA, strengthened=True),
+    "strengthened and all": replace(ALL, strengthened=True, root_cuts=True),
+    "plain path bounds": replace(VANILLA, path_bounds=True, negative_samples=False, structure=False),
+    "negative samples": replace(VANILLA, path_bounds=True, structure=False),
+    "structure": replace(VANILLA, path_bounds=True, negative_samples=False, at_integral=False),
+    "end points": replace(ALL, endpoints_only=True, split_bounds=False, equivalent_points=None),
+    "objective form": replace(ALL, objective_form=True, equivalent_points=None),
+    "split bounds": replace(VANILLA, split_bounds=True),
+    "no cache": replace(ALL, cache=False),
+    "basic": replace(STATED, equivalent_points="basic", group_selection=False),
+    "basic, groups": replace(STATED, equivalent_points="basic"),
+    "chain": replace(VANILLA, equivalent_points="chain", disaggregated=False, group_selection=False),
+    "chain, disaggregated": replace(STATED, equivalent_points="chain"),
+    "recursive": replace(VANILLA, equivalent_points="recursive", disaggregated=False, group_selection=False),
+    "recursive, disaggregated": replace(STATED, equivalent_points="recursive", group_selection=False),
+    "split sets of one": replace(STATED, equivalent_points="recursive", split_set=1),
+    "no split set": replace(STATED, equivalent_points="recursive", split_set=0),
+    "basic, separated": replace(VANILLA, equivalent_points="basic", group_selection=False),
+    "chain, separated": replace(VANILLA, equivalent_points="chain", split_set=1),
+    "recursive, separated": replace(VANILLA, equivalent_points="recursive"),
+    "recursive, separated, no groups": replace(VANILLA, equivalent_points="recursive", group_selection=False),
+    "chain, groups": replace(VANILLA, equivalent_points="chain", disaggregated=False),
+    "recursive, groups": replace(VANILLA, equivalent_points="recursive", disaggregated=False),
+    "split sets of three": replace(VANILLA, equivalent_points="recursive", split_set=3),
+    "cuts at the root": replace(VANILLA, root_cuts=True),
+    "default, no cache": Techniques(cache=False),
+    "default, exact bounds": Techniques(exact_bounds=True),
+    "default, cuts at the root": Techniques(root_cuts=True, strengthened=True),
+}
+
+
+def check(name: str, seed: int, techniques: Techniques, inst: Instance | None = None) -> None:
+    inst = inst or random_instance(seed)
+    form = AcceleratedBendOCT(inst, techniques)
+    starts = form.first([greedy.cart(inst)]) if seed % 2 else []
+    found = optimise(form, backend(name), starts=starts)
+    assert found.value == found.bound == best_value(inst), (seed, techniques)
+    assert inst.value(found.tree) == found.value
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_technique_finds_and_proves_the_best_tree(variant):
+    for seed in range(10):
+        check("scip", 100 * list(VARIANTS).index(variant) + seed, VARIANTS[variant])
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("seed", range(12))
+def test_the_default_finds_and_proves_the_best_tree(name, seed):
+    check(name, seed, Techniques())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", BACKENDS)
+def test_every_technique_on_many_instances_on_every_solver(count, name, variant):
+    first = 5000 + 200 * list(VARIANTS).index(variant)
+    t = VARIANTS[variant]
+    for seed in range(first, first + count):
+        check(name, seed, t, affordable_instance(name, seed, bounded=t.path_bounds and t.split_bounds))
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("depth", [2, 3])
+def test_equivalent_points_are_separated_wherever_split_bounds_do_not_close_the_root(name, depth):
+    """At depth two there are no split bounds, and HiGHS has no node after the root."""
+    r = np.random.default_rng(5)
+    X = r.integers(0, 2, (60, 5)).astype(np.uint8)
+    inst = instances.build(X, r.integers(0, 2, 60).astype(np.int32), depth=depth, kappa=Fraction(1, 2))
+    found = optimise(AcceleratedBendOCT(inst, Techniques(path_bounds=False)), backend(name))
+    assert found.value == found.bound == best_value(inst)
+    if depth == 2 or name == "highs":
+        assert found.outcome.rows["equivalent-points"] > 0
+
+
+def test_trees_that_are_not_cut_off_are_polished_too():
+    """Algorithm 1 polishes every integral solution of the master problem."""
+    r = np.random.default_rng(3)
+    X = r.integers(0, 2, (40, 6)).astype(np.uint8)
+    inst = instances.build(X, (X[:, 0] ^ X[:, 1]).astype(np.int32), depth=3, kappa=Fraction(1, 2))
+    form = AcceleratedBendOCT(inst, replace(VANILLA, polishing=True))
+    hooks = form.hooks()
+    values = form.assignment(inst.stump())
+    assert list(hooks.on_integral(Point(values), "lp")) == []
+    (better,) = hooks.propose()
+    assert inst.value(form.read(better)) == best_value(inst) > inst.value(inst.stump())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_equivalent_point_rows_hold_for_every_tree(seed):
+    inst = random_instance(seed, max_depth=2, max_rows=8)
+    shapes = itertools.product(("basic", "chain", "recursive"), (False, True), (False, True))
+    trees = list(itertools.islice(all_trees(inst, labels=True), 600))
+    for form, disaggregated, groups in shapes:
+        t = replace(
+            STATED, equivalent_points=form, disaggregated=disaggregated, group_selection=groups, strengthened=True
+        )
+        model = AcceleratedBendOCT(inst, t)
+        for tree in trees:
+            assert model.model.violated(model.assignment(tree)) is None
+
+
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("form", ["basic", "chain", "recursive"])
+def test_separated_equivalent_points_say_what_stated_ones_say(seed, form):
+    """At a fractional point as many sets are violated, given the largest mediators that the stated rows allow; no tree is cut."""
+    inst = random_instance(seed, max_rows=13)
+    groups = bool(seed % 2)
+    sets = equivalent_sets(inst, split_size=2, limit=1000)
+    stated = AcceleratedBendOCT(inst, replace(STATED, equivalent_points=form, group_selection=groups))
+    apart = AcceleratedBendOCT(inst, replace(VANILLA, equivalent_points=form, group_selection=groups))
+    assert apart.model.size <= stated.model.size
+    r = np.random.default_rng(seed)
+    trees = list(itertools.islice(all_trees(inst), 300))
+    for density in (0.05, 0.2, 0.4):
+        b = r.random((len(inst.tree.branch_nodes), len(inst.F))) * density
+        theta = r.random(inst.n) ** 0.5
+        values = np.zeros(stated.model.size)
+        values[stated.structure.b.columns], values[stated.theta.columns] = b, theta
+        stated.equivalent.fill(values)
+        claims = [row.activity(values) - row.upper for row in stated.model.rows if row.name in ("E17", "E22")]
+        # the rows that define the selectors hold with equality
+        broken = sum(claim > 1.1e-3 for claim in claims)
+        rows = apart.equivalent_cuts.fractional(b, theta, limit=10_000)
+        assert len(rows) == sum(claim > 1e-3 for claim in claims) >= broken
+        assert len(rows) <= len(sets)
+        point = np.zeros(apart.model.size)
+        point[apart.structure.b.columns], point[apart.theta.columns] = b, theta
+        assert all(row.activity(point) > row.upper for row in rows)
+        for tree in trees:
+            assert all(row.violation(apart.assignment(tree)) <= 1e-9 for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_split_sets_that_cannot_occur_are_not_looked_at(seed):
+    """The sets are those of all pairs of features."""
+    inst = random_instance(seed, max_rows=40)
+    found = [(J.split, J.rows.tolist()) for J in equivalent_sets(inst, split_size=2, limit=10_000)]
+    wanted = set()
+    for size in range(3):
+        for split in itertools.combinations(inst.F, size):
+            kept = np.setdiff1d(np.arange(len(inst.F)), split).astype(np.int64)
+            for i in range(inst.n):
+                J = np.flatnonzero((inst.X[:, kept] == inst.X[i, kept]).all(axis=1))
+                if len(np.unique(inst.y[J])) > 1 and np.ptp(inst.X[J][:, list(split)], axis=0).all():
+                    wanted.add((split, tuple(J.tolist())))
+    assert {(s, tuple(rows)) for s, rows in found} == wanted
+    assert len(found) == len(wanted)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
+    """(24'), (24'') and (27') at the paths of random trees, against all other trees."""
+    inst = random_instance(seed, max_depth=3 if seed % 2 else 2, max_rows=9)
+    form = AcceleratedBendOCT(inst, replace(ALL, objective_form=True, equivalent_points=None))
+    trees = list(itertools.islice(all_trees(inst), 400))
+    s, rows, deep = form.structure, [], DeepBounds(inst)
+    for tree in trees[:: max(1, len(trees) // 25)]:
+        values = form.assignment(tree)
+        values[form.theta.columns] = 1.0  # scores that nothing earned: every path is separated
+        rows += form.paths.separate(values[s.b.columns], values[s.p.columns], values[form.theta.columns])
+        for path, v, members, _ in form.paths._paths(values[s.b.columns]):
+            bound = deep(members, inst.tree.height(v))
+            rows.append(form.paths.deep_row(path, v, members, float(bound)))
+    assert rows or inst.depth < 2 or inst.n == 1 or inst.classes == 1
+    for tree in trees:
+        values = form.assignment(tree)
+        assert all(row.violation(values) <= 1e-9 for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_path_bound_and_structure_cuts_of_all_paths_keep_a_best_tree(seed):
+    inst = random_instance(seed, max_depth=3, max_rows=9)
+    form = AcceleratedBendOCT(inst, replace(PAPER, equivalent_points=None))
+    trees = list(itertools.islice(all_trees(inst), 1200))
+    best = max(inst.value(tree) for tree in trees)
+    s, rows = form.structure, []
+    for tree in trees[:: max(1, len(trees) // 80)]:
+        values = form.assignment(tree)
+        values[form.theta.columns] = 1.0
+        rows += form.paths.separate(values[s.b.columns], values[s.p.columns], values[form.theta.columns])
+    kept = [
+        tree
+        for tree in trees
+        if inst.value(tree) == best and all(r.violation(form.assignment(tree)) <= 1e-9 for r in rows)
+    ]
+    assert kept
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_depth_two_equals_the_recurrence(seed):
+    inst = random_instance(seed, max_depth=2)
+    inst = replace(inst, depth=2)
+    block = DepthTwo(inst).best(np.arange(inst.n))
+    assert block.value == best_value(inst)
+    assert block.value == Fraction(inst.total - int(inst.weight[block.wrong].sum())) - inst.kappa * block.leaves
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_depth_two_breaks_ties_by_leaves_and_then_by_features(seed):
+    """Among all best trees: fewest leaves, smallest root feature, left child split first, smallest child features."""
+    inst = replace(random_instance(seed, max_depth=2, max_rows=8), depth=2)
+    rows = np.flatnonzero(np.random.default_rng(seed).random(inst.n) < 0.8)
+    rows = rows if len(rows) else np.arange(inst.n)
+    part = replace(inst, X=inst.X[rows], y=inst.y[rows], weight=inst.weight[rows])
+    last = len(inst.F)
+    best = max(part.value(tree) for tree in all_trees(part))
+    order = min(
+        (len(tree.leaves), f, g if g >= 0 else last, h if h >= 0 else last)
+        for tree in all_trees(part)
+        for f, g, h in [tree.feature[1:4].tolist()]
+        if part.value(tree) == best
+    )
+    block = DepthTwo(inst).best(rows)
+    f, g, h = block.features
+    assert block.value == best
+    assert (block.leaves, f, g if g >= 0 else last, h if h >= 0 else last) == order
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_split_bounds_are_the_best_subtrees_of_both_sides(seed):
+    inst = random_instance(seed, max_rows=40)
+    solver = DepthTwo(inst)
+    rows = np.arange(inst.n)
+    for f, bound in enumerate(solver.split_bounds(rows)):
+        sides = (rows[~inst.ones[:, f]], rows[inst.ones[:, f]])
+        assert bound == pytest.approx(float(sum(solver.best(side).value for side in sides)), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_polishing_never_loses(seed):
+    inst = random_instance(seed, max_depth=3)
+    solver = DepthTwo(inst)
+    for tree in itertools.islice(all_trees(inst), 60):
+        polished = polish(inst, tree, solver)
+        assert inst.value(polished) >= inst.value(tree)
+        if inst.depth == 2:
+            assert inst.value(polished) == best_value(inst) or tree.feature[1] < 0
+
+
+def test_equivalent_sets_agree_outside_their_split_set():
+    inst = random_instance(11, max_rows=13)
+    for J in equivalent_sets(inst, split_size=2, limit=1000):
+        outside = np.setdiff1d(np.arange(len(inst.F)), J.split)
+        assert (inst.X[J.rows][:, outside] == inst.X[J.rows[0], outside]).all()
+        assert len(np.unique(inst.y[J.rows])) > 1
+        assert J.loss >= 1
+    assert isinstance(EquivalentPoints, type)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
+    """Depth 4 and 5, where depth-two blocks end far below the root."""
+    inst = random_instance(seed, max_depth=2, max_rows=12)
+    inst = replace(inst, depth=4 + seed % 2)
+    for techniques in (replace(VANILLA, exact_bounds=True), Techniques(exact_bounds=True)):
+        found = optimise(AcceleratedBendOCT(inst, techniques), backend("scip"), starts=[inst.stump()])
+        assert found.value == found.bound == best_value(inst)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_exact_search_gives_a_first_tree_and_a_bound_that_holds(seed):
+    inst = random_instance(seed)
+    best = best_value(inst)
+    start = starting(inst, "exact", 5.0)
+    assert inst.value(start.trees[0]) == best == start.bound
+    form = AcceleratedBendOCT(inst)
+    found = optimise(form, backend("scip"), starts=form.first(start.trees), known=start.bound)
+    assert found.optimal
+    assert found.value == best
+    nothing = starting(inst, "exact", 0.0)
+    assert nothing.bound >= best
+    form = AcceleratedBendOCT(inst)
+    found = optimise(form, backend("scip"), starts=form.first(nothing.trees), known=nothing.bound)
+    assert found.value == found.bound == best

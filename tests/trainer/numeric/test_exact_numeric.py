@@ -1,0 +1,125 @@
+"""The search over all thresholds against the plain recurrence over every midpoint."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.oracles.exact import best_cost
+from trainer.certificate import Status
+from trainer.families.exact.solve import solve_binary
+from trainer.families.numeric.search import solve_numeric
+from trainer.run import TrainRequest, train
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+
+
+def random_numeric(seed, rows=12):
+    rng = np.random.default_rng(seed)
+    n, m, classes = int(rng.integers(1, rows + 1)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    X = rng.integers(0, int(rng.integers(1, 8)), (n, m)) / 3
+    if rng.random() < 0.3:
+        X[rng.integers(n, size=n // 2)] = X[rng.integers(n)]
+    y = rng.integers(0, classes, n).astype(np.int32)
+    if rng.random() < 0.5:
+        y = ((X.sum(axis=1) > X.sum(axis=1).mean()).astype(np.int32) + (rng.random(n) < 0.2)) % classes
+    w = np.ones(n, np.int64) if rng.random() < 0.5 else rng.integers(0, 7, n)
+    w[0] = 1
+    leaf_cost = [Fraction(0), Fraction(1), Fraction(1, 3), Fraction(7, 10), Fraction(2)][rng.integers(5)]
+    return X, y.astype(np.int32), w, classes, leaf_cost
+
+
+def all_thresholds(X):
+    columns = [X[:, f] > t for f in range(X.shape[1]) for t in np.unique(X[:, f])[:-1]]
+    return np.array(columns, np.uint8).T.reshape(len(X), len(columns))
+
+
+def recount(shape, X, y, w, classes):
+    """(errors, leaves, depth) of a tree, from its thresholds."""
+    if shape is None:
+        counts = np.bincount(y, w, minlength=classes).astype(int)
+        return int(counts.sum() - counts.max()), 1, 0
+    left = X[:, shape[0]] <= shape[1]
+    a, b = (
+        recount(shape[2], X[left], y[left], w[left], classes),
+        recount(shape[3], X[~left], y[~left], w[~left], classes),
+    )
+    return a[0] + b[0], a[1] + b[1], 1 + max(a[2], b[2])
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_optimum_is_that_of_all_midpoints(part):
+    for seed in range(part * 75, part * 75 + 75):
+        depth = seed % 4
+        X, y, w, classes, leaf_cost = random_numeric(seed, rows=12 if depth < 3 else 9)
+        used = w > 0
+        want = best_cost(all_thresholds(X[used]), y[used], w[used], classes, depth, leaf_cost)
+        found = solve_numeric(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost)
+        errors, leaves, height = recount(found.shape, X, y, w, classes)
+        assert found.cost == found.bound == want[0], seed
+        assert (errors + leaf_cost * leaves, leaves) == want
+        assert height <= depth
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("leaf_cost", [Fraction(0), Fraction(3, 2)])
+def test_many_rows_agree_with_the_binary_search(classes, leaf_cost):
+
+    rng = np.random.default_rng(classes)
+    X = rng.normal(size=(90, 3)).round(1)
+    y = ((X[:, 0] * X[:, 1] > 0).astype(np.int32) + (rng.random(90) < 0.2) + (X[:, 2] > 1)).astype(np.int32) % classes
+    for depth in (2, 3):
+        found = solve_numeric(X, y, n_classes=classes, depth=depth, leaf_cost=leaf_cost)
+        binary = solve_binary(all_thresholds(X), y, n_classes=classes, depth=depth, leaf_cost=leaf_cost)
+        assert found.cost == found.bound == binary.cost
+
+
+def test_a_tolerance_and_a_limit_leave_a_valid_bound():
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(300, 5)), rng.integers(0, 2, 300).astype(np.int32)
+    full = solve_numeric(X, y, n_classes=2, depth=3)
+    assert full.optimal
+    near = solve_numeric(X, y, n_classes=2, depth=3, tolerance=Fraction(10))
+    assert near.bound <= full.cost <= near.cost <= near.bound + 10
+    assert near.nodes < full.nodes
+    for limit in (0.0, 0.05):
+        part = solve_numeric(X, y, n_classes=2, depth=3, time_limit=limit)
+        assert part.bound <= full.cost <= part.cost
+        assert recount(part.shape, X, y, np.ones(300, int), 2)[0] == part.cost
+
+
+def test_thresholds_split_neighbouring_numbers():
+    X = np.array([[1.0], [np.nextafter(1.0, 2)], [2.0]])
+    found = solve_numeric(X, np.array([0, 1, 1], np.int32), n_classes=2, depth=1)
+    assert found.cost == 0
+    assert recount(found.shape, X, np.array([0, 1, 1]), np.ones(3, int), 2)[0] == 0
+
+
+def test_the_method_proves_a_tree_in_the_columns_own_units():
+    rng = np.random.default_rng(0)
+    n, names = 80, ("red", "green", "blue")
+    columns = (
+        Column(schema=ColumnSchema(name="length", kind=Kind.NUMERIC), values=rng.normal(size=n)),
+        Column(
+            schema=ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=names),
+            values=rng.integers(0, 3, n).astype(float),
+        ),
+    )
+    codes = (((columns[0].values > 0.3) ^ (columns[1].values == 1)) ^ (rng.random(n) < 0.1)).astype(np.int32)
+    table, labels = (
+        Table(columns=columns, row_numbers=np.arange(n)),
+        Labels(name="y", classes=("no", "yes"), codes=codes),
+    )
+    X = np.column_stack([columns[0].values, *(columns[1].values == k for k in range(3))])
+    for depth in (2, 3):
+        settings = {"depth": depth, "leaf_penalty": 0.01}
+        result = train(TrainRequest(table=table, labels=labels, method="exact-numeric", parameters=settings))
+        want = solve_numeric(X, codes, n_classes=2, depth=depth, leaf_cost=Fraction(n, 100))
+        assert result.certificate.objective == pytest.approx(float(1 - want.cost / n), abs=1e-12)
+        assert result.certificate.status is Status.OPTIMAL
+        assert result.certificate.gap == 0
+    settings = {"depth": 3, "mip_gap": 0.05}
+    result = train(TrainRequest(table=table, labels=labels, method="exact-numeric", parameters=settings))
+    assert result.certificate.status is Status.OPTIMAL
+    assert 0 < result.certificate.gap <= 0.05

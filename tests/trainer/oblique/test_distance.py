@@ -1,0 +1,132 @@
+"""Trees whose planes keep a distance: against every pair of sides, and the first trees of OCT-H."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.trainer.oblique.test_cut_h import instance, table
+from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
+from trainer.families.oblique.distance import DistantSearch, distance, keeps, stripes, widest
+from trainer.families.oblique.oct_h import OCTH
+from trainer.milo import Hooks, Options, backend
+from trainer.milo.lattice import Lattice
+from trainer.run import TrainRequest, train
+
+
+def small(seed):
+    """An instance of at most six points off the grid, and a distance that matters."""
+    r = np.random.default_rng(seed)
+    inst = instance(seed)[1]
+    keep = r.permutation(len(inst.Z))[:6]
+    Z = np.clip(inst.Z[keep] + r.choice([0.0, 0.05]) * r.random((len(keep), inst.Z.shape[1])), 0, 1)
+    counts = inst.counts[keep]
+    return replace(inst, Z=Z, counts=counts, group=np.arange(len(keep))), float(r.choice([0.005, 0.1, 0.26, 0.4]))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_widest_plane_has_the_distance_of_the_hulls(seed):
+    r = np.random.default_rng(seed)
+    Z = r.integers(0, 5, (int(r.integers(2, 9)), int(r.integers(1, 4)))) / 4
+    left = r.random(len(Z)) < 0.5
+    if left.all() or not left.any():
+        return
+    a, far = widest(Z, left, 0.0), hull_distance(Z[left], Z[~left])
+    if far > 1e-6:
+        assert distance(Z, a, left) == pytest.approx(far, abs=1e-7)
+    else:
+        assert a is None or distance(Z, a, left) <= 1e-7
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_best_stripe_is_that_of_all_thresholds(seed):
+    r = np.random.default_rng(seed)
+    Z, A = r.integers(0, 6, (7, 2)) / 5, r.normal(size=(5, 2))
+    gain, least = r.integers(-3, 4, 7), float(r.choice([0.01, 0.1, 0.3]))
+    found, best = stripes(Z, A, gain, least), None
+    for a in A / np.abs(A).sum(axis=1, keepdims=True):
+        for c in Z @ a:
+            left = Z @ a <= c
+            if not left.all() and distance(Z, a, left) >= least:
+                best = max(-(10**9) if best is None else best, int(gain[left].sum()))
+    assert (found is None) == (best is None)
+    if found is not None:
+        assert found[0] == best == gain[Z @ found[1] <= found[2]].sum()
+
+
+@pytest.mark.parametrize("first", range(0, 200, 25))
+def test_the_search_stays_in_the_class_and_meets_its_optimum_on_most(first):
+    met = 0
+    for seed in range(first, first + 25):
+        inst, least = small(seed)
+        best = best_in_class(inst.Z, inst.counts, inst.depth, inst.kappa, least=least)
+        search = DistantSearch(inst, seed, None, least)
+        search.run([], enough=inst.ceiling, stopped=lambda: False, most=30)
+        assert keeps(inst, search.best, least)
+        assert search.value == inst.value(search.best) <= best
+        values = OCTH(inst, least=least).assignment(search.best)
+        assert values is not None
+        assert OCTH(inst, least=least).model.violated(values) is None
+        met += search.value == best
+    assert met >= 20
+
+
+def test_programs_over_many_points_are_small_and_can_be_stopped():
+    """A dense block of points times points would be 3 GB here."""
+    r = np.random.default_rng(0)
+    Z = r.random((20_000, 2))
+    left = Z[:, 0] + 0.3 * Z[:, 1] < 0.6
+    assert widest(Z, left, 0.005, np.ones(len(Z)), lambda: True) is None
+    tracemalloc.start()
+    widest(Z, left, 0.005, np.ones(len(Z)))
+    assert tracemalloc.get_traced_memory()[1] < 60e6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", ["cut-h", "s-oct", "oct-h"])
+@pytest.mark.parametrize(
+    "place", ["trainer.families.oblique.tree_search.Packing", "trainer.families.oblique.tree_search.backend"]
+)
+def test_where_memory_ends_the_tree_is_kept(method, place, monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(place, full)
+    r = np.random.default_rng(2)
+    data, labels = table(r.integers(0, 4, (40, 3)), r.integers(0, 2, 40))
+    parameters = {"depth": 1, "search_seconds": 1, "first_trees": "cart"}
+    found = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters)).certificate
+    assert found.status == "memory_limit"
+    assert found.objective > 0.5
+    assert found.bound > found.objective
+
+
+@pytest.mark.parametrize("name", ["scip", "gurobi"])
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_oct_h_has_the_optimum_of_its_class(name, first):
+    for seed in range(first, first + 20):
+        inst, least = small(seed)
+        form = OCTH(inst, least=least)
+        lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth)
+        outcome = backend(name).solve(form.model, Hooks(), Options(time=60, absolute_gap=lattice.gap))
+        best = best_in_class(inst.Z, inst.counts, inst.depth, inst.kappa, least=least)
+        assert lattice.floor(outcome.bound) == best
+        search = DistantSearch(inst, 0, None, least)
+        search.accept(form.read(outcome.values))
+        assert search.value == best
+
+
+def test_the_first_trees_of_oct_h_meet_the_bound_where_a_perfect_tree_keeps_its_distance():
+    r = np.random.default_rng(0)
+    X = r.normal(size=(200, 3))
+    side = X @ np.array([1.0, -0.5, 0.3])
+    far = np.abs(side) > 0.3
+    data, labels = table(X[far], (side[far] > 0).astype(int))
+    parameters = {"depth": 2, "time_limit": 120, "first_trees": "cart"}
+    found = train(TrainRequest(table=data, labels=labels, method="oct-h", parameters=parameters))
+    assert found.certificate.status == "optimal"
+    assert found.certificate.correct == len(data)
+    assert found.certificate.evidence[0]["kind"] == "bound-met"

@@ -1,1 +1,0 @@
-"""Instances of the tree formulations, and the separators that formulations share, one family a file."""

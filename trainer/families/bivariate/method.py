@@ -1,0 +1,117 @@
+"""Bivariate trees: every split is the best one on at most two columns, proved by branch and bound (Bollwein & Westphal).
+
+The tree as a whole is greedy. Each branch carries its impurity and the bound that was proved for it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from trainer.certificate import Guarantee
+from trainer.crew import Crew
+from trainer.data.problem import Problem
+from trainer.dtypes import CountArray
+from trainer.families.bivariate.pair import BOUNDS, SearchOptions
+from trainer.families.bivariate.search import best_split
+from trainer.growing.growth import Splitter
+from trainer.growing.method import IMPURITY, MIN_GAIN, MIN_NODE, PRUNING, PRUNING_FOLDS, grow_and_prune
+from trainer.growing.node_split import NodeSplit, SplitData
+from trainer.growing.split_units import known_splits
+from trainer.method import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, Method, Parameter, Settings, Solution, having
+from trainer.monitor import Monitor
+
+CLAIM = (
+    "Every split marked as proved is the best on at most two columns for the rows that reach it; the tree is greedy."
+)
+ROUNDED = (
+    " Some columns have more digits than can be compared exactly: lines that pass the rows by less than 1e-14 of a column's range "
+    "are not counted."
+)
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Grow the tree, each split under the run's limits, and prune it."""
+    options = SearchOptions(
+        measure=settings["impurity"],
+        bound=settings["bound"],
+        strategy=int(settings["branching"]),
+        best_first=settings["order"] == "best-first",
+        min_leaf=settings["min_leaf"],
+        gap=settings["split_gap"],
+    )
+    limit = settings["split_time_limit"]
+
+    def make(data: SplitData, monitor: Monitor, crew: Crew[Any]) -> Splitter:
+        known = known_splits(problem, data, options)
+
+        def split(rows: CountArray, node: int) -> NodeSplit | None:
+            end = math.inf if limit is None else time.perf_counter() + limit
+
+            def stopped() -> bool:
+                return monitor.stopped() or time.perf_counter() > end
+
+            return best_split(
+                data,
+                rows,
+                options,
+                crew=crew,
+                stopped=stopped,
+                # not the number of the node, which depends on how long other nodes take
+                seed=settings["seed"],
+                known=known.get(rows.tobytes()),
+            )
+
+        return split
+
+    return grow_and_prune(problem, settings, monitor, make, CLAIM, rounded=ROUNDED, threads=settings["threads"])
+
+
+METHOD = Method(
+    id="bivariate",
+    title="Bivariate tree",
+    summary="A greedy tree whose questions compare two columns, each proved to be the best such question.",
+    paper="Bollwein & Westphal",
+    guarantee=Guarantee.SPLITS,
+    warm_start=True,
+    splits=("threshold", "subset", "linear"),
+    size_hint="Tens of thousands of rows, tens of columns; the time grows with the square of the columns.",
+    claim="Every split is proved optimal on at most two columns; the tree as a whole is built step by step.",
+    parameters=(
+        having(DEPTH, default=4),
+        having(LEAF_PENALTY, advanced=True),
+        MIN_LEAF,
+        PRUNING,
+        PRUNING_FOLDS,
+        IMPURITY,
+        MIN_NODE,
+        MIN_GAIN,
+        Parameter(
+            name="split_gap", type="number", default=0.0, minimum=0, maximum=0.99, label="Gap of a split",
+            help="A split may be worse than the best one by this share of its impurity; the share that is proved is reported.",
+            advanced=True,
+        ),
+        Parameter(
+            name="split_time_limit", type="number", default=None, minimum=0, maximum=604_800, label="Time for a split",
+            help="After this time a node takes the best split found, with its bound; no value means that only the "
+            "run's limit counts.",
+            unit="s", advanced=True,
+        ),
+        Parameter(
+            name="bound", type="choice", default="assignment", choices=tuple(BOUNDS), label="Lower bound",
+            help="'theorem4' and 'paper' (Theorems 5 and 6) are those of the paper; 'assignment' is at least as strong.",
+            advanced=True,
+        ),
+        Parameter(
+            name="branching", type="choice", default="2", choices=("1", "2"), label="Branching strategy",
+            help="Where a box is cut: 1 in the middle, 2 where its points are.", advanced=True,
+        ),
+        Parameter(
+            name="order", type="choice", default="depth-first", choices=("depth-first", "best-first"), label="Order",
+            help="Which box comes next: the newest, or the one of least bound.", advanced=True,
+        ),
+        *COMMON,
+    ),
+    solve=solve,
+)  # fmt: skip

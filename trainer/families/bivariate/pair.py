@@ -1,0 +1,326 @@
+"""The search on one unordered pair of features: branch and bound in both orders, with a switch to the sweep.
+
+A pair is searched in steps of some milliseconds, so that the node can share incumbents, keep time and be cancelled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.families.bivariate.kernels import both
+from trainer.families.bivariate.kernels import brief as short
+from trainer.families.bivariate.kernels import tables as kernel
+from trainer.families.bivariate.kernels.brief import brief_pair, search_budget
+from trainer.families.bivariate.kernels.points import merge
+from trainer.families.bivariate.kernels.sweep import sweep
+from trainer.growing.options import MEASURES, SplitOptions
+
+BOUNDS = {"theorem4": 0, "paper": 1, "assignment": 2}
+C2, C3, C4, C5 = 1, 2, 4, 8
+STEP = 4_000_000  # units of work (about 1 ns each) between two looks at clock and incumbent
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(SplitOptions):
+    """How a pair is searched; the defaults are the fast ones, the others are the paper's variants.
+
+    `bound`: 'theorem4', 'paper' (with Theorems 5 and 6) or 'assignment'. `criteria`: bits of C2-C5. `local`: points up to which
+    the local sweep is used. `switch` allows the change to the angular sweep. `gap` is early stopping's epsilon.
+    """
+
+    bound: str = "assignment"
+    strategy: int = 2
+    best_first: bool = False
+    criteria: int = C2 | C3 | C4 | C5
+    local: int = 8
+    gap: float = 0.0
+    switch: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.criteria & C5 and self.criteria & (C2 | C4) != C2 | C4:
+            raise ValueError("The search ends only with the local sweep (C5) or with criteria 2 and 4.")
+
+
+@dataclass(kw_only=True)
+class Workspace:
+    """The tables of one thread, which grow on demand."""
+
+    slots: int = 0
+    arena: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    scratch: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    boxes: np.ndarray = field(default_factory=lambda: np.empty((0, 5)))
+    meta: np.ndarray = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    heap: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    free: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    state: np.ndarray = field(default_factory=lambda: np.zeros(7, np.int64))
+
+    def reserve(self, points: int, classes: int) -> None:
+        """Make room for `points` points and `classes` classes."""
+        if len(self.arena) < 16 * points:
+            self.arena = np.empty(16 * points, np.int64)
+        if len(self.scratch) < 4 * points:
+            self.scratch = np.empty(4 * points, np.int64)
+        if self.slots == 0 or self.meta.shape[1] != 3 + 2 * classes:
+            self.slots = 512
+            self.boxes, self.meta = np.empty((512, 5)), np.empty((512, 3 + 2 * classes), np.int64)
+            self.heap, self.free = np.empty(512, np.int64), np.empty(512, np.int64)
+
+    def grow(self) -> None:
+        """Double every table, keeping what is in them."""
+        self.arena = np.concatenate((self.arena, np.empty_like(self.arena)))
+        old, self.slots = self.slots, 2 * self.slots
+        self.boxes = np.concatenate((self.boxes, np.empty_like(self.boxes)))
+        self.meta = np.concatenate((self.meta, np.empty_like(self.meta)))
+        self.heap = np.concatenate((self.heap, np.empty_like(self.heap)))
+        self.free = np.concatenate((self.free, np.empty_like(self.free)))
+        used = int(self.state[kernel.FREE])
+        self.free[used : used + old] = np.arange(self.slots - 1, old - 1, -1)
+        self.state[kernel.FREE] = used + old
+
+
+@dataclass(frozen=True, kw_only=True)
+class Points:
+    """Distinct points of a pair: coordinates float64 (N,), compressed class counts int64, and the total of each class."""
+
+    u: FloatArray
+    v: FloatArray
+    first: CountArray
+    klass: CountArray
+    weight: CountArray
+    total: CountArray
+
+
+def merged(
+    u: FloatArray,
+    v: FloatArray,
+    rank_u: CountArray,
+    rank_v: CountArray,
+    levels: tuple[int, int],
+    y: CountArray,
+    weight: CountArray,
+    total: CountArray,
+) -> Points:
+    """The distinct points of two columns of a node."""
+    n = len(u)
+    pu, pv, first = np.empty(n), np.empty(n), np.empty(n + 1, np.int64)
+    klass, count = np.empty(n, np.int64), np.empty(n, np.int64)
+    N = merge(u, v, rank_u, rank_v, levels[0], levels[1], y, weight, len(total), pu, pv, first, klass, count)
+    h = int(first[N])
+    return Points(u=pu[:N], v=pv[:N], first=first[: N + 1], klass=klass[:h], weight=count[:h], total=total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A rule on a pair: which order (0: as given, 1: exchanged), slope and offset, or a partition of the points found by the sweep."""
+
+    order: int = 0
+    a: float = 0.0
+    b: float = 0.0
+    pivot: tuple[int, int, int] | None = None
+
+    def left(self, points: Points, u: FloatArray, v: FloatArray) -> BoolArray:
+        """Which rows (u, v) go left, bool (n,)."""
+        if self.pivot is None:
+            x, z = (u, v) if self.order == 0 else (v, u)
+            return self.b <= z - self.a * x
+        p, j, k = self.pivot
+        pu, pv = points.u[p], points.v[p]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turn = (points.v[j] - pv) / (points.u[j] - pu) if points.u[j] != pu else math.inf
+            du, dv = u - pu, v - pv
+            slope = np.where(du != 0, dv / du, math.inf)
+        ahead = (du > 0) | ((du == 0) & (dv > 0))
+        on = (slope == turn) | ((du == 0) & (dv == 0))
+        strict = ~on & np.where(ahead, slope > turn, slope < turn)
+        along = v if math.isinf(turn) else u
+        places = np.unique(along[on])
+        chosen = places[:k] if k >= 0 else places[k:]
+        return strict | (on & np.isin(along, chosen))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairResult:
+    """Best value below the cap (infinity if none), its rule, a bound on every rule of the pair that beats the cap, and counts."""
+
+    value: float
+    rule: Rule | None
+    bound: float
+    finished: bool
+    boxes: int = 0
+    classified: int = 0
+    swept: bool = False
+
+
+def rule_of(row: FloatArray) -> Rule | None:
+    """The rule of a pair's result, float64 (COLUMNS,)."""
+    order, a, b, cut = (float(row[k]) for k in (short.ORDER, short.A, short.B, short.CUT))
+    if order == short.NO_RULE:
+        return None
+    return Rule(pivot=(int(a), int(b), int(cut))) if order == short.BY_SWEEP else Rule(order=int(order), a=a, b=b)
+
+
+def row_of(result: PairResult) -> FloatArray:
+    """A pair's result as float64 (COLUMNS,)."""
+    row, rule = np.zeros(short.COLUMNS), result.rule
+    row[short.RESULT], row[short.PROVED], row[short.ORDER] = result.value, result.bound, short.NO_RULE
+    row[short.BOXES_OF], row[short.CLASSIFIED_OF], row[short.SWEPT] = result.boxes, result.classified, result.swept
+    if rule is not None and rule.pivot is not None:
+        row[short.ORDER] = short.BY_SWEEP
+        row[short.A], row[short.B], row[short.CUT] = rule.pivot
+    elif rule is not None:
+        row[short.ORDER], row[short.A], row[short.B] = rule.order, rule.a, rule.b
+    return row
+
+
+def options_of(options: SearchOptions, *, first_only: bool = False) -> CountArray:
+    """The integer options of the kernels."""
+    return np.array(
+        [
+            MEASURES[options.measure], BOUNDS[options.bound], options.strategy, int(options.best_first), options.criteria,
+            options.local, options.min_leaf, STEP, int(first_only),
+        ],
+        np.int64,
+    )  # fmt: skip
+
+
+def pair_floor(points: Points, measure: int, bound: str) -> float:
+    """A value that no rule on the pair can beat, before any search."""
+    return float(both.pair_floor(measure, BOUNDS[bound], points.first, points.klass, points.weight, points.total))
+
+
+def search_pair(
+    points: Points,
+    options: SearchOptions,
+    workspace: Workspace,
+    *,
+    cap: Callable[[float], float],
+    stopped: Callable[[], bool],
+    start: Rule | None = None,
+    first_only: bool = False,
+    brief: bool = True,
+) -> PairResult:
+    """Search the rules of a pair whose value lies below `cap(own best value)`, which may fall while the search goes on.
+
+    `start` is evaluated first; `brief` tries whether one compiled call is enough. With `first_only` the search ends at the first rule below the cap. `bound` is a lower bound on
+    the value of every rule that was not ruled out by the cap; it equals the best value when the search is finished and
+    `options.gap` is 0.
+    """
+    measure, rows = MEASURES[options.measure], int(points.total.sum())
+    tol = 1e-12 * rows
+    N = len(points.u)
+    workspace.reserve(N, len(points.total))
+    ended = _ended(points, options, workspace, cap(math.inf), tol, start or Rule(), first_only) if brief else None
+    if ended is not None:
+        return ended
+    best_value, best_rule = math.inf, None
+    budget = search_budget(N, len(points.total)) if options.switch else math.inf
+    spent = 0.0
+    how = options_of(options, first_only=first_only)
+    data = (points.first, points.klass, points.weight, points.total)
+    begin = start or Rule()
+    value, floor = both.opening(
+        measure, BOUNDS[options.bound], options.min_leaf, begin.order, begin.a, begin.b, points.u, points.v, *data
+    )
+    if start is not None and value < cap(math.inf) - tol:
+        best_value, best_rule = value, start
+        if first_only:
+            return PairResult(value=value, rule=start, bound=0.0, finished=True)
+    if floor >= cap(best_value) - tol:
+        return PairResult(value=best_value, rule=best_rule, bound=best_value, finished=True)
+    ws = workspace
+    reach = 1 + sum(2 * max(-float(w.min()), float(w.max())) for w in (points.u, points.v))
+    limits = np.array([math.inf, tol, options.gap, 8 * 2.0**-52 * reach])
+    best = np.array([best_value, 0.0, 0.0, math.inf])
+    at = np.array([0, 0, -1, 0, 0], np.int64)
+    code = kernel.RUNNING
+    while code != kernel.DONE:
+        limits[kernel.CAP] = cap(float(best[kernel.VALUE]))
+        how[kernel.WORK] = int(min(STEP, max(1, budget - spent)))
+        code = both.advance(
+            how, limits, floor, at, points.u, points.v, *data, ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.scratch,
+            ws.state, best,
+        )  # fmt: skip
+        if code == kernel.GROW:
+            ws.grow()
+        elif code == kernel.RUNNING:
+            spent += float(how[kernel.WORK])
+            if spent >= budget or stopped():
+                break
+    boxes = int(at[both.ALL_BOXES] + ws.state[kernel.BOXES])
+    classified = int(at[both.ALL_CLASSIFIED] + ws.state[kernel.CLASSIFIED])
+    given_up = float(best[kernel.GIVEN_UP])
+    if at[both.WINNER] >= 0:
+        best_value = float(best[kernel.VALUE])
+        best_rule = Rule(order=int(at[both.WINNER]), a=float(best[kernel.SLOPE]), b=float(best[kernel.OFFSET]))
+    if first_only and best_rule is not None:
+        return PairResult(value=best_value, rule=best_rule, bound=0.0, finished=True, boxes=boxes)
+    if code == kernel.DONE:
+        return PairResult(
+            value=best_value, rule=best_rule, bound=min(best_value, given_up), finished=True, boxes=boxes,
+            classified=classified,
+        )  # fmt: skip
+    if spent >= budget and not stopped():
+        return _swept(points, options, cap, stopped, best_value, best_rule, boxes, classified, first_only, floor)
+    waiting = ws.heap[: ws.state[kernel.HEAP]]
+    # the other order of the pair, if it was not begun, has rules that no open box of this one holds
+    open_bound = float(ws.boxes[waiting, 4].min(initial=math.inf)) if at[both.ORDER] == 1 else floor
+    return PairResult(
+        value=best_value, rule=best_rule, bound=min(max(open_bound, floor), given_up, best_value), finished=False,
+        boxes=boxes, classified=classified,
+    )  # fmt: skip
+
+
+def _ended(
+    points: Points, options: SearchOptions, workspace: Workspace, cap: float, tol: float, start: Rule, first_only: bool
+) -> PairResult | None:
+    """The result of a pair that one call ends, or None."""
+    ws, row = workspace, np.empty(short.COLUMNS)
+    how, limits = options_of(options, first_only=first_only), np.array([math.inf, tol, options.gap, 0.0])
+    done = brief_pair(
+        how, limits, options.switch, 0, np.array([start.order, start.a, start.b]), points.u, points.v, points.first, points.klass,
+        points.weight, points.total, np.array([cap, -1.0]), ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.scratch, ws.state, row,
+    )  # fmt: skip
+    if not done:
+        return None
+    return PairResult(
+        value=float(row[short.RESULT]), rule=rule_of(row), bound=float(row[short.PROVED]), finished=True,
+        boxes=int(row[short.BOXES_OF]), classified=int(row[short.CLASSIFIED_OF]), swept=bool(row[short.SWEPT]),
+    )  # fmt: skip
+
+
+def _swept(
+    points: Points,
+    options: SearchOptions,
+    cap: Callable[[float], float],
+    stopped: Callable[[], bool],
+    best_value: float,
+    best_rule: Rule | None,
+    boxes: int,
+    classified: int,
+    first_only: bool,
+    floor: float,
+) -> PairResult:
+    """Finish the pair by the angular sweep, which proves nothing until its last pivot."""
+    measure, tol = MEASURES[options.measure], 1e-12 * int(points.total.sum())
+    where, found = np.zeros(1, np.int64), np.full(3, -1, np.int64)
+    threshold = min(best_value, cap(best_value))
+    best = np.array([threshold])
+    data = (points.u, points.v, points.first, points.klass, points.weight, points.total)
+    finished = False
+    while not finished:
+        finished = bool(sweep(measure, options.min_leaf, STEP, tol, *data, where, found, best))
+        if found[0] >= 0 and best[0] < best_value:
+            best_value = float(best[0])
+            best_rule = Rule(pivot=(int(found[0]), int(found[1]), int(found[2])))
+            finished = finished or first_only
+        if not finished and stopped():
+            break
+    bound = best_value if finished else min(floor, best_value)
+    return PairResult(
+        value=best_value, rule=best_rule, bound=bound, finished=finished, boxes=boxes, classified=classified, swept=True
+    )

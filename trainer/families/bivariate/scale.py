@@ -1,0 +1,44 @@
+"""Coordinates in which the geometry of a node is exact: scaled by powers of two (`trainer.growing.coordinates` makes them whole).
+
+Bollwein & Westphal scale by median and inter-quartile range; the same is done here with the range rounded to a power of two and
+the median taken among the values, so that scaling moves no point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.dtypes import CodeArray, CountArray, FloatArray
+from trainer.families.bivariate.kernels.points import scaled_points
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodePoints:
+    """The usable features of a node: index of each feature, scaled values, ranks and numbers of distinct values.
+
+    `values` float64 (features, n) and `ranks` int64 (features, n) are C-ordered.
+    """
+
+    features: tuple[int, ...]
+    values: FloatArray
+    ranks: CountArray
+    levels: tuple[int, ...]
+
+
+def node_points(
+    whole: FloatArray, codes: CodeArray, levels: CountArray, rows: CountArray, *, normalise: bool = True
+) -> NodePoints:
+    """Scaled values of the features that are not constant on `rows`; an inter-quartile range of 0 falls back to the range.
+
+    `codes` and `levels` are those of `codes_of(whole)`.
+    """
+    n, p = len(rows), whole.shape[1]
+    values, ranks = np.empty((p, n)), np.empty((p, n), np.int64)
+    distinct = np.empty(p, np.int64)
+    scaled_points(whole, codes, levels, rows, normalise, values, ranks, distinct)
+    kept = np.flatnonzero(distinct > 1)
+    if len(kept) < p:
+        values, ranks = values[kept], ranks[kept]
+    return NodePoints(features=tuple(kept.tolist()), values=values, ranks=ranks, levels=tuple(distinct[kept].tolist()))

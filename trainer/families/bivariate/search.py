@@ -1,0 +1,89 @@
+"""The best split of a node on at most two features, proved: all pairs under one shared incumbent (Bollwein & Westphal, Algorithm 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trainer.crew import Crew
+from trainer.dtypes import CountArray
+from trainer.families.bivariate.kernels import brief
+from trainer.families.bivariate.node import NodeSearch
+from trainer.families.bivariate.pair import SearchOptions
+from trainer.families.bivariate.scale import node_points
+from trainer.families.bivariate.store import stored
+from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univariate_split
+
+SMALL = 20_000  # rows times pairs below which threads cost more than they save
+
+
+def best_split(
+    data: SplitData,
+    rows: CountArray,
+    options: SearchOptions,
+    *,
+    crew: Crew[Any] | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    seed: int = 0,
+    known: NodeSplit | None = None,
+) -> NodeSplit | None:
+    """The best split of the rows on at most two features, or None where there is none (equal rows, or too few for two leaves).
+
+    A univariate split, or a `known` one that is better, is kept unless a line is strictly better. Idle threads of the crew help.
+    When `stopped` strikes, the best split found by then is returned with the bound that is proved.
+    """
+    start = univariate_split(data, rows, options)
+    total = class_counts(data, rows)
+    if known is not None and start is not None and known.value < start.value - 1e-12 * int(total.sum()):
+        start = known
+    if start is not None and start.value <= 0.0:
+        return start
+    points = node_points(data.whole, data.codes, data.levels, rows)
+    if len(points.features) < 2 or 2 * options.min_leaf > total.sum():
+        return start
+    pairs = len(points.features) * (len(points.features) - 1) // 2
+    # what early stopping gives up depends on when incumbents come
+    shared = crew is not None and crew.threads > 1 and options.gap == 0 and len(rows) * pairs > SMALL
+    search = NodeSearch(
+        data=data, rows=rows, options=options, points=points, total=total, stopped=stopped, seed=seed,
+        threads=crew.threads if crew is not None and shared else 1, value=math.inf if start is None else start.value,
+    )  # fmt: skip
+    if crew is not None and shared:
+        with crew.helped(search.help):
+            search.begin()
+            search.work()
+    else:
+        search.begin()
+        search.work()
+    return _finish(search, start)
+
+
+def _finish(search: NodeSearch, start: NodeSplit | None) -> NodeSplit | None:
+    """The winner's line in the columns' own units, or the univariate split where no line is better."""
+    results = search.results()
+    best = float(results[:, brief.RESULT].min(initial=math.inf))
+    value = best if start is None else min(best, start.value)
+    counts: dict[str, Any] = {
+        "boxes": int(results[:, brief.BOXES_OF].sum()),
+        "classified": int(results[:, brief.CLASSIFIED_OF].sum()),
+        "swept": int(results[:, brief.SWEPT].sum()),
+    }
+    bound = value if search.complete() else min(value, search.bound())
+    if start is not None and value >= start.value - search.tol:
+        return replace(start, bound=min(bound, start.value), **counts)
+    if math.isinf(value):
+        return None
+    rank = int(np.flatnonzero((search.done > 0) & (search.found[:, brief.RESULT] <= value + search.tol))[0])
+    rule = search.rule(rank, value)
+    if rule is None:
+        raise AssertionError("a pair with a finite value has a rule")
+    points, (i, j) = search.points, search.pairs[rank].tolist()
+    split = stored(search.data, search.rows, points, (i, j), search.merge(rank), rule, search.options.measure)
+    if split is None:
+        # the rows cannot be told apart in the uploaded numbers' own precision: the next best is what can be stored
+        return None if start is None else replace(start, bound=min(bound, start.value), **counts)
+    return replace(split, bound=min(bound, split.value), **counts)

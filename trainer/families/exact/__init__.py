@@ -1,0 +1,1 @@
+"""Exact search over trees of binary questions by dynamic programming with bounds."""

@@ -1,0 +1,159 @@
+"""Kernels of the accuracy/size frontier: smallest errors for every number of leaves at once.
+
+e[t]  smallest error of a tree with at most t + 1 leaves, so never increasing in t;  a node of height h has 2^h of them.
+The kernels of `trainer.families.exact.kernels.dp` that are called here count the pairs.
+(Exact search with a leaf budget: Demirovic et al. 2022, section 4.4.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.families.exact.kernels.dp import FAR, both_sides
+from trainer.kernels.compiled import kernel
+
+NEXT, TWOS, STOPPED = 0, 1, 2
+
+
+@kernel
+def at_most(e):
+    """Errors with exactly t + 1 leaves to errors with at most so many, in place."""
+    for t in range(1, len(e)):
+        e[t] = min(e[t], e[t - 1])
+
+
+@kernel
+def side_bounds(node, height, lb):
+    """lb[s, p, t]: equivalent points and the t + 1 most frequent classes, for trees of `height` on each side."""
+    classes, m = node.ones.shape
+    counts = np.empty(classes, np.int64)
+    for p in range(m):
+        for s in range(2):
+            size = np.int64(0)
+            for k in range(classes):
+                counts[k] = node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
+                size += counts[k]
+            floor = node.equal_ones[p] if s else node.equal - node.equal_ones[p]
+            counts.sort()
+            top = np.int64(0)
+            for t in range(1 << height):
+                if t < classes:
+                    top += counts[classes - 1 - t]
+                lb[s, p, t] = max(floor, size - top)
+
+
+@kernel
+def share_all(node, P, p, s, e, lb):
+    """Similarity, for every number of leaves: see `dp.share`."""
+    classes, m = node.ones.shape
+    size_p = np.int64(0)
+    for k in range(classes):
+        size_p += node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
+    for q in range(m):
+        if q == p:
+            continue
+        inside = np.int64(0)
+        for k in range(classes):
+            both = P[k, min(p, q), max(p, q)]
+            inside += both if s else node.ones[k, q] - both
+        for t in range(len(e)):
+            lb[0, q, t] = max(lb[0, q, t], e[t] - inside)
+            lb[1, q, t] = max(lb[1, q, t], e[t] - (size_p - inside))
+
+
+@kernel
+def promising(a, b, best, most):
+    """True if sides with errors a and b could beat best[t] for some t < most."""
+    for t in range(1, min(most, len(best))):
+        for left in range(max(0, t - len(b)), min(t, len(a))):
+            if a[left] + b[t - 1 - left] < best[t]:
+                return True
+    return False
+
+
+@kernel
+def combine(a, b, p, best, choice, most):
+    """Take over what split p with side errors a and b makes better: choice[t] = (p, leaves of side 0, of side 1)."""
+    for t in range(1, min(most, len(best))):
+        for left in range(max(0, t - len(b)), min(t, len(a))):
+            if a[left] + b[t - 1 - left] < best[t]:
+                best[t] = a[left] + b[t - 1 - left]
+                choice[t, 0], choice[t, 1], choice[t, 2] = p, left + 1, t - left
+
+
+@kernel
+def settle(best, choice):
+    """Where one more leaf does not help, take the smaller tree."""
+    for t in range(1, len(best)):
+        if best[t - 1] <= best[t]:
+            best[t] = best[t - 1]
+            choice[t] = choice[t - 1]
+
+
+@kernel
+def three_frontier(node, P, Rn, min_leaf, similar, lb, best, choice, most, state, flag, budget):
+    """best[t], choice[t] of a node of height three; resumes at state[NEXT], ends after `budget` depth-two pairs."""
+    e0, e1 = np.empty(4, np.int64), np.empty(4, np.int64)
+    done = 0
+    while state[NEXT] < len(node.features):
+        if flag[0] or done >= budget:
+            state[STOPPED] = 1
+            return
+        p = state[NEXT]
+        if promising(lb[0, p], lb[1, p], best, most):
+            both_sides(node, P, Rn, p, min_leaf, e0, e1)
+            at_most(e0)
+            at_most(e1)
+            lb[0, p], lb[1, p] = e0, e1
+            done += 1
+            state[TWOS] += 2
+            combine(e0, e1, p, best, choice, most)
+            if similar:
+                share_all(node, P, p, 0, e0, lb)
+                share_all(node, P, p, 1, e1, lb)
+        state[NEXT] += 1
+    state[STOPPED] = 0
+
+
+@kernel
+def two_frontier(node, P, min_leaf, height, best, choice, inner):
+    """best[t] and choice[t] of a node of height one or two; inner[t] = positions of the splits of both children, or -1."""
+    classes, m = node.ones.shape
+    best[0] = np.int64(node.totals.sum()) - node.totals.max()
+    best[1:] = FAR
+    error, child = np.empty((2, 2), np.int64), np.empty(2, np.int64)
+    for f in range(m):
+        for s in range(2):
+            size, top = np.int64(0), np.int64(0)
+            for k in range(classes):
+                value = np.int64(node.ones[k, f] if s else node.totals[k] - node.ones[k, f])
+                size += value
+                top = max(top, value)
+            error[s, 0], error[s, 1], child[s] = size - top, FAR, -1
+            if height == 1:
+                continue
+            for q in range(m):
+                if q == f:
+                    continue
+                one, top1, top0 = np.int64(0), np.int64(0), np.int64(0)
+                for k in range(classes):
+                    both = np.int64(P[k, min(f, q), max(f, q)])
+                    inside = both if s else node.ones[k, q] - both
+                    outside = (node.ones[k, f] if s else node.totals[k] - node.ones[k, f]) - inside
+                    one += inside
+                    top1, top0 = max(top1, inside), max(top0, outside)
+                if one >= min_leaf and size - one >= min_leaf and size - top1 - top0 < error[s, 1]:
+                    error[s, 1], child[s] = size - top1 - top0, q
+        for a in range(height):
+            for b in range(height):
+                t = a + b + 1
+                if error[0, a] + error[1, b] < best[t]:
+                    best[t] = error[0, a] + error[1, b]
+                    choice[t, 0], choice[t, 1], choice[t, 2] = f, a + 1, b + 1
+                    inner[t, 0] = child[0] if a else -1
+                    inner[t, 1] = child[1] if b else -1
+    for t in range(1, len(best)):
+        if best[t - 1] <= best[t]:
+            best[t] = best[t - 1]
+            choice[t] = choice[t - 1]
+            inner[t] = inner[t - 1]

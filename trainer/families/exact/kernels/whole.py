@@ -1,0 +1,205 @@
+"""A whole node of height three or four in one call, for nodes that take less than a look at the clock.
+
+known[j]  twice the lower bound of E(D, 3), plus 1 where it is exact, for the rows D of a path; one run of paths for each length.
+(Demirovic et al. 2022; the order and the bounds are those of `trainer.families.exact.search`.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.families.exact.kernels.dp import (
+    BEST,
+    CHOICE,
+    STOPPED,
+    TWOS,
+    count_bounds,
+    node_bounds,
+    own_values,
+    place,
+    price,
+    row_major,
+    share,
+    three,
+)
+from trainer.families.exact.kernels.node import pair_counts, prepare, split_rows
+from trainer.kernels.compiled import kernel
+
+i32 = np.int32
+
+# positions in an answer: cost if exact, else a lower bound of at least `ub` (less where flag[0] ended the search); whether exact; the
+# feature of the root, or one of the two below; depth-two solves; subtrees of height three
+COST, EXACT, ROOT, SOLVED, NODES = 0, 1, 2, 3, 4
+ANSWERS = 5
+NO_SPLIT, LESS_DEEP = -1, -2
+
+
+class Given(NamedTuple):
+    """What all nodes of a search share."""
+
+    R: np.ndarray  # uint64 (n, words)
+    segment_of: np.ndarray
+    segments: np.ndarray
+    equal: np.ndarray
+    allowed: np.ndarray  # uint8 (features,)
+    classes: int
+    reduce: bool
+    deepen: bool  # the best tree of height three first
+    bounds: np.ndarray  # uint8: equivalent points, leaf count, support
+    costs: np.ndarray  # int64: unit, leaf, min_leaf, use_similarity
+    binomials: np.ndarray
+
+
+@kernel
+def _begun(given, rows, height, ub, answer):
+    """The node of the rows, and True with the answer where its bounds settle it."""
+    unit, leaf, min_leaf = given.costs[0], given.costs[1], given.costs[2]
+    node = prepare(
+        given.R, rows, given.segment_of, given.segments, given.equal, given.classes, given.allowed, min_leaf, given.reduce, True
+    )  # fmt: skip
+    as_leaf, floor = node_bounds(node, unit, leaf, height, given.bounds[0], given.bounds[1], given.bounds[2])
+    answer[EXACT], answer[ROOT], answer[SOLVED], answer[NODES] = 1, NO_SPLIT, 0, 0
+    answer[COST] = as_leaf
+    if len(node.features) == 0 or floor >= as_leaf:
+        return node, True
+    if floor >= ub:
+        answer[COST], answer[EXACT] = floor, 0
+        return node, True
+    return node, False
+
+
+@kernel
+def _opened(given, node, height):
+    """Lower bounds of both sides of each split of a node, and which are exact: (2, features) each."""
+    m = len(node.features)
+    lb, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
+    b = given.bounds
+    count_bounds(node, given.costs[0], given.costs[1], height - 1, b[0], b[1], b[2], lb, exact)
+    return lb, exact
+
+
+@kernel
+def _ended(best, root, ub, stopped, as_leaf, lb, answer):
+    """Write what a search of all splits has found, or proved."""
+    if best < ub and not stopped:
+        answer[COST], answer[EXACT], answer[ROOT] = best, 1, root
+        return
+    floor = as_leaf
+    for p in range(lb.shape[1]):
+        floor = min(floor, lb[0, p] + lb[1, p])
+    answer[COST], answer[EXACT], answer[ROOT] = floor if stopped else max(ub, floor), 0, NO_SPLIT
+
+
+@kernel
+def _three_of(given, node, P, as_leaf, path, table, ub, flag, answer):
+    """The best tree of height three of a node that may have splits."""
+    unit, leaf, min_leaf = given.costs[0], given.costs[1], given.costs[2]
+    lb, exact = _opened(given, node, 3)
+    e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
+    own_values(node, P, min_leaf, e)
+    own = price(e, unit, leaf, 4)
+    best, root = ub, NO_SPLIT
+    if own < ub:
+        best, root = own, LESS_DEEP
+    if as_leaf <= best and as_leaf < ub:
+        best, root = as_leaf, NO_SPLIT
+    state[BEST], state[CHOICE] = best, -1
+    far = np.int64(1) << 40
+    three(node, P, row_major(node), given.costs, path, given.binomials, table, lb, exact, state, flag, far)
+    answer[SOLVED] = state[TWOS]
+    if state[CHOICE] >= 0:
+        root = node.features[state[CHOICE]]
+    _ended(state[BEST], root, ub, state[STOPPED] != 0, as_leaf, lb, answer)
+
+
+@kernel
+def whole_three(given, rows, path, table, ub, flag, answer):
+    """E(rows, 3) if below `ub`, else a bound; table: the cache of depth-two subtrees one literal below `path`, empty for none."""
+    node, settled = _begun(given, rows, 3, ub, answer)
+    if settled:
+        return
+    m = len(node.features)
+    P = np.empty((given.classes, m, m), i32)
+    pair_counts(node, P)
+    _three_of(given, node, P, answer[COST], path, table, ub, flag, answer)
+
+
+@kernel
+def _extended(path, literal):
+    """The ascending path with one more literal."""
+    out = np.empty(len(path) + 1, np.int64)
+    at = 0
+    while at < len(path) and path[at] < literal:
+        out[at] = path[at]
+        at += 1
+    out[at] = literal
+    out[at + 1 :] = path[at:]
+    return out
+
+
+@kernel
+def _side(given, rows, path, literal, table, known, starts, ub, flag, answer, sub):
+    """E(rows, 3) of a side, from the cache where that is enough: the lower bound, and whether it is exact."""
+    at, held = np.int64(-1), np.int64(0)
+    if len(known):
+        at = starts[len(path) + 1] + place(path, literal, given.binomials)
+        held = known[at]
+    if not (held & 1) and (held >> 1) < ub:
+        whole_three(given, rows, _extended(path, literal), table, ub, flag, sub)
+        answer[SOLVED] += sub[SOLVED]
+        answer[NODES] += 1
+        held = max(held, 2 * sub[COST] + sub[EXACT])
+        if at >= 0:
+            known[at] = held
+    return held >> 1, held & 1
+
+
+@kernel
+def whole_four(given, rows, path, table, known, starts, ub, flag, answer):
+    """E(rows, 4) if below `ub`, else a bound.
+
+    known: the cache of subtrees of height three, empty for none; starts[s] its first place for paths of s literals; table: the cache of
+    depth-two subtrees two literals below this node.
+    """
+    node, settled = _begun(given, rows, 4, ub, answer)
+    if settled:
+        return
+    unit, m, as_leaf = given.costs[0], len(node.features), answer[COST]
+    P = np.empty((given.classes, m, m), i32)
+    pair_counts(node, P)
+    lb, exact = _opened(given, node, 4)
+    best, root = min(ub, as_leaf), NO_SPLIT
+    sub = np.empty(ANSWERS, np.int64)
+    if given.deepen:
+        _three_of(given, node, P, as_leaf, path, table[:0], best, flag, sub)
+        answer[SOLVED] += sub[SOLVED]
+        answer[NODES] += 1
+        if sub[EXACT] and sub[COST] < best:
+            best, root = sub[COST], LESS_DEEP
+    stopped = flag[0] != 0
+    for p in range(m):
+        if stopped:
+            break
+        if lb[0, p] + lb[1, p] >= best:
+            continue
+        feature = np.int64(node.features[p])
+        parts = split_rows(given.R, rows, feature)
+        first = 0 if len(parts[0]) >= len(parts[1]) else 1
+        for s in (first, 1 - first):
+            if not exact[s, p]:
+                rest = best - lb[1 - s, p]
+                value, proved = _side(
+                    given, parts[s], path, 2 * feature + s, table, known, starts, rest, flag, answer, sub
+                )
+                if proved or value > lb[s, p]:
+                    lb[s, p], exact[s, p] = max(lb[s, p], value), proved
+            if given.costs[3]:
+                share(node, P, p, s, lb[s, p], unit, lb)
+            if lb[0, p] + lb[1, p] >= best:
+                break
+        if exact[0, p] and exact[1, p] and lb[0, p] + lb[1, p] < best:
+            best, root = int(lb[0, p] + lb[1, p]), int(feature)
+        stopped = flag[0] != 0
+    _ended(best, root, ub, stopped, as_leaf, lb, answer)

@@ -1,0 +1,319 @@
+"""`exact`: the optimal tree over the binary features of the encoding, by dynamic programming with branch and bound."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.certificate import Guarantee
+from trainer.constraints import CONSTRAINTS
+from trainer.data.problem import Names, Problem
+from trainer.dtypes import BitArray
+from trainer.errors import ParameterError, SolverError
+from trainer.families.exact.constrain import exact_constraints
+from trainer.families.exact.constrained import solve_constrained
+from trainer.families.exact.frontier import FrontierPoint, count_leaves, solve_frontier
+from trainer.families.exact.optima import optimal_trees
+from trainer.families.exact.pareto import Constraints
+from trainer.families.exact.solve import ExactOptions, ExactResult, solve_binary
+from trainer.method import (
+    BINARISE,
+    BINS,
+    CLASS_WEIGHT,
+    COMMON,
+    DEPTH,
+    LEAF_PENALTY,
+    MIN_LEAF,
+    Method,
+    Parameter,
+    Settings,
+    Solution,
+    having,
+    unsettled,
+)
+from trainer.monitor import Monitor
+from trainer.tree.nodes import Draft, DraftLeaf
+from trainer.tree.shapes import LabelledShape, Shape
+from trainer.version import VERSION
+from trainer.warm_start import binary_tree
+
+SCOPE = "all trees of the given depth over the binary features of the encoding"
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """The best tree and its proof; a stopped search returns its best tree and a valid bound."""
+    monitor.report(phase="search")
+    constraints = exact_constraints(problem, settings)
+    _check_optima(settings, constraints)
+    further: list[dict[str, object]] = []
+    if constraints is not None:
+        found = _constrained(problem, settings, monitor, constraints)
+    elif settings["max_leaves"]:
+        found, points = _with_budget(problem, settings, monitor)
+        further.append(_leaf_frontier(problem, points))
+    else:
+        found = _free(problem, settings, monitor)
+        if settings["optimal_trees"] and found.optimal:
+            further.append(_optima(problem, settings, monitor))
+    bound = _objective(found.bound, problem)
+    monitor.report(incumbent=_objective(found.cost, problem), bound=bound, nodes=found.nodes, leaves=found.leaves)
+    return Solution(
+        draft=_draft(problem, found.shape),
+        bound=bound,
+        finished=found.optimal,
+        scope=_scope(settings),
+        nodes=found.nodes,
+        encoded_features=len(problem.binary.features),
+        solver="octweb",
+        solver_version=VERSION,
+        warm_start_objective=None if found.start is None else _objective(found.start, problem),
+        evidence=(_evidence(found), *further),
+    )
+
+
+def _draft(problem: Problem, shape: LabelledShape) -> Draft:
+    """The tree in the columns' own units."""
+    if not isinstance(shape, tuple):
+        return DraftLeaf(label=shape)
+    return problem.binary.branch(shape[0], _draft(problem, shape[1]), _draft(problem, shape[2]))
+
+
+def _scope(settings: Settings) -> str:
+    scope = SCOPE
+    if settings["max_leaves"]:
+        scope += f", with at most {settings['max_leaves']} leaves"
+    if settings["forbidden"]:
+        scope += f", without the columns {settings['forbidden']}"
+    if settings["recall"]:
+        scope += f", with at least the recalls {settings['recall']}"
+    if settings["forbidden_pairs"]:
+        scope += f", no path asking both of {settings['forbidden_pairs']}"
+    if settings["max_columns"] is not None:
+        scope += f", asking at most {settings['max_columns']} columns"
+    return scope
+
+
+def _objective(cost: Fraction, problem: Problem) -> float:
+    return float(1 - cost / problem.n)
+
+
+def _options(settings: Settings) -> ExactOptions:
+    memory = settings["memory_limit"]
+    return ExactOptions(memory=memory * 500_000 if memory else 1 << 30)
+
+
+def _allowed(problem: Problem, settings: Settings) -> BitArray:
+    """1 for the features of columns that may be used."""
+    banned = _banned(settings, problem.names)
+    names = problem.table.names
+    return np.array([names[f.column] not in banned for f in problem.binary.features], np.uint8)
+
+
+def _banned(settings: Settings, names: Names) -> set[str]:
+    return {names.column(name.strip(), "forbidden") for name in settings["forbidden"].split(";") if name.strip()}
+
+
+def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
+    """Any number of leaves that the depth allows."""
+
+    def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
+        monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
+
+    def improved(shape: Shape) -> None:
+        draft = _draft(problem, shape)
+        monitor.report(incumbent=problem.objective(problem.tree(draft)), draft=draft)
+
+    allowed = _allowed(problem, settings)
+    start = None
+    if problem.warm_start is not None:
+        start = binary_tree(
+            problem.warm_start, problem, depth=settings["depth"], min_leaf=settings["min_leaf"], allowed=allowed
+        )
+    return solve_binary(
+        problem.binary.bits(problem.table),
+        problem.y,
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        depth=settings["depth"],
+        leaf_cost=problem.leaf_penalty * problem.n,
+        min_leaf=settings["min_leaf"],
+        allowed=allowed,
+        start=start,
+        threads=settings["threads"],
+        options=_options(settings),
+        stop=monitor.stopped,
+        flag=monitor.flag,
+        report=report,
+        improved=improved,
+    )
+
+
+def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constraints: Constraints) -> ExactResult:
+    """The best tree within the side constraints."""
+
+    def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
+        monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
+
+    found = solve_constrained(
+        problem.binary.bits(problem.table),
+        problem.y,
+        constraints,
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        depth=settings["depth"],
+        leaf_cost=problem.leaf_penalty * problem.n,
+        min_leaf=settings["min_leaf"],
+        allowed=_allowed(problem, settings),
+        threads=settings["threads"],
+        options=_options(settings),
+        stop=monitor.stopped,
+        flag=monitor.flag,
+        report=report,
+    )
+    if not found.found:
+        raise SolverError("The search was stopped before it found a tree within the constraints. Give it more time.")
+    leaves = count_leaves(found.shape)
+    return ExactResult(
+        shape=found.shape,
+        errors=int(found.cost - problem.leaf_penalty * problem.n * leaves),
+        leaves=leaves,
+        cost=found.cost,
+        bound=found.bound,
+        optimal=found.optimal,
+        nodes=found.nodes,
+        depth_two=0,
+        cache_entries=0,
+        evictions=0,
+    )
+
+
+def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
+    if settings["optimal_trees"] and (constraints is not None or settings["max_leaves"]):
+        raise ParameterError(
+            {
+                "optimal_trees": "optimal trees are counted without max_leaves, recall, forbidden_pairs and max_columns only."
+            }
+        )
+
+
+def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, object]:
+    """The number of optimal trees, and the first of them in words; the count is a text, since it may be large."""
+    monitor.report(phase="all optimal trees")
+    found = optimal_trees(
+        problem.binary.bits(problem.table),
+        problem.y,
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        depth=settings["depth"],
+        limit=settings["optimal_trees"],
+        leaf_cost=problem.leaf_penalty * problem.n,
+        min_leaf=settings["min_leaf"],
+        allowed=_allowed(problem, settings),
+        options=_options(settings),
+        stop=monitor.stopped,
+        flag=monitor.flag,
+    )
+    if found is None:
+        return {"kind": "optimal-trees", "count": None, "listed": []}
+    names = [f.name for f in problem.binary.features]
+
+    def words(shape: Shape) -> object:
+        return None if shape is None else {"question": names[shape[0]], "no": words(shape[1]), "yes": words(shape[2])}
+
+    return {"kind": "optimal-trees", "count": str(found.count), "listed": [words(tree) for tree in found.trees]}
+
+
+def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, object]:
+    """For each number of leaves that makes the tree better: the correct rows, and the most that are possible."""
+    n, kept = problem.n, []
+    for k, p in enumerate(points):
+        if k == 0 or p.errors < points[k - 1].errors:
+            bound = n - p.bound
+            kept.append({"leaves": p.leaves, "correct": n - p.errors, "bound": bound, "proved": p.bound == p.errors})
+    still = unsettled([n - p.errors for p in points], [n - p.bound for p in points], {p["leaves"] for p in kept})
+    return {"kind": "leaf-frontier", "n": n, "most": len(points), "points": kept, "unsettled": still}
+
+
+def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tuple[ExactResult, list[FrontierPoint]]:
+    """The best point of the frontier up to the leaf budget, and the frontier."""
+    points = solve_frontier(
+        problem.binary.bits(problem.table),
+        problem.y,
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        depth=settings["depth"],
+        max_leaves=settings["max_leaves"],
+        min_leaf=settings["min_leaf"],
+        allowed=_allowed(problem, settings),
+        options=_options(settings),
+        stop=monitor.stopped,
+        flag=monitor.flag,
+    )
+    penalty = problem.leaf_penalty * problem.n
+    cost, leaves, best = min((p.errors + penalty * p.leaves, p.leaves, k) for k, p in enumerate(points))
+    bound = min(p.bound + penalty * (p.leaves if p.bound == p.errors else k + 1) for k, p in enumerate(points))
+    result = ExactResult(
+        shape=points[best].shape,
+        errors=points[best].errors,
+        leaves=leaves,
+        cost=cost,
+        bound=min(cost, bound),
+        optimal=bound >= cost,
+        nodes=0,
+        depth_two=0,
+        cache_entries=0,
+        evictions=0,
+    )
+    return result, points
+
+
+def _evidence(found: ExactResult) -> dict[str, object]:
+    """What the search did, for the model file; costs as fractions, in rows."""
+    return {
+        "kind": "dynamic-programming",
+        "cost": str(found.cost),
+        "bound": str(found.bound),
+        "depth_two_subtrees": found.depth_two,
+        "cache_entries": found.cache_entries,
+        "cache_evictions": found.evictions,
+    }
+
+
+METHOD = Method(
+    id="exact",
+    title="Exact search",
+    summary="The best tree of a small depth, proved: dynamic programming with branch and bound over yes/no questions.",
+    paper="Demirović et al. (2022); van der Linden, de Weerdt & Demirović (2023); Aglin, Nijssen & Schaus (2020)",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset"),
+    binary=True,
+    warm_start=True,
+    size_hint="Depth 3 with hundreds of thousands of rows or hundreds of questions, depth 4 with hundreds of questions.",
+    claim="Proves that no tree of this depth over the same questions has a higher objective.",
+    parameters=(
+        DEPTH,
+        LEAF_PENALTY,
+        Parameter(
+            name="max_leaves", type="integer", default=None, minimum=1, maximum=1 << 20, label="Most leaves",
+            help="The largest number of leaves; no value means as many as the depth allows.", unit="leaves",
+        ),
+        having(MIN_LEAF, advanced=True),
+        Parameter(
+            name="forbidden", type="text", default="", label="Columns not to ask",
+            help="Columns that no question may use, separated by semicolons, as 'age; sex'.", advanced=True,
+            check=_banned,
+        ),
+        CLASS_WEIGHT,
+        Parameter(
+            name="optimal_trees", type="integer", default=0, minimum=0, maximum=1000, label="Optimal trees to list",
+            help="All trees with the best objective and the fewest leaves are counted, and so many are listed; 0: neither.",
+            unit="trees", advanced=True,
+        ),
+        *(p for p in CONSTRAINTS if p.name in ("recall", "forbidden_pairs", "max_columns")),
+        BINARISE,
+        BINS,
+        *COMMON,
+    ),
+    solve=solve,
+)  # fmt: skip

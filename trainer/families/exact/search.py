@@ -1,0 +1,439 @@
+"""Exact search over trees of binary features: dynamic programming with branch and bound (Demirovic et al. 2022; van der
+Linden et al. 2023; Aglin et al. 2020).
+
+cost = unit * errors + leaf * leaves in integers; E(D, h) the smallest cost of a tree of depth ≤ h for the rows D.
+Levels above three are searched here; a node of height three and all its depth-two subtrees are one compiled kernel.
+Every lower bound that is learned stays in the arrays of its node, so a stopped search has a valid bound.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trainer.errors import DataError
+from trainer.families.exact.instance import ExactInstance
+from trainer.families.exact.kernels import dp
+from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.kernels import whole as dp_whole
+from trainer.tree.shapes import Shape
+
+SLICE_NS = 5e7
+TREE_SECONDS = 0.5
+INFINITE = np.int64(1) << np.int64(62)
+SHALLOWER = -1  # the best tree of this height is that of the height below
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactOptions:
+    """Switches of the bounds and caches; every combination gives the same optimum."""
+
+    equivalent: bool = True  # rows that are equal in all features
+    class_count: bool = True  # a tree with t leaves predicts at most t classes
+    support: bool = True  # too few rows to pay for a second leaf
+    similarity: bool = True
+    branch_cache: bool = True  # depth-two subtrees, by their path
+    dataset_cache: bool = True  # larger subtrees by their rows; off: by their path
+    reduce: bool = True  # equal and complementary columns merged
+    deepening: bool = True  # the best shallower tree first
+    one_call: bool = True  # brief nodes of height three and four without a look at the clock
+    memory: int = 1 << 30  # bytes that the caches may take
+
+
+def _check_pairs(classes: int, features: int, depth: int, memory: int) -> None:
+    """Refuse counts of pairs that do not fit, before they are allocated and the machine begins to swap."""
+    needed = 4 * classes * features**2
+    if depth >= 2 and needed > memory:
+        raise DataError(
+            f"{features} questions and {classes} classes need {needed // 1_000_000} MB to count pairs of questions; "
+            f"{memory // 1_000_000} MB are allowed. Use fewer bins, leave columns out, or raise the memory limit."
+        )
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of E(D, h): a lower bound, whether it is exact, and the feature of the best root if so."""
+
+    lower: int
+    exact: bool
+    choice: int | None = None  # feature; None: leaf; SHALLOWER
+
+
+@dataclass
+class _Frame:
+    """A node of height above two with what is known of both sides of each split."""
+
+    node: dp_node.Node
+    P: np.ndarray
+    lower: np.ndarray  # int64 (2, p)
+    exact: np.ndarray  # uint8 (2, p)
+    leaf: int
+
+    def bound(self) -> int:
+        """Valid whatever was searched: a leaf, or a split whose sides cost no less than their bounds."""
+        if self.lower.shape[1] == 0:
+            return self.leaf
+        return min(self.leaf, int((self.lower[0] + self.lower[1]).min()))
+
+
+@dataclass
+class Search:
+    """One search; `stop` is asked about every 50 ms, `flag[0] != 0` ends a kernel at once."""
+
+    instance: ExactInstance
+    depth: int
+    min_leaf: int = 1
+    allowed: np.ndarray | None = None
+    options: ExactOptions = field(default_factory=ExactOptions)
+    threads: int = 1
+    stop: Callable[[], bool] = lambda: False
+    flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    report: Callable[[int, int, int], None] = lambda cost, bound, nodes: None
+    improved: Callable[[Shape], None] | None = None  # hears of better trees, at most one in TREE_SECONDS
+
+    def __post_init__(self) -> None:
+        g, o = self.instance, self.options
+        if self.allowed is None:
+            self.allowed = np.ones(g.features, np.uint8)
+        _check_pairs(g.n_classes, int(np.count_nonzero(self.allowed)), self.depth, 2 * o.memory)
+        similar = o.similarity and self.min_leaf <= 1  # with a smallest leaf a tree need not fit fewer rows
+        self.similar = similar
+        self.costs = np.array([g.unit, g.leaf, self.min_leaf, similar], np.int64)
+        self.memo: dict[Any, Known] = {}
+        self.memo_bytes = 0
+        self.evictions = 0
+        self.nodes = 0
+        self.twos = 0
+        self.incumbent: tuple[int, int | None, int] = (int(INFINITE), None, 0)  # cost, root feature, height
+        self.root_lower = 0
+        self.lock = threading.Lock()
+        self.told = -math.inf  # when a tree was last passed on
+        self.untold = False
+        self.no_flag = np.zeros(1, np.int64)
+        self.bounds = np.array([o.equivalent, o.class_count, o.support], np.uint8)
+        questions = int(np.count_nonzero(self.allowed))
+        # nodes of height three, and of height four, that end before the next look at the clock
+        pairs = self.slice_size(questions, len(g.rows) // 64 + len(g.segments)) if o.one_call else -1
+        self.brief, self.brief_four = pairs >= questions, pairs >= 2 * questions**2
+        self._make_table(self.allowed)
+
+    def _make_table(self, allowed: np.ndarray) -> None:
+        size = self.depth - 2  # literals on the path to a subtree of depth two
+        entries = math.comb(self.instance.literals, size) if size >= 2 else 0
+        fits = 0 < entries * 8 <= self.options.memory // 2
+        self.binomials = dp.binomial_table(self.instance.literals, size if fits else 1)
+        self.table = np.zeros(entries if fits and self.options.branch_cache else 0, np.int64)
+        self.no_table = np.zeros(0, np.int64)
+        # subtrees of height three below nodes of height four, by their path
+        sizes = [math.comb(self.instance.literals, s) for s in range(max(0, size))]
+        self.starts = np.cumsum([0, *sizes])
+        wanted = self.brief_four and len(self.table) > 0
+        self.known = np.zeros(self.starts[-1] if wanted else 0, np.int64)
+        g, o = self.instance, self.options
+        self.given = dp_whole.Given(
+            R=g.rows, segment_of=g.segment_of, segments=g.segments, equal=g.equal, allowed=allowed,
+            classes=int(g.n_classes), reduce=bool(o.reduce), deepen=bool(o.deepening), bounds=self.bounds,
+            costs=self.costs, binomials=self.binomials,
+        )  # fmt: skip
+
+    # -- subproblems ---------------------------------------------------------------------------------------------------
+
+    def prepare(self, rows: np.ndarray, sort: bool = True) -> dp_node.Node:
+        """The compact node of `rows`."""
+        g = self.instance
+        return dp_node.prepare(
+            g.rows, rows, g.segment_of, g.segments, g.equal, g.n_classes, self.allowed, self.min_leaf,
+            self.options.reduce, sort,
+        )  # fmt: skip
+
+    def _frame(self, node: dp_node.Node, height: int) -> _Frame:
+        g, m = self.instance, len(node.features)
+        P = np.empty((g.n_classes, m, m), np.int32)
+        dp_node.pair_counts(node, P)
+        lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
+        o = self.options
+        dp.count_bounds(node, g.unit, g.leaf, height - 1, o.equivalent, o.class_count, o.support, lower, exact)
+        return _Frame(node, P, lower, exact, self._leaf(node))
+
+    def _leaf(self, node: dp_node.Node) -> int:
+        total = int(node.totals.sum())
+        return (total - int(node.totals.max())) * self.instance.unit + self.instance.leaf
+
+    def node_bounds(self, node: dp_node.Node, height: int) -> tuple[int, int]:
+        """Cost of the node as a leaf, and a lower bound of what it costs."""
+        g, o = self.instance, self.options
+        leaf, floor = dp.node_bounds(node, g.unit, g.leaf, height, o.equivalent, o.class_count, o.support)
+        return int(leaf), int(floor)
+
+    def _key(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> Any:
+        if self.options.dataset_cache:
+            member = np.zeros(len(self.instance.rows), np.uint8)
+            member[rows] = 1
+            return height, np.packbits(member).tobytes()
+        return height, path
+
+    def _remember(self, key: Any, known: Known) -> Known:
+        size = 220 + (len(key[1]) if isinstance(key[1], bytes) else 36 * len(key[1]))
+        with self.lock:
+            if self.memo_bytes > self.options.memory // 2:
+                self.evictions += len(self.memo)
+                self.memo.clear()
+                self.memo_bytes = 0
+            self.memo_bytes += 0 if key in self.memo else size
+            self.memo[key] = known
+        return known
+
+    def solve(self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool = True) -> Known:
+        """E(rows, height) if below `ub`, else a lower bound of at least `ub` (less only where the search was stopped)."""
+        key = self._key(rows, path, height)
+        known = self.memo.get(key)
+        if known is not None and (known.exact or known.lower >= ub):
+            return known
+        self.nodes += 1
+        if (height == 3 and path and self.brief) or (height == 4 and height < self.depth and self.brief_four):
+            return self._remember(key, self._whole(rows, path, height, ub, stoppable))
+        node = self.prepare(rows)
+        leaf, floor = self.node_bounds(node, height)
+        if len(node.features) == 0 or height == 0 or floor >= leaf:
+            return self._remember(key, Known(leaf, True))
+        if floor >= ub:
+            return self._remember(key, Known(floor, False))
+        if height <= 2:
+            return self._remember(key, self._small(node, height))
+        frame = self._frame(node, height)
+        if height == 3:
+            return self._remember(key, self._three(frame, path, ub, stoppable))
+        return self._remember(key, self._branch(frame, rows, path, height, ub, stoppable))
+
+    def _small(self, node: dp_node.Node, height: int) -> Known:
+        g, m = self.instance, len(node.features)
+        P = np.empty((g.n_classes, m, m), np.int32)
+        if height == 2:
+            dp_node.pair_counts(node, P)
+        (root, _, _), cost = dp.best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
+        return Known(int(cost), True, None if root < 0 else int(node.features[root]))
+
+    def _own_two(self, frame: _Frame) -> int:
+        e = np.empty(4, np.int64)
+        dp.own_values(frame.node, frame.P, self.min_leaf, e)
+        return int(dp.price(e, self.instance.unit, self.instance.leaf, 4))
+
+    def _whole(self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool) -> Known:
+        """A node of height three or four in one call."""
+        answer, literals = np.empty(dp_whole.ANSWERS, np.int64), np.array(path, np.int64)
+        table = self.table if len(path) == self.depth - height else self.no_table
+        flag = self.flag if stoppable else self.no_flag
+        if height == 3:
+            dp_whole.whole_three(self.given, rows, literals, table, ub, flag, answer)
+        else:
+            dp_whole.whole_four(self.given, rows, literals, table, self.known, self.starts, ub, flag, answer)
+        cost, exact, root, solved, nodes = answer.tolist()
+        self.twos += solved
+        self.nodes += nodes
+        choice = None if root == dp_whole.NO_SPLIT else SHALLOWER if root == dp_whole.LESS_DEEP else root
+        return Known(cost, bool(exact), choice)
+
+    def slice_size(self, m: int, words: int) -> int:
+        """Depth-two pairs over m questions and 64 * words rows that take about 50 ms."""
+        return max(1, int(SLICE_NS / (m * m * (0.8 + 0.12 * words) * self.instance.n_classes / 2 + 2000)))
+
+    def _three(self, frame: _Frame, path: tuple[int, ...], ub: int, stoppable: bool) -> Known:
+        own = self._own_two(frame)
+        best, choice = (own, SHALLOWER) if own < ub else (ub, None)
+        if frame.leaf < best or (frame.leaf == best < ub):
+            best, choice = frame.leaf, None
+        state = np.array([best, -2, 0, 0, 0], np.int64)
+        self._run_three(frame, path, state, stoppable)
+        if state[dp.STOPPED]:
+            return Known(frame.bound(), False)
+        if state[dp.CHOICE] >= 0:
+            return Known(int(state[dp.BEST]), True, int(frame.node.features[state[dp.CHOICE]]))
+        if best < ub:
+            return Known(best, True, choice)
+        return Known(max(ub, frame.bound()), False)
+
+    def _run_three(self, frame: _Frame, path: tuple[int, ...], state: np.ndarray, stoppable: bool) -> None:
+        literals = np.array(path, np.int64)
+        Rn = dp.row_major(frame.node)
+        table = self.table if len(path) == self.depth - 3 else self.no_table
+        flag = self.flag if stoppable else self.no_flag
+        budget = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
+        before = 0
+        while True:
+            dp.three(
+                frame.node, frame.P, Rn, self.costs, literals, self.binomials, table, frame.lower, frame.exact, state,
+                flag, budget,
+            )  # fmt: skip
+            self.twos += int(state[dp.TWOS]) - before
+            before = int(state[dp.TWOS])
+            if not path:
+                p = state[dp.CHOICE]
+                self._root_news(frame, int(state[dp.BEST]), int(frame.node.features[p]) if p >= 0 else None, 3)
+            if not state[dp.STOPPED] or (stoppable and self.stopped()):
+                return
+
+    def _root_news(self, frame: _Frame, cost: int, choice: int | None, height: int) -> None:
+        """Keep a better tree and, at the full height, a better bound; tell who listens."""
+        if choice is not None and choice >= 0 and cost < self.incumbent[0]:
+            self.incumbent = (cost, choice, height)
+            self.untold = True
+        if height == self.depth:
+            self.root_lower = max(self.root_lower, frame.bound())
+        self.report(min(cost, self.incumbent[0]), self.root_lower, self.nodes + self.twos)
+        self._show()
+
+    def _show(self) -> None:
+        """Pass the incumbent tree on: its subtrees are in the caches, so that it takes a few small searches."""
+        feature, now = self.incumbent[1], time.perf_counter()
+        if self.improved is None or not self.untold or feature is None or now - self.told < TREE_SECONDS:
+            return
+        self.told, self.untold = now, False
+        rows = np.arange(len(self.instance.rows), dtype=np.int32)
+        self.improved(self.split(rows, (), self.incumbent[2], feature))
+
+    def stopped(self) -> bool:
+        """True once the search has to end."""
+        if not self.flag[0] and self.stop():
+            self.flag[0] = 1
+        return bool(self.flag[0])
+
+    def _branch(
+        self, frame: _Frame, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool
+    ) -> Known:
+        best, choice = (frame.leaf, None) if frame.leaf < ub else (ub, None)
+        if self.options.deepening:
+            below = self.solve(rows, path, height - 1, best, stoppable)
+            if below.exact and below.lower < best:
+                best, choice = below.lower, SHALLOWER
+        if not path:
+            self._root_news(frame, best, None, height)
+        if not path and self.threads > 1:
+            best, choice = self._parallel(frame, rows, height, best, choice)
+        else:
+            for p in range(len(frame.node.features)):
+                if stoppable and self.stopped():
+                    break
+                found = self._attempt(frame, rows, path, height, p, _constant(best), stoppable)
+                if found < best:
+                    best, choice = found, int(frame.node.features[p])
+                if not path:
+                    self._root_news(frame, best, choice, height)
+        if stoppable and self.stopped():
+            return Known(frame.bound(), False)
+        if best < ub:
+            return Known(best, True, choice)
+        return Known(max(ub, frame.bound()), False)
+
+    def _attempt(
+        self, frame: _Frame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
+        best: Callable[[], int], stoppable: bool,
+    ) -> int:  # fmt: skip
+        """The cost of the best tree with split p if it is below best(), else something that is not."""
+        lower, exact = frame.lower, frame.exact
+        if lower[0, p] + lower[1, p] >= best():
+            return int(INFINITE)
+        feature = int(frame.node.features[p])
+        parts = dp_node.split_rows(self.instance.rows, rows, feature)
+        first = 0 if len(parts[0]) >= len(parts[1]) else 1
+        for s in (first, 1 - first):
+            if not exact[s, p]:
+                target = best() - int(lower[1 - s, p])
+                literal = 2 * feature + s
+                child = self.solve(parts[s], tuple(sorted((*path, literal))), height - 1, target, stoppable)
+                if child.exact or child.lower > lower[s, p]:
+                    lower[s, p] = max(child.lower, int(lower[s, p]))
+                    exact[s, p] = child.exact
+            if self.similar:
+                dp.share(frame.node, frame.P, p, s, lower[s, p], self.instance.unit, lower)
+            if lower[0, p] + lower[1, p] >= best():
+                return int(INFINITE)
+        return int(lower[0, p] + lower[1, p]) if exact[0, p] and exact[1, p] else int(INFINITE)
+
+    def _parallel(
+        self, frame: _Frame, rows: np.ndarray, height: int, best: int, choice: int | None
+    ) -> tuple[int, int | None]:
+        """Splits of the root dealt to threads that share the incumbent; then the first split that reaches the optimum."""
+        start = best
+        shared = [best]
+        queue = iter(range(len(frame.node.features)))
+        failures: list[BaseException] = []
+        found: dict[int, int] = {}
+
+        def work() -> None:
+            try:
+                while not self.stopped():
+                    with self.lock:
+                        p = next(queue, None)
+                    if p is None:
+                        return
+                    value = self._attempt(frame, rows, (), height, p, lambda: shared[0], True)
+                    with self.lock:
+                        if value < shared[0]:
+                            shared[0] = value
+                            found[value] = p
+                        self._root_news(frame, value, int(frame.node.features[p]), height)
+            except BaseException as error:
+                failures.append(error)
+                self.flag[0] = 1
+
+        team = [threading.Thread(target=work, daemon=True) for _ in range(self.threads)]
+        for thread in team:
+            thread.start()
+        for thread in team:
+            thread.join()
+        if failures:
+            raise failures[0]
+        if shared[0] == start:
+            return best, choice
+        for p in range(len(frame.node.features)):
+            if self.stopped():
+                break
+            if self._attempt(frame, rows, (), height, p, lambda: shared[0] + 1, True) == shared[0]:
+                return shared[0], int(frame.node.features[p])
+        return shared[0], int(frame.node.features[found[shared[0]]])
+
+    # -- the tree ------------------------------------------------------------------------------------------------------
+
+    def extract(self, rows: np.ndarray, path: tuple[int, ...], height: int, cost: int) -> Shape:
+        """The first tree in search order of the known optimal `cost`."""
+        known = self.memo.get(self._key(rows, path, height))
+        if known is None or not known.exact:
+            known = self.solve(rows, path, height, cost + 1, stoppable=False)
+        if known.choice is None:
+            return None
+        if known.choice == SHALLOWER:
+            return self.extract(rows, path, height - 1, cost)
+        if height <= 2:
+            return self._extract_two(rows, height)
+        return self.split(rows, path, height, known.choice)
+
+    def split(self, rows: np.ndarray, path: tuple[int, ...], height: int, feature: int) -> Shape:
+        """The best tree whose root tests `feature`."""
+        parts = dp_node.split_rows(self.instance.rows, rows, feature)
+        below = []
+        for s in range(2):
+            inner = tuple(sorted((*path, 2 * feature + s)))
+            value = self.solve(parts[s], inner, height - 1, int(INFINITE), stoppable=False)
+            below.append(self.extract(parts[s], inner, height - 1, value.lower))
+        return feature, below[0], below[1]
+
+    def _extract_two(self, rows: np.ndarray, height: int) -> Shape:
+        g, node = self.instance, self.prepare(rows)
+        m = len(node.features)
+        P = np.empty((g.n_classes, m, m), np.int32)
+        dp_node.pair_counts(node, P)
+        positions, _ = dp.best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
+        root, zero, one = (int(node.features[p]) if p >= 0 else -1 for p in positions)
+        if root < 0:
+            return None
+        return root, None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
+
+
+def _constant(value: int) -> Callable[[], int]:
+    return lambda: value

@@ -1,0 +1,1 @@
+"""Trees grown greedily: CART and OC1, the baselines."""

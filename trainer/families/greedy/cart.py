@@ -1,0 +1,59 @@
+"""CART as baseline: the greedy tree of thresholds, with the stopping and pruning that all greedy methods share.
+
+Breiman, Friedman, Olshen & Stone (1984). Nothing is claimed about how close the tree is to the best one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from trainer.certificate import Guarantee
+from trainer.crew import Crew
+from trainer.data.problem import Problem
+from trainer.dtypes import CountArray
+from trainer.growing.growth import Splitter
+from trainer.growing.method import IMPURITY, MIN_GAIN, MIN_NODE, PRUNING, PRUNING_FOLDS, grow_and_prune
+from trainer.growing.node_split import NodeSplit, SplitData, univariate_split
+from trainer.growing.options import SplitOptions
+from trainer.method import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, Method, Settings, Solution, having
+from trainer.monitor import Monitor
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Grow the tree with the best threshold of every node and prune it."""
+    options = SplitOptions(measure=settings["impurity"], min_leaf=settings["min_leaf"])
+
+    def make(data: SplitData, monitor: Monitor, crew: Crew[Any]) -> Splitter:
+        def split(rows: CountArray, node: int) -> NodeSplit | None:
+            found = univariate_split(data, rows, options)
+            # a best threshold is no claim about the tree
+            return None if found is None else replace(found, bound=None)
+
+        return split
+
+    return grow_and_prune(problem, settings, monitor, make, "")
+
+
+METHOD = Method(
+    id="cart",
+    title="CART",
+    summary="The classic greedy tree: at each step the one question that separates the classes best.",
+    paper="Breiman, Friedman, Olshen & Stone (1984)",
+    guarantee=Guarantee.HEURISTIC,
+    splits=("threshold", "subset"),
+    size_hint="Millions of rows, hundreds of columns, in seconds.",
+    claim="Heuristic: built step by step, nothing is proved.",
+    parameters=(
+        having(DEPTH, default=4),
+        having(LEAF_PENALTY, advanced=True),
+        MIN_LEAF,
+        PRUNING,
+        PRUNING_FOLDS,
+        IMPURITY,
+        MIN_NODE,
+        MIN_GAIN,
+        *COMMON,
+    ),
+    solve=solve,
+)

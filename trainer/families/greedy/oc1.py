@@ -1,0 +1,71 @@
+"""OC1: oblique trees by randomised hill climbing (Murthy, Kasif & Salzberg 1994), a heuristic baseline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainer.certificate import Guarantee
+from trainer.crew import Crew
+from trainer.data.problem import Problem
+from trainer.dtypes import CountArray
+from trainer.families.greedy.oc1_search import CYCLES, OC1Options, oc1_split
+from trainer.growing.growth import Splitter
+from trainer.growing.method import IMPURITY, MIN_GAIN, MIN_NODE, PRUNING, PRUNING_FOLDS, grow_and_prune
+from trainer.growing.node_split import NodeSplit, SplitData
+from trainer.method import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, Method, Parameter, Settings, Solution, having
+from trainer.monitor import Monitor
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Grow the tree with OC1's hyperplanes and prune it."""
+    options = OC1Options(
+        measure=settings["impurity"],
+        min_leaf=settings["min_leaf"],
+        restarts=settings["restarts"],
+        jumps=settings["jumps"],
+        cycle=settings["cycle"],
+    )
+
+    def make(data: SplitData, monitor: Monitor, crew: Crew[Any]) -> Splitter:
+        def split(rows: CountArray, node: int) -> NodeSplit | None:
+            return oc1_split(data, rows, options, seed=settings["seed"] + node, flag=monitor.flag)
+
+        return split
+
+    return grow_and_prune(problem, settings, monitor, make, "")
+
+
+METHOD = Method(
+    id="oc1",
+    title="OC1",
+    summary="A greedy tree whose questions weigh many columns at once, found by random search.",
+    paper="Murthy, Kasif & Salzberg (1994)",
+    guarantee=Guarantee.HEURISTIC,
+    splits=("threshold", "subset", "linear"),
+    size_hint="Thousands of rows, tens of columns.",
+    claim="Heuristic: hyperplanes by random search, nothing is proved.",
+    parameters=(
+        having(DEPTH, default=4),
+        having(LEAF_PENALTY, advanced=True),
+        MIN_LEAF,
+        PRUNING,
+        PRUNING_FOLDS,
+        IMPURITY,
+        MIN_NODE,
+        MIN_GAIN,
+        Parameter(
+            name="restarts", type="integer", default=20, minimum=0, maximum=1000, label="Restarts",
+            help="Random hyperplanes to climb from, besides the best threshold.", advanced=True,
+        ),
+        Parameter(
+            name="jumps", type="integer", default=5, minimum=0, maximum=1000, label="Jumps",
+            help="Random directions that are tried where no coefficient alone improves the split.", advanced=True,
+        ),
+        Parameter(
+            name="cycle", type="choice", default="sequential", choices=tuple(CYCLES), label="Cycle",
+            help="Coefficients in order, the one that helps most, or fifty at random.", advanced=True,
+        ),
+        *COMMON,
+    ),
+    solve=solve,
+)  # fmt: skip

@@ -1,0 +1,121 @@
+"""The oblique split of OC1 for one node (Murthy, Kasif & Salzberg 1994): starts, cycles, random jumps.
+
+The best threshold is the first start and is kept unless a hyperplane is strictly better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.families.greedy.kernels.oc1 import climb
+from trainer.growing.impurity import impurity
+from trainer.growing.node_split import NodeSplit, SplitData, between, class_counts, univariate_split
+from trainer.growing.options import MEASURES, SplitOptions
+
+IDLE = 30  # cycles without an improvement; the stagnation probability is used up after ten acceptances
+CYCLES = {"sequential": 0, "best": 1, "random": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OC1Options:
+    """Impurity, leaf size, random starts, random jumps at a local optimum, and the kind of cycle."""
+
+    measure: str = "gini"
+    min_leaf: int = 1
+    restarts: int = 20
+    jumps: int = 5
+    cycle: str = "sequential"
+
+
+def oc1_split(
+    data: SplitData, rows: CountArray, options: OC1Options, *, seed: int, flag: CountArray
+) -> NodeSplit | None:
+    """The split of the rows, or None where no threshold allows one; it ends early once flag[0] is not 0."""
+    axis = univariate_split(data, rows, SplitOptions(measure=options.measure, min_leaf=options.min_leaf))
+    if axis is None:
+        return None
+    axis = replace(axis, bound=None)
+    X = data.X[rows]
+    usable = np.flatnonzero(X.min(axis=0) < X.max(axis=0))
+    if axis.value <= 0 or len(usable) < 2 or len(rows) < 2 * data.X.shape[1]:
+        return axis
+    centre, scale = X[:, usable].mean(axis=0), X[:, usable].std(axis=0)
+    scale[scale == 0] = 1.0
+    flat = np.ascontiguousarray(np.vstack([((X[:, usable] - centre) / scale).T, np.ones(len(rows))]))
+    search = _Search(data=data, rows=rows, options=options, flat=flat, flag=flag, seed=seed)
+    best, coefficients = axis.value, None
+    for start in range(options.restarts + 1):
+        if flag[0] != 0:
+            break
+        a = search.random.uniform(-1, 1, len(flat))
+        if start == 0:
+            h = int(np.flatnonzero(usable == axis.features[0])[0])
+            a[:] = 0
+            a[h], a[-1] = 1.0, -(axis.threshold - centre[h]) / scale[h]
+        value = search.climb(a)
+        if value < best - search.tol:
+            best, coefficients = value, a.copy()
+    if coefficients is None:
+        return axis
+    found = _stored(data, rows, usable, coefficients[:-1] / scale, flat.T @ coefficients > 0, options)
+    return found if found is not None and found.value < axis.value - search.tol else axis
+
+
+@dataclass(kw_only=True)
+class _Search:
+    """The arrays of a node and the climb from one start."""
+
+    data: SplitData
+    rows: CountArray
+    options: OC1Options
+    flat: FloatArray
+    flag: CountArray
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
+        self.y = self.data.y[self.rows].astype(np.int64)
+        self.weight = self.data.weight[self.rows]
+        self.total = class_counts(self.data, self.rows)
+        self.tol = 1e-9 * float(self.total.sum())
+
+    def climb(self, a: FloatArray) -> float:
+        """Improve `a` in place until neither cycles nor jumps help; its impurity in rows."""
+        options = self.options
+        return float(
+            climb(
+                self.flat, a, self.y, self.weight, self.total, MEASURES[options.measure], options.min_leaf,
+                CYCLES[options.cycle], options.jumps, IDLE, self.random, self.flag,
+            )
+        )  # fmt: skip
+
+
+def _stored(
+    data: SplitData, rows: CountArray, usable: CountArray, slopes: FloatArray, positive: BoolArray, options: OC1Options
+) -> NodeSplit | None:
+    """The hyperplane in uploaded units, or None where rounding to them does not separate the two sides."""
+    kept = np.flatnonzero(slopes)
+    if len(kept) < 2 or not positive.any() or positive.all():
+        return None
+    score = np.zeros(len(rows))
+    for h in kept:  # the order of the prediction kernel
+        score = score + slopes[h] * data.X[rows, usable[h]]
+    low, high = float(score[~positive].max()), float(score[positive].min())
+    if not low < high:
+        return None
+    cut = between(low, high)
+    left = score <= cut
+    measure = MEASURES[options.measure]
+    counts = class_counts(data, rows[left])
+    value = impurity(measure, counts) + impurity(measure, class_counts(data, rows) - counts)
+    return NodeSplit(
+        features=tuple(int(usable[h]) for h in kept),
+        coefficients=tuple(float(slopes[h]) for h in kept),
+        threshold=cut,
+        left=left,
+        value=value,
+        bound=None,
+    )

@@ -1,0 +1,1 @@
+"""Mixed-integer formulations over binary questions: FlowOCT, BendOCT, accelerated BendOCT, OCT, BinOCT."""

@@ -1,0 +1,97 @@
+"""What OCT and BinOCT share: rows assigned to terminal nodes, trees read from that, and scores of rows for side constraints.
+
+Legend     b[v,f]=1 v branches on f;  zeta[i,t]=1 row i is in terminal node t;  w[t,k]=1 t predicts k
+           s[i,t]=1 row i is in t and t predicts its class
+           (A1) s[i,t] ≤ zeta[i,t]   (A2) s[i,t] ≤ w[t,y_i]   (A3) s[i,t] ≥ zeta[i,t] + w[t,y_i] - 1, for exact scores
+
+Only the rows that a constraint asks about get scores: the baselines do without them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
+from trainer.families.mip.instance import LEAF, ArrayTree, Instance
+from trainer.families.mip.tree_mip import Formulation
+from trainer.milo import Expression, Model, Point, Variables, total
+
+
+class Assignment(Formulation):
+    """A formulation in which a row has a terminal node; subclasses may let b speak of columns instead of features."""
+
+    b: Variables
+    w: Variables
+    keep_labels: bool  # labels are those of w, for side constraints speak of them, and not the majority's
+
+    @abstractmethod
+    def _branching(self, point: Point) -> BoolArray:
+        """Which nodes branch, (|B|,)."""
+
+    def _terminal(self, v: int) -> int:
+        """Where the rows of a leaf at v end: all to the right."""
+        while v < 1 << self.instance.depth:
+            v = 2 * v + 1
+        return v
+
+    def _write(self, values: FloatArray, v: int, f: int) -> None:
+        """Node v asks feature f."""
+        values[self.b.columns[v - 1, f]] = 1.0
+
+    def _asked(self, point: Point) -> FloatArray:
+        """For each branch node and feature, the larger the surer that it is asked, float64 (|B|, |F|)."""
+        return point[self.b]
+
+    def _features(self, point: Point) -> CodeArray:
+        """`feature` of an ArrayTree: what each node that is reached asks."""
+        asked, branching = self._asked(point), self._branching(point)
+        feature = np.full(2 << self.instance.depth, -2, np.int32)
+        stack = [1]
+        while stack:
+            v = stack.pop()
+            if v < 1 << self.instance.depth and len(self.instance.F) and branching[v - 1]:
+                feature[v] = asked[v - 1].argmax()
+                stack += (2 * v, 2 * v + 1)
+            else:
+                feature[v] = LEAF
+        return feature
+
+    def read(self, values: FloatArray) -> ArrayTree:
+        """The tree of the branchings, labels by majority unless constraints speak of them."""
+        point = Point(values)
+        tree = self.instance.relabelled(self._features(point))
+        if not self.keep_labels:
+            return tree
+        label, w = tree.label.copy(), point[self.w]
+        for v in tree.leaves.tolist():
+            label[v] = w[self._terminal(v) - (1 << self.instance.depth)].argmax()
+        return ArrayTree(tree.feature, label)
+
+
+class AssignedScores:
+    """The scores of rows, each written into the model when it is first asked for."""
+
+    def __init__(self, instance: Instance, model: Model, zeta: Variables, w: Variables, *, exact: bool) -> None:
+        self.instance, self.model, self.zeta, self.w, self.exact = instance, model, zeta, w, exact
+        self.known: dict[int, Variables] = {}
+
+    def __call__(self, i: int) -> Expression:
+        """1 if row i is classified correctly, at most that where scores need not be exact."""
+        terminal = self.instance.tree.terminal_nodes
+        if i not in self.known:
+            y = int(self.instance.y[i])
+            s = self.known[i] = self.model.continuous(f"s{i}", terminal)
+            for t in terminal:
+                self.model.add(s[t] <= self.zeta[i, t], "A1")
+                self.model.add(s[t] <= self.w[t, y], "A2")
+                if self.exact:
+                    self.model.add(s[t] >= self.zeta[i, t] + self.w[t, y] - 1, "A3")
+        return total(self.known[i].values())
+
+    def fill(self, values: FloatArray, at: CountArray, right: CountArray) -> None:
+        """Give the variables their values: `at` the place among the terminal nodes of each row, `right` whether it is right."""
+        for i, s in self.known.items():
+            values[s.columns] = 0.0
+            values[s.columns[int(at[i])]] = float(np.asarray(right)[i])

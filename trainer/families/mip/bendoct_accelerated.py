@@ -1,0 +1,295 @@
+"""BendOCT with the accelerations of Keegan, Forbes, Corry & Abolghasemi, each with its switch.
+
+The master problem is that of bendoct.py. On top of it: strengthened cuts (12), polishing (Algorithm 1), equivalent-point rows
+(13)-(22), path-bound cuts (23)-(26), and ours that hold for every tree: (24'), bounds of the exact search (24'') and the
+split bounds (27').
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from trainer.certificate import Guarantee
+from trainer.constraints import CONSTRAINTS
+from trainer.data.problem import Problem
+from trainer.dtypes import FloatArray
+from trainer.families.mip.bendoct import BendersHooks, BendOCT
+from trainer.families.mip.cuts.equivalent import EquivalentPoints, Form, equivalent_sets
+from trainer.families.mip.cuts.equivalent_cuts import EquivalentCuts
+from trainer.families.mip.cuts.path_bound import PathBoundCuts
+from trainer.families.mip.deep_bounds import DeepBounds
+from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.instance import ArrayTree, Instance
+from trainer.families.mip.polish import DepthTwo, polish
+from trainer.families.mip.side import SideConstraint
+from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, solve_problem
+from trainer.method import LEAF_PENALTY, Method, Parameter, Settings, Solution, having
+from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
+from trainer.monitor import Monitor
+
+EQUIVALENT_ROUNDS = 10  # at the root, or after it where split bounds mostly close the root without them
+EQUIVALENT_LIMIT = 20  # rows a round
+
+
+@dataclass(frozen=True, kw_only=True)
+class Techniques:
+    """Switches of the accelerations; PAPER is the best configuration of the paper.
+
+    The defaults are those of the paper, split bounds, bounds at whole trees, and equivalent-point rows separated where they are
+    violated in place of stated for every set: the relaxation is as strong and much smaller.
+
+    `equivalent_points` None leaves those rows out; `split_set` is the largest split set, `set_limit` the largest number of sets.
+    `separated` needs a form without whole variables: basic, or disaggregated.
+    """
+
+    strengthened: bool = False
+    polishing: bool = True
+    equivalent_points: Form | None = "recursive"
+    separated: bool = True
+    disaggregated: bool = True
+    group_selection: bool = True
+    split_set: int = 2
+    set_limit: int = 5000
+    path_bounds: bool = True
+    negative_samples: bool = True
+    structure: bool = True
+    endpoints_only: bool = False
+    objective_form: bool = False
+    at_integral: bool = True
+    split_bounds: bool = True
+    exact_bounds: bool = False
+    cache: bool = True
+    root_cuts: bool = False
+
+    @property
+    def bounding(self) -> bool:
+        """True if any bound of subtrees is used."""
+        return self.path_bounds or self.split_bounds or self.exact_bounds
+
+    @property
+    def separable(self) -> bool:
+        """True if equivalent-point rows are separated: the other forms have whole variables of their own."""
+        return self.separated and (self.disaggregated or self.equivalent_points == "basic")
+
+
+VANILLA = Techniques(equivalent_points=None, polishing=False, path_bounds=False, split_bounds=False)
+PAPER = Techniques(split_bounds=False, at_integral=False, separated=False)
+
+
+class AcceleratedBendOCT(BendOCT):
+    """The master problem of BendOCT with the chosen techniques."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        techniques: Techniques | None = None,
+        *,
+        whole_labels: bool = False,
+        halted: Halted = never,
+        side: Sequence[SideConstraint] = (),
+    ) -> None:
+        self.techniques = t = techniques or Techniques()
+        if side:  # what best subtrees ask for may be forbidden: only what holds for every tree stays
+            self.techniques = t = replace(t, objective_form=True)
+        super().__init__(
+            instance,
+            strengthened=t.strengthened,
+            root_cuts=t.root_cuts,
+            halted=halted,
+            side=side,
+            # structure cuts fix labels: with votes between two classes they could be evaded
+            whole_labels=whole_labels or (t.path_bounds and t.structure),
+        )
+        self.depth_two = DepthTwo(instance, cache=t.cache)
+        self.equivalent: EquivalentPoints | None = None
+        if t.equivalent_points is not None and not t.separable:
+            self.equivalent = EquivalentPoints(
+                instance=instance,
+                model=self.model,
+                b=self.structure.b,
+                theta=self.theta,
+                form=t.equivalent_points,
+                disaggregated=t.disaggregated,
+                group_selection=t.group_selection,
+            )
+            self.equivalent.add(equivalent_sets(instance, split_size=t.split_set, limit=t.set_limit))
+        s = self.structure
+        self.paths = PathBoundCuts(
+            instance=instance, b=s.b, p=s.p, w=s.w, theta=self.theta, best=self.depth_two.best,
+            splits=self.depth_two.split_bounds, negative=t.negative_samples, structure=t.structure, endpoints_only=t.endpoints_only,
+            objective_form=t.objective_form, split_bounds=t.split_bounds,
+            deep=DeepBounds(instance, stop=halted) if t.exact_bounds else None,
+        )  # fmt: skip
+
+    @cached_property
+    def equivalent_cuts(self) -> EquivalentCuts | None:
+        """The separator of equivalent-point rows, put together when it is first asked."""
+        t = self.techniques
+        if t.equivalent_points is None or not t.separable:
+            return None
+        return EquivalentCuts(
+            instance=self.instance, b=self.structure.b, theta=self.theta, form=t.equivalent_points,
+            sets=equivalent_sets(self.instance, split_size=t.split_set, limit=t.set_limit),
+            group_selection=t.group_selection,
+        )  # fmt: skip
+
+    def assignment(self, tree: ArrayTree) -> FloatArray:
+        """As in BendOCT, and the variables of the equivalent-point rows."""
+        values = super().assignment(tree)
+        if self.equivalent is not None:
+            self.equivalent.fill(values)
+        return values
+
+    def first(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
+        """The starting trees, polished where polishing is on; beside side constraints, which polishing does not know, as they are, too."""
+        if not self.techniques.polishing:
+            return list(trees)
+        polished = [polish(self.instance, tree, self.depth_two) for tree in trees]
+        return [*polished, *trees] if self.side else polished
+
+    def hooks(self) -> Hooks:
+        """Benders rows, polishing and path bounds."""
+        return AcceleratedHooks(self)
+
+
+class AcceleratedHooks(BendersHooks):
+    """BendOCT's hooks with polishing at every integral point and path bounds at every node."""
+
+    formulation: AcceleratedBendOCT
+
+    def __init__(self, formulation: AcceleratedBendOCT) -> None:
+        super().__init__(formulation)
+        t = formulation.techniques
+        if t.bounding:
+            self.fractional = 1
+            self.presolve = False
+        elif t.equivalent_points is not None and t.separable:
+            self.fractional = -1
+        self.equivalent_rounds = 0
+
+    def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
+        """Benders rows, the bounds of the paths of the tree, and a polished tree as a proposal."""
+        form = self.formulation
+        rows = list(super().on_integral(point, origin))
+        if not rows:  # a tree that is not cut off
+            self.polished(point)
+        elif form.techniques.bounding and form.techniques.at_integral:
+            rows += self._bounds(point)
+        return rows
+
+    def repair(self, point: Point, origin: str) -> None:
+        """As in BendOCT, and the tree polished."""
+        super().repair(point, origin)
+        self.polished(point)
+
+    def polished(self, point: Point) -> None:
+        """Propose the tree of an integral point, polished where polishing is on (Algorithm 1)."""
+        form = self.formulation
+        if form.techniques.polishing:
+            self.offer(polish(form.instance, form.read(point.values), form.depth_two))
+
+    def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
+        """Path bounds, minimum cuts at the root where they are on, and equivalent points where no bound is violated."""
+        rows = list(super().on_fractional(point, info))
+        if self.formulation.techniques.bounding:
+            rows += self._bounds(point)
+        if info.is_root is not self._late(info) and not any(
+            row.violation(point.values) > USER_VIOLATION for row in rows
+        ):
+            rows += self._equivalent(point)
+        return rows
+
+    def _late(self, info: NodeInfo) -> bool:
+        """Whether equivalent points wait until the root is done: split bounds, which begin at depth three, mostly close it."""
+        form = self.formulation
+        return form.techniques.split_bounds and form.instance.depth >= 3 and not info.alone
+
+    def _equivalent(self, point: Point) -> list[Row]:
+        form = self.formulation
+        self.equivalent_rounds += 1
+        if self.equivalent_rounds > EQUIVALENT_ROUNDS or form.equivalent_cuts is None:
+            return []
+        return form.equivalent_cuts.fractional(point[form.structure.b], point[form.theta], limit=EQUIVALENT_LIMIT)
+
+    def _bounds(self, point: Point) -> list[Row]:
+        form = self.formulation
+        s = form.structure
+        found = form.paths.separate(point[s.b], point[s.p], point[form.theta])
+        return found if form.techniques.path_bounds else [r for r in found if r.name in ("split-bound", "deep-bound")]
+
+
+def techniques(settings: Settings) -> Techniques:
+    """The switches as they were set."""
+    form = settings["equivalent_points"]
+    chosen = {p.name: settings[p.name] for p in SWITCHES if p.name != "equivalent_points"}
+    return Techniques(equivalent_points=None if form == "none" else form, **chosen)
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve accelerated BendOCT over the binary encoding of a problem."""
+
+    def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> AcceleratedBendOCT:
+        return AcceleratedBendOCT(instance, techniques(settings), halted=halted, side=side)
+
+    return solve_problem(problem, settings, monitor, make)
+
+
+def _switch(name: str, label: str, text: str) -> Parameter:
+    default = bool(getattr(Techniques(), name))
+    return Parameter(name=name, type="boolean", default=default, label=label, help=text, advanced=True)
+
+
+SWITCHES = (
+    _switch("polishing", "Polishing", "Replace the bottom of every tree that is met by the best two levels for its rows."),
+    _switch("path_bounds", "Path bounds", "Bound what lies below a fixed path by the best subtree of depth two."),
+    _switch("negative_samples", "Bound wrong rows", "Path bounds speak of the rows that the best subtree gets wrong."),
+    _switch("structure", "Bound structure", "Path bounds also fix the best subtree itself."),
+    _switch("endpoints_only", "End points only", "Path bounds at the end of each path only, not along it."),
+    _switch("at_integral", "Bounds at trees", "Separate path bounds at whole trees too, not only at fractional points."),
+    _switch(
+        "objective_form", "Objective form", "Path bounds in the form that holds for every tree, also beside side constraints."
+    ),
+    _switch("split_bounds", "Split bounds", "Bound each split three levels above the last leaves by its two best subtrees."),
+    _switch(
+        "exact_bounds", "Exact bounds",
+        "Bound what lies below a fixed path by the exact search, ten seconds at most in all; from depth 5 on.",
+    ),
+    Parameter(
+        name="equivalent_points", type="choice", default="recursive", choices=("none", "basic", "chain", "recursive"),
+        label="Equivalent points", help="Rows that agree on most questions end in one leaf unless the tree asks another.",
+        advanced=True,
+    ),
+    _switch(
+        "separated", "Separated", "Equivalent points: add rows where they are violated, in place of stating all beforehand."
+    ),
+    _switch("disaggregated", "Disaggregated", "Equivalent points: one inequality a node in place of their sum."),
+    _switch("group_selection", "Group selection", "Equivalent points: choose the class of each set that may be right."),
+    Parameter(
+        name="split_set", type="integer", default=Techniques().split_set, minimum=0, maximum=3, label="Split set",
+        help="Equivalent points: the largest number of questions on which a set may differ.", advanced=True,
+    ),
+    Parameter(
+        name="set_limit", type="integer", default=Techniques().set_limit, minimum=0, maximum=100_000, label="Sets",
+        help="Equivalent points: the largest number of sets, those of largest loss first.", advanced=True,
+    ),
+    _switch("strengthened", "Strengthened cuts", "Benders cuts that look at the sibling of a leaf too."),
+    _switch("root_cuts", "Cuts at the root", "Separate minimum cuts at the root relaxation too, not only at trees."),
+    _switch("cache", "Cache", "Keep the best subtrees of sets of rows that were met."),
+)  # fmt: skip
+
+METHOD = Method(
+    id="bendoct-accelerated",
+    title="Accelerated BendOCT",
+    summary="BendOCT with bounds from best subtrees; proves trees of depth 3 in seconds on an open solver.",
+    paper="Keegan, Forbes, Corry & Abolghasemi, accelerated BendOCT",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset"),
+    binary=True,
+    warm_start=True,
+    size_hint="Thousands of rows, a hundred yes/no questions, depth 3; depth 4 with fewer.",
+    claim="Optimal: no tree of this depth over the encoded questions is better.",
+    parameters=(having(MIP_DEPTH, default=3), LEAF_PENALTY, *SWITCHES, *CONSTRAINTS, *TAIL),
+    solve=solve,
+)

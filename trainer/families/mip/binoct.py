@@ -1,0 +1,66 @@
+"""The method `binoct`: BinOCT over questions, or with threshold bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainer.certificate import Guarantee
+from trainer.constraints import CONSTRAINTS
+from trainer.data.problem import Problem
+from trainer.errors import InfeasibleError
+from trainer.families.mip.binoct_bits import BitsBinOCT
+from trainer.families.mip.binoct_model import BinOCT
+from trainer.families.mip.first_tree import Halted
+from trainer.families.mip.instance import Instance
+from trainer.families.mip.relaxed import Relaxed, RelaxedColumns, RelaxedLeaves
+from trainer.families.mip.side import MaxColumns, MaxLeaves, SideConstraint
+from trainer.families.mip.thresholds import numeric_ladders, thresholds
+from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, solve_problem
+from trainer.method import Method, Settings, Solution
+from trainer.monitor import Monitor
+
+
+def _room(needed: int, limits: Sequence[int], kind: type[Relaxed]) -> None:
+    """Raise InfeasibleError where a limit is below what every complete tree needs."""
+    if min(limits, default=needed) < needed:
+        said = f"Everything else can be satisfied with {needed} {kind.of}."
+        raise InfeasibleError(f"No tree satisfies the constraints. {said}", best=needed, of=kind.of)
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve BinOCT over the binary encoding of a problem."""
+
+    def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> BinOCT:
+        # no question parts any rows: a complete tree is a leaf, though it asks one all the same
+        if not len(instance.F):
+            _room(1 << instance.depth, [c.limit for c in side if isinstance(c, MaxLeaves)], RelaxedLeaves)
+            _room(min(1, instance.depth), [c.limit for c in side if isinstance(c, MaxColumns)], RelaxedColumns)
+            instance = replace(instance, depth=0)
+        if settings["thresholds"] == "bits":
+            return BitsBinOCT(instance, numeric_ladders(problem, instance), halted=halted)
+        return BinOCT(instance, halted=halted, side=side)
+
+    return solve_problem(problem, settings, monitor, make)
+
+
+METHOD = Method(
+    id="binoct",
+    title="BinOCT",
+    summary="The most accurate complete tree of a given depth, one large row for each node and question; a baseline.",
+    paper="Verwer & Zhang, Learning optimal classification trees using a binary linear program formulation",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset"),
+    binary=True,
+    complete=True,
+    warm_start=True,
+    size_hint="A hundred rows, depth 2. There is no leaf penalty.",
+    claim="Optimal: no tree of this depth over the encoded questions classifies more training rows correctly.",
+    parameters=(
+        MIP_DEPTH,
+        thresholds("bits", "one a column and bits that search for its threshold"),
+        *CONSTRAINTS,
+        *TAIL,
+    ),
+    solve=solve,
+)

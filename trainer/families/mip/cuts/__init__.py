@@ -1,0 +1,1 @@
+"""Separators that the formulations share, one family of cuts a file."""

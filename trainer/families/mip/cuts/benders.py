@@ -1,0 +1,171 @@
+"""Benders cuts of BendOCT: a row's score is at most what a minimum cut of its path network allows.
+
+Legend     theta[i] score of row i; b[v,f] v branches on f; p[v] v is a leaf; w[v,k] v is a leaf of class k
+           exit(v,i) = sum of b[v,f] over the features that send row i to the right (of v's left child) or left (of its right one)
+Sources    Aghaei, Gomez & Vayanos, cut-set inequality; Keegan et al. (9), (10) integral points, (12) strengthened
+
+Integral points: row i reaches leaf v. Then theta[i] ≤ exits from the path + branchings at v + w[u, y_i] over the path.
+Fractional points: gamma(v) = w[v, y_i] + min(left arc, gamma(left)) + min(right arc, gamma(right)), an exact minimum cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
+from trainer.families.mip.instance import Instance
+from trainer.milo import VIOLATION, Row, Variables
+
+USER_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BendersCuts:
+    """The separator over one master problem; `strengthened` adds (12) in place of (10) where the sibling is wrong too."""
+
+    instance: Instance
+    b: Variables
+    p: Variables
+    w: Variables
+    theta: Variables
+    strengthened: bool = False
+
+    def integral(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
+        """Violated cuts at an integral point: b (|B|, F), w (|V|, K), theta (n,)."""
+        wrong, at = self.wrong(b, w, theta)
+        return [row for v in np.unique(at[wrong]).tolist() for row in self._rows(wrong[at[wrong] == v], v, w, theta)]
+
+    def wrong(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> tuple[CountArray, CountArray]:
+        """The rows whose score is higher than what the tree of an integral point earns them, and the leaf of every row."""
+        inst = self.instance
+        at = inst.route(self._feature(b))
+        earned = np.zeros(inst.n)
+        node = at.copy()
+        while True:  # a score is earned at any node of the path that predicts the label
+            earned += np.where(node >= 1, w[np.maximum(node, 1) - 1, inst.y], 0.0)
+            node >>= 1
+            if not node.any():
+                break
+        return np.flatnonzero(theta > earned + VIOLATION), at
+
+    def _feature(self, b: FloatArray) -> CodeArray:
+        feature = np.full(2 << self.instance.depth, -1, np.int32)
+        if b.size:
+            feature[1 : 1 + len(b)] = np.where(b.max(axis=1) > 0.5, b.argmax(axis=1), -1)
+        return feature
+
+    def earned(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
+        """Rows that raise scores below what the tree earns: theta[i] ≥ w[v, y_i] - exits from the path to v."""
+        inst = self.instance
+        at = inst.route(self._feature(b))
+        low = np.flatnonzero(theta < w[at - 1, inst.y] - VIOLATION)
+        return [self.earned_row(int(i), int(at[i])) for i in low]
+
+    def earned_row(self, i: int, v: int) -> Row:
+        """theta[i] + exits from the path to v ≥ w[v, y_i]; holds for every tree whose scores are exact."""
+        inst = self.instance
+        on_one = inst.ones[i]
+        exits = [self.b.columns[u - 1, ~on_one if side else on_one] for u, side in inst.tree.turns(v)]
+        columns = np.concatenate([[self.theta.columns[i], self.w.columns[v - 1, inst.y[i]]], *exits]).astype(np.int64)
+        values = np.ones(len(columns))
+        values[1] = -1.0
+        return Row(columns, values, lower=0.0, name="earned")
+
+    def _rows(self, rows: CountArray, v: int, w: FloatArray, theta: FloatArray) -> list[Row]:
+        """The cuts of rows that end in leaf v."""
+        inst = self.instance
+        found: list[Row] = []
+        if self.strengthened and v >= 1 << inst.depth and inst.depth:
+            halved = w[(v ^ 1) - 1, inst.y[rows]] < theta[rows] - USER_TOLERANCE
+            found = [self.strengthened_row(i, v) for i in rows[halved].tolist()]
+            rows = rows[~halved]
+        return found + self.at_leaf(rows, v)
+
+    def row(self, i: int, v: int) -> Row:
+        """(9) for v in B, (10) for v in T."""
+        return self.at_leaf(np.array([i]), v)[0]
+
+    def at_leaf(self, rows: CountArray, v: int) -> list[Row]:
+        """(9) or (10) of some rows for one v; what they share is put together once.
+
+        Where more than half of the features are exits of a node, (S1) gives their sum as 1 - p over the path - the others: the
+        same row with fewer numbers, which SCIP's linear programs solve in as little as a seventh of the time.
+        """
+        inst = self.instance
+        turns, path = inst.tree.turns(v), np.array(inst.tree.path(v))
+        ones, half = inst.ones[rows], len(inst.F) / 2
+        exits = [~ones if side else ones for _, side in turns]
+        columns = [self.b.columns[u - 1] for u, _ in turns]
+        if v < 1 << inst.depth:  # a branching at v itself
+            exits, columns = [*exits, np.ones_like(ones)], [*columns, self.b.columns[v - 1]]
+        turned = np.array([part.sum(axis=1) > half for part in exits]).reshape(len(exits), len(rows))
+        listed = np.zeros((len(rows), 0), bool)
+        signs = np.zeros((len(rows), 0))
+        if exits:
+            listed = np.concatenate([part ^ flip[:, None] for part, flip in zip(exits, turned, strict=True)], axis=1)
+            signs = np.repeat(np.where(turned, 1.0, -1.0), len(inst.F), axis=0).T
+        every = np.concatenate([np.zeros(0, np.int64), *columns])
+        above = self.p.columns[path - 1]
+        earned = self.w.columns[path - 1][:, inst.y[rows]]
+        # p of a node is in the sums of its own and of all turned nodes below it
+        charge = np.zeros((len(path), len(rows)))
+        charge[: len(exits)] = np.cumsum(turned[::-1], axis=0)[::-1]
+        upper = turned.sum(axis=0).astype(float)
+        found = []
+        for j, i in enumerate(rows.tolist()):
+            on, paid = listed[j], charge[:, j] > 0
+            parts = [self.theta.columns[i : i + 1], every[on], above[paid], earned[:, j]]
+            values = [np.ones(1), signs[j, on], charge[paid, j], np.full(len(path), -1.0)]
+            found.append(Row(np.concatenate(parts), np.concatenate(values), upper=float(upper[j]), name="benders"))
+        return found
+
+    def strengthened_row(self, i: int, v: int) -> Row:
+        """(12): half of the way to the sibling and half of the sibling's vote."""
+        inst = self.instance
+        on_one = inst.ones[i]
+        turns = inst.tree.turns(v)
+        parts = [self.b.columns[u - 1, ~on_one if side else on_one] for u, side in turns]
+        halves = np.append(parts.pop(), self.w.columns[(v ^ 1) - 1, inst.y[i]])
+        earned = self.w.columns[np.array(inst.tree.path(v)) - 1, inst.y[i]]
+        whole = np.concatenate([*parts, earned])
+        columns = np.concatenate([[self.theta.columns[i]], whole, halves])
+        values = np.concatenate([[1.0], np.full(len(whole), -1.0), np.full(len(halves), -0.5)])
+        return Row(columns, values, upper=0.0, name="strengthened")
+
+    def _make(self, i: int, columns: CountArray) -> Row:
+        values = np.full(len(columns) + 1, -1.0)
+        values[0] = 1.0
+        return Row(np.concatenate([[self.theta.columns[i]], columns]), values, upper=0.0, name="benders")
+
+    def fractional(self, b: FloatArray, w: FloatArray, theta: FloatArray, *, limit: int) -> list[Row]:
+        """The `limit` most violated minimum cuts at a fractional point, as rows that only tighten the relaxation."""
+        inst = self.instance
+        right, left = inst.X @ b.T, (1 - inst.X) @ b.T  # arc capacities (n, |B|)
+        gamma = np.zeros((2 << inst.depth, inst.n))
+        through: dict[int, tuple[BoolArray, BoolArray]] = {}
+        for v in reversed(inst.tree.nodes):
+            gamma[v] = w[v - 1, inst.y]
+            if v < 1 << inst.depth:
+                cut_left, cut_right = left[:, v - 1] <= gamma[2 * v], right[:, v - 1] <= gamma[2 * v + 1]
+                through[v] = (~cut_left, ~cut_right)
+                gamma[v] += np.minimum(left[:, v - 1], gamma[2 * v]) + np.minimum(right[:, v - 1], gamma[2 * v + 1])
+        excess = theta - gamma[1]
+        chosen = np.argsort(-excess)[:limit]
+        return [self._minimum_cut(int(i), through) for i in chosen if excess[i] > USER_TOLERANCE]
+
+    def _minimum_cut(self, i: int, through: dict[int, tuple[BoolArray, BoolArray]]) -> Row:
+        inst = self.instance
+        columns: list[CountArray] = []
+        stack = [1]
+        while stack:
+            v = stack.pop()
+            columns.append(self.w.columns[v - 1, inst.y[i : i + 1]])
+            if v < 1 << inst.depth:
+                for side, on in ((0, ~inst.ones[i]), (1, inst.ones[i])):
+                    if through[v][side][i]:
+                        stack.append(2 * v + side)
+                    else:
+                        columns.append(self.b.columns[v - 1, on])
+        return self._make(i, np.concatenate(columns)).named("benders-root", user=True)

@@ -1,0 +1,232 @@
+"""Equivalent-point inequalities: rows that agree on most features end in one leaf unless the tree asks one of the others.
+
+Keegan, Forbes, Corry & Abolghasemi, (13)-(22). A set J of rows agrees on F', holds at least two classes, and F* = F \\ F' is its
+split set. Its mediator beta[J] in [0, 1] is forced to 0 where no node on the common path of J branches on a feature of F*; then J
+ends in one leaf and only one class of it can be right.
+
+Legend     sp(v) = sum of b[v,f] over F*;  lt(v), rt(v) = sum of b[v,f] over F' with x_f = 0, x_f = 1 (x the common values)
+Forms      basic (16), chain (18) / disaggregated (19), recursive (20) / disaggregated (21); scores (17) or group selection (22)
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from trainer.dtypes import CountArray, FloatArray
+from trainer.families.mip.instance import Instance
+from trainer.milo import Expression, Model, Variables, total, weighted
+
+BLOCK = 512  # rows compared with all others at a time
+
+Form = Literal["basic", "chain", "recursive"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EquivalentSet:
+    """Rows (indices) that agree outside the split set; `loss` is the weight that is wrong if they end in one leaf."""
+
+    rows: CountArray
+    split: tuple[int, ...]
+    loss: int
+
+
+def equivalent_sets(instance: Instance, *, split_size: int, limit: int) -> list[EquivalentSet]:
+    """The maximal sets for split sets of at most `split_size` features, those of largest loss first, at most `limit`.
+
+    Rows are grouped by a hash of their values outside the split set; kept groups are compared cell by cell.
+    """
+    found: list[EquivalentSet] = []
+    random: Any = np.random.default_rng(0).integers(1, 2**63, instance.X.shape[1], dtype=np.uint64)
+    whole: Any = np.add.reduce(instance.X * random, axis=1)
+    for size in range(split_size + 1):
+        for split in _splits(instance, size):
+            masked = whole - (instance.X[:, list(split)] * random[list(split)]).sum(axis=1, dtype=np.uint64)
+            found += _groups(instance, masked, split)
+    found.sort(key=lambda s: (-s.loss, len(s.split), s.split))
+    return found[:limit]
+
+
+def _splits(instance: Instance, size: int) -> Iterable[tuple[int, ...]]:
+    """The split sets of a size that can occur: for up to two features, those in which some two rows differ and nowhere else.
+
+    A set that varies in both of two features holds two rows that differ in both. For three this fails, and all are looked at.
+    """
+    if size == 0 or size > 2:
+        return itertools.combinations(instance.F, size)
+    X = instance.X.astype(np.float32)  # counts up to 2^24 are exact
+    ones = X.sum(axis=1)
+    codes: set[int] = set()
+    for first in range(0, len(X), BLOCK):
+        block = slice(first, first + BLOCK)
+        distance = ones[block, None] + ones[None, :] - 2 * (X[block] @ X.T)
+        i, h = np.nonzero(distance == size)
+        later = h > i + first
+        differ = np.nonzero(instance.X[i[later] + first] != instance.X[h[later]])[1].reshape(-1, size)
+        codes.update(np.unique(differ[:, 0] * len(instance.F) + differ[:, -1]).tolist())
+    pairs = (divmod(code, len(instance.F)) for code in sorted(codes))
+    return [(f,) if size == 1 else (f, g) for f, g in pairs]
+
+
+def _groups(instance: Instance, masked: np.ndarray, split: tuple[int, ...]) -> Iterator[EquivalentSet]:
+    order = np.argsort(masked, kind="stable")
+    edges = np.flatnonzero(np.diff(masked[order])) + 1
+    starts = np.concatenate([[0], edges])
+    sizes = np.diff(np.concatenate([starts, [len(order)]]))
+    codes = instance.y[order]
+    mixed = np.minimum.reduceat(codes, starts) < np.maximum.reduceat(codes, starts)
+    kept = np.setdiff1d(np.arange(instance.X.shape[1]), split).astype(np.int64)
+    for start, size in zip(starts[mixed].tolist(), sizes[mixed].tolist(), strict=True):
+        rows = np.sort(order[start : start + size])
+        classes = np.bincount(instance.y[rows], weights=instance.weight[rows], minlength=instance.classes)
+        X = instance.X[rows]
+        # a set that is constant on part of the split set was found with the smaller one
+        if (X[:, list(split)].min(axis=0) == X[:, list(split)].max(axis=0)).any() or (X[:, kept] != X[0, kept]).any():
+            continue
+        yield EquivalentSet(rows=rows, split=split, loss=int(classes.sum() - classes.max()))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Auxiliary:
+    """A variable that takes the least of some expressions, at most 1; rounded down where it is `whole`."""
+
+    column: int
+    limits: tuple[Expression, ...]
+    whole: bool = False
+
+    def fill(self, values: FloatArray) -> None:
+        """Write the largest value that the variables of `limits` allow."""
+        least = min([1.0, *(e.constant + sum(c * values[j] for j, c in e.terms.items()) for e in self.limits)])
+        values[self.column] = np.floor(least + 1e-9) if self.whole else least
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EquivalentPoints:
+    """Adds the inequalities of some sets to a master problem."""
+
+    instance: Instance
+    model: Model
+    b: Variables
+    theta: Variables
+    form: Form = "recursive"
+    disaggregated: bool = True
+    group_selection: bool = True
+    auxiliaries: list[Auxiliary] = field(default_factory=list)
+
+    def fill(self, values: FloatArray) -> None:
+        """Give the variables of all sets their values, those of branchings and scores being set."""
+        for auxiliary in self.auxiliaries:
+            auxiliary.fill(values)
+
+    def _define(self, variables: Variables, key: object, *limits: Expression, whole: bool = False) -> None:
+        self.auxiliaries.append(Auxiliary(column=variables.column(key), limits=limits, whole=whole))
+
+    def add(self, sets: list[EquivalentSet]) -> None:
+        """Add (14) and (15) for every set."""
+        basic: dict[tuple[int, ...], Expression | float] = {}
+        for number, J in enumerate(sets):
+            beta: Expression | float
+            if not J.split:
+                beta = 0.0
+            elif self.form == "basic":
+                if J.split not in basic:
+                    basic[J.split] = self._basic(J, number)
+                beta = basic[J.split]
+            elif self.form == "chain":
+                beta = self._chain(J, number)
+            else:
+                beta = self._recursive(J, number)
+            self._scores(J, number, beta)
+
+    def _part(self, v: int, features: np.ndarray | list[int]) -> Expression:
+        columns = self.b.columns[v - 1, features]
+        return weighted(columns, np.ones(len(columns)))
+
+    def _sums(self, J: EquivalentSet, v: int) -> tuple[Expression, Expression, Expression]:
+        """sp(v), lt(v), rt(v)."""
+        x = self.instance.X[J.rows[0]].astype(bool)
+        outside = np.ones(len(x), bool)
+        outside[list(J.split)] = False
+        return (
+            self._part(v, list(J.split)),
+            self._part(v, np.flatnonzero(outside & ~x)),
+            self._part(v, np.flatnonzero(outside & x)),
+        )
+
+    def _basic(self, J: EquivalentSet, number: int) -> Expression:
+        beta = self.model.continuous(f"beta{number}", ("",))
+        asked = total(self._part(v, list(J.split)) for v in self.instance.tree.branch_nodes)
+        self.model.add(beta[""] <= asked, "E16")
+        self._define(beta, "", asked)
+        return beta[""]
+
+    def _chain(self, J: EquivalentSet, number: int) -> Expression:
+        tree, model = self.instance.tree, self.model
+        make = model.continuous if self.disaggregated else model.binary
+        at = make(f"beta{number}", tree.branch_nodes)
+        sums = {v: self._sums(J, v) for v in tree.branch_nodes}
+        for v in tree.branch_nodes:
+            way = [sums[u][2 if side else 1] for u, side in tree.turns(v)]
+            if self.disaggregated:
+                for part in (sums[v][0], *way):
+                    model.add(at[v] <= part, "E19")
+                self._define(at, v, sums[v][0], *way)
+            else:
+                mean = total([sums[v][0], *way]) / (1 + len(way))
+                model.add(at[v] <= mean, "E18")
+                self._define(at, v, mean, whole=True)
+        beta = model.continuous(f"beta{number}", ("",))
+        model.add(beta[""] <= total(at.values()), "E18")
+        self._define(beta, "", total(at.values()))
+        return beta[""]
+
+    def _recursive(self, J: EquivalentSet, number: int) -> Expression:
+        """(20) or (21); at nodes with terminal children beta[v] = sp(v) is put in directly."""
+        tree, model = self.instance.tree, self.model
+        upper = [v for v in tree.branch_nodes if tree.height(v) > 1]
+        sums = {v: self._sums(J, v) for v in tree.branch_nodes}
+        if not upper:
+            beta = model.continuous(f"beta{number}", ("",))
+            model.add(beta[""] <= sums[1][0], "E21")
+            self._define(beta, "", sums[1][0])
+            return beta[""]
+        beta_at = model.continuous(f"beta{number}", upper)
+        make = model.continuous if self.disaggregated else model.binary
+        side = make(f"side{number}", upper, (0, 1))
+        for v in reversed(upper):
+            sp, *ways = sums[v]
+            for s in (0, 1):
+                child = 2 * v + s
+                below = beta_at[child] if tree.height(child) > 1 else sums[child][0]
+                if self.disaggregated:
+                    model.add(side[v, s] <= ways[s], "E21")
+                    model.add(side[v, s] <= below, "E21")
+                    self._define(side, (v, s), ways[s], below)
+                else:
+                    mean = (ways[s] + below) / 2
+                    model.add(side[v, s] <= mean, "E20")
+                    self._define(side, (v, s), mean, whole=True)
+            model.add(beta_at[v] <= sp + side[v, 0] + side[v, 1], "E21")
+            self._define(beta_at, v, sp + side[v, 0] + side[v, 1])
+        return beta_at[1]
+
+    def _scores(self, J: EquivalentSet, number: int, beta: Expression | float) -> None:
+        """(17), or (22) with one selector a class."""
+        inst, theta, model = self.instance, self.theta, self.model
+        classes = [J.rows[inst.y[J.rows] == k] for k in np.unique(inst.y[J.rows])]
+        if not self.group_selection:
+            weight = inst.weight[J.rows]
+            right = weighted(theta.columns[J.rows], weight)
+            model.add(right - J.loss * (beta + Expression()) <= int(weight.sum()) - J.loss, "E17")
+            return
+        picks = model.continuous(f"group{number}", range(len(classes)))
+        for g, rows in enumerate(classes):
+            own = inst.weight[rows]
+            mean = weighted(theta.columns[rows], own / own.sum())
+            model.add(mean <= picks[g], "E22")
+            self._define(picks, g, mean)
+        model.add(total(picks.values()) <= 1 + (len(classes) - 1) * (beta + Expression()), "E22")

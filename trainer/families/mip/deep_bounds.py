@@ -1,0 +1,41 @@
+"""Upper bounds of subtrees of any height for a set of rows, from the exact search under a time limit, cached.
+
+The search keeps a valid bound whenever it is stopped, so that a short limit makes a bound weaker and never wrong.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+from trainer.borrowed import solve_binary
+from trainer.dtypes import CountArray
+from trainer.families.mip.instance import Instance
+
+SECONDS = 0.5  # for each set of rows
+TOTAL = 10.0  # for all of them; after that only rows that were seen, or whose bound needs no search
+
+
+class DeepBounds:
+    """Bounds of the value, in rows, of trees over one instance; `stop` ends a search early."""
+
+    def __init__(
+        self, instance: Instance, *, seconds: float = SECONDS, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.instance, self.seconds, self.stop = instance, seconds, stop
+        self.spent = 0.0
+        self._cache: dict[tuple[bytes, int], Fraction] = {}
+
+    def __call__(self, rows: CountArray, height: int) -> Fraction:
+        """No tree of at most `height` levels of branchings has a higher value for `rows` (indices, not empty)."""
+        key = rows.tobytes(), height
+        if key not in self._cache:
+            inst, began = self.instance, time.perf_counter()
+            found = solve_binary(
+                inst.X[rows], inst.y[rows], n_classes=inst.classes, weights=inst.weight[rows], depth=height,
+                leaf_cost=inst.kappa, time_limit=min(self.seconds, max(0.0, TOTAL - self.spent)), stop=self.stop,
+            )  # fmt: skip
+            self.spent += time.perf_counter() - began
+            self._cache[key] = int(inst.weight[rows].sum()) - found.bound
+        return self._cache[key]

@@ -1,0 +1,156 @@
+"""What the search over a tree model begins with: the caller's tree, a greedy one, or that of the exact search with its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.borrowed import solve_binary, solve_constrained
+from trainer.constraints import Constraints
+from trainer.data.problem import Problem
+from trainer.errors import InfeasibleError
+from trainer.families.mip import greedy
+from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance, routed
+from trainer.families.mip.side import ClassRecall, ForbiddenPair, MaxColumns, MaxLeaves, SideConstraint
+from trainer.method import Parameter
+from trainer.tree.nodes import Draft
+from trainer.tree.shapes import LabelledShape
+from trainer.warm_start import BinaryTree, binary_tree
+
+Halted = Callable[[], bool]
+
+
+def never() -> bool:
+    """A model is written to its end."""
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Trees to start from, and an upper bound in rows that is known beforehand (None: none)."""
+
+    trees: tuple[ArrayTree, ...] = ()
+    bound: Fraction | None = None
+
+
+def starting(
+    instance: Instance, kind: str, seconds: float, stopped: Halted = never, side: Sequence[SideConstraint] = ()
+) -> Start:
+    """The warm start `none`, `cart` (pruned with the leaf penalty) or `exact` (searched for some seconds).
+
+    The exact search keeps those side constraints that it can carry.  Its bound then speaks of more trees than those that are
+    admitted, so it holds for these as well.
+    """
+    if kind == "none":
+        return Start()
+    trees = (greedy.cart(instance), instance.stump())
+    if kind == "cart":
+        return Start(trees=trees)
+    return _searched(instance, _carried(instance, side), trees, seconds, stopped)
+
+
+def _searched(
+    instance: Instance, constraints: Constraints | None, trees: tuple[ArrayTree, ...], seconds: float, stopped: Halted
+) -> Start:
+    """The tree and the bound of the exact search, before other trees."""
+    common: dict[str, Any] = {
+        "n_classes": instance.classes, "weights": instance.weight, "depth": instance.depth, "leaf_cost": instance.kappa,
+        "time_limit": seconds, "stop": stopped,
+    }  # fmt: skip
+    if constraints is None:
+        free = solve_binary(instance.X, instance.y, **common)
+        return Start(trees=(_tree(instance, free.shape), *trees), bound=instance.total - free.bound)
+    try:
+        found = solve_constrained(instance.X, instance.y, constraints, **common)
+    except InfeasibleError:  # the model shows it, too, and what can be reached instead
+        return Start(trees=trees)
+    own = (_tree(instance, found.shape),) if found.found else ()
+    return Start(trees=(*own, *trees), bound=instance.total - found.bound)
+
+
+def _carried(instance: Instance, side: Sequence[SideConstraint]) -> Constraints | None:
+    """What the exact search can carry of the side constraints; None where that is nothing."""
+    leaves = [c.limit for c in side if isinstance(c, MaxLeaves)]
+    columns = [c for c in side if isinstance(c, MaxColumns)][:1]
+    recalls = tuple((c.label, c.share) for c in side if isinstance(c, ClassRecall))
+    conflict = np.zeros((len(instance.F), len(instance.F)), np.uint8)
+    for c in side:
+        if isinstance(c, ForbiddenPair):
+            conflict[np.ix_(c.first, c.second)] = conflict[np.ix_(c.second, c.first)] = 1
+    if not (leaves or columns or recalls or conflict.any()):
+        return None
+    return Constraints(
+        recalls=recalls,
+        conflict=conflict if conflict.any() else None,
+        max_leaves=min(leaves, default=None),
+        max_columns=columns[0].limit if columns else None,
+        columns=np.array(columns[0].columns, np.int64) if columns else None,
+    )
+
+
+def known_trees(problem: Problem, instance: Instance, *, labelled: bool = False) -> tuple[ArrayTree, ...]:
+    """The problem's own warm start over the features of the instance, if it has one; `labelled`: with its own labels, too."""
+    if problem.warm_start is None:
+        return ()
+    kept = {int(f): j for j, f in enumerate(instance.features)}
+    feature = np.full(2 << instance.depth, CUT, np.int32)
+
+    def plant(part: BinaryTree, v: int) -> None:
+        # a feature that is constant over all rows is not in the instance, and parts nothing
+        feature[v] = LEAF if part is None else kept[part[0]]
+        if part is not None:
+            plant(part[1], 2 * v)
+            plant(part[2], 2 * v + 1)
+
+    plant(binary_tree(problem.warm_start, problem, depth=instance.depth), 1)
+    tree = instance.relabelled(feature)
+    return (tree, _as_given(problem, problem.warm_start, instance, tree)) if labelled else (tree,)
+
+
+def _as_given(problem: Problem, draft: Draft, instance: Instance, tree: ArrayTree) -> ArrayTree:
+    """The tree with the labels that the draft gives to most of the rows of each leaf, which a constraint may have asked for."""
+    said = problem.tree(draft).predict(problem.matrix)
+    classes = np.searchsorted(instance.labels, said).clip(max=instance.classes - 1)
+    known = (instance.labels[classes] == said) & (problem.row_weights > 0)
+    bits = problem.binary.bits(problem.table)[:, instance.features]
+    at = routed(bits, tree.feature, instance.depth)
+    votes = np.zeros((len(tree.feature), instance.classes))
+    np.add.at(votes, (at[known], classes[known]), problem.row_weights[known])
+    return ArrayTree(tree.feature, np.where(votes.any(axis=1), votes.argmax(axis=1), tree.label).astype(np.int32))
+
+
+def _tree(instance: Instance, shape: LabelledShape) -> ArrayTree:
+    """A tree of the exact search; a leaf without a label of its own has that of most of its rows."""
+    feature = np.full(2 << instance.depth, CUT, np.int32)
+    labels: dict[int, int] = {}
+
+    def plant(part: LabelledShape, v: int) -> None:
+        feature[v] = LEAF
+        if isinstance(part, tuple):
+            feature[v] = part[0]
+            plant(part[1], 2 * v)
+            plant(part[2], 2 * v + 1)
+        elif part is not None:
+            labels[v] = part
+
+    plant(shape, 1)
+    tree = instance.relabelled(feature)
+    label = tree.label.copy()
+    label[list(labels)] = list(labels.values())
+    return ArrayTree(tree.feature, label)
+
+
+WARM_START = Parameter(
+    name="first_tree", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree",
+    help="The tree that the search starts from: a pruned greedy tree (CART), that of the exact search (which keeps what it can of the side constraints), or none.",
+    advanced=True,
+)  # fmt: skip
+EXACT_SECONDS = Parameter(
+    name="exact_seconds", type="number", default=5.0, minimum=0, maximum=86_400, label="Exact search first",
+    help="How long the exact search may look for the first tree and a bound, with first_tree=exact.", unit="s",
+    advanced=True,
+)  # fmt: skip

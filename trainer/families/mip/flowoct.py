@@ -1,0 +1,165 @@
+"""FlowOCT: one mixed-integer program in which every correctly classified row carries a unit of flow to its leaf.
+
+Aghaei, Gomez & Vayanos (Strong optimal classification trees), with the leaf variables of the later papers; no big-M. Labels
+(S1)-(S4) are those of structure.py, (F11) those of cuts/flow.py.
+
+Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k
+           z[i,v] flow of row i into node v;  zeta[i,v] flow of row i that ends at v, on the arc to the sink
+           (F13), beside constraints on predictions: a row that reaches its label has its flow
+           maximise  sum weight[i] zeta[i,v] - kappa sum p[v]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainer.certificate import Guarantee
+from trainer.constraints import CONSTRAINTS
+from trainer.data.problem import Problem
+from trainer.dtypes import FloatArray
+from trainer.families.mip.cuts.flow import FlowCuts
+from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.instance import ArrayTree, Instance
+from trainer.families.mip.side import SideConstraint
+from trainer.families.mip.structure import Structure
+from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, Formulation, solve_problem
+from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
+from trainer.milo import Expression, Hooks, Model, NodeInfo, Point, Row, total, weighted
+from trainer.monitor import Monitor
+
+
+class FlowOCT(Formulation):
+    """The flow formulation; `strengthen` separates the cuts (4) of the paper at fractional points."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        *,
+        strengthen: bool = False,
+        halted: Halted = never,
+        side: Sequence[SideConstraint] = (),
+    ) -> None:
+        self.instance, self.strengthen = instance, strengthen
+        self.keep_labels = any(c.labels for c in side)
+        self.model = model = Model()
+        self.model.halted = halted
+        V, rows = instance.tree.nodes, range(instance.n)
+        self.structure = Structure(instance, model, whole_labels=True)
+        self.z = model.continuous("z", rows, V)
+        self.zeta = model.continuous("zeta", rows, V)
+        score = weighted(self.zeta.columns.ravel(), np.repeat(instance.weight, len(V)))
+        model.maximize(score - float(instance.kappa) * self.structure.leaves)
+        for i in rows:
+            self._flow(i)
+            if any(c.exact_scores for c in side):
+                self._exact(i)
+        s = self.structure
+        self.constrain(side, self.score, s.b, s.p, s.w)
+
+    def _flow(self, i: int) -> None:
+        model, tree, z, zeta = self.model, self.instance.tree, self.z, self.zeta
+        y = int(self.instance.y[i])
+        for v in tree.branch_nodes:
+            model.add(z[i, v] == z[i, 2 * v] + z[i, 2 * v + 1] + zeta[i, v], "F4")  # what enters goes on or ends
+            model.add(z[i, 2 * v] <= self.arc(i, v, 0), "F7")  # left only through a feature that is 0
+            model.add(z[i, 2 * v + 1] <= self.arc(i, v, 1), "F8")  # right only through a feature that is 1
+        for t in tree.terminal_nodes:
+            model.add(z[i, t] == zeta[i, t], "F5")
+        for v in tree.nodes:
+            model.add(zeta[i, v] <= self.structure.w[v, y], "F9")  # it ends where its label is predicted
+
+    def _exact(self, i: int) -> None:
+        """(F13) a row that reaches a node which predicts its label has its unit of flow."""
+        tree, w, y = self.instance.tree, self.structure.w, int(self.instance.y[i])
+        for v in tree.nodes:
+            exits = total(self.arc(i, u, 1 - side) for u, side in tree.turns(v))
+            self.model.add(self.score(i) + exits >= w[v, y], "F13")
+
+    def arc(self, i: int, v: int, side: int) -> Expression:
+        """Capacity of the arc from v to its left (0) or right (1) child for row i."""
+        on = self.instance.ones[i]
+        return weighted(self.structure.b.columns[v - 1, on if side else ~on], np.ones(int((on if side else ~on).sum())))
+
+    def score(self, i: int) -> Expression:
+        """1 if row i is classified correctly."""
+        return total(self.zeta[i, v] for v in self.instance.tree.nodes)
+
+    def assignment(self, tree: ArrayTree) -> FloatArray:
+        """The tree, and a unit of flow for every row that it classifies correctly."""
+        values = np.zeros(self.model.size)
+        self.structure.assign(values, tree)
+        at = self.instance.route(tree.feature)
+        for i in np.flatnonzero(tree.label[at] == self.instance.y).tolist():
+            values[self.zeta.columns[i, at[i] - 1]] = 1.0
+            for v in self.instance.tree.path(int(at[i])):
+                values[self.z.columns[i, v - 1]] = 1.0
+        self.fill_constraints(values, tree)
+        return values
+
+    def read(self, values: FloatArray) -> ArrayTree:
+        """The tree of the branchings, labels by majority unless constraints speak of them."""
+        point = Point(values)
+        return self.structure.read(point[self.structure.b], point[self.structure.w], keep_labels=self.keep_labels)
+
+    def hooks(self) -> Hooks:
+        """The separation of (F11), where it is wanted."""
+        return StrengtheningHooks(self) if self.strengthen else FlowHooks()
+
+
+class FlowHooks(Hooks):
+    """Nothing to add: the model is whole."""
+
+    many_nodes = True
+
+
+class StrengtheningHooks(FlowHooks):
+    """Adds the most violated cut (F11) of each node to the relaxation."""
+
+    fractional = 4
+
+    def __init__(self, formulation: FlowOCT) -> None:
+        s = formulation.structure
+        self.formulation = formulation
+        self.cuts = FlowCuts(instance=formulation.instance, b=s.b, z=formulation.z)
+
+    def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
+        """(F11) and its mirror image."""
+        form = self.formulation
+        return self.cuts.fractional(point[form.structure.b], point[form.z])
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve FlowOCT over the binary encoding of a problem."""
+
+    def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> FlowOCT:
+        return FlowOCT(instance, strengthen=settings["strengthening"], halted=halted, side=side)
+
+    return solve_problem(problem, settings, monitor, make)
+
+
+METHOD = Method(
+    id="flowoct",
+    title="FlowOCT",
+    summary="The best tree of a given depth as one mixed-integer program in which correct rows flow to their leaves.",
+    paper="Aghaei, Gomez & Vayanos, Strong optimal classification trees",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset"),
+    binary=True,
+    warm_start=True,
+    size_hint="Hundreds of rows, tens of yes/no questions, depth 2.",
+    claim="Optimal: no tree of this depth over the encoded questions is better.",
+    parameters=(
+        MIP_DEPTH,
+        LEAF_PENALTY,
+        PAPER_LAMBDA,
+        Parameter(
+            name="strengthening", type="boolean", default=False, label="Strengthening cuts",
+            help="Separate the paper's cuts (4): rows of different classes that one answer keeps together.", advanced=True,
+        ),
+        *CONSTRAINTS,
+        *TAIL,
+    ),
+    solve=solve,
+)  # fmt: skip

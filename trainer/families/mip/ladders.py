@@ -1,0 +1,56 @@
+"""Ladders: the binary features of one numeric column as the rungs of its thresholds, and ranks of rows on them.
+
+Numeric formulations choose a column and a threshold.  Over features x > c of one column with rising c, a row has the value 1 up to
+its rank; it goes left at rung h exactly if its rank is at most h.  A feature of another kind is a ladder of one rung.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.data.encoding import Encoding, Test
+from trainer.dtypes import COUNT, CountArray
+from trainer.families.mip.instance import Instance
+
+
+@dataclass(frozen=True, eq=False)
+class Ladders:
+    """`rungs[j]` the instance's features of ladder j by rising threshold; `ranks` int64 (n, ladders)."""
+
+    rungs: tuple[CountArray, ...]
+    ranks: CountArray
+
+    def place(self, f: int) -> tuple[int, int]:
+        """The ladder of a feature and its rung."""
+        for j, rungs in enumerate(self.rungs):
+            found = np.flatnonzero(rungs == f)
+            if len(found):
+                return j, int(found[0])
+        raise ValueError(f"feature {f} is on no ladder")
+
+
+def ladders_of(instance: Instance, groups: list[list[int]]) -> Ladders:
+    """Ladders from lists of features, each with falling sets of ones; raises ValueError where they are not nested."""
+    ranks = np.zeros((instance.n, len(groups)), COUNT)
+    for j, rungs in enumerate(groups):
+        ones = instance.X[:, rungs].astype(np.int8)
+        if (np.diff(ones, axis=1) > 0).any():
+            raise ValueError("the ones of a threshold must be among those of every smaller one")
+        ranks[:, j] = ones.sum(axis=1)
+    return Ladders(rungs=tuple(np.array(rungs, COUNT) for rungs in groups), ranks=ranks)
+
+
+def ladders(instance: Instance, encoding: Encoding) -> Ladders:
+    """One ladder for the thresholds of each numeric column, and one for every other feature."""
+    columns: dict[int, list[int]] = {}
+    alone: list[list[int]] = []
+    for f, source in enumerate(instance.features.tolist()):
+        feature = encoding.features[source]
+        if feature.test is Test.ABOVE:
+            columns.setdefault(feature.column, []).append(f)
+        else:
+            alone.append([f])
+    rising = [sorted(fs, key=lambda f: encoding.features[int(instance.features[f])].low) for fs in columns.values()]
+    return ladders_of(instance, [*rising, *alone])

@@ -1,0 +1,71 @@
+"""OCT with thresholds as variables (Bertsimas & Dunn 2017): a node chooses a column, and c[v] lies between two of its values.
+
+Legend     b[v,j]=1 (their a) node v asks ladder j, the thresholds of one column;  c[v] its threshold;  zeta[i,t] is whole here
+           x[i,j] rank of row i on ladder j over its rungs, in [0, 1];  eps[j] = 1 / rungs, the gap of two values
+Labels     (O1) one ladder a branching  (O10) c from the first rung on, and only where v branches
+           (O6) b[v]·(x[i] + eps) <= c[v] + (1 + max eps)(1 - zeta[i,t]) left of v  (O7) b[v]·x[i] >= c[v] - (1 - zeta[i,t]) right of it
+           (O11) zeta[i,t] <= d[v] left of v: without it, (O6) and (O7) let a node that does not branch send rows both ways
+
+Ranks take the place of values, scaled: a rising map of a column leaves its trees as they are, and makes the smallest gap largest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.dtypes import FloatArray
+from trainer.families.mip.first_tree import Halted, never
+from trainer.families.mip.instance import Instance
+from trainer.families.mip.ladders import Ladders
+from trainer.families.mip.oct_model import OCT
+from trainer.milo import Point, Variables, total, weighted
+
+
+class NumericOCT(OCT):
+    """The whole model over ladders; side constraints need one variable a question and are not taken."""
+
+    def __init__(self, instance: Instance, ladders: Ladders, *, halted: Halted = never) -> None:
+        self.ladders = ladders
+        self.rungs = np.array([len(r) for r in ladders.rungs], np.float64)
+        self.x = ladders.ranks / self.rungs
+        super().__init__(instance, halted=halted)
+
+    def _split_variables(self) -> None:
+        B = self.instance.tree.branch_nodes
+        self.b = self.model.binary("a", B, range(len(self.rungs)), priority=2)
+        self.c = self.model.continuous("c", B, upper=1.0)
+
+    def _split_rows(self, v: int) -> None:
+        self.model.add(total(self.b[v, j] for j in range(len(self.rungs))) == self.d[v], "O1")
+        self.model.add(self.c[v] <= self.d[v], "O10")
+        # below the first rung every row would go right: a branching that no question makes
+        self.model.add(self.c[v] >= weighted(self.b.columns[v - 1], 1.0 / self.rungs), "O10")
+
+    def _rows(self, rows: range, terminal: range) -> Variables:
+        return self.model.binary("zeta", rows, terminal)
+
+    def _turn(self, i: int, t: int, v: int, side: int) -> None:
+        zeta, a = self.zeta[i, t], self.b.columns[v - 1]
+        if side:
+            self.model.add(weighted(a, self.x[i]) >= self.c[v] - (1 - zeta), "O7")
+            return
+        eps = 1.0 / self.rungs
+        most = 1.0 + float(eps.max(initial=0.0))
+        self.model.add(weighted(a, self.x[i] + eps) <= self.c[v] + most * (1 - zeta), "O6")
+        self.model.add(zeta <= self.d[v], "O11")
+
+    def _write(self, values: FloatArray, v: int, f: int) -> None:
+        j, rung = self.ladders.place(f)
+        values[self.b.columns[v - 1, j]] = 1.0
+        values[self.c.columns[v - 1]] = (rung + 1) / self.rungs[j]
+
+    def _asked(self, point: Point) -> FloatArray:
+        """1 at the feature nearest to column and threshold of each node."""
+        ladder, c = point[self.b], point[self.c]
+        asked = np.zeros((len(ladder), len(self.instance.F)))
+        for node, j in enumerate(ladder.argmax(axis=1).tolist() if len(self.rungs) else []):
+            rungs = self.ladders.rungs[j]
+            # any threshold between two ranks parts the rows alike; a tenth of a rank is far beyond what a solver tolerates
+            rung = int(np.ceil(c[node] * len(rungs) - 0.1)) - 1
+            asked[node, rungs[min(max(rung, 0), len(rungs) - 1)]] = 1.0
+        return asked

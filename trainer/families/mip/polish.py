@@ -1,0 +1,157 @@
+"""Best subtrees of depth two for a set of rows (D2S), cached, and polishing: put them in at the bottom of a tree.
+
+Keegan, Forbes, Corry & Abolghasemi (accelerated BendOCT), Algorithm 1 and the tabular solver behind it, whose tables are counted
+in kernels/depth_two.py.
+
+Ties are broken the same way everywhere, because cuts that come from nested sets of rows must ask for the same subtree: fewest
+leaves, then the smallest root feature, then the left child split before the right one, then the smallest child features; labels
+are the smallest majority class. Values are exact integers (weight * denominator of kappa - numerator * leaves).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
+from trainer.families.mip.kernels import depth_two as kernel
+
+NONE = -1
+PIECE = 20_000_000  # table cells between two returns from the kernel, some hundredths of a second
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Subtree:
+    """A tree of depth ≤ 2: `features` of root, left and right child (NONE where there is no branching).
+
+    `labels` int32 (7,) over the places 1..7 of the block (index 0..6), -1 where no leaf; `wrong` marks the rows of the set that
+    it misclassifies; `value` is exact, in rows: correct weight less kappa a leaf.
+    """
+
+    features: tuple[int, int, int]
+    labels: tuple[int, ...]
+    correct: int
+    leaves: int
+    value: Fraction
+    wrong: CountArray
+
+
+class DepthTwo:
+    """D2S with a cache by set of rows; `calls` and `hits` count its use."""
+
+    def __init__(self, instance: Instance, kappa: Fraction | None = None, *, cache: bool = True) -> None:
+        self.instance = instance
+        self.kappa = instance.kappa if kappa is None else kappa
+        self.calls = self.hits = 0
+        self._keep = cache
+        self._cache: dict[bytes, Subtree] = {}
+
+    def best(self, rows: CountArray) -> Subtree:
+        """The best tree of depth ≤ 2 for `rows` (sorted indices)."""
+        key = rows.tobytes()
+        self.calls += 1
+        found = self._cache.get(key)
+        if found is not None:
+            self.hits += 1
+            return found
+        found = self._solve(rows)
+        if self._keep:
+            self._cache[key] = found
+        return found
+
+    def split_bounds(self, rows: CountArray) -> FloatArray:
+        """The best value, in rows, of a tree of three levels for `rows` that branches on each feature, float64 (F,).
+
+        The kernel is called piece by piece, so that other threads are heard between.
+        """
+        inst = self.instance
+        size = len(inst.F)
+        best = np.zeros((size, 2, 4), np.int64)
+        step = max(1, PIECE // max(1, len(rows) + inst.classes * size * size))
+        for first in range(0, size, step):
+            last = min(first + step, size)
+            kernel.split_values(inst.X, inst.y, inst.weight, rows, inst.classes, first, last, best)
+        p, q = self.kappa.numerator, self.kappa.denominator
+        exact = np.int64 if q * inst.total + 4 * p < 1 << 62 else object
+        values = (q * best.astype(exact) - p * np.arange(1, 5).astype(exact)).max(axis=2).sum(axis=1)
+        return (values / q).astype(np.float64)
+
+    def _solve(self, rows: CountArray) -> Subtree:
+        inst = self.instance
+        best, shape = np.empty(4, np.int64), np.empty((4, 3), np.int32)
+        kernel.best_subtrees(inst.X, inst.y, inst.weight, rows, inst.classes, best, shape)
+        p, q = self.kappa.numerator, self.kappa.denominator
+        # the first of the best: shapes come by number of leaves
+        values = [q * int(best[t]) - p * (t + 1) for t in range(4)]
+        leaves = 1 if shape[1, 0] == NONE else 1 + values.index(max(values))
+        f, g, h = (int(x) for x in shape[leaves - 1])
+        return self._subtree(rows, (f, g, h), leaves)
+
+    def _subtree(self, rows: CountArray, features: tuple[int, int, int], leaves: int) -> Subtree:
+        inst = self.instance
+        f, g, h = features
+        counts, right = np.zeros((8, inst.classes), np.int64), np.empty(len(rows), np.bool_)
+        majority = kernel.settle(inst.X, inst.y, inst.weight, rows, inst.classes, f, g, h, counts, right)
+        places = [1] if f == NONE else [*((2,) if g == NONE else (4, 5)), *((3,) if h == NONE else (6, 7))]
+        labels = tuple(int(majority[v]) if v in places else -1 for v in range(1, 8))
+        correct = int(inst.weight[rows[right]].sum())
+        return Subtree(
+            features=features,
+            labels=labels,
+            correct=correct,
+            leaves=leaves,
+            value=correct - self.kappa * leaves,
+            wrong=rows[~right],
+        )
+
+
+def place(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
+    """The tree with the block of three levels at v replaced by `subtree`; v has at least two levels below it or needs none."""
+    feature, label = tree.feature.copy(), tree.label.copy()
+    last = len(feature)
+    level = [v]
+    while level:
+        feature[level] = CUT
+        level = [c for u in level for c in (2 * u, 2 * u + 1) if c < last]
+    for i, f in enumerate(subtree.features):
+        if f != NONE:
+            feature[v if i == 0 else 2 * v + i - 1] = f
+    for i, k in enumerate(subtree.labels):
+        if k >= 0:
+            u = v if i == 0 else (2 * v + i - 1 if i < 3 else 4 * v + i - 3)
+            feature[u], label[u] = LEAF, k
+    return ArrayTree(feature, label)
+
+
+def polish(instance: Instance, tree: ArrayTree, solver: DepthTwo) -> ArrayTree:
+    """Replace every maximal subtree of depth ≤ 2 by the best one for its rows, labels elsewhere by majority (Algorithm 1)."""
+    if instance.depth < 2:
+        return instance.relabelled(tree.feature)
+    heights = _heights(tree)
+    at = instance.route(tree.feature)
+    result = tree
+    for v in range(1, len(heights)):
+        if 0 <= heights[v] <= 2 and (v == 1 or heights[v >> 1] > 2):
+            rows = np.flatnonzero(_below(at, v))
+            result = place(result, v, solver.best(rows))
+    return instance.relabelled(result.feature)
+
+
+def _heights(tree: ArrayTree) -> CountArray:
+    """Levels of the tree itself below each of its nodes; -1 where the tree has no node."""
+    heights = np.full(len(tree.feature), -1, np.int64)
+    for v in range(len(heights) - 1, 0, -1):
+        if tree.feature[v] == LEAF:
+            heights[v] = 0
+        elif tree.feature[v] >= 0:
+            heights[v] = 1 + max(heights[2 * v], heights[2 * v + 1])
+    return heights
+
+
+def _below(at: CountArray, v: int) -> BoolArray:
+    """Which rows end at v or below it."""
+    shift = np.floor(np.log2(at)).astype(np.int64) - (v.bit_length() - 1)
+    return (shift >= 0) & (np.right_shift(at, np.maximum(shift, 0)) == v)

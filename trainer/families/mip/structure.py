@@ -1,0 +1,89 @@
+"""What the formulations of Aghaei, Gomez & Vayanos and of Keegan et al. share: branch, leaf and label variables, reading a tree back, and the objective.
+
+Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k
+Labels     (S1) a branching, a leaf, or below a leaf  (S2) the same at terminal nodes  (S3) one label a leaf
+Source     Keegan et al. (3b)-(3d); Aghaei, Gomez & Vayanos with leaf variables
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
+from trainer.milo import Expression, Model, Variables, total, weighted
+
+
+class Structure:
+    """The variables b, p, w of a tree in a model; `whole_labels` makes w binary."""
+
+    def __init__(self, instance: Instance, model: Model, *, whole_labels: bool) -> None:
+        V, B = instance.tree.nodes, instance.tree.branch_nodes
+        F, K, depth = instance.F, instance.K, instance.depth
+        self.instance, self.model = instance, model
+        first = model.size
+        self.b = model.binary("b", B, F)
+        self.p = model.binary("p", V)
+        self.w = model.binary("w", V, K) if whole_labels else model.continuous("w", V, K)
+        for v in B:  # the root first: it decides which rows meet below
+            for column in (*self.b.columns[v - 1], self.p.column(v)):
+                model.priority[column] = depth + 2 - v.bit_length()
+        self.columns = range(first, model.size)
+        self._rows(instance, model)
+
+    def _rows(self, instance: Instance, model: Model) -> None:
+        b, p, w, tree = self.b, self.p, self.w, instance.tree
+        for v in tree.branch_nodes:
+            above = total(p[u] for u in tree.path(v))
+            model.add(total(b[v, f] for f in instance.F) + above == 1, f"S1[{v}]")
+        for v in tree.terminal_nodes:
+            model.add(total(p[u] for u in tree.path(v)) == 1, f"S2[{v}]")
+        for v in tree.nodes:
+            model.add(total(w[v, k] for k in instance.K) == p[v], f"S3[{v}]")
+
+    @property
+    def leaves(self) -> Expression:
+        """Number of leaves."""
+        return total(self.p.values())
+
+    def objective(self, theta: Variables) -> Expression:
+        """Weight of the scores less kappa a leaf, in rows."""
+        inst = self.instance
+        return weighted(theta.columns, inst.weight) - float(inst.kappa) * self.leaves
+
+    def features(self, b: FloatArray, p: FloatArray | None = None) -> CodeArray:
+        """`feature` of an ArrayTree from integral b (|B|, F)."""
+        inst = self.instance
+        feature = np.full(2 << inst.depth, CUT, np.int32)
+        chosen = b.argmax(axis=1) if b.shape[1] else np.zeros(len(b), np.int64)
+        branching = b.max(axis=1, initial=0.0) > 0.5
+        stack = [1]
+        while stack:
+            v = stack.pop()
+            if v < 1 << inst.depth and branching[v - 1]:
+                feature[v] = chosen[v - 1]
+                stack += (2 * v, 2 * v + 1)
+            else:
+                feature[v] = LEAF
+        return feature
+
+    def read(self, b: FloatArray, w: FloatArray, *, keep_labels: bool) -> ArrayTree:
+        """The tree of an integral point: labels from w, or the majority of the rows of each leaf."""
+        tree = self.instance.relabelled(self.features(b))
+        if not keep_labels:
+            return tree
+        label = tree.label.copy()
+        label[tree.leaves] = w[tree.leaves - 1].argmax(axis=1)
+        return ArrayTree(tree.feature, label)
+
+    def assign(self, values: FloatArray, tree: ArrayTree) -> None:
+        """Write b, p, w of a tree into a vector of all variables."""
+        values[self.b.columns.ravel()] = values[self.p.columns] = 0.0
+        values[self.w.columns.ravel()] = 0.0
+        for v in self.instance.tree.nodes:
+            f = int(tree.feature[v])
+            if f >= 0:
+                values[self.b.columns[v - 1, f]] = 1.0
+            elif f == LEAF:
+                values[self.p.columns[v - 1]] = 1.0
+                values[self.w.columns[v - 1, tree.label[v]]] = 1.0

@@ -1,0 +1,40 @@
+"""The choice between one variable a question and thresholds inside of the model, for the baselines that have both."""
+
+from __future__ import annotations
+
+from trainer.constraints import constrained
+from trainer.data.problem import Names, Problem
+from trainer.errors import ParameterError
+from trainer.families.mip.instance import Instance
+from trainer.families.mip.ladders import Ladders, ladders
+from trainer.method import Parameter, Settings
+
+MOST_RUNGS = 10_000  # beyond it the gap of two values comes near to the tolerance of the solvers
+
+
+def thresholds(inside: str, instead: str) -> Parameter:
+    """The parameter of a method whose model can hold the thresholds itself, a choice named `inside`; `instead` says how."""
+    return Parameter(
+        name="thresholds", type="choice", default="questions", choices=("questions", inside), label="Thresholds",
+        help=f"One variable a question, or, as in the original, {instead}.", advanced=True,
+        check=_without_constraints,
+    )  # fmt: skip
+
+
+def _without_constraints(settings: Settings, names: Names) -> None:
+    if settings["thresholds"] != "questions" and constrained(settings):
+        words = "Constraints need one variable a question; leave this at 'questions', or drop the constraints."
+        raise ParameterError({"thresholds": words})
+
+
+def numeric_ladders(problem: Problem, instance: Instance) -> Ladders:
+    """The ladders of a problem's binary encoding; raises ParameterError with too many thresholds."""
+    found = ladders(instance, problem.binary)
+    most = max((len(rungs) for rungs in found.rungs), default=0)
+    if most > MOST_RUNGS:
+        words = (
+            f"A column has {most:,} thresholds; {MOST_RUNGS:,} are possible here. "
+            "Set 'binarise' to quantile-thresholds and choose 'bins'."
+        )
+        raise ParameterError({"thresholds": words})
+    return found

@@ -1,0 +1,447 @@
+"""What every tree formulation does around its model: rows from the problem, a first tree, the solve, and the claim.
+
+A formulation builds a model over an Instance, writes trees into it, reads trees out of it, and gives the hooks of its hidden
+rows. `optimise` runs one over an instance; `solve_problem` is the `solve` of a method.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from trainer.certificate import Status
+from trainer.constraints import groups
+from trainer.data.problem import Problem
+from trainer.dtypes import FloatArray
+from trainer.errors import InfeasibleError, SolverError
+from trainer.families.mip import instance as instances
+from trainer.families.mip.constrain import side_constraints
+from trainer.families.mip.first_tree import EXACT_SECONDS, WARM_START, Halted, known_trees, starting
+from trainer.families.mip.instance import LEAF, ArrayTree, Instance
+from trainer.families.mip.relaxed import Relaxed, relaxations
+from trainer.families.mip.side import SideConstraint, View
+from trainer.method import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Settings, Solution, having
+from trainer.milo import (
+    Backend,
+    BuildStopped,
+    Ended,
+    Expression,
+    Hooks,
+    Model,
+    Options,
+    Outcome,
+    Point,
+    Report,
+    Row,
+    Variables,
+    backend,
+    total,
+    weighted,
+)
+from trainer.milo.hooks import NodeInfo
+from trainer.milo.lattice import Lattice, Prices
+from trainer.monitor import Monitor
+from trainer.tree.nodes import Draft, DraftLeaf
+
+SCOPE = "all trees of the given depth over the binary features of the encoding"
+
+
+NOTHING_FOUND = (
+    "No tree that satisfies the constraints was found before the search ended. Allow more time, or relax one of them."
+)
+
+
+GAVE_UP = "The solver gave up before it found a tree that satisfies the constraints. Choose another solver, or relax one of them."
+
+
+class Formulation(ABC):
+    """A tree model over an instance; subclasses build it in `__init__`."""
+
+    instance: Instance
+    model: Model
+
+    @abstractmethod
+    def assignment(self, tree: ArrayTree) -> FloatArray:
+        """The values of all variables for a tree, float64 (model.size,)."""
+
+    @abstractmethod
+    def read(self, values: FloatArray) -> ArrayTree:
+        """The tree of an integral point."""
+
+    def first(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
+        """The trees to start from, improved where the formulation can."""
+        return list(trees)
+
+    def hooks(self) -> Hooks:
+        """The hidden rows; none by default."""
+        return Hooks()
+
+    side: Sequence[SideConstraint] = ()
+
+    def constrain(
+        self,
+        side: Sequence[SideConstraint],
+        score: Callable[[int], Expression],
+        b: Variables,
+        p: Mapping[int, Expression],
+        w: Mapping[tuple[int, int], Expression],
+    ) -> None:
+        """Write side constraints over the branchings, leaves and labels, and the score of each row."""
+        self.side = tuple(side)
+        self._view = View(instance=self.instance, model=self.model, b=b, p=p, w=w, score=score)
+        for constraint in self.side:
+            constraint.add(self._view)
+
+    def fill_constraints(self, values: FloatArray, tree: ArrayTree) -> None:
+        """Give the variables of the side constraints their values for a tree."""
+        for constraint in self.side:
+            constraint.fill(self._view, values, tree)
+
+    def admits(self, tree: ArrayTree) -> bool:
+        """True if the tree satisfies the side constraints."""
+        return all(constraint.holds(self.instance, tree) for constraint in self.side)
+
+    @cached_property
+    def rough(self) -> bool:
+        """True if the rows of the side constraints admit trees that these do not."""
+        return any(constraint.rough(self.instance) for constraint in self.side)
+
+    def without(self, tree: ArrayTree) -> Row:
+        """The row that no assignment of this tree, with its labels, satisfies, and every other one does."""
+        view, nodes = self._view, np.flatnonzero(tree.feature[1:] >= 0) + 1
+        asked = weighted(view.b.columns[nodes - 1, tree.feature[nodes]], np.ones(len(nodes)))
+        said = total(view.w[int(v), int(tree.label[v])] for v in tree.leaves)
+        return (asked + said <= len(nodes) + len(tree.leaves) - 1).named("not-admitted")
+
+    @property
+    def max_leaves(self) -> int:
+        """The largest number of leaves that a tree of the formulation has."""
+        return 1 << self.instance.depth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A tree with its exact value and a proved upper bound, in rows; `tree` is None where none was found in time."""
+
+    tree: ArrayTree | None
+    value: Fraction | None
+    bound: Fraction
+    outcome: Outcome
+    start: ArrayTree | None = None
+
+    @property
+    def optimal(self) -> bool:
+        """True if the bound proves the tree."""
+        return self.value is not None and self.bound <= self.value
+
+
+class Watched(Hooks):
+    """The hooks of a formulation, with progress sent on in exact values of trees."""
+
+    def __init__(
+        self,
+        formulation: Formulation,
+        news: Callable[[Fraction | None, float, int, ArrayTree | None], bool],
+        known: Fraction | None = None,
+    ) -> None:
+        self.inner = formulation.hooks()
+        self.formulation, self.news = formulation, news
+        self.behave_as(self.inner)
+        self.lazy = self.lazy or formulation.rough
+        self.known = known
+        self.best: Fraction | None = None
+        self.tree: ArrayTree | None = None
+
+    def consider(self, tree: ArrayTree) -> None:
+        """Keep a tree if it is the best one so far that the constraints admit."""
+        value = self.formulation.instance.value(tree)
+        if (self.best is None or value > self.best) and self.formulation.admits(tree):
+            self.best, self.tree = value, tree
+
+    def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
+        """The formulation's rows; an integral point is a tree, whatever its scores claim."""
+        rows = self.inner.on_integral(point, origin)
+        tree = self.formulation.read(point.values)
+        self.consider(tree)
+        if self.formulation.rough and not self.formulation.admits(tree):
+            return [*rows, self.formulation.without(tree)]
+        return rows
+
+    def refuses(self, point: Point, origin: str) -> bool:
+        """The formulation's verdict; a refused point is a tree all the same."""
+        refused = self.inner.refuses(point, origin)
+        if refused or self.formulation.rough:
+            tree = self.formulation.read(point.values)
+            self.consider(tree)
+            refused = refused or not self.formulation.admits(tree)
+        return refused
+
+    def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
+        """The formulation's rows."""
+        return self.inner.on_fractional(point, info)
+
+    def propose(self) -> Sequence[FloatArray]:
+        """The formulation's proposals."""
+        return self.inner.propose()
+
+    def on_progress(self, report: Report) -> bool:
+        """Best tree and bound to the monitor."""
+        bound = math.inf if report.bound is None else report.bound
+        if self.known is not None:
+            bound = min(bound, float(self.known))
+        met = self.known is not None and self.best is not None and self.best >= self.known
+        return self.news(self.best, bound, report.nodes, self.tree) or met
+
+
+def optimise(
+    formulation: Formulation,
+    solver: Backend,
+    *,
+    options: Options | None = None,
+    starts: Sequence[ArrayTree] = (),
+    news: Callable[[Fraction | None, float, int, ArrayTree | None], bool] = lambda *_: False,
+    known: Fraction | None = None,
+) -> Found:
+    """Solve a formulation; `known` is an upper bound from elsewhere, in rows, which ends the search once it is met.
+
+    Raises InfeasibleError where no tree satisfies the constraints and SolverError where the claims contradict each other.
+    """
+    instance = formulation.instance
+    lattice = Lattice(kappa=instance.kappa, leaves=min(formulation.max_leaves, 1 << min(instance.depth, 12)))
+    watched = Watched(formulation, news, known)
+    usable = [tree for tree in starts if formulation.admits(tree)]
+    for tree in usable:
+        watched.consider(tree)
+    first = watched.tree
+    options = options or Options()
+    options = replace(options, absolute_gap=lattice.gap, starts=tuple(formulation.assignment(tree) for tree in usable))
+    outcome = solver.solve(formulation.model, watched, options)
+    if outcome.ended is Ended.INFEASIBLE:
+        if watched.tree is not None:
+            raise SolverError(f"{solver.name} calls a problem infeasible that has a solution; nothing it said is used.")
+        raise InfeasibleError("No tree satisfies the constraints. Relax one of them or allow a deeper tree.")
+    if outcome.values is not None:
+        watched.consider(formulation.read(outcome.values))
+    top = Fraction(instance.total) - instance.kappa
+    bound = top if math.isinf(outcome.bound) else min(top, lattice.floor(outcome.bound))
+    if known is not None:
+        bound = min(bound, known)
+    value = watched.best
+    if value is not None and bound < value:
+        raise SolverError(
+            f"{solver.name} claims the bound {float(bound)} below the value {float(value)} of its own tree."
+        )
+    return Found(tree=watched.tree, value=value, bound=bound, outcome=outcome, start=first)
+
+
+def to_instance(problem: Problem, depth: int, group: np.ndarray | None = None) -> Instance:
+    """The instance of a problem's binary encoding."""
+    bits = problem.binary.bits(problem.table)
+    return instances.build(
+        bits, problem.y, depth=depth, kappa=problem.leaf_penalty * problem.n, weight=problem.row_weights, group=group
+    )
+
+
+def to_draft(problem: Problem, instance: Instance, tree: ArrayTree, v: int = 1) -> Draft:
+    """The tree in the columns' own units."""
+    f = int(tree.feature[v])
+    if f == LEAF or f < 0:
+        return DraftLeaf(label=int(instance.labels[tree.label[v]]))
+    zero, one = to_draft(problem, instance, tree, 2 * v), to_draft(problem, instance, tree, 2 * v + 1)
+    return problem.binary.branch(int(instance.features[f]), zero, one)
+
+
+def solve_problem(
+    problem: Problem,
+    settings: Settings,
+    monitor: Monitor,
+    make: Callable[[Instance, Halted, Sequence[SideConstraint]], Formulation],
+    *,
+    scope: str = SCOPE,
+) -> Solution:
+    """Run a formulation over a problem and say what it proved."""
+    solver = backend(settings["solver"])
+    monitor.report(phase="model")
+    group = groups(problem, settings)
+    instance = to_instance(problem, settings["depth"], group)
+    # a gap that is asked for is one of the values at the true price
+    leaves = 1 if settings["mip_gap"] else 1 << min(instance.depth, 12)
+    prices = Prices.of(instance.kappa, leaves)
+    instance = replace(instance, kappa=prices.used)
+    side = side_constraints(problem, settings, instance)
+    if not side and (instance.depth == 0 or not len(instance.F)):
+        return _only_leaf(problem, replace(instance, kappa=prices.asked), solver, scope)
+    seconds = min(settings["exact_seconds"], monitor.remaining())
+    start = starting(instance, settings["first_tree"], seconds, monitor.stopped, side)
+    start = replace(start, trees=(*known_trees(problem, instance, labelled=bool(side)), *start.trees))
+    try:
+        formulation = make(instance, monitor.stopped, side)
+        starts = formulation.first(start.trees)
+    except BuildStopped:
+        if side:
+            raise SolverError(NOTHING_FOUND) from None
+        return _unfinished(problem, replace(instance, kappa=prices.asked), solver, scope, start.trees)
+    monitor.report(phase="search")
+    options = Options(
+        time=None if math.isinf(monitor.remaining()) else monitor.remaining(),
+        memory=monitor.limits.memory,
+        threads=monitor.limits.threads,
+        seed=settings["seed"],
+        gap=settings["mip_gap"],
+        stopped=monitor.stopped,
+    )
+    news = _reporter(problem, instance, prices, monitor)
+    try:
+        found = optimise(formulation, solver, options=options, starts=starts, news=news, known=start.bound)
+    except InfeasibleError as error:
+        monitor.report(phase="what can be reached")
+        raise _reachable(
+            error, instance, side, lambda kept: make(instance, monitor.stopped, kept), solver, options, monitor
+        ) from None
+    return _solution(problem, instance, prices, formulation, found, monitor, scope)
+
+
+def _reachable(
+    error: InfeasibleError,
+    instance: Instance,
+    side: Sequence[SideConstraint],
+    make: Callable[[Sequence[SideConstraint]], Formulation],
+    solver: Backend,
+    options: Options,
+    monitor: Monitor,
+) -> InfeasibleError:
+    """The error with what can be reached when one kind of constraint is given up; `best` is that of the first kind."""
+    words, best, of = [str(error)], None, None
+    for relaxed, kept in relaxations(side):
+        remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())
+        try:
+            price = least_price(instance, relaxed, kept, make, solver, remaining)
+        except (BuildStopped, SolverError):  # that no tree is possible is proved, whatever becomes of this question
+            continue
+        if price is not None:
+            words.append(relaxed.sentence(price))
+            if best is None:
+                best, of = float(price), relaxed.of
+    return InfeasibleError(" ".join(words), best=best, of=of)
+
+
+def least_price(
+    instance: Instance,
+    relaxed: Relaxed,
+    kept: Sequence[SideConstraint],
+    make: Callable[[Sequence[SideConstraint]], Formulation],
+    solver: Backend,
+    options: Options,
+) -> Fraction | None:
+    """The least price of a relaxed kind among the trees that satisfy the rest; None where there is none or it was not found out."""
+    form = make([*kept, relaxed])
+    watched = Watched(form, lambda *_: False)
+    outcome = solver.solve(form.model, watched, replace(options, gap=0.0, absolute_gap=1e-7, starts=()))
+    if outcome.ended is not Ended.OPTIMAL or outcome.values is None:
+        return None
+    return relaxed.price(instance, form.read(outcome.values))
+
+
+def _reporter(
+    problem: Problem, instance: Instance, prices: Prices, monitor: Monitor
+) -> Callable[[Fraction | None, float, int, ArrayTree | None], bool]:
+    """A listener that passes exact values, in the unit of the contract, on to the monitor."""
+
+    def news(value: Fraction | None, bound: float, nodes: int, tree: ArrayTree | None) -> bool:
+        true = None if value is None or tree is None else prices.value(value, len(tree.leaves))
+        upper = None if math.isinf(bound) else prices.bound(Fraction(bound))
+        monitor.report(
+            incumbent=None if true is None else float(true / instance.total),
+            bound=None if upper is None else float(max(upper, upper if true is None else true) / instance.total),
+            nodes=nodes,
+            leaves=None if tree is None else len(tree.leaves),
+            draft=None if tree is None else to_draft(problem, instance, tree),
+        )
+        return monitor.stopped()
+
+    return news
+
+
+def _solution(
+    problem: Problem,
+    instance: Instance,
+    prices: Prices,
+    formulation: Formulation,
+    found: Found,
+    monitor: Monitor,
+    scope: str,
+) -> Solution:
+    outcome = found.outcome
+    if found.tree is None and formulation.side:
+        raise SolverError(GAVE_UP if outcome.ended is Ended.FAILED else NOTHING_FOUND)
+    if outcome.ended is Ended.TIME and not found.optimal:
+        monitor.stop(Status.TIME_LIMIT)
+    elif outcome.ended is Ended.MEMORY and not found.optimal:
+        monitor.stop(Status.MEMORY_LIMIT)
+    return Solution(
+        draft=to_draft(problem, instance, found.tree or instance.stump()),
+        bound=float(prices.bound(found.bound) / instance.total),
+        finished=outcome.ended is Ended.OPTIMAL or found.optimal,
+        scope=scope,
+        nodes=outcome.nodes,
+        cuts=outcome.rows,
+        encoded_features=len(problem.binary.features),
+        solver=outcome.solver,
+        solver_version=outcome.version,
+        warm_start_objective=None
+        if found.start is None
+        else float(prices.value(instance.value(found.start), len(found.start.leaves)) / instance.total),
+        evidence=(
+            {
+                "kind": "mip",
+                "solver": outcome.solver,
+                "version": outcome.version,
+                "ended": str(outcome.ended),
+                "variables": formulation.model.size,
+                "rows": len(formulation.model.rows),
+                "seconds_in_hooks": round(outcome.hook_seconds, 3),
+                "share_in_hooks": round(outcome.hook_seconds / max(outcome.seconds, 1e-9), 3),
+                "proposed": outcome.proposed,
+                "accepted": outcome.accepted,
+            },
+        ),
+    )
+
+
+def _only_leaf(problem: Problem, instance: Instance, solver: Backend, scope: str) -> Solution:
+    """No branching is possible: the majority leaf is the only tree."""
+    tree = instance.stump()
+    return Solution(
+        draft=to_draft(problem, instance, tree),
+        bound=float(instance.value(tree) / instance.total),
+        scope=scope,
+        encoded_features=len(problem.binary.features),
+        solver=solver.name,
+        solver_version=solver.version,
+    )
+
+
+def _unfinished(
+    problem: Problem, instance: Instance, solver: Backend, scope: str, trees: Sequence[ArrayTree]
+) -> Solution:
+    """Stopped while the model was being written: the first tree, and the bound that every tree respects."""
+    tree = max([*trees, instance.stump()], key=instance.value)
+    return Solution(
+        draft=to_draft(problem, instance, tree),
+        bound=float((instance.total - instance.kappa) / instance.total),
+        finished=False,
+        scope=scope,
+        encoded_features=len(problem.binary.features),
+        solver=solver.name,
+        solver_version=solver.version,
+    )
+
+
+MIP_DEPTH = having(DEPTH, default=2, maximum=8)
+TAIL = (WARM_START, EXACT_SECONDS, SOLVER, MIP_GAP, BINARISE, BINS, *COMMON)

@@ -1,0 +1,322 @@
+"""Exact search over all thresholds of numeric features: interval pruning above, the depth-two kernel below.
+
+After Brita, van der Linden & Demirovic (2025, ConTree).  Costs are integers: unit * errors + leaf * leaves.  A node is searched for
+trees below an upper bound; what is proved of two thresholds of a feature bounds all of those between them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.dtypes import CodeArray, CountArray, FloatArray
+from trainer.errors import DataError
+from trainer.families.numeric.kernels import numeric
+
+NumericShape = (
+    tuple[int, float, Any, Any] | None
+)  # (feature, threshold, subtree of x <= threshold, the other); None: a leaf
+INFINITE = 1 << 60
+MOST_WEIGHT = (1 << 31) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericResult:
+    """The best tree, its cost in rows, and a bound that no tree of the depth falls below."""
+
+    shape: NumericShape
+    cost: Fraction
+    bound: Fraction
+    nodes: int  # depth-two subtrees and larger ones that were searched
+
+    @property
+    def optimal(self) -> bool:
+        return self.bound >= self.cost
+
+
+@dataclass(frozen=True)
+class _Found:
+    cost: int  # exact where a tree is given, else a lower bound
+    tree: Any  # (feature, rank, left, right), or None for a leaf
+    exact: bool
+    first: np.ndarray | None = None  # int64 (F,): lower bounds of the trees with each first question
+
+
+class _Stopped(Exception):
+    """The time is over."""
+
+
+class NumericSearch:
+    """One search over rows `rank` (F, n)."""
+
+    def __init__(
+        self, rank: np.ndarray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray, flag: np.ndarray,
+        stop: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self.rank, self.y, self.weight, self.classes, self.costs = rank, y, weight, classes, costs
+        self.inc = np.where(y == 1, weight << 32, weight) if classes == 2 else weight
+        self.flag, self.stop, self.nodes = flag, stop, 0
+        self.unit, self.leaf = int(costs[0]), int(costs[1])
+        self.on_better: Callable[[int, Any], None] = lambda cost, tree: None
+
+    def check(self) -> None:
+        """Raise where the search has to end."""
+        if self.flag[0] or self.stop():
+            self.flag[0] = 1
+            raise _Stopped
+
+    def solve(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None = None) -> _Found:
+        """The best tree below `ub` for the rows of order, or the proof that there is none.
+
+        `first`: lower bounds of the trees with each first question, where they are known.
+        """
+        self.check()
+        self.nodes += 1
+        if height <= 2:
+            return self._small(order, height, ub, first)
+        totals = numeric.class_weights(order, self.y, self.weight, self.classes)
+        as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
+        best = _Found(as_leaf, None, True) if as_leaf < ub else _Found(ub, None, False)
+        if as_leaf == self.leaf or best.cost <= 2 * self.leaf or int(totals.sum()) * self.unit <= 2 * self.leaf:
+            return best
+        below = self.solve(order, height - 1, best.cost)
+        if below.exact and below.cost < best.cost:
+            best = below
+        return self.search(order, height, best, 0)
+
+    def _small(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None) -> _Found:
+        if height < 2:
+            return self._one(order, height, ub)
+        answer = np.empty(6, np.int64)
+        first = np.zeros(len(order), np.int64) if first is None else first
+        cost = int(
+            numeric.depth_two(
+                order, self.rank, self.y, self.weight, self.inc, self.classes, self.costs, ub, self.flag, answer, first
+            )
+        )
+        if cost < 0:
+            raise _Stopped
+        if cost >= ub:
+            totals = numeric.class_weights(order, self.y, self.weight, self.classes)
+            as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
+            return _Found(max(ub, min(as_leaf, int(first.min()))), None, False, first)
+        a = [int(v) for v in answer]
+        if a[0] < 0:
+            return _Found(cost, None, True, first)
+        sides = [None if f < 0 else (f, t, None, None) for f, t in ((a[2], a[3]), (a[4], a[5]))]
+        return _Found(cost, (a[0], a[1], *sides), True, first)
+
+    def _one(self, order: np.ndarray, height: int, ub: int) -> _Found:
+        totals = numeric.class_weights(order, self.y, self.weight, self.classes)
+        cost, tree = int(totals.sum() - totals.max()) * self.unit + self.leaf, None
+        if height and order.shape[1] > 1:
+            E, sizes = np.empty(order.shape, np.int32), np.zeros(len(order), np.int64)
+            numeric.ends(order, self.rank, E, sizes)
+            errors, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+            numeric.best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
+            f = int(errors.argmin())
+            if places[f] >= 0 and int(errors[f]) * self.unit + 2 * self.leaf < cost:
+                cost = int(errors[f]) * self.unit + 2 * self.leaf
+                tree = (f, int(self.rank[f, order[f, E[f, places[f]]]]), None, None)
+        return _Found(cost, tree, True) if cost < ub else _Found(ub, None, False)
+
+    def search(self, order: np.ndarray, height: int, best: _Found, slack: int, news: bool = False) -> _Found:
+        """A tree of full height that costs less than best.cost - slack, or the proof that there is none."""
+        E, sizes = np.empty(order.shape, np.int32), np.zeros(len(order), np.int64)
+        numeric.ends(order, self.rank, E, sizes)
+        errors, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+        numeric.best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
+        lines = [
+            _Line(f, E[f, : sizes[f]], self.weight[order[f]], int(places[f]), self.leaf, len(order))
+            for f in np.argsort(errors, kind="stable").tolist()
+            if sizes[f]
+        ]
+        # the interval with the lowest bound first, over all features; of equal ones the feature that parts the classes best
+        heap = [(2 * self.leaf, k, 0, len(line.W) - 1) for k, line in enumerate(lines)]
+        while heap:
+            bound, k, a, b = heapq.heappop(heap)
+            if bound >= best.cost - slack:
+                break
+            c = lines[k].middle(a, b, best.cost - slack, self.unit)
+            if c is None:
+                continue
+            best = self._threshold(order, height, lines[k], a, b, c, best, news)
+            for x, z in ((a, c), (c, b)):
+                if z - x > 1:
+                    heapq.heappush(heap, (lines[k].low[x] + lines[k].high[z], k, x, z))
+        return best
+
+    def _threshold(
+        self, order: np.ndarray, height: int, line: _Line, a: int, b: int, c: int, best: _Found, news: bool
+    ) -> _Found:
+        """Solve both sides of threshold c as far as the upper bound asks, and keep what was learned."""
+        target, unit = best.cost, self.unit
+        # what is proved of c beyond the target excludes the thresholds beside it, as far as there are rows between
+        reach = target + unit * min(line.W[c] - line.W[a], line.W[b] - line.W[c]) // 2
+        t = int(self.rank[line.f, order[line.f, line.marks[c - 1]]])
+        parts = numeric.divide(order, self.rank, line.f, t)
+        bounds, firsts = list(line.floors(a, b, c, unit)), line.first_floors(a, b, c, unit)
+        found: list[Any] = [None, None]
+        # the smaller side first, so that the search of the larger one has the tighter bound
+        for s in (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0):
+            budget = reach - bounds[1 - s]
+            if bounds[s] >= budget:
+                break
+            found[s] = self.solve(parts[s], height - 1, budget, firsts[s])
+            bounds[s] = max(bounds[s], found[s].cost)
+            if not found[s].exact:
+                break
+        line.low[c], line.high[c] = bounds
+        line.first_low[c], line.first_high[c] = firsts
+        if all(part is not None and part.exact for part in found) and sum(bounds) < target:
+            best = _Found(sum(bounds), (line.f, t, found[0].tree, found[1].tree), True)
+            if news:
+                self.on_better(best.cost, best.tree)
+        return best
+
+
+class _Line:
+    """The thresholds 1 .. count of one feature and what is known of their sides; 0 and count + 1 have all rows on one side."""
+
+    def __init__(self, f: int, marks: np.ndarray, weights: np.ndarray, place: int, leaf: int, features: int) -> None:
+        self.f, self.marks, self.place = f, marks, place
+        behind, count = np.cumsum(weights), len(marks)
+        self.W = [0, *behind[marks].tolist(), int(behind[-1])]
+        self.low, self.high = {0: leaf, count + 1: leaf}, {0: leaf, count + 1: leaf}
+        none = np.zeros(features, np.int64)
+        self.first_low, self.first_high = {0: none, count + 1: none}, {0: none, count + 1: none}
+
+    def floors(self, a: int, b: int, c: int, unit: int) -> tuple[int, int]:
+        """Lower bounds of both sides of c from what is known of a and b."""
+        W = self.W
+        return (
+            max(self.low[a], self.low[b] - unit * (W[b] - W[c])),
+            max(self.high[b], self.high[a] - unit * (W[c] - W[a])),
+        )
+
+    def first_floors(self, a: int, b: int, c: int, unit: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same for each first question of the subtrees."""
+        W = self.W
+        return (
+            np.maximum(self.first_low[a], self.first_low[b] - unit * (W[b] - W[c])),
+            np.maximum(self.first_high[b], self.first_high[a] - unit * (W[c] - W[a])),
+        )
+
+    def middle(self, a: int, b: int, target: int, unit: int) -> int | None:
+        """The threshold to look at next between a and b, or None where all of them cost `target` at least."""
+        first, last = a + 1, b - 1
+        while first <= last and sum(self.floors(a, b, first, unit)) >= target:
+            first += 1
+        while first <= last and sum(self.floors(a, b, last, unit)) >= target:
+            last -= 1
+        if first > last:
+            return None
+        if a == 0 and b == len(self.W) - 1 and first <= self.place + 1 <= last:
+            return self.place + 1
+        return (first + last) // 2
+
+
+def solve_numeric(
+    X: FloatArray,
+    y: CodeArray,
+    *,
+    n_classes: int,
+    depth: int,
+    leaf_cost: Fraction = Fraction(0),
+    weights: CountArray | None = None,
+    tolerance: Fraction = Fraction(0),
+    time_limit: float | None = None,
+    stop: Callable[[], bool] | None = None,
+    flag: np.ndarray | None = None,
+    report: Callable[[Fraction, Fraction, NumericShape], None] | None = None,
+) -> NumericResult:
+    """The tree of depth ≤ `depth` over all thresholds of X with the smallest errors + leaf_cost * leaves, and the proof of it.
+
+    X: float64 (n, F) without missing values; y: class codes below n_classes; `leaf_cost` and `tolerance` in rows (weights).  With a
+    tolerance only trees that are better by more are looked for: the bound then lies at most so far below the cost.  A stopped
+    search returns its best tree and a valid bound.  Raises DataError for weights that add up to 2^31 or more.
+    """
+    weight = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
+    used = weight > 0
+    X, y, weight = X[used], np.ascontiguousarray(y[used], dtype=np.int32), np.ascontiguousarray(weight[used])
+    if len(y) == 0 or int(weight.sum()) > MOST_WEIGHT:
+        raise DataError(f"The weights add up to {int(weight.sum())}; this search takes 1 to {MOST_WEIGHT}.")
+    P, Q = leaf_cost.numerator, leaf_cost.denominator
+    scale = (1 << depth) + 1  # of two trees of the same objective the one with fewer leaves is cheaper
+    costs = np.array([scale * Q, scale * P + 1], np.int64)
+    if scale * (Q * int(weight.sum()) + P * (1 << depth)) >= INFINITE:
+        raise DataError("The leaf penalty has too many digits for exact integer costs; round it to six digits.")
+    levels = [np.unique(X[:, f], return_inverse=True) for f in range(X.shape[1])]
+    rank = np.array([inverse.reshape(-1) for _, inverse in levels], np.int32).reshape(X.shape[1], len(y))
+    order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
+    end = math.inf if time_limit is None else time.perf_counter() + time_limit
+    search = NumericSearch(
+        rank, y, weight, n_classes, costs, np.zeros(1, np.int64) if flag is None else flag,
+        lambda: time.perf_counter() >= end or (stop is not None and stop()),
+    )  # fmt: skip
+
+    def value(cost: int) -> Fraction:
+        return Fraction(cost // scale, Q)
+
+    def shape(tree: Any) -> NumericShape:
+        if tree is None:
+            return None
+        return tree[0], _between(levels[tree[0]][0], tree[1]), shape(tree[2]), shape(tree[3])
+
+    floor = _floor_of(X, y, weight, n_classes, costs)
+    counts = np.bincount(y, weight, minlength=n_classes).astype(np.int64)
+    best = _Found(int(counts.sum() - counts.max()) * int(costs[0]) + int(costs[1]), None, True)
+    slack = int(tolerance * Q) * scale
+
+    def better(cost: int, tree: Any) -> None:
+        if report is not None:
+            report(value(cost), value(min(floor, cost)), shape(tree))
+
+    finished = False
+    try:
+        for height in range(1, min(depth, 2) + 1 if len(rank) else 0):
+            found = search.solve(order, height, best.cost)
+            if found.exact:
+                best = found
+                better(best.cost, best.tree)
+        for height in range(3, depth + 1 if len(rank) else 0):
+            kept: list[_Found] = [best]  # the incumbent grows inside, so that a stop keeps it
+
+            def keep(cost: int, tree: Any, kept: list[_Found] = kept) -> None:
+                kept.append(_Found(cost, tree, True))
+                better(cost, tree)
+
+            search.on_better = keep
+            try:
+                best = search.search(order, height, best, slack if height == depth else 0, news=True)
+            except _Stopped:
+                best = kept[-1]
+                raise
+        finished = True
+    except _Stopped:
+        pass
+    cost = value(best.cost)
+    lower = best.cost - (slack if depth > 2 else 0) if finished else floor
+    bound = cost if finished and not (slack and depth > 2) else min(cost, max(value(max(lower, floor)), Fraction(0)))
+    return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.nodes)
+
+
+def _floor_of(X: FloatArray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray) -> int:
+    """Rows that are equal in all features share a leaf: the smaller classes among them are wrong in every tree."""
+    _, group = np.unique(X, axis=0, return_inverse=True)
+    counts = np.zeros((int(group.max()) + 1, classes), np.int64)
+    np.add.at(counts, (group.reshape(-1), y), weight)
+    return int((counts.sum(axis=1) - counts.max(axis=1)).sum()) * int(costs[0]) + int(costs[1])
+
+
+def _between(levels: FloatArray, rank: int) -> float:
+    """A number that the values of rank ≤ `rank` do not exceed and the next one does."""
+    middle = float(levels[rank] / 2 + levels[rank + 1] / 2)
+    return middle if levels[rank] <= middle < levels[rank + 1] else float(levels[rank])

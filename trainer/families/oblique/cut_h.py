@@ -1,0 +1,119 @@
+"""CUT-H: the best tree of hyperplanes by cuts (Alston, Validi & Hicks); the model is `trainer.families.oblique.shattering`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trainer.certificate import Guarantee
+from trainer.data.problem import Names, Problem
+from trainer.errors import ParameterError
+from trainer.families.oblique.frontier import solve_frontier
+from trainer.families.oblique.instance import ObliqueInstance
+from trainer.families.oblique.shattering import CONNECT, CutHooks, CutModel, CutOptions
+from trainer.families.oblique.tree_search import HEAD, MAX_LEAVES, TAIL, Plan, solve_oblique
+from trainer.method import Method, Parameter, Settings, Solution
+from trainer.monitor import Monitor
+
+
+def solve_with(problem: Problem, settings: Settings, monitor: Monitor, *, weak: bool) -> Solution:
+    """Solve with the rows of CUT-H, or with the weaker ones of CUT_w-H."""
+    options = CutOptions(
+        weak=weak,
+        connect=settings["connect"],
+        tight=settings["tight"],
+        symmetry=settings["symmetry"],
+        everywhere=settings["everywhere"],
+        several=settings["several"],
+        full=settings["full_routing"],
+    )
+
+    def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> CutModel:
+        return CutModel(instance=instance, options=options, halted=halted)
+
+    plan = Plan(make=make, hooks=CutHooks, complete=settings["balanced"])
+    if settings["pareto"]:
+        return solve_frontier(problem, settings, monitor, plan)
+    return solve_oblique(problem, settings, monitor, plan)
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve with the rows of CUT-H."""
+    return solve_with(problem, settings, monitor, weak=False)
+
+
+def _check_balanced(settings: Settings, names: Names) -> None:
+    if not settings["balanced"]:
+        return
+    same = "Balanced trees of a depth all have the same size; leave one of the two out."
+    errors = {name: same for name in ("pareto", "then_fewest", "max_leaves", "leaf_penalty") if settings[name]}
+    if settings["paper_lambda"]:
+        errors["paper_lambda"] = same
+    if settings["min_leaf"] > 1:
+        errors["min_leaf"] = "A balanced tree may have leaves without rows; leave one of the two out."
+    if errors:
+        raise ParameterError(errors)
+
+
+def _full_proof(settings: Settings, names: Names) -> None:
+    if settings["then_fewest"] and settings["mip_gap"] and not settings["pareto"]:  # which proves every size by itself
+        raise ParameterError({"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."})
+
+
+CUTS = (
+    MAX_LEAVES,
+    Parameter(
+        name="then_fewest", type="boolean", default=False, label="Then fewest leaves",
+        help="Among the trees of best objective one with the fewest leaves, and the proof covers that too.", advanced=True,
+        check=_full_proof,
+    ),
+    Parameter(
+        name="pareto", type="boolean", default=False, label="Accuracy against size",
+        help="Also the best tree for every smaller number of leaves, and for fewer coefficients; the time is shared.",
+    ),
+    Parameter(
+        name="balanced", type="boolean", default=False, label="Balanced",
+        help="The search is over trees in which every path has as many questions as the depth allows; questions that part no row "
+        "are left out of the tree that is shown.", advanced=True,
+        check=_check_balanced,
+    ),
+    Parameter(
+        name="connect", type="choice", default="all", choices=CONNECT, label="Path rows",
+        help="Rows that tie a correct row to its path: all at once, lazily, or lazily with root cuts of type I, II or III.",
+        advanced=True,
+    ),
+    Parameter(
+        name="tight", type="boolean", default=True, label="Routes of correct rows only",
+        help="Rows of data that are classified wrongly have no route in the model; fewer points must be separated.",
+        advanced=True,
+    ),
+    Parameter(
+        name="full_routing", type="boolean", default=False, label="Routes of all rows",
+        help="Every row is routed to a leaf, also one that is wrong there; a smallest leaf turns it on.", advanced=True,
+    ),
+    Parameter(
+        name="symmetry", type="boolean", default=True, label="Break symmetry",
+        help="Keep one of the mirrored forms of each tree only.", advanced=True,
+    ),
+    Parameter(
+        name="everywhere", type="boolean", default=True, label="Share cuts",
+        help="A set of points that no hyperplane parts is forbidden at every node and mirrored, not only where it was found.",
+        advanced=True,
+    ),
+    Parameter(
+        name="several", type="integer", default=5, minimum=1, maximum=50, label="Cuts at a time",
+        help="How many minimal sets are sought for a node whose rows cannot be parted.", advanced=True,
+    ),
+)  # fmt: skip
+METHOD = Method(
+    id="cut-h",
+    title="CUT-H",
+    summary="The best tree whose questions weigh all columns at once, by mixed-integer programming with cuts.",
+    paper="Alston, Validi & Hicks, CUT-H",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset", "linear"),
+    warm_start=True,
+    size_hint="Proves hundreds of rows where a perfect tree exists; otherwise dozens. Larger sets get a tree and a bound.",
+    claim="Optimal: no tree of this depth is better whose questions are hyperplanes that part their rows by 1e-7 of the range.",
+    parameters=(*HEAD, *CUTS, *TAIL),
+    solve=solve,
+)

@@ -1,0 +1,25 @@
+"""CUT_w-H: CUT-H with the weaker path rows, one for each leaf (Alston, Validi & Hicks)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trainer.data.problem import Problem
+from trainer.families.oblique import cut_h
+from trainer.method import Settings, Solution
+from trainer.monitor import Monitor
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve with the rows of CUT_w-H."""
+    return cut_h.solve_with(problem, settings, monitor, weak=True)
+
+
+METHOD = replace(
+    cut_h.METHOD,
+    id="cutw-h",
+    title="CUT_w-H",
+    summary="CUT-H with its weaker rows: one for each leaf instead of one for each subtree.",
+    paper="Alston, Validi & Hicks, CUT_w-H",
+    solve=solve,
+)

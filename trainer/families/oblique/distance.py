@@ -1,0 +1,240 @@
+"""Trees whose planes keep a distance from the points that they part: the class of the models with planes as variables.
+
+A branching keeps the distance μ if some (a, c) with Σ|a| <= 1 has a·z <= c for all points that go left and a·z >= c + μ for
+all that go right (Bertsimas & Dunn, OCT-H; Boutilier, Michini & Zhou, S-OCT with large constants). All points count, also those
+that end at a leaf of another class. A tree outside the class is drawn anew, root first, until it is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import highspy
+import numpy as np
+
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.families.oblique.instance import BRANCH, ObliqueInstance, ObliqueTree
+from trainer.families.oblique.local import LocalSearch
+
+ROUNDING = 1e-9  # what own planes keep beyond the distance, so that the rows of a model hold as well
+SOLVER_SLACK = 5e-5  # what the tolerances of a solver may take from the distance of its planes
+SOFT_CELLS = 60_000  # points times features; larger problems are only tried with random directions
+SPREADS = (0.003, 0.01, 0.03, 0.1, 0.3)
+DIRECTIONS = 60
+
+
+def distance(Z: FloatArray, a: FloatArray, left: BoolArray) -> float:
+    """How far apart the sides are along a / Σ|a|; infinite where one has no point."""
+    size = float(np.abs(a).sum())
+    if left.all() or not left.any():
+        return np.inf
+    if size == 0.0:
+        return 0.0
+    scores = Z @ (a / size)
+    return float(scores[~left].min() - scores[left].max())
+
+
+def keeps(instance: ObliqueInstance, tree: ObliqueTree, least: float) -> bool:
+    """True if every branching keeps the distance with its own normal."""
+    at = instance.route(tree)
+    for v in tree.branches:
+        here = instance.visits(at, v)
+        Z = instance.Z[here]
+        if distance(Z, tree.a[v], Z @ tree.a[v] <= tree.c[v]) < least:
+            return False
+    return True
+
+
+def widest(
+    Z: FloatArray,
+    left: BoolArray,
+    need: float,
+    weight: FloatArray | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> FloatArray | None:
+    """The normal (m,), Σ|a| <= 1, of largest distance between the sides; with weights, of least Σ weight * (missing distance).
+
+    None where that is not known after two seconds, or when it is stopped. A linear program over a⁺, a⁻, the two ends c <= d of the empty stripe, and with weights what each point lacks.
+    """
+    n, m = Z.shape
+    soft = weight is not None
+    sign = np.where(left, 1.0, -1.0)
+    # left: a·z - c - lack <= 0;  right: d - a·z - lack <= 0;  Σ a⁺ + a⁻ <= 1;  with weights d - c = need
+    columns = 2 * m + 2 + (n if soft else 0)
+    signed = sign[:, None] * Z
+    index = np.tile(np.arange(2 * m + 1 + soft), (n, 1))
+    index[:, 2 * m] = np.where(left, 2 * m, 2 * m + 1)
+    value = np.hstack([signed, -signed, -sign[:, None]])
+    if weight is not None:
+        index[:, 2 * m + 1] = 2 * m + 2 + np.arange(n)
+        value = np.hstack([value, np.full((n, 1), -1.0)])
+    kept = value != 0.0
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = columns, n + 2
+    cost = np.zeros(columns)
+    if weight is None:
+        cost[2 * m], cost[2 * m + 1] = 1.0, -1.0
+    else:
+        cost[2 * m + 2 :] = weight
+    lp.col_cost_ = cost
+    lp.col_lower_ = np.concatenate([np.zeros(2 * m), [-1.0, -1.0], np.zeros(columns - 2 * m - 2)])
+    lp.col_upper_ = np.concatenate([np.ones(2 * m), [1.0, 1.0], np.full(columns - 2 * m - 2, highspy.kHighsInf)])
+    lp.row_lower_ = np.concatenate([np.full(n + 1, -highspy.kHighsInf), [need if soft else -2.0]])
+    lp.row_upper_ = np.concatenate([np.zeros(n), [1.0], [need if soft else 2.0]])
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.cumsum([0, *kept.sum(axis=1).tolist(), 2 * m, 2]).astype(np.int32)
+    lp.a_matrix_.index_ = np.concatenate([index[kept], np.arange(2 * m + 2)]).astype(np.int32)
+    lp.a_matrix_.value_ = np.concatenate([value[kept], np.ones(2 * m), [-1.0, 1.0]])
+    solver = highspy.Highs()
+    for name, setting in (("output_flag", False), ("threads", 1), ("time_limit", 2.0)):
+        solver.setOptionValue(name, setting)
+
+    def interrupt(event: highspy.HighsCallbackEvent) -> None:
+        if stopped():
+            event.interrupt()
+
+    solver.cbSimplexInterrupt.subscribe(interrupt)
+    solver.passModel(lp)
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    x = np.array(solver.getSolution().col_value)
+    a = x[:m] - x[m : 2 * m]
+    return a if np.abs(a).sum() > 1e-9 else None
+
+
+def stripes(
+    Z: FloatArray, directions: FloatArray, gain: CountArray, least: float
+) -> tuple[int, FloatArray, float] | None:
+    """(gain, a, c) of the empty stripe, at least `least` wide, whose left side has the largest total gain.
+
+    `directions` (k, m) are scaled to Σ|a| = 1; `gain` int64 (n,) is what a point is worth on the left rather than on the right.
+    """
+    sizes = np.abs(directions).sum(axis=1)
+    A = directions[sizes > 1e-12] / sizes[sizes > 1e-12, None]
+    if not len(A) or len(Z) < 2:
+        return None
+    scores = Z @ A.T
+    order = np.argsort(scores, axis=0)
+    ordered = np.take_along_axis(scores, order, axis=0)
+    total = np.cumsum(gain[order], axis=0)[:-1]
+    wide = np.diff(ordered, axis=0) >= least
+    if not wide.any():
+        return None
+    i, j = np.unravel_index(int(np.where(wide, total, np.iinfo(np.int64).min).argmax()), total.shape)
+    return int(total[i, j]), A[j], float(ordered[i, j] + (ordered[i + 1, j] - ordered[i, j]) / 2)
+
+
+class DistantSearch(LocalSearch):
+    """Local search over all trees that keeps the best tree of the class: a better tree outside it is drawn anew first."""
+
+    def __init__(
+        self,
+        instance: ObliqueInstance,
+        seed: int,
+        flag: CountArray | None,
+        least: float,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__(instance, seed, flag)
+        self.least = least
+        self.free = replace(instance, charge=Fraction(0))
+        self.stopped: Callable[[], bool] = lambda: bool(self.flag[0]) or stopped()
+
+    def consider(self, tree: ObliqueTree) -> bool:
+        """Keep the tree, or what it becomes inside the class, if it is the best so far."""
+        tree, charge = self.free.pruned(tree), self.instance.charge
+        if self.free.value(tree) - charge * len(tree.branches) <= self.value:
+            return False
+        tree = tree if keeps(self.instance, tree, self.least) else self.fitted(tree)
+        return super().consider(self.sparser(tree) if charge else tree)
+
+    def accept(self, tree: ObliqueTree) -> bool:
+        """`consider` for a tree that a solver found: its tolerances may have taken a little of the distance."""
+        pruned = self.instance.pruned(tree)
+        near = keeps(self.instance, pruned, self.least - SOLVER_SLACK)
+        return super().consider(pruned) if near else self.consider(tree)
+
+    def sparser(self, tree: ObliqueTree) -> ObliqueTree:
+        """Coefficients left out one by one, smallest first, where that gains more than it loses."""
+        tree = self.instance.pruned(tree) if self.instance.value(self.instance.pruned(tree)) > self.value else tree
+        value = self.instance.value(tree)
+        for v in tree.branches:
+            for h in np.argsort(np.abs(tree.a[v])):
+                if self.stopped() or tree.kind[v] != BRANCH or np.count_nonzero(tree.a[v]) < 2:
+                    break
+                if tree.a[v, h] == 0.0:
+                    continue
+                trial = tree.copy()
+                trial.a[v, h] = 0.0
+                trial = self.fitted(trial, sparse=True)
+                if self.instance.value(trial) > value:
+                    tree, value = trial, self.instance.value(trial)
+        return tree
+
+    def fitted(self, tree: ObliqueTree, *, sparse: bool = False) -> ObliqueTree:
+        """A tree of the class that routes as many points as can be had the way `tree` does; its value may be lower.
+
+        With `sparse`, coefficients of 0 stay 0.
+        """
+        inst, tree = self.instance, self.instance.relabelled(tree).copy()
+        for v in tree.branches:
+            points = np.flatnonzero(inst.visits(inst.route(tree), v))
+            allowed = tree.a[v] != 0.0 if sparse else np.ones(len(tree.a[v]), bool)
+            made = None if self.stopped() else self._plane(tree, v, points, allowed)
+            if made is None:  # the better side takes all
+                gain = self._gain(tree, v, points)
+                tree.a[v], tree.c[v] = 0.0, 1.0 if gain.sum() >= 0 else -1.0
+            else:
+                tree.a[v], tree.c[v] = made
+        return inst.relabelled(tree)
+
+    def _gain(self, tree: ObliqueTree, v: int, points: CountArray) -> CountArray:
+        """What each point is worth on the left of v rather than on its right, below as the tree is."""
+        inst = self.instance
+        left, right = (inst.counts[points, tree.label[inst.route(tree, u, points)]] for u in (2 * v, 2 * v + 1))
+        return np.asarray(left - right)
+
+    def _plane(
+        self, tree: ObliqueTree, v: int, points: CountArray, allowed: BoolArray
+    ) -> tuple[FloatArray, float] | None:
+        """The best plane that was found among the tree's own, those of linear programs, and others near them."""
+        Z, need = self.instance.Z[points] * allowed, self.least + ROUNDING
+        left = Z @ tree.a[v] <= tree.c[v]
+        if distance(Z, tree.a[v], left) >= need:
+            return tree.a[v].copy(), float(tree.c[v])
+        gain = self._gain(tree, v, points)
+        bases: list[FloatArray] = [tree.a[v]]
+        if Z.size <= SOFT_CELLS:
+            bases += [a for a in self._programs(Z, left, gain) if a is not None]
+        best = stripes(Z, self._near(bases) * allowed, gain, need)
+        if best is None or best[0] < max(0, int(gain.sum())):
+            return None
+        return best[1], best[2]
+
+    def _programs(self, Z: FloatArray, left: BoolArray, gain: CountArray) -> Sequence[FloatArray | None]:
+        """Normals: every point as it is routed, then the points that matter, each lacking distance at its price."""
+        whole = widest(Z, left, self.least, stopped=self.stopped)
+        if whole is not None and distance(Z, whole, left) >= self.least + ROUNDING:
+            return [whole]
+        care = gain != 0
+        if not (gain > 0).any() or not (gain < 0).any():
+            return [whole]
+        prices = np.abs(gain).astype(float)
+        soft = widest(Z[care], gain[care] > 0, self.least, prices[care], self.stopped)
+        if self.stopped():
+            return [whole, soft]
+        return [whole, soft, widest(Z, left, 2 * self.least, np.maximum(prices, 0.1), self.stopped)]
+
+    def _near(self, bases: Sequence[FloatArray]) -> FloatArray:
+        """The directions and random ones near them, (k, m)."""
+        found = list(bases)
+        for base in bases:
+            size = float(np.abs(base).max(initial=0.0))
+            if size > 0:
+                noise = self.random.normal(size=(DIRECTIONS, len(base)))
+                spread = np.repeat(SPREADS, DIRECTIONS // len(SPREADS))[:, None]
+                found += list(base / size + spread * noise)
+        return np.array(found)

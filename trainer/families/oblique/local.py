@@ -1,0 +1,258 @@
+"""Local search over trees of hyperplanes: one node after the other is fitted to the points that it can put right.
+
+A node is responsible for the points that one of its subtrees classifies correctly and the other does not; its plane is fitted to
+them by weighted logistic regression and then by exact line searches on the zero-one loss (the scheme of Carreira-Perpiñán &
+Tavallali, tree alternating optimization). Random subtrees restart the search, and now and then the points that the best tree gets
+wrong gain weight until other trees are better for a while (Morris, the breakout method). Nothing is proved here except by meeting a
+bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.families.oblique.instance import BRANCH, LEAF, NONE, ObliqueInstance, ObliqueTree
+from trainer.families.oblique.kernels.descend import descend
+
+RIDGES = (1e-4, 1e-2, 1.0)
+STEPS = 60
+REWEIGH_EVERY = 25  # rounds
+REWEIGH_STEPS = 20
+
+
+def logistic(Z: FloatArray, left: np.ndarray, weight: FloatArray, ridge: float, rounds: int = 12) -> FloatArray:
+    """Coefficients (m + 1,) of a ridge logistic regression, negative scores left; Newton's method with bounded steps."""
+    X = np.column_stack([Z, np.ones(len(Z))])
+    target = np.where(left, 0.0, 1.0)
+    beta = np.zeros(X.shape[1])
+    penalty = np.full(X.shape[1], ridge * weight.sum() / len(Z))
+    penalty[-1] = 1e-8
+    for _ in range(rounds):
+        probability = 1.0 / (1.0 + np.exp(-np.clip(X @ beta, -30, 30)))
+        curvature = weight * np.maximum(probability * (1 - probability), 1e-6)
+        gradient = X.T @ (weight * (probability - target)) + penalty * beta
+        hessian = (X * curvature[:, None]).T @ X + np.diag(penalty + 1e-9)
+        step = np.linalg.solve(hessian, gradient)
+        size = float(np.abs(step).max())
+        beta = beta - step * min(1.0, 20.0 / max(size, 1e-12))
+        if size < 1e-4:
+            break
+    return np.asarray(beta, np.float64)
+
+
+def annealed(Z: FloatArray, left: np.ndarray, weight: FloatArray, beta: FloatArray, ridge: float) -> FloatArray:
+    """`beta` (m + 1,) led from the logistic towards the zero-one loss: points far from the plane lose their weight."""
+    X = np.column_stack([Z, np.ones(len(Z))])
+    sign = np.where(left, -1.0, 1.0)
+    for slope in (0.5, 1.0, 2.0, 4.0):
+        scale = float(np.abs(X @ beta).mean())
+        margin = sign * (X @ beta) / max(scale, 1e-12)
+        # a point that is wrong by far is given up, one that is right keeps its pull
+        pull = np.where(margin < 0, 1.0 / (1.0 + (slope * margin) ** 2), 1.0)
+        beta = logistic(Z, left, weight * np.maximum(pull, 0.01), ridge, rounds=6)
+    return beta
+
+
+class LocalSearch:
+    """Keeps the best tree of an instance; `run` improves it until it meets `enough`, time is up, or it is stopped."""
+
+    def __init__(self, instance: ObliqueInstance, seed: int = 0, flag: CountArray | None = None) -> None:
+        self.instance = instance
+        self.random = np.random.default_rng(seed)
+        self.flag = np.zeros(1, np.int64) if flag is None else flag
+        self.best: ObliqueTree = instance.pruned(instance.completed(instance.stump()))
+        self.value: Fraction = instance.value(self.best)
+        self.rounds = 0
+
+    def consider(self, tree: ObliqueTree) -> bool:
+        """Keep the tree, pruned, if it is the best so far; True if it is."""
+        tree = self.instance.pruned(tree)
+        value = self.instance.value(tree)
+        if value <= self.value:
+            return False
+        self.best, self.value = tree, value
+        return True
+
+    def accept(self, tree: ObliqueTree) -> bool:
+        """`consider` for a tree that a solver found."""
+        return self.consider(tree)
+
+    def run(
+        self,
+        starts: Sequence[ObliqueTree],
+        *,
+        enough: Fraction,
+        stopped: Callable[[], bool],
+        news: Callable[[Fraction, ObliqueTree], None] = lambda *_: None,
+        most: int = 1_000_000,
+        patience: int = 1_000_000,
+    ) -> None:
+        """Improve every start, then random changes of the best tree and new trees; ends after `patience` rounds without a better one."""
+        better = self.rounds
+
+        def take(tree: ObliqueTree) -> None:
+            nonlocal better
+            if self.consider(tree):
+                better = self.rounds
+                news(self.value, self.best)
+
+        for start in starts:
+            take(start)
+            if self.value >= enough or stopped():
+                return
+            take(self.improve(start, stopped))
+        current, current_value = self.best, self.value
+        stale = 0
+        while self.value < enough and not stopped() and self.rounds < most and self.rounds - better < patience:
+            self.rounds += 1
+            root = stale > 30 or self.random.random() < 0.25
+            tree = self.random_subtree(
+                self.instance.empty() if root else current.copy(), 1 if root else self._place(current)
+            )
+            tree = self.instance.pruned(self.improve(tree, stopped))
+            value = self.instance.value(tree)
+            take(tree)
+            slack = self.random.exponential(0.002 * self.instance.total) if stale > 5 else 0.0
+            if value >= current_value - Fraction(slack):
+                stale = 0 if value > current_value else stale + 1
+                current, current_value = tree, value
+            else:
+                stale += 1
+            if stale > 60:
+                current, current_value, stale = self.best, self.value, 0
+            if self.rounds % REWEIGH_EVERY == 0:
+                self._reweigh(take, enough, stopped)
+                current, current_value = self.best, self.value
+
+    def _reweigh(self, take: Callable[[ObliqueTree], None], enough: Fraction, stopped: Callable[[], bool]) -> None:
+        """Walk away from the best tree: points that are wrong gain weight at every step, and planes are fitted to the weighted points."""
+        inst, tree = self.instance, self.best
+        most = inst.counts.max(axis=1)
+        weight = np.full(len(inst.Z), int(self.random.integers(1, 4)), np.int64)
+        for _ in range(REWEIGH_STEPS):
+            if self.value >= enough or stopped():
+                return
+            label = tree.label[inst.route(tree)]
+            weight[inst.counts[np.arange(len(label)), label] < most] += 1
+            tree = self.improve(tree, stopped, replace(inst, counts=inst.counts * weight[:, None]))
+            take(tree)
+
+    def _place(self, tree: ObliqueTree) -> int:
+        """A node to grow anew: any branching, or a leaf that may branch."""
+        deepest = self.instance.size >> 1
+        places = [v for v in range(1, deepest) if tree.kind[v] != NONE]
+        return int(self.random.choice(places)) if places else 1
+
+    def random_subtree(self, tree: ObliqueTree, v: int) -> ObliqueTree:
+        """The tree with a new random subtree at v."""
+        at = self.instance.route(tree) if tree.kind[1] != NONE else np.ones(len(self.instance.Z), np.int64)
+        points = np.flatnonzero(self.instance.visits(at, v))
+        self.instance._fell(tree, v)
+        self._grow(tree, v, points)
+        return tree
+
+    def _grow(self, tree: ObliqueTree, v: int, points: CountArray) -> None:
+        counts = self.instance.counts
+        sums = counts[points].sum(axis=0) if len(points) else np.zeros(counts.shape[1], np.int64)
+        tree.kind[v], tree.label[v] = LEAF, int(sums.argmax())
+        pure = np.count_nonzero(sums) < 2 and not self.instance.complete
+        if 2 * v + 1 >= self.instance.size or pure:
+            return
+        tree.kind[v] = BRANCH
+        tree.a[v], tree.c[v] = self._random_plane(points, sums)
+        right = self.instance.Z[points] @ tree.a[v] > tree.c[v]
+        self._grow(tree, 2 * v, points[~right])
+        self._grow(tree, 2 * v + 1, points[right])
+
+    def _random_plane(self, points: CountArray, sums: CountArray) -> tuple[FloatArray, float]:
+        Z, counts = self.instance.Z[points], self.instance.counts[points]
+        present = np.flatnonzero(sums)
+        m = self.instance.Z.shape[1]
+        if len(points) < 2 or len(present) < 2:
+            return np.zeros(m), 1.0
+        if self.random.random() < 0.5:
+            size = int(self.random.integers(1, len(present)))
+            chosen = self.random.permutation(present)[:size]
+            share = 1.0 if self.random.random() < 0.3 else float(self.random.uniform(0.1, 0.8))
+            kept = self.random.random(len(Z)) < share
+            inside = counts[:, chosen].sum(axis=1) >= counts.sum(axis=1) / 2
+            if 0 < inside[kept].sum() < kept.sum():
+                # one side may count more than the other, so that planes with one pure side are tried as well
+                weight = counts[kept].sum(axis=1) * np.where(inside[kept], np.exp(self.random.uniform(-4, 4)), 1.0)
+                beta = logistic(Z[kept], inside[kept], weight, float(self.random.choice(RIDGES)))
+                return beta[:-1], -float(beta[-1])
+        i, j = self.random.choice(len(Z), 2, replace=False)
+        a = Z[j] - Z[i]
+        return a, float(a @ (Z[i] + (Z[j] - Z[i]) * self.random.uniform(0.2, 0.8)))
+
+    def improve(
+        self,
+        tree: ObliqueTree,
+        stopped: Callable[[], bool],
+        weighted: ObliqueInstance | None = None,
+        support: BoolArray | None = None,
+    ) -> ObliqueTree:
+        """Fit the nodes in turn, deepest first, until a whole pass puts no further row right; `weighted` has other counts.
+
+        `support` (nodes, m): the columns that each node may weigh.
+        """
+        inst = self.instance if weighted is None else weighted
+        tree = inst.relabelled(tree).copy()
+        correct = inst.correct(tree)
+        for _ in range(30):
+            for v in reversed(tree.branches):
+                if stopped() or self.flag[0]:
+                    return tree
+                tree = self._fit(inst, tree, v, None if support is None else support[v])
+            after = inst.correct(tree)
+            if after <= correct:
+                return tree
+            correct = after
+        return tree
+
+    def _fit(self, inst: ObliqueInstance, tree: ObliqueTree, v: int, allowed: BoolArray | None = None) -> ObliqueTree:
+        """The tree with the plane of v fitted to the points for which it matters; never fewer correct rows."""
+        points = np.flatnonzero(inst.visits(inst.route(tree), v))
+        if not len(points):
+            return tree
+        gains = [inst.counts[points, tree.label[inst.route(tree, u, points)]] for u in (2 * v, 2 * v + 1)]
+        difference = gains[0] - gains[1]
+        care = np.flatnonzero(difference)
+        if not len(care):
+            return tree
+        left, weight = difference[care] > 0, np.abs(difference[care])
+        if left.all() or not left.any():
+            result = tree.copy()
+            result.a[v], result.c[v] = 0.0, 1.0 if left.all() else -1.0
+            return inst.relabelled(result)
+        chosen = points[care]
+        Z = inst.Z[chosen] if allowed is None else inst.Z[chosen] * allowed
+        beta = logistic(Z, left, weight.astype(float), float(self.random.choice(RIDGES)))
+        flat, want = np.ascontiguousarray(inst.flat[:, chosen]), left.astype(np.int8)
+        if allowed is not None:
+            flat[:-1] *= allowed[:, None]
+        found: list[tuple[int, FloatArray]] = []
+        starts = [np.append(tree.a[v], -tree.c[v]), beta]
+        if len(chosen) < 2000:
+            starts.append(annealed(Z, left, weight.astype(float), beta, float(self.random.choice(RIDGES))))
+        for start in starts:
+            a = start / max(float(np.abs(start).max()), 1e-12)
+            steps = STEPS if len(chosen) < 4000 else STEPS // 4
+            draws, directions = self.random.random((steps, 3)), self.random.normal(size=(steps, len(a)))
+            loss = descend(flat, want, weight.astype(np.int64), a, draws, directions, self.flag)
+            found.append((int(loss), a))
+            if loss == 0:
+                break
+        loss, a = min(found, key=lambda item: item[0])
+        old = int(weight[(inst.Z[chosen] @ tree.a[v] <= tree.c[v]) != left].sum())
+        if loss > old:
+            return tree
+        result = tree.copy()
+        result.a[v], result.c[v] = a[:-1] if allowed is None else np.where(allowed, a[:-1], 0.0), -a[-1]
+        result = inst.relabelled(result)
+        return result if inst.correct(result) >= inst.correct(tree) else tree

@@ -1,0 +1,146 @@
+"""OCT-H (Bertsimas & Dunn 2017): hyperplanes as variables, rows tied to them with large constants; a baseline.
+
+Labels (1)-(3) are those of docs/methods/oct-h.md; the planes, the smallest leaf and their labels are in `oblique_planes`.
+Rows of equal features are one point g.
+
+Indices    g point, k class, v branching place, t terminal node of the complete tree
+Variables  b[v]=1: v branches;  z[g,t]=1: g is in t;  w[t,k]=1: t predicts k;  e[t]: wrong rows in t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from trainer.certificate import Guarantee
+from trainer.data.problem import Problem
+from trainer.dtypes import FloatArray
+from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
+from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, smallest_leaves
+from trainer.families.oblique.tree_search import HEAD, TAIL, Plan, solve_oblique
+from trainer.method import COEFFICIENT_PENALTY, Method, Parameter, Settings, Solution
+from trainer.milo import Expression, Hooks, Model, Row, total, weighted
+from trainer.monitor import Monitor
+
+
+class OCTH:
+    """The model; all rows are given at once."""
+
+    def __init__(
+        self,
+        instance: ObliqueInstance,
+        halted: Callable[[], bool] = lambda: False,
+        *,
+        least: float = DISTANCE,
+        constants: str = "data",
+    ) -> None:
+        self.instance = inst = instance
+        size = inst.size
+        self.B, self.T, self.K = range(1, size >> 1), range(size >> 1, size), range(inst.counts.shape[1])
+        self.model = model = Model()
+        model.halted = halted
+        self.b = model.binary("b", self.B, priority=20)
+        self.w = model.binary("w", self.T, self.K, priority=10)
+        self.z = model.binary("z", range(len(inst.Z)), self.T)
+        self.e = model.continuous("e", self.T, upper=float(inst.total))
+        self.planes = Planes(inst, model, self.b, least=least, constants=constants)
+        self.full = smallest_leaves(inst, model, self.T, self.z.columns)
+        for v in self.B[1:]:
+            model.add(self.b[v] <= self.b[v >> 1], "(1)")
+        self._leaves()
+        self._routes()
+        kappa = float(inst.kappa)
+        paid = Expression() if self.planes.used is None else float(inst.charge) * total(self.planes.used.values())
+        model.maximize(
+            Expression({}, inst.total - kappa) - total(self.e.values()) - kappa * total(self.b.values()) - paid
+        )
+
+    def _leaves(self) -> None:
+        inst, model = self.instance, self.model
+        n = float(inst.total)
+        for t in self.T:
+            model.add(total(self.w[t, k] for k in self.K) == 1, "(2)")
+            column = self.z.columns[:, t - self.T[0]]
+            for k in self.K:
+                wrong = weighted(column, (inst.counts.sum(axis=1) - inst.counts[:, k]).astype(float))
+                model.add(self.e[t] >= wrong - n * (1 - self.w[t, k]), "(3)")
+
+    def _routes(self) -> None:
+        """(P6): a point in t lies on the side of every plane above t on which t is."""
+        model = self.model
+        for g in range(len(self.instance.Z)):
+            model.add(Row(self.z.columns[g], np.ones(len(self.T)), lower=1.0, upper=1.0, name="one leaf"))
+            for v in self.B:
+                for side in (0, 1):
+                    self.planes.tie(g, v, side, self.z.columns[g, np.array(self._below(2 * v + side)) - self.T[0]])
+                # without a branching everything goes left
+                for t in self._below(2 * v + 1):
+                    model.add(self.z[g, t] <= self.b[v], "(P6)")
+
+    def _below(self, v: int) -> list[int]:
+        """The terminal nodes below v."""
+        nodes = [v]
+        while nodes[0] < self.T[0]:
+            nodes = [u for w in nodes for u in (2 * w, 2 * w + 1)]
+        return nodes
+
+    def assignment(self, tree: ObliqueTree) -> FloatArray | None:
+        """The values of all variables for a tree, or None where a plane passes too near to a row on its right."""
+        inst, values = self.instance, np.zeros(self.model.size)
+        tree = inst.completed(inst.pruned(tree))
+        at = inst.route(tree)
+        if not all(self.planes.assign(values, tree, v, at) for v in self.B):
+            return None
+        for t in self.T:
+            values[self.w.column((t, int(tree.label[t])))] = 1.0
+            here = at == t
+            wrong = inst.counts[here].sum() - inst.counts[here, tree.label[t]].sum()
+            values[self.e.column(t)] = float(wrong)
+            values[self.z.columns[here, t - self.T[0]]] = 1.0
+            if self.full is not None:
+                values[self.full.column(t)] = float(here.any())
+        return values
+
+    def read(self, values: FloatArray) -> ObliqueTree:
+        """The tree of an integral point, its thresholds halfway between the rows that it parts."""
+        inst, tree = self.instance, self.instance.empty()
+        at = self.T[0] + values[self.z.columns].argmax(axis=1)
+        for v in self.B:
+            tree.kind[v] = BRANCH
+            sides = [np.flatnonzero(inst.visits(at, u)) for u in (2 * v, 2 * v + 1)]
+            tree.a[v], tree.c[v] = self.planes.read(values, v, *sides)
+        for t in self.T:
+            tree.kind[t], tree.label[t] = LEAF, int(values[self.w.columns[t - self.T[0]]].argmax())
+        return inst.relabelled(tree)
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Solve OCT-H; its own class of trees is what the bound speaks of."""
+
+    def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> OCTH:
+        return OCTH(instance, halted, constants=settings["big_m"])
+
+    return solve_oblique(
+        problem, settings, monitor, Plan(make=make, hooks=lambda form, improve: Hooks(), scope=SCOPE, least=DISTANCE)
+    )
+
+
+BIG_M = Parameter(
+    name="big_m", type="choice", default="data", choices=CONSTANTS, label="Large constants",
+    help="What ties rows to hyperplanes: the largest difference between a row and the others, or 2 as in the paper.",
+    advanced=True,
+)  # fmt: skip
+METHOD = Method(
+    id="oct-h",
+    title="OCT-H",
+    summary="The best tree of hyperplanes that keep a distance from the rows, as one mixed-integer program: a baseline.",
+    paper="Bertsimas & Dunn (2017)",
+    guarantee=Guarantee.TREE,
+    splits=("threshold", "subset", "linear"),
+    warm_start=True,
+    size_hint="As cut-h where a perfect tree keeps its distance; otherwise dozens of rows.",
+    claim="Optimal among trees whose hyperplanes keep a distance of 0.005 from the rows on their right.",
+    parameters=(*HEAD, COEFFICIENT_PENALTY, BIG_M, *TAIL),
+    solve=solve,
+)

@@ -1,0 +1,354 @@
+"""CUT-H and CUT_w-H (Alston, Validi & Hicks): who is routed where is the master's choice, hyperplanes are hidden rows.
+
+Labels (M1)-(M12), (S) are those of docs/methods/cut-h.md. Rows of equal features are one point g, its classes are items j = (g, k).
+
+Indices    g point, j item, k class, v node of the complete tree (1 root, children 2v, 2v + 1; B branching places, T the last level)
+Variables  b[v]=1: v branches;  w[v,k]=1: v is a leaf of class k;  p[v]: v is a leaf;  s[j,v]: item j is right at leaf v;
+           q[g,v]=1: g is routed through v.  Only rows that are classified correctly need a route.
+(S)        Σ q[i, left(v)] over I_L + Σ q[i, right(v)] over I_R <= |I_L| + |I_R| - 1 where no hyperplane parts I_L from I_R
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trainer.dtypes import CountArray, FloatArray
+from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree, Packed, mirrored
+from trainer.families.oblique.local import logistic
+from trainer.families.oblique.separable import Separator, Support
+from trainer.milo import Expression, Hooks, Model, Point, Row
+from trainer.milo.hooks import NodeInfo
+
+CONNECT = ("all", "lazy", "I", "II", "III")
+POOL = 5000
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutOptions:
+    """`weak`: CUT_w-H. `connect`: how (M8) is given: all rows at once, lazily, or lazily with root cuts of type I, II, III.
+
+    `tight`: rows that are not classified correctly have no route. `symmetry`: siblings are told apart. `everywhere`: (S) is
+    added at every node and mirrored, not only where it was violated. `several`: how many minimal sets are sought at a time.
+    `full`: every row is routed to a leaf, also one that is wrong there, as a smallest leaf needs.
+    """
+
+    weak: bool = False
+    connect: str = "all"
+    tight: bool = True
+    symmetry: bool = True
+    everywhere: bool = True
+    several: int = 5
+    full: bool = False
+
+
+@dataclass(kw_only=True)
+class CutModel:
+    """The master model of an instance; `halted` ends a long build with BuildStopped."""
+
+    instance: ObliqueInstance
+    options: CutOptions = field(default_factory=CutOptions)
+    halted: Callable[[], bool] = lambda: False
+
+    def __post_init__(self) -> None:
+        inst = self.instance
+        self.V = range(1, inst.size)
+        self.B = range(1, inst.size >> 1)
+        self.T = range(inst.size >> 1, inst.size)
+        self.K = range(inst.counts.shape[1])
+        self.point, self.item_class = (x.astype(np.int64) for x in np.nonzero(inst.counts))
+        self.weight = inst.counts[self.point, self.item_class]
+        self.items = [np.flatnonzero(self.point == g) for g in range(len(inst.Z))]
+        self.full = self.options.full or inst.min_leaf > 1
+        self.separator = Separator(inst.Z)
+        self.model = model = Model()
+        model.halted = self.halted
+        self.b = model.binary("b", self.B, priority=20)
+        self.w = model.binary("w", self.V, self.K, priority=10)
+        self.p = model.continuous("p", self.V)
+        self.s = model.continuous("s", range(len(self.point)), self.V)
+        self.q = model.binary("q", range(len(inst.Z)), self.V)  # q[g, 1] is 1
+        self._rows()
+        self._objective()
+
+    # -- the model ---------------------------------------------------------------------------------------------------
+
+    def _rows(self) -> None:
+        model, inst = self.model, self.instance
+        model.fix(self.q.columns[:, 0], 1.0)
+        for v in self.V:
+            model.add(self._sum([self.w[v, k] for k in self.K]) - self.p[v] == 0, "(M1)")
+            path = self._sum([self.p[u] for u in ancestors(v)])
+            model.add((path + self.b[v] if v in self.B else path) == 1, "(M2)")
+        if inst.complete:
+            model.fix(self.p.columns[: len(self.B)], 0.0)
+            model.fix(self.w.columns[: len(self.B)].ravel(), 0.0)
+        if inst.max_leaves is not None:
+            model.add(self._sum([self.b[v] for v in self.B]) <= inst.max_leaves - 1, "leaves")
+        s, q, w, b = self.s.columns, self.q.columns, self.w.columns, self.b.columns
+        for j, k in enumerate(self.item_class):
+            for v in self.V:
+                if inst.complete and v in self.B:
+                    model.fix([s[j, v - 1]], 0.0)
+                else:
+                    model.add(at_most(s[j, v - 1 : v], [w[v - 1, k]], "(M4)"))
+            if self.options.connect == "all":
+                for row in flat(self.connecting(j)):
+                    model.add(row)
+        for g in range(len(inst.Z)):
+            model.add(Row(s[self.items[g]].ravel(), np.ones(s[self.items[g]].size), upper=1.0, name="(M5)"))
+            for v in self.B:
+                pair = q[g, [2 * v - 1, 2 * v]]
+                model.add(at_most(pair, [b[v - 1]], "(M7)"))
+                if v > 1:
+                    model.add(at_most(pair, [q[g, v - 1]], "(M7)"))
+            if self.full:
+                for v in self.B:  # (M10) what reaches a branching goes on
+                    on = np.append(q[g, [2 * v - 1, 2 * v, v - 1]], b[v - 1])
+                    model.add(Row(on, np.array([1.0, 1.0, -1.0, -1.0]), lower=-1.0, name="(M10)"))
+            elif self.options.tight:
+                for v in self.V[1:]:
+                    below = s[np.ix_(self.items[g], np.array(subtree(v, inst.size)) - 1)].ravel()
+                    model.add(at_most(q[g, v - 1 : v], below, "tight"))
+        if inst.min_leaf > 1:
+            rows = inst.counts.sum(axis=1).astype(float)
+            for v in self.V[1:]:
+                columns = np.append(q[:, v - 1], self.p.column(v))
+                model.add(Row(columns, np.append(rows, -float(inst.min_leaf)), lower=0.0, name="(M11)"))
+        for packed in inst.packed:
+            items = np.flatnonzero(np.isin(self.point, packed.points))
+            model.add(set_row(inst, packed, s[items], self.weight[items]))
+        if self.options.symmetry:
+            self._siblings()
+
+    def connecting(self, j: int) -> list[list[Row]]:
+        """(M8) of an item: CUT-H sums over subtrees and all classes of the point, CUT_w-H takes one leaf at a time.
+
+        One list for each leaf that the rows speak of, the node nearest to the root first.
+        """
+        s, q, g, size = self.s.columns, self.q.columns, self.point[j], self.instance.size
+        if self.options.weak:
+            return [
+                [at_most(s[j, v - 1 : v], [q[g, u - 1]], "(M8w)") for u in reversed(ancestors(v)) if u > 1]
+                for v in self.V[1:]
+            ]
+        if j != self.items[g][0]:
+            return []
+        sums = {u: s[np.ix_(self.items[g], np.array(subtree(u, size)) - 1)].ravel() for u in self.V[1:]}
+        # rows that speak of u and sum over the subtree of u dominate all others of u
+        return [[at_most(sums[u], [q[g, u - 1]], "(M8)")] for u in self.V[1:]]
+
+    def _siblings(self) -> None:
+        """Mirroring a node changes nothing: labels of last siblings rise, and one point goes left wherever it goes."""
+        first = self.first
+        for v in self.B:
+            if 2 * v in self.T:
+                rise = self._sum([(self.w[2 * v + 1, k] - self.w[2 * v, k]) * k for k in self.K])
+                self.model.add(rise >= (0 if self.instance.complete else self.b[v]), "siblings")
+            else:
+                self.model.fix([self.q.column((first, 2 * v + 1))], 0.0)
+
+    @property
+    def first(self) -> int:
+        """The heaviest point."""
+        return int(self.instance.counts.sum(axis=1).argmax())
+
+    def _objective(self) -> None:
+        kappa = float(self.instance.kappa)
+        terms = dict(
+            zip(self.s.columns.ravel().tolist(), np.repeat(self.weight, len(self.V)).astype(float), strict=True)
+        )
+        terms |= dict.fromkeys(self.b.columns.tolist(), -kappa)
+        self.model.maximize(Expression(terms, -kappa))
+
+    @staticmethod
+    def _sum(parts: Sequence[Expression]) -> Expression:
+        result = Expression()
+        for part in parts:
+            result.add(part)
+        return result
+
+    # -- trees and points --------------------------------------------------------------------------------------------
+
+    def normal_form(self, tree: ObliqueTree) -> ObliqueTree:
+        """The tree with its siblings exchanged as the model wants them."""
+        inst = self.instance
+        tree = inst.completed(tree) if inst.complete else tree
+        if not self.options.symmetry:
+            return tree
+        at = int(inst.route(tree)[self.first])
+        for v in range(1, inst.size >> 1):
+            if tree.kind[v] != BRANCH:
+                continue
+            if 2 * v in self.T:
+                wrong = tree.label[2 * v] > tree.label[2 * v + 1]
+            else:
+                below = at.bit_length() - v.bit_length() - 1
+                wrong = below >= 0 and at >> below == 2 * v + 1
+            if wrong:
+                tree = mirrored(inst, tree, v)
+                at = int(inst.route(tree)[self.first])
+        return tree
+
+    def assignment(self, tree: ObliqueTree) -> FloatArray:
+        """The values of all variables for a tree, float64 (model.size,); its objective is exactly the tree's value."""
+        inst, values = self.instance, np.zeros(self.model.size)
+        tree = self.normal_form(tree)
+        for v in self.V:
+            if tree.kind[v] == BRANCH:
+                values[self.b.column(v)] = 1.0
+            elif tree.kind[v] == LEAF:
+                values[self.p.column(v)] = values[self.w.column((v, int(tree.label[v])))] = 1.0
+        at = inst.route(tree)
+        values[self.q.columns[:, 0]] = 1.0
+        for i, leaf in enumerate(at if self.full else ()):
+            values[self.q.columns[i, np.array(ancestors(int(leaf))) - 1]] = 1.0
+        for j, (g, k) in enumerate(zip(self.point, self.item_class, strict=True)):
+            if tree.label[at[g]] == k:
+                values[self.s.columns[j, at[g] - 1]] = 1.0
+                values[self.q.columns[g, np.array(ancestors(int(at[g]))) - 1]] = 1.0
+        return values
+
+    def read(self, values: FloatArray) -> ObliqueTree:
+        """The tree of an integral point: planes that part its routes where there are such, else near ones; majority labels."""
+        inst, tree = self.instance, self.instance.empty()
+        p, w = values[self.p.columns], values[self.w.columns]
+        routed = values[self.q.columns] > 0.5
+
+        def visit(v: int) -> None:
+            if v in self.T or p[v - 1] > 0.5:
+                tree.kind[v], tree.label[v] = LEAF, int(w[v - 1].argmax())
+                return
+            tree.kind[v] = BRANCH
+            L, R = np.flatnonzero(routed[:, 2 * v - 1]), np.flatnonzero(routed[:, 2 * v])
+            plane = self.separator.plane(L, R)
+            if plane is None:
+                points = np.concatenate([L, R])
+                weight = inst.counts[points].sum(axis=1).astype(float)
+                beta = logistic(inst.Z[points], np.arange(len(points)) < len(L), weight, 1e-4)
+                tree.a[v], tree.c[v] = beta[:-1], -beta[-1]
+            else:
+                tree.a[v], tree.c[v] = plane.a, plane.c
+            visit(2 * v)
+            visit(2 * v + 1)
+
+        visit(1)
+        return inst.relabelled(tree)
+
+
+class CutHooks(Hooks):
+    """(S) and, where they are not given at once, (M8); `improve` makes a better tree of a rejected one, if it can."""
+
+    lazy = True
+
+    def __init__(
+        self, form: CutModel, improve: Callable[[ObliqueTree], ObliqueTree | None] = lambda tree: None
+    ) -> None:
+        self.form, self.improve = form, improve
+        self.options = form.options
+        self.fractional = -1 if form.options.connect in ("I", "II", "III") else 0
+        self.pool: dict[Support, None] = {}
+        self.proposals: list[FloatArray] = []
+        self.rejected = 0
+
+    def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
+        """The rows that the routes of an integral point violate."""
+        form = self.form
+        routed, branching = point[form.q] > 0.5, point[form.b] > 0.5
+        rows: list[Row] = [] if self.options.connect == "all" else self._missing(point)
+        rows += [
+            row
+            for support in self.pool
+            for row in self._shattering(support)
+            if row.activity(point.values) > row.upper + 0.5
+        ]
+        if not rows:
+            for v in np.flatnonzero(branching) + 1:
+                L, R = np.flatnonzero(routed[:, 2 * v - 1]), np.flatnonzero(routed[:, 2 * v])
+                if not len(L) or not len(R) or form.separator.plane(L, R) is not None:
+                    continue
+                for support in form.separator.supports(L, R, self.options.several):
+                    if len(self.pool) < POOL:
+                        self.pool[support] = None
+                    rows += self._shattering(support) if self.options.everywhere else [self._row(support, int(v))]
+        if rows:
+            self.rejected += 1
+            better = self.improve(form.read(point.values))
+            if better is not None:
+                self.proposals.append(form.assignment(better))
+        return rows
+
+    def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
+        """Connecting rows at the root, of the type that was asked for."""
+        form, kind = self.form, self.options.connect
+        rows: list[Row] = []
+        for j in range(len(form.point)):
+            for group in form.connecting(j):
+                found = [(row.activity(point.values), row) for row in group]
+                found = [(excess, row) for excess, row in found if excess > 1e-4]
+                if kind == "I":
+                    rows += [row for _, row in found]
+                elif kind == "II":
+                    rows += [row for _, row in found[:1]]
+                elif found:
+                    rows.append(max(found, key=lambda item: item[0])[1])
+        return [row.named(row.name, user=True) for row in rows]
+
+    def propose(self) -> Sequence[FloatArray]:
+        """Better trees made of rejected points."""
+        waiting, self.proposals = self.proposals, []
+        return waiting
+
+    def _missing(self, point: Point) -> list[Row]:
+        form = self.form
+        busy = np.flatnonzero((point[form.s] > 1e-6).any(axis=1))
+        busy = np.unique([int(form.items[form.point[j]][0]) for j in busy] if not self.options.weak else busy)
+        return [row for j in busy for row in flat(form.connecting(int(j))) if row.activity(point.values) > 1e-5]
+
+    def _shattering(self, support: Support) -> list[Row]:
+        mirror = (support[1], support[0])
+        return [self._row(sides, v) for v in self.form.B for sides in (support, mirror)]
+
+    def _row(self, support: Support, v: int) -> Row:
+        q, (L, R) = self.form.q.columns, support
+        columns = np.concatenate([q[list(L), 2 * v - 1], q[list(R), 2 * v]])
+        return Row(columns, np.ones(len(columns)), upper=len(columns) - 1.0, name="shattering")
+
+
+def set_row(instance: ObliqueInstance, packed: Packed, s: CountArray, weight: CountArray) -> Row:
+    """(M12): a set on which every tree errs has no more correct rows; `s` (items, nodes) columns of its items."""
+    here = instance.counts[packed.points]
+    most = int(here.max(axis=1).sum()) - instance.further(packed, instance.most_leaves)
+    return Row(s.ravel(), np.repeat(weight, s.shape[1]).astype(float), upper=float(most), name="(M12)")
+
+
+def ancestors(v: int) -> list[int]:
+    """v and the nodes above it, the root last."""
+    found = []
+    while v:
+        found.append(v)
+        v >>= 1
+    return found
+
+
+def subtree(v: int, size: int) -> list[int]:
+    """v and the nodes below it, numbers under `size`."""
+    found, level = [], [v]
+    while level and level[0] < size:
+        found += level
+        level = [c for u in level for c in (2 * u, 2 * u + 1)]
+    return found
+
+
+def flat(groups: Sequence[Sequence[Row]]) -> list[Row]:
+    """The rows of all groups."""
+    return [row for group in groups for row in group]
+
+
+def at_most(ones: CountArray, limit: Sequence[int] | CountArray, name: str) -> Row:
+    """Σ x[ones] <= Σ x[limit]."""
+    columns = np.concatenate([np.asarray(ones, np.int64), np.asarray(limit, np.int64)])
+    coefficients = np.concatenate([np.ones(len(ones)), -np.ones(len(limit))])
+    return Row(columns, coefficients, upper=0.0, name=name)

@@ -1,0 +1,171 @@
+"""Problems as instances of scaled points, trees of hyperplanes as drafts in the uploaded columns' own units, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.data.encoding import Encoding, Test
+from trainer.data.problem import Problem
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.errors import DataError, SolverError
+from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
+from trainer.growing.node_split import between
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
+from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold, goes_left, linear
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Units:
+    """How scaled features come from columns: feature = (value - low) / span; `rows` (P,) is a row of each point."""
+
+    encoding: Encoding
+    matrix: FloatArray
+    low: FloatArray
+    span: FloatArray
+    rows: CountArray
+
+    def terms(self, a: FloatArray) -> list[tuple[int, int, float]]:
+        """(column, level or -1, coefficient) of the features with coefficients other than 0."""
+        features = self.encoding.features
+        return [
+            (
+                features[h].column,
+                features[h].level if features[h].test is Test.LEVEL else -1,
+                float(a[h] / self.span[h]),
+            )
+            for h in np.flatnonzero(a)
+        ]
+
+    def split(self, a: FloatArray, points: CountArray, left: BoolArray) -> tuple[Split, bool] | None:
+        """The split that sends exactly the `left` of `points` left, and whether its sides are exchanged; None if rounding forbids."""
+        terms = self.terms(a)
+        if not terms or left.all() or not left.any():
+            return None
+        matrix = self.matrix[self.rows[points]]
+        score = np.zeros(len(points))
+        for column, level, value in terms:  # the order and arithmetic of the prediction kernel
+            x = matrix[:, column]
+            score = score + value * (x if level < 0 else (x == level).astype(np.float64))
+        low, high = float(score[left].max()), float(score[~left].min())
+        if not low < high:
+            return None
+        cut = between(low, high)
+        columns, levels, values = [t[0] for t in terms], [t[1] for t in terms], [t[2] for t in terms]
+        made, exchanged = linear(columns, values, cut, levels, schema=self.encoding.schema)
+        if np.array_equal(goes_left(made, matrix) != exchanged, left):
+            return made, exchanged
+        plain = Linear(features=tuple(columns), coefficients=tuple(values), threshold=cut, levels=tuple(levels))
+        return (plain, False) if np.array_equal(goes_left(plain, matrix), left) else None
+
+
+def instance_of(problem: Problem, depth: int, *, complete: bool = False) -> tuple[ObliqueInstance, Units]:
+    """Distinct points of the numeric encoding, scaled to [0, 1], with the weights of the classes that occur."""
+    encoding = problem.numeric
+    X = encoding.matrix(problem.table)
+    distinct, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    low, high = (distinct.min(axis=0), distinct.max(axis=0)) if X.shape[1] else (np.zeros(0), np.zeros(0))
+    with np.errstate(over="ignore"):
+        width = high - low
+    if not np.isfinite(width).all():
+        name = problem.table.names[encoding.features[int(np.argmin(np.isfinite(width)))].column]
+        raise DataError(f"The values of '{name}' lie farther apart than a number can say. Scale the column.")
+    span = np.where(high > low, width, 1.0)
+    classes, y = np.unique(problem.y, return_inverse=True)
+    counts = np.zeros((len(distinct), len(classes)), np.int64)
+    np.add.at(counts, (group.ravel(), y), problem.row_weights)
+    instance = ObliqueInstance(
+        Z=np.ascontiguousarray((distinct - low) / span),
+        counts=counts,
+        classes=classes.astype(np.int32),
+        group=group.ravel().astype(np.int64),
+        depth=depth,
+        kappa=problem.leaf_penalty * problem.n,
+        charge=problem.coefficient_penalty * problem.n,
+        complete=complete,
+    )
+    return instance, Units(encoding=encoding, matrix=problem.matrix, low=low, span=span, rows=first.astype(np.int64))
+
+
+def tree_of(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTree:
+    """A draft over the columns as a tree of planes, cut off at the instance's depth; raises SolverError for other splits."""
+    tree = instance.empty()
+    index = {(f.column, f.level if f.test is Test.LEVEL else -1): h for h, f in enumerate(units.encoding.features)}
+
+    def visit(part: Draft, v: int, points: CountArray) -> None:
+        tree.kind[v] = LEAF
+        sums = instance.counts[points].sum(axis=0)
+        tree.label[v] = int(sums.argmax()) if sums.any() else tree.label[v >> 1]
+        if isinstance(part, DraftLeaf) or 2 * v + 1 >= instance.size:
+            return
+        left = goes_left(part.split, units.matrix[units.rows[points]])
+        if left.all() or not left.any():
+            visit(part.left if left.all() else part.right, v, points)
+            return
+        a = _normal(part.split, index, units)
+        scores = instance.Z[points] @ a
+        sides = [(a, part.left, part.right, left), (-a, part.right, part.left, ~left)]
+        a, one, two, low = sides[0] if scores[left].max() < scores[~left].min() else sides[1]
+        scores = instance.Z[points] @ a
+        if not scores[low].max() < scores[~low].min():
+            return
+        tree.kind[v], tree.a[v] = BRANCH, a
+        tree.c[v] = between(float(scores[low].max()), float(scores[~low].min()))
+        visit(one, 2 * v, points[low])
+        visit(two, 2 * v + 1, points[~low])
+
+    visit(draft, 1, np.arange(len(instance.Z)))
+    return instance.completed(tree) if instance.complete else tree
+
+
+def _normal(split: Split, index: dict[tuple[int, int], int], units: Units) -> FloatArray:
+    """The coefficients of a split on scaled features, up to sign."""
+    if isinstance(split, Interval):
+        raise SolverError("A bucket of a column is no hyperplane.")
+    terms: Sequence[tuple[int, int, float]]
+    if isinstance(split, Threshold):
+        terms = [(split.feature, -1, 1.0)]
+    elif isinstance(split, Subset):
+        terms = [(split.feature, code, -1.0) for code in split.codes]
+    else:
+        terms = list(zip(split.features, split.levels, split.coefficients, strict=True))
+    a = np.zeros(len(index))
+    for column, level, value in terms:
+        if (column, level) in index:
+            h = index[(column, level)]
+            a[h] += value * units.span[h]
+            continue
+        # the first of two categories has no feature of its own: it is 1 less the second
+        for (other, code), h in index.items():
+            if other == column and code >= 0:
+                a[h] -= value
+    size = float(np.abs(a).max(initial=0.0))
+    return a / size if size > 0 and math.isfinite(size) else a
+
+
+def draft_of(tree: ObliqueTree, instance: ObliqueInstance, units: Units) -> Draft | None:
+    """The tree in the columns' own units, each split sending the same training rows the same way; None if rounding forbids."""
+
+    def visit(v: int, points: CountArray) -> Draft | None:
+        if tree.kind[v] != BRANCH:
+            return DraftLeaf(label=int(instance.classes[tree.label[v]]))
+        left = instance.Z[points] @ tree.a[v] <= tree.c[v]
+        if left.all() or not left.any():
+            return visit(2 * v if left.all() else 2 * v + 1, points)
+        made = units.split(tree.a[v], points, left)
+        one, two = visit(2 * v, points[left]), visit(2 * v + 1, points[~left])
+        if made is None or one is None or two is None:
+            return None
+        split, exchanged = made
+        return DraftBranch(split=split, left=two if exchanged else one, right=one if exchanged else two)
+
+    return visit(1, np.arange(len(instance.Z)))
+
+
+def lattice_value(instance: ObliqueInstance, value: Fraction) -> float:
+    """A value in rows as the objective of the contract."""
+    return float(value / instance.total)

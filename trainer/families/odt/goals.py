@@ -1,0 +1,248 @@
+"""ODT with class weight, required sensitivity or specificity, and the frontier of both (Günlük et al., equations (15) and (16))."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.certificate import Status
+from trainer.data.problem import Names, Problem
+from trainer.errors import InfeasibleError, ParameterError, SolverError
+from trainer.families.odt.grouping import labels_of, relabelled
+from trainer.families.odt.groups import Groups
+from trainer.families.odt.pareto import Pair, ParetoSearch
+from trainer.families.odt.topology import Shape
+from trainer.goal import Goal, Maximised, downwards, needed, share
+from trainer.method import Parameter, Settings, exact_fraction
+from trainer.monitor import Monitor
+from trainer.tree.nodes import Draft
+
+MAX_POSITIVE = 100_000  # entries of a frontier
+
+
+def asked(settings: Settings, names: Names) -> tuple[str, dict[str, str], Fraction | None] | None:
+    """The positive class, the required shares, and the weight of the other class (None: balanced), as far as accuracy is not all.
+
+    Raises ParameterError where that cannot be, whatever the rows are.
+    """
+    given = {name: settings[name] for name in ("sensitivity", "specificity") if settings[name] is not None}
+    positive = names.label(settings["positive"].strip() or names.classes[-1], "positive")
+    text = settings["negative_weight"].strip() or "1"
+    weight = None if text == "balanced" else _weight(text)
+    if not given and text == "1" and not settings["frontier"]:
+        return None
+    if len(names.classes) != 2:
+        used = given or ({"frontier": True} if settings["frontier"] else {"negative_weight": text})
+        raise ParameterError({name: f"Needs two classes; this target has {len(names.classes)}." for name in used})
+    if len(given) == 1 and text != "1":
+        raise ParameterError(
+            {"negative_weight": "It has no effect where one share is required and the other maximised."}
+        )
+    return positive, {name: str(exact_fraction(least)) for name, least in given.items()}, weight
+
+
+def _weight(text: str) -> Fraction:
+    try:
+        weight = exact_fraction(text)
+    except ValueError:
+        raise ParameterError({"negative_weight": f"'{text[:80]}' is neither a number nor 'balanced'."}) from None
+    if not 0 <= weight <= 1000:
+        raise ParameterError({"negative_weight": f"{text} is not from 0 to 1000."})
+    if not weight and Fraction(text):
+        raise ParameterError(
+            {"negative_weight": f"{text} is too small to be told from 0; it can have twelve decimals."}
+        )
+    return weight
+
+
+GOALS = (
+    Parameter(
+        name="sensitivity", type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
+        help="Share of the positive rows that must be found; the specificity is then maximised. No value: no such limit.",
+    ),
+    Parameter(
+        name="specificity", type="number", default=None, minimum=0, maximum=1, label="Least specificity",
+        help="Share of the other rows that must not be taken for positive; the sensitivity is then maximised. "
+        "With both given, the accuracy is maximised.",
+    ),
+    Parameter(
+        name="positive", type="text", default="", label="Positive class",
+        help="The class that sensitivity speaks of; empty: the last one.", check=asked,
+    ),
+    Parameter(
+        name="negative_weight", type="text", default="1", label="Weight of the other class",
+        help="What a correct row of the other class counts, a positive one counting 1; 'balanced': both classes count the same.",
+        advanced=True,
+    ),
+    Parameter(
+        name="frontier", type="boolean", default=False, label="Whole frontier",
+        help="Also find every reachable pair of sensitivity and specificity that no other beats; the model then has a slider to "
+        "choose one. For two classes.",
+    ),
+)  # fmt: skip
+
+
+def goal_of(problem: Problem, settings: Settings) -> Goal | None:
+    """What the settings ask for in place of accuracy; None where they ask for accuracy alone."""
+    found = asked(settings, problem.names)
+    if found is None:
+        return None
+    positive, required, weight = found
+    sensitivity, specificity = required.get("sensitivity"), required.get("specificity")
+    if len(required) == 1:
+        maximise: Maximised = "specificity" if sensitivity else "sensitivity"
+        return Goal(positive=positive, maximise=maximise, sensitivity=sensitivity, specificity=specificity)
+    factor = _balance(problem, positive) if weight is None else weight
+    return Goal(positive=positive, weight=str(factor), sensitivity=sensitivity, specificity=specificity)
+
+
+def _balance(problem: Problem, positive: str) -> Fraction:
+    is_positive = problem.y == problem.labels.classes.index(positive)
+    w = problem.row_weights
+    return Fraction(int(w[is_positive].sum()), max(1, int(w[~is_positive].sum())))
+
+
+def oriented(problem: Problem, groups: Groups, goal: Goal) -> tuple[Groups, tuple[int, ...]]:
+    """The groups with class 1 positive, and the class of each of the labels 0 and 1."""
+    k = problem.labels.classes.index(goal.positive)
+    if k == 1:
+        return groups, (0, 1)
+    return replace(groups, y=(1 - groups.y).astype(np.int32)), (1, 0)
+
+
+def weighted(groups: Groups, goal: Goal) -> tuple[Groups, Fraction]:
+    """Groups (class 1 positive) with integer row weights in the proportion of the goal, and the rows that one unit is worth."""
+    weight = Fraction(goal.weight)
+    factor = np.where(groups.y == 1, weight.denominator, weight.numerator).astype(np.int64)
+    return replace(groups, w=groups.w * factor), Fraction(1, weight.denominator)
+
+
+class Reach:
+    """The frontier search of a problem, its progress in the unit of the goal, and the best tree that the goal admits."""
+
+    def __init__(
+        self, problem: Problem, groups: Groups, shape: Shape | None, goal: Goal, monitor: Monitor, *, whole: bool
+    ) -> None:
+        self.goal, self.monitor = goal, monitor
+        own, self.classes = oriented(problem, groups, goal)
+        # sensitivity is maximised by the same search with the classes exchanged
+        self.mirrored = goal.maximise == "sensitivity" and not whole
+        if self.mirrored:
+            own, self.classes = replace(own, y=(1 - own.y).astype(np.int32)), self.classes[::-1]
+        self.positives, self.negatives = (int(own.w[own.y == k].sum()) for k in (1, 0))
+        if self.positives > MAX_POSITIVE:
+            raise ParameterError(
+                {"sensitivity": f"The rows of the class weigh {self.positives}; {MAX_POSITIVE} is the limit."}
+            )
+        least = needed(goal.specificity if self.mirrored else goal.sensitivity, self.positives)
+        single = goal.maximise != "accuracy" and not whole
+        # whether two required shares go together is one entry of the frontier, and often known long before all of it
+        self.both = not whole and goal.sensitivity is not None and goal.specificity is not None
+        self.search = ParetoSearch(
+            groups=own, root=shape, predict=lambda draft: labels_of(draft, problem.matrix),
+            wanted=least if single or self.both else None, stopped=monitor.stopped, flag=monitor.flag,
+            on_progress=self._news,
+        )  # fmt: skip
+
+    def _counts(self, pair: Pair, tn: int | None = None) -> tuple[int, int, int, int]:
+        """tp, positives, tn, negatives of the goal's positive class."""
+        own = pair.tn if tn is None else tn
+        if self.mirrored:
+            return own, self.negatives, pair.tp, self.positives
+        return pair.tp, self.positives, own, self.negatives
+
+    def best(self) -> Pair | None:
+        """The best pair found that the goal admits; ties go to the larger other share."""
+        admitted = [p for p in self.search.pairs() if self.goal.admits(*self._counts(p))]
+        return max(admitted, key=lambda p: (self.goal.value(*self._counts(p)), p.tp + p.tn), default=None)
+
+    def bound(self) -> Fraction | None:
+        """No tree that the goal admits has a larger value; None where none is possible."""
+        top: Fraction | None = None
+        for t, tn in enumerate(self.search.bound.tolist()):
+            pair = Pair(tp=t, tn=max(tn, 0), bound=max(tn, 0))
+            if tn >= 0 and self.goal.admits(*self._counts(pair)):
+                value = self.goal.value(*self._counts(pair))
+                top = value if top is None else max(top, value)
+        return top
+
+    def _news(self, search: ParetoSearch) -> None:
+        pair, bound = self.best(), self.bound()
+        draft = None if pair is None else search.at_hand(pair.tp)
+        self.monitor.report(
+            phase="frontier", nodes=search.nodes,
+            draft=None if draft is None else relabelled(draft, self.classes),
+            incumbent=None if pair is None else float(self.goal.value(*self._counts(pair))),
+            bound=None if bound is None else float(bound),
+        )  # fmt: skip
+
+    def solve(self) -> tuple[Draft, Fraction]:
+        """The best tree and a bound; raises InfeasibleError with the best that can be reached."""
+        self.search.solve()
+        if self.both and self.search.finished:
+            self._unreachable()
+            self.search = self.search.widened()
+            self.search.solve()
+        pair, bound = self.best(), self.bound()
+        if pair is None:
+            self._unreachable()
+            raise SolverError(
+                "No tree with the required shares was found before the search ended. Allow more time, or relax one of them."
+            )
+        assert bound is not None
+        return relabelled(self.search.tree(pair.tp), self.classes), max(bound, self.goal.value(*self._counts(pair)))
+
+    def _unreachable(self) -> None:
+        """Raise InfeasibleError where it is proved that no tree keeps both shares."""
+        least_p, least_n = needed(self.goal.sensitivity, self.positives), needed(self.goal.specificity, self.negatives)
+        if self.search.bound[least_p] >= least_n:
+            return
+        best = share(self.search.at(least_p).tn, self.negatives)
+        shown = "" if self.search.at(least_p).proved else "at least "
+        raise InfeasibleError(
+            f"With a sensitivity of at least {float(Fraction(self.goal.sensitivity or 0)):g} a specificity of "
+            f"{float(Fraction(self.goal.specificity or 0)):g} is not reachable, the best is {shown}{downwards(best)}. "
+            "Relax one of them or allow a larger topology.",
+            best=float(best),
+            of="specificity",
+        )
+
+    def evidence(self) -> dict[str, Any]:
+        """The frontier as the model file keeps it.
+
+        pairs: correct positives, correct negatives and a bound of the latter; proved: for each of them, that no tree beats it.
+        finished: no pair is missing. Where it is not: `status` says why, and `bounds` what is proved, as `steps` does.
+        """
+        pairs, done, reason = thinned(self.search.pairs()), self.search.finished, self.monitor.reason
+        return {
+            "kind": "frontier",
+            "positive": self.goal.positive,
+            "positives": self.positives,
+            "negatives": self.negatives,
+            "pairs": [[p.tp, p.tn, p.bound] for p in pairs],
+            "proved": [p.proved for p in pairs],
+            "finished": done,
+            "status": str(Status.OPTIMAL if done else reason or Status.TIME_LIMIT),
+            "bounds": [] if done else steps(self.search.most()),
+        }
+
+
+def steps(most: np.ndarray, limit: int = 2000) -> list[list[int]]:
+    """Pairs [t, b]: with more correct positives than the step before, up to t, no tree has more than b correct negatives.
+
+    At most about `limit` of them; where steps are joined, the highest counts.
+    """
+    ends = np.flatnonzero(np.append(most[1:] < most[:-1], True))
+    ends = ends[::-1][:: len(ends) // limit + 1][::-1]
+    starts = np.append(0, ends[:-1] + 1)
+    return [[int(t), int(most[s])] for s, t in zip(starts, ends, strict=True)]
+
+
+def thinned(pairs: Sequence[Pair], most: int = 2000) -> list[Pair]:
+    """At most about `most` of the pairs, evenly, both ends kept."""
+    step = len(pairs) // most + 1
+    return [p for i, p in enumerate(pairs) if i % step == 0 or i == len(pairs) - 1]

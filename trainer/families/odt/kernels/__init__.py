@@ -1,0 +1,1 @@
+"""Compiled kernels of the family; each is declared by `trainer.kernels.compiled.kernel`."""

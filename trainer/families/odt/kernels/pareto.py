@@ -1,0 +1,249 @@
+"""Kernels of the frontier of sensitivity and specificity for subset branching: all non-dominated pairs of one and two levels.
+
+A frontier of rows D is an int64 array A: A[t] is the largest weight of correct negatives among the trees with at least t correct
+positives, t = 0 .. P(D), so A never increases. Günlük et al., equations (15) and (16), ask for one entry of it.
+
+Legend: rows i with category cat[i, g] of group g, class y[i] (1 positive) and weight w[i]; group g owns the columns
+start[g]..start[g+1]-1; ordered[g] = 1 where only thresholds are allowed; neg[f], pos[f] weights of the classes in column f;
+card: a subset, or its complement, has at most so many categories (0: any).
+The kernel of `trainer.families.odt.kernels.subset` that is called here counts the rows; the cache of compiled code does not see a change there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.families.odt.kernels.subset import split_counts
+from trainer.kernels.compiled import kernel
+
+NONE = np.int64(-(1 << 60))
+
+
+@kernel
+def settle(A):
+    """Exact counts of positives to at least so many, in place."""
+    for t in range(len(A) - 2, -1, -1):
+        if A[t + 1] > A[t]:
+            A[t] = A[t + 1]
+
+
+@kernel
+def _thresholds(neg, pos, first, stop, A):
+    """Both labellings of every threshold of an ordered group; no threshold is the constant label."""
+    N, P = np.int64(0), np.int64(0)
+    for f in range(first, stop):
+        N += neg[f]
+        P += pos[f]
+    below_n, below_p = np.int64(0), np.int64(0)
+    for f in range(first, stop):
+        below_n += neg[f]
+        below_p += pos[f]
+        A[below_p] = max(A[below_p], N - below_n)
+        A[P - below_p] = max(A[P - below_p], below_n)
+
+
+@kernel
+def _subsets(neg, pos, first, stop, A, S):
+    """Every category to either label: a knapsack over the positives. S int64 (1, len(A)) is scratch."""
+    S[0, : len(A)] = NONE
+    S[0, 0] = 0
+    top = np.int64(0)
+    for f in range(first, stop):
+        n, p = neg[f], pos[f]
+        if n == 0 and p == 0:
+            continue
+        top += p
+        for t in range(top, -1, -1):
+            best = S[0, t] + n
+            if t >= p and S[0, t - p] > best:
+                best = S[0, t - p]
+            S[0, t] = best
+    for t in range(top + 1):
+        if S[0, t] > A[t]:
+            A[t] = S[0, t]
+
+
+@kernel
+def _small_subsets(neg, pos, first, stop, card, A, S):
+    """As `_subsets`, with at most `card` categories of one of the labels; S int64 (card + 1, len(A)) is scratch."""
+    for few_positive in range(2):
+        S[:, : len(A)] = NONE
+        S[0, 0] = 0
+        for f in range(first, stop):
+            n, p = neg[f], pos[f]
+            for c in range(card, -1, -1):
+                for t in range(len(A) - 1, -1, -1):
+                    if few_positive:
+                        best = S[c, t] + n
+                        if c > 0 and t >= p and S[c - 1, t - p] > best:
+                            best = S[c - 1, t - p]
+                    else:
+                        best = S[c, t - p] if t >= p else NONE
+                        if c > 0 and S[c - 1, t] + n > best:
+                            best = S[c - 1, t] + n
+                    S[c, t] = best
+        for c in range(card + 1):
+            for t in range(len(A)):
+                if S[c, t] > A[t]:
+                    A[t] = S[c, t]
+
+
+@kernel
+def last_of(neg, pos, first, stop, is_ordered, card, A, S):
+    """Raise A to what one test of a group and two labels reach; not yet settled."""
+    if is_ordered:
+        _thresholds(neg, pos, first, stop, A)
+    elif card > 0 and 2 * card < stop - first:
+        _small_subsets(neg, pos, first, stop, card, A, S)
+    else:
+        _subsets(neg, pos, first, stop, A, S)
+
+
+@kernel
+def last(neg, pos, start, ordered, card, S):
+    """The frontier of one test and two leaves over all groups: int64 (P + 1,)."""
+    N, P = np.int64(0), np.int64(0)
+    for f in range(start[0], start[1]):
+        N += neg[f]
+        P += pos[f]
+    A = np.zeros(P + 1, np.int64)
+    A[0] = N
+    for g in range(len(ordered)):
+        last_of(neg, pos, start[g], start[g + 1], ordered[g], card, A, S)
+    settle(A)
+    return A
+
+
+@kernel
+def join(A, B):
+    """The frontier of two sides together: out[a + b] = A[a] + B[b] over the steps of both."""
+    out = np.full(len(A) + len(B) - 1, NONE)
+    for a in range(len(A)):
+        if a + 1 < len(A) and A[a + 1] == A[a]:
+            continue
+        for b in range(len(B)):
+            if b + 1 < len(B) and B[b + 1] == B[b]:
+                continue
+            if A[a] + B[b] > out[a + b]:
+                out[a + b] = A[a] + B[b]
+    settle(out)
+    return out
+
+
+@kernel
+def improves(J, best):
+    """True if the frontier J exceeds `best` anywhere."""
+    return bool((best < J).any())
+
+
+@kernel
+def take(J, best, groups, masks, g, mask):
+    """Take over what J improves, with the test that reached it; True if anything."""
+    news = False
+    for t in range(len(best)):
+        if J[t] > best[t]:
+            best[t] = J[t]
+            groups[t] = g
+            masks[t] = mask
+            news = True
+    return news
+
+
+@kernel
+def _cuts(table, size, start, ordered, card, S, best, groups, masks, g):
+    """Raise `best` by every cut of the ordered group g, whose counts with every question are `table` (bins, columns, 2)."""
+    left, right = np.zeros((2, start[-1]), np.int64), np.zeros((2, start[-1]), np.int64)
+    sent = np.int64(0)
+    for a in range(len(table)):
+        for k in range(2):
+            right[k] += table[a, :, k]
+    for a in range(len(table) - 1):
+        sent |= np.int64(1) << a
+        for k in range(2):
+            left[k] += table[a, :, k]
+            right[k] -= table[a, :, k]
+        if size[a, 0] + size[a, 1] == 0:
+            continue
+        J = join(last(left[0], left[1], start, ordered, card, S), last(right[0], right[1], start, ordered, card, S))
+        take(J, best, groups, masks, g, sent)
+
+
+@kernel
+def _each_alone(table, order, m, start, ordered, card, S, size):
+    """The frontier (m + 1, size) of the categories from the t-th on, each with a test of its own, and its last entry (m + 1,)."""
+    alone = np.zeros((m + 1, size), np.int64)
+    reach = np.zeros(m + 1, np.int64)
+    for t in range(m - 1, -1, -1):
+        own = last(table[order[t], :, 0].copy(), table[order[t], :, 1].copy(), start, ordered, card, S)
+        joined = join(own, alone[t + 1, : reach[t + 1] + 1])
+        reach[t] = len(joined) - 1
+        alone[t, : len(joined)] = joined
+    return alone, reach
+
+
+@kernel
+def two_levels(cat, y, w, rows, start, ordered, g, card, best, beat, groups, masks, limit, flag):
+    """Raise `best` to the frontier of trees that test group g and any group on each side; True if finished.
+
+    Nominal groups: depth-first over the categories, largest first; a partial assignment is cut off when its decided rows, with
+    every other category by itself as good as one test makes it, exceed `beat` nowhere: `best`, and more at entries that are of no
+    interest.
+    """
+    table = split_counts(cat, y, w, rows, start, 2, g)
+    m, P = table.shape[0], len(best) - 1
+    S = np.empty((max(card, 0) + 1, P + 1), np.int64)
+    size = np.zeros((m, 2), np.int64)
+    for a in range(m):
+        for k in range(2):
+            for f in range(start[g], start[g + 1]):
+                size[a, k] += table[a, f, k]
+    if ordered[g]:
+        _cuts(table, size, start, ordered, card, S, best, groups, masks, g)
+        return True
+    order = np.argsort(-(size[:, 0] + size[:, 1]), kind="mergesort")
+    while m > 1 and size[order[m - 1]].sum() == 0:
+        m -= 1
+    alone, reach = _each_alone(table, order, m, start, ordered, card, S, P + 1)
+    if m < 2 or not improves(alone[0], beat):
+        return True
+    left, right = np.zeros((2, start[-1]), np.int64), np.zeros((2, start[-1]), np.int64)
+    sent, state = np.int64(0), np.zeros(m, np.int64)
+    count, t, nodes = 0, 0, 0
+    while t >= 0:
+        a = order[t]
+        if state[t] == 1:
+            sent ^= np.int64(1) << a
+            count -= 1
+            for k in range(2):
+                left[k] -= table[a, :, k]
+        elif state[t] == 2:
+            for k in range(2):
+                right[k] -= table[a, :, k]
+        if state[t] == 2 or (t == 0 and state[t] == 1):
+            state[t] = 0
+            t -= 1
+            continue
+        state[t] += 1
+        if state[t] == 1:
+            sent |= np.int64(1) << a
+            count += 1
+            for k in range(2):
+                left[k] += table[a, :, k]
+        else:
+            for k in range(2):
+                right[k] += table[a, :, k]
+        nodes += 1
+        if nodes >= limit or (nodes & 63 == 0 and flag[0] != 0):
+            return False
+        decided = t + 1
+        if card > 0 and min(count, decided - count) > card:
+            continue
+        J = join(last(left[0], left[1], start, ordered, card, S), last(right[0], right[1], start, ordered, card, S))
+        if decided == m:
+            if 0 < count < m and take(J, best, groups, masks, g, sent):
+                for s in range(len(best)):
+                    beat[s] = max(beat[s], best[s])
+            continue
+        if improves(join(J, alone[decided, : reach[decided] + 1]), beat):
+            t += 1
+    return True

@@ -1,0 +1,63 @@
+"""Records of the search for subset branching: the shapes of a topology, and what is known of a row set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainer.families.odt.topology import Shape
+from trainer.tree.nodes import Draft
+
+
+class Stopped(Exception):
+    """A limit was reached."""
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A shape of the topology; equal shapes are one object."""
+
+    key: int
+    shape: Shape | None
+    below: tuple[Level, ...] = ()
+
+    @property
+    def left(self) -> Level:
+        return self.below[0]
+
+    @property
+    def right(self) -> Level:
+        return self.below[1]
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.shape is None
+
+    @property
+    def shallow(self) -> bool:
+        """True for a node whose children have at most two levels."""
+        return all(child.shape is None or child.shape.depth <= 2 for child in self.below)
+
+    @property
+    def is_two(self) -> bool:
+        """True for a node whose children are both above two leaves."""
+        return all(child.shape is not None and child.shape.is_last for child in self.below)
+
+    @property
+    def is_three(self) -> bool:
+        """True for a node of three levels whose sides have one or two, all tests that are last above two leaves."""
+        return (
+            self.shape is not None
+            and self.shape.depth == 3
+            and all(child.shape is not None and (child.shape.is_last or child.is_two) for child in self.below)
+        )
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a row set: V itself if exact, else an upper bound; recipe (group, mask) of the root, group -1 or -2: a trivial test."""
+
+    value: int
+    exact: bool
+    group: int = -1
+    mask: int = 0
+    draft: Draft | None = None

@@ -1,0 +1,213 @@
+"""ODT: optimal trees for categorical data on a fixed topology, with subset branching (Günlük et al.).
+
+Every decision node tests one column: a subset of its categories, or a threshold between its bins. The search is the exact one of
+`trainer.families.odt.search`, which needs no MIP solver, or the paper's model under one (`trainer.families.odt.mip`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.certificate import Guarantee
+from trainer.data.problem import Names, Problem
+from trainer.errors import ParameterError
+from trainer.families.odt.choice import AUTO, choose_topology, selected
+from trainer.families.odt.goals import GOALS, Reach, goal_of, oriented, weighted
+from trainer.families.odt.grouping import make_groups, relabelled, within_limit
+from trainer.families.odt.groups import Groups
+from trainer.families.odt.mip import MIP, solve_mip
+from trainer.families.odt.search import Stopped, SubsetSearch
+from trainer.families.odt.topology import Shape, parse
+from trainer.goal import Goal
+from trainer.method import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
+from trainer.monitor import Monitor
+from trainer.tree.nodes import Draft, DraftLeaf
+
+
+def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
+    """Search all trees of the topology; the claim speaks of the column groups and bins that were used."""
+    groups = make_groups(problem, settings["bins"], settings["max_card"])
+    goal = goal_of(problem, settings)
+    choice: tuple[dict[str, Any], ...] = ()
+    shape: Shape | None
+    if settings["topology"].strip() == AUTO:
+        shape, evidence = choose_topology(problem, settings, monitor)
+        choice = (evidence,)
+    else:
+        shape = _topology(settings)
+    if settings["select"] == "cart":
+        groups = selected(groups, settings["seed"])
+    found = _solve(problem, groups, shape, goal, settings, monitor)
+    draft = found.draft
+    if settings["max_card"]:
+        sizes = tuple(len(column.schema.categories) for column in problem.table.columns)
+        draft = within_limit(draft, problem.matrix, sizes, settings["max_card"])
+    return replace(found, draft=draft, evidence=choice + found.evidence)
+
+
+def _topology(settings: Settings) -> Shape | None:
+    """The topology that the settings name; None for depth 0, and where it is to be chosen from the data."""
+    text = settings["topology"].strip()
+    if text == AUTO:
+        if settings["frontier"] or any(settings[name] is not None for name in ("sensitivity", "specificity")):
+            words = "'auto' compares accuracies; choose a topology where a share is required."
+            raise ParameterError({"topology": words})
+        return None
+    return parse(text) if text else complete(settings["depth"])
+
+
+def _check_topology(settings: Settings, names: Names) -> None:
+    _topology(settings)
+
+
+def _check_solver(settings: Settings, names: Names) -> None:
+    if settings["frontier"] and settings["solver"] not in ("auto", "search"):
+        raise ParameterError({"frontier": "The whole frontier is found by solver=search only."})
+
+
+def _solve(
+    problem: Problem, groups: Groups, shape: Shape | None, goal: Goal | None, settings: Settings, monitor: Monitor
+) -> Solution:
+    stated: dict[str, Any] = {
+        "scope": scope(problem, shape, groups, settings),
+        "encoded_features": int(groups.sizes.sum()),
+        "goal": goal,
+    }
+    if settings["solver"] not in ("auto", "search") and shape is not None and len(groups.sizes):
+        return solve_mip(problem, groups, shape, goal, settings, monitor, stated)
+    if goal is not None and (goal.sensitivity or goal.specificity or settings["frontier"]):
+        reach = Reach(problem, groups, shape, goal, monitor, whole=settings["frontier"])
+        draft, bound = reach.solve()
+        evidence = reach.evidence() if settings["frontier"] else {"kind": "subset-search", "states": reach.search.nodes}
+        return Solution(
+            draft=draft, bound=float(bound), finished=reach.search.finished, nodes=reach.search.nodes,
+            evidence=(evidence,), **stated,
+        )  # fmt: skip
+    if shape is None:
+        return Solution(draft=_leaf(problem, goal), bound=_majority(problem, goal), **stated)
+    return _search(problem, groups, shape, goal, monitor, stated)
+
+
+def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Settings) -> str:
+    """Of which trees the claim speaks."""
+    if shape is None:
+        return "the tree without a question"
+    limit = f", subsets of at most {settings['max_card']} categories or all but as many" if settings["max_card"] else ""
+    if settings["select"] == "cart":
+        names = [problem.table.names[j] for j in groups.columns]
+        limit += f", and over no other columns than those that a CART tree uses ({', '.join(names)})"
+    return (
+        f"all trees of this topology ({shape.nodes} questions, at most {shape.depth} a row) over subsets of "
+        f"{len(groups.sizes)} columns, numeric ones in at most {settings['bins']} bins{limit}"
+    )
+
+
+def _search(
+    problem: Problem, groups: Groups, shape: Shape, goal: Goal | None, monitor: Monitor, stated: dict[str, Any]
+) -> Solution:
+    """The largest weight of correct rows."""
+    classes = tuple(range(problem.n_classes))
+    if goal is not None:
+        groups, (a, b) = oriented(problem, groups, goal)
+        groups, _ = weighted(groups, goal)
+        classes = (a, b)
+    total = int(groups.w.sum())
+    search = SubsetSearch(groups=groups, root=shape, stopped=monitor.stopped, flag=monitor.flag)
+    found: list[Draft] = [DraftLeaf()]
+
+    def better(value: int, draft: Draft) -> None:
+        found[0] = relabelled(draft, classes)
+        monitor.report(phase="search", incumbent=value / total, nodes=search.nodes, draft=found[0])
+
+    search.on_incumbent = better
+    search.on_bound = lambda bound: monitor.report(bound=bound / total, nodes=search.nodes)
+    rows = np.arange(len(problem.y))
+    monitor.report(phase="search", bound=search.bound / total)
+    finished = True
+    try:
+        value, draft = search.solve(shape, rows)
+        if draft is not None:
+            found[0] = relabelled(draft, classes)
+    except Stopped:
+        finished, value = False, search.bound
+    monitor.report(bound=value / total, nodes=search.nodes)
+    return Solution(
+        draft=found[0],
+        bound=float(Fraction(value, total)),
+        finished=finished,
+        nodes=search.nodes,
+        evidence=({"kind": "subset-search", "states": search.nodes},),
+        **stated,
+    )
+
+
+def complete(depth: int) -> Shape | None:
+    """The topology of all trees of at most `depth` questions; None for depth 0."""
+    if depth == 0:
+        return None
+    below = complete(depth - 1)
+    return Shape(below, below)
+
+
+def _negative_weights(problem: Problem, goal: Goal | None) -> list[Fraction]:
+    own = np.bincount(problem.y, weights=problem.row_weights, minlength=problem.n_classes)
+    factor = [Fraction(1)] * problem.n_classes
+    if goal is not None:
+        factor[1 - problem.labels.classes.index(goal.positive)] = Fraction(goal.weight)
+    return [int(w) * f for w, f in zip(own, factor, strict=True)]
+
+
+def _leaf(problem: Problem, goal: Goal | None) -> DraftLeaf:
+    weights = _negative_weights(problem, goal)
+    return DraftLeaf(label=weights.index(max(weights)))
+
+
+def _majority(problem: Problem, goal: Goal | None) -> float:
+    weights = _negative_weights(problem, goal)
+    return float(max(weights) / sum(weights))
+
+
+METHOD = Method(
+    id="odt",
+    title="ODT, subsets of categories",
+    summary="Optimal trees on a fixed shape whose questions are subsets: 'married or widowed', or thresholds between bins.",
+    paper="Günlük, Kalagnanam, Li, Menickelly & Scheinberg (2019)",
+    guarantee=Guarantee.TREE,
+    splits=("subset", "threshold"),
+    size_hint="Made for columns with up to about 15 categories and some thousand rows; depth 2 in seconds, depth 3 for smaller data.",
+    claim="Optimal over all trees of the topology with subset questions, on the training rows.",
+    parameters=(
+        having(DEPTH, default=2, maximum=4, help="Questions on the way to a leaf; 'topology' overrides it."),
+        Parameter(
+            name="topology", type="text", default="", label="Topology",
+            help="depth-2, depth-2.5, depth-3, imbalanced, or brackets such as [[..][..]]; auto: the best of these four by "
+            "cross-validation; empty: complete to the depth.", check=_check_topology,
+        ),
+        Parameter(
+            name="select", type="choice", default="none", choices=("none", "cart"), label="Columns",
+            help="cart: only the columns that a large greedy tree uses, so the claim speaks of these alone.", advanced=True,
+        ),
+        Parameter(
+            name="max_card", type="integer", default=0, minimum=0, maximum=62, label="Largest subset",
+            help="A subset, or its complement, has at most this many categories; 0: any.",
+        ),
+        *GOALS,
+        Parameter(
+            name="bins", type="integer", default=10, minimum=2, maximum=60, flag=True, label="Bins",
+            help="Numeric columns are cut at this many quantiles.", advanced=True,
+        ),
+        *MIP,
+        having(
+            SOLVER, choices=("auto", "search", "scip", "highs", "gurobi"),
+            help="'search' (and 'auto') is the exact search of this method; the others solve the paper's mixed-integer program.",
+            check=_check_solver,
+        ),
+        MIP_GAP,
+        *COMMON,
+    ),
+    solve=solve,
+)  # fmt: skip

@@ -1,0 +1,270 @@
+"""ODT by mixed-integer programming: the model of `trainer.families.odt.model` under a solver, with first trees and progress."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.certificate import Status
+from trainer.data.problem import Names, Problem
+from trainer.errors import InfeasibleError, ParameterError, SolverError
+from trainer.families.odt.goals import oriented
+from trainer.families.odt.grouping import labels_of, relabelled
+from trainer.families.odt.groups import Groups
+from trainer.families.odt.model import OdtModel, Techniques
+from trainer.families.odt.plan import greedy
+from trainer.families.odt.search import Stopped, SubsetSearch
+from trainer.families.odt.topology import Shape
+from trainer.goal import Goal, downwards, needed, share
+from trainer.method import Parameter, Settings, Solution
+from trainer.milo import Ended, Hooks, Options, Outcome, Point, Report, Row, backend
+from trainer.monitor import Monitor
+from trainer.tree.nodes import Draft, DraftLeaf
+
+MAX_CELLS = 3_000_000  # rows of the model before it is refused
+
+
+def techniques(text: str) -> Techniques:
+    """The techniques that are left when those named in `text` are taken out; raises ParameterError for an unknown name."""
+    out = [word.strip() for word in text.split(",") if word.strip()]
+    unknown = [word for word in out if word not in ("anchor", "relax", "strengthen")]
+    if unknown:
+        raise ParameterError({"without": f"'{unknown[0]}' is not a technique. Known: anchor, relax, strengthen."})
+    return Techniques(**dict.fromkeys(out, False))
+
+
+def _check_techniques(settings: Settings, names: Names) -> None:
+    techniques(settings["without"])
+
+
+MIP = (
+    Parameter(
+        name="first_tree", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree of a solver",
+        help="What a solver starts from: a greedy tree (CART), that of the exact search, or none.", advanced=True,
+    ),
+    Parameter(
+        name="exact_seconds", type="number", default=5.0, minimum=0, maximum=86_400, label="Exact search first",
+        help="How long the exact search may look for the first tree, with first_tree=exact.", unit="s", advanced=True,
+    ),
+    Parameter(
+        name="without", type="text", default="", label="Leave out of the model",
+        help="Techniques of the paper that a solver does without, for comparison: anchor, relax, strengthen.", advanced=True,
+        check=_check_techniques,
+    ),
+)  # fmt: skip
+
+
+class Task:
+    """What a solver maximises: weights of rows by class, required weights, and the value of a tree in the unit of the goal."""
+
+    def __init__(self, problem: Problem, groups: Groups, goal: Goal | None) -> None:
+        self.problem, self.goal = problem, goal
+        self.groups, self.classes = groups, tuple(range(problem.n_classes))
+        self.value, self.least = (1,) * problem.n_classes, (0,) * problem.n_classes
+        if goal is not None:
+            self.groups, (a, b) = oriented(problem, groups, goal)
+            self.classes = (a, b)
+        self.rows = tuple(int(self.groups.w[self.groups.y == k].sum()) for k in range(problem.n_classes))
+        if goal is not None:
+            weight = Fraction(goal.weight)
+            self.value = {
+                "accuracy": (weight.numerator, weight.denominator), "sensitivity": (0, 1), "specificity": (1, 0),
+            }[goal.maximise]  # fmt: skip
+            self.least = (needed(goal.specificity, self.rows[0]), needed(goal.sensitivity, self.rows[1]))
+        self.top = sum(v * n for v, n in zip(self.value, self.rows, strict=True))
+
+    def score(self, draft: Draft) -> int | None:
+        """The objective of a tree, in units; None where it does not keep what is required."""
+        right = labels_of(draft, self.problem.matrix) == self.groups.y
+        own = [int(self.groups.w[right & (self.groups.y == k)].sum()) for k in range(len(self.rows))]
+        if any(n < least for n, least in zip(own, self.least, strict=True)):
+            return None
+        return sum(v * n for v, n in zip(self.value, own, strict=True))
+
+    def share(self, units: int) -> float:
+        """Units as a share of the goal; a share of no row is 1."""
+        return float(share(units, self.top))
+
+
+class _Watched(Hooks):
+    """Keeps the best tree and tells the monitor."""
+
+    many_nodes = True
+
+    def __init__(self, task: Task, form: OdtModel, monitor: Monitor) -> None:
+        self.task, self.form, self.monitor = task, form, monitor
+        self.best: int | None = None
+        self.draft: Draft | None = None
+
+    def consider(self, draft: Draft) -> None:
+        """Keep a tree that is better than all before."""
+        value = self.task.score(draft)
+        if value is not None and (self.best is None or value > self.best):
+            self.best, self.draft = value, relabelled(draft, self.task.classes)
+            self.monitor.report(incumbent=self.task.share(value), draft=self.draft)
+
+    def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
+        """Every point that the rows accept is a tree."""
+        self.consider(self.form.read(point.values, best_last=True))
+        return ()
+
+    def on_progress(self, report: Report) -> bool:
+        """The bound, rounded down to whole units."""
+        bound = None
+        if report.bound is not None and not math.isinf(report.bound):
+            bound = self.task.share(max(_whole(report.bound), self.best or 0))
+        self.monitor.report(bound=bound, nodes=report.nodes)
+        return self.monitor.stopped()
+
+
+def solve_mip(
+    problem: Problem, groups: Groups, shape: Shape, goal: Goal | None, settings: Settings, monitor: Monitor,
+    stated: dict[str, Any],
+) -> Solution:  # fmt: skip
+    """Solve the model by the solver of the settings; raises InfeasibleError where the required shares cannot be kept together."""
+    solver = backend(settings["solver"])
+    task = Task(problem, groups, goal)
+    _check_size(task.groups, shape)
+    monitor.report(phase="model")
+    form = OdtModel(task.groups, shape, least=task.least, value=task.value, techniques=techniques(settings["without"]))
+    watched = _Watched(task, form, monitor)
+    for draft in first_trees(task, shape, settings, monitor):
+        watched.consider(draft)
+    start = watched.best
+    starts = _assignments(form, task, watched.draft)
+    monitor.report(phase="search")
+    options = _options(settings, monitor, starts)
+    outcome = solver.solve(form.model, watched, options)
+    if outcome.ended is Ended.INFEASIBLE:
+        if watched.draft is not None:
+            raise SolverError(f"{solver.name} calls a problem infeasible that has a solution; nothing it said is used.")
+        raise _unreachable(task, lambda one: _best_share(one, shape, settings, monitor))
+    if outcome.values is not None:
+        watched.consider(form.read(outcome.values, best_last=True))
+    return _solution(task, watched, outcome, form, monitor, start, stated)
+
+
+def _solution(
+    task: Task, watched: _Watched, outcome: Outcome, form: OdtModel, monitor: Monitor, start: int | None, stated: dict[str, Any]
+) -> Solution:  # fmt: skip
+    bound = task.top if math.isinf(outcome.bound) else min(task.top, _whole(outcome.bound))
+    if watched.draft is None or watched.best is None:
+        raise SolverError(
+            "No tree with the required shares was found before the search ended. Allow more time, or relax one of them."
+        )
+    if bound < watched.best:
+        raise SolverError(f"{outcome.solver} claims the bound {bound} below the value {watched.best} of its own tree.")
+    optimal = bound == watched.best
+    if outcome.ended is Ended.TIME and not optimal:
+        monitor.stop(Status.TIME_LIMIT)
+    elif outcome.ended is Ended.MEMORY and not optimal:
+        monitor.stop(Status.MEMORY_LIMIT)
+    record = {
+        "kind": "mip", "solver": outcome.solver, "version": outcome.version, "ended": str(outcome.ended),
+        "variables": form.model.size,
+        "integers": int(form.model.integers.sum()), "rows": len(form.model.rows),
+    }  # fmt: skip
+    return Solution(
+        draft=watched.draft,
+        bound=task.share(bound),
+        finished=outcome.ended is Ended.OPTIMAL or optimal,
+        nodes=outcome.nodes,
+        solver=outcome.solver,
+        solver_version=outcome.version,
+        warm_start_objective=None if start is None else task.share(start),
+        evidence=(record,),
+        **stated,
+    )
+
+
+def first_trees(task: Task, shape: Shape, settings: Settings, monitor: Monitor) -> list[Draft]:
+    """Trees to start from; a constant one is right where a share is required."""
+    if settings["first_tree"] == "none":
+        return []
+    found: list[Draft] = [DraftLeaf(label=k) for k in range(len(task.rows))]
+    g = task.groups
+    heavy = replace(g, w=g.w * np.asarray(task.value, np.int64)[g.y]) if min(task.value) > 0 else g
+    found.append(greedy(heavy, shape))
+    if settings["first_tree"] == "exact":
+        end = monitor.elapsed() + settings["exact_seconds"]
+        search = SubsetSearch(
+            groups=heavy, root=shape, stopped=lambda: monitor.stopped() or monitor.elapsed() > end,
+            on_incumbent=lambda _, draft: found.append(draft),
+        )  # fmt: skip
+        try:
+            draft = search.solve(shape, np.arange(len(g.y)))[1]
+            if draft is not None:
+                found.append(draft)
+        except Stopped:
+            pass
+    return found
+
+
+def _assignments(form: OdtModel, task: Task, draft: Draft | None) -> tuple[np.ndarray, ...]:
+    if draft is None:
+        return ()
+    back = tuple(int(np.flatnonzero(np.asarray(task.classes) == k)[0]) for k in range(len(task.classes)))
+    values = form.assignment(relabelled(draft, back))
+    return () if values is None else (values,)
+
+
+def _options(settings: Settings, monitor: Monitor, starts: tuple[np.ndarray, ...] = ()) -> Options:
+    return Options(
+        time=None if math.isinf(monitor.remaining()) else monitor.remaining(),
+        memory=monitor.limits.memory,
+        threads=monitor.limits.threads,
+        seed=settings["seed"],
+        gap=settings["mip_gap"],
+        absolute_gap=0.5,  # values are whole units
+        starts=starts,
+        stopped=monitor.stopped,
+    )
+
+
+def _best_share(task: Task, shape: Shape, settings: Settings, monitor: Monitor) -> int | None:
+    """The best value of a task, or None where it was not found out."""
+    form = OdtModel(task.groups, shape, least=task.least, value=task.value)
+    watched = _Watched(task, form, Monitor(monitor.limits))
+    outcome = backend(settings["solver"]).solve(form.model, watched, _options(settings, monitor))
+    if outcome.values is not None:
+        watched.consider(form.read(outcome.values, best_last=True))
+    return watched.best if outcome.ended is Ended.OPTIMAL else None
+
+
+def _unreachable(task: Task, best_of: Callable[[Task], int | None]) -> InfeasibleError:
+    """What can be reached instead: the best specificity under the required sensitivity."""
+    goal = task.goal
+    assert goal is not None
+    one = Task(task.problem, task.groups, None)
+    one.groups, one.classes, one.rows = task.groups, task.classes, task.rows
+    one.least, one.value, one.top = (0, task.least[1]), (1, 0), task.rows[0]
+    best = best_of(one)
+    words = (
+        f"With a sensitivity of at least {float(Fraction(goal.sensitivity or 0)):g} a specificity of "
+        f"{float(Fraction(goal.specificity or 0)):g} is not reachable"
+    )
+    if best is None:
+        return InfeasibleError(f"{words}. Relax one of them or allow a larger topology.")
+    reached = share(best, task.rows[0])
+    return InfeasibleError(
+        f"{words}, the best is {downwards(reached)}. Relax one of them or allow a larger topology.",
+        best=float(reached),
+        of="specificity",
+    )
+
+
+def _check_size(groups: Groups, shape: Shape) -> None:
+    rows = 2 * len(groups.y) * shape.nodes
+    if rows > MAX_CELLS:
+        raise ParameterError(
+            {"solver": f"The model would have about {rows:,} rows; {MAX_CELLS:,} is the limit. Use solver=search."}
+        )
+
+
+def _whole(bound: float) -> int:
+    return math.floor(bound + 1e-6 * max(1.0, abs(bound) * 1e-3))

@@ -1,0 +1,205 @@
+"""Plans: trees over groups as (group, categories that go left) at the nodes of a topology, and greedy trees to start from.
+
+A plan fills every decision node of a topology; a node that does not matter sends all rows one way. Drafts of trees with subset
+and threshold questions are laid onto a topology, exchanging sides where the topology allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trainer.families.odt.groups import Groups, best_subset
+from trainer.families.odt.kernels.subset import count
+from trainer.families.odt.topology import Shape
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A decision node of a topology: its number in breadth-first order, children (negative: leaf -1 - t), and leaves on either side."""
+
+    number: int
+    shape: Shape
+    children: tuple[int, int]
+    leaves: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def places(root: Shape) -> tuple[list[Place], int]:
+    """The decision nodes in breadth-first order, and the number of leaves, which are numbered from left to right."""
+    order: list[Shape] = [root]
+    children: list[list[Shape | None]] = []
+    links: list[list[int]] = []
+    for shape in order:  # grows while it is read
+        children.append([shape.left, shape.right])
+        links.append([])
+        for child in children[-1]:
+            links[-1].append(len(order) if child is not None else -1)
+            if child is not None:
+                order.append(child)
+    below: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+    named: dict[tuple[int, int], int] = {}
+
+    def walk(v: int) -> tuple[int, ...]:
+        sides = []
+        for side in range(2):
+            if links[v][side] >= 0:
+                sides.append(walk(links[v][side]))
+            else:
+                named[v, side] = len(named)
+                sides.append((named[v, side],))
+        below[v] = (sides[0], sides[1])
+        return sides[0] + sides[1]
+
+    walk(0)
+
+    def link(v: int, side: int) -> int:
+        return links[v][side] if links[v][side] >= 0 else -1 - named[v, side]
+
+    found = [Place(number=v, shape=s, children=(link(v, 0), link(v, 1)), leaves=below[v]) for v, s in enumerate(order)]
+    return found, len(named)
+
+
+@dataclass(kw_only=True)
+class Plan:
+    """`tests[v]` = (group, categories that go left) for every decision node, `labels[t]` for every leaf."""
+
+    tests: dict[int, tuple[int, frozenset[int]]] = field(default_factory=dict)
+    labels: dict[int, int] = field(default_factory=dict)
+
+
+class Planner:
+    """Lays drafts onto a topology. At `anchored` nodes category `anchor[g]` goes left; at `fixed` ones the left leaf is 0, the right 1."""
+
+    def __init__(self, groups: Groups, root: Shape, anchored: set[int], fixed: set[int], anchor: list[int]) -> None:
+        self.groups, self.anchored, self.fixed, self.anchor = groups, anchored, fixed, anchor
+        self.places, self.n_leaves = places(root)
+
+    def plan(self, draft: Draft) -> Plan | None:
+        """The plan of a draft, or None where it does not fit."""
+        plan = Plan()
+        return plan if self._lay(draft, 0, plan) else None
+
+    def _lay(self, draft: Draft, v: int, plan: Plan) -> bool:
+        if v < 0:
+            if isinstance(draft, DraftLeaf):
+                plan.labels[-1 - v] = draft.label or 0
+            return isinstance(draft, DraftLeaf)
+        for g, chosen, left, right in self._ways(draft, v):
+            sides = self.places[v].children
+            if self._lay(left, sides[0], plan) and self._lay(right, sides[1], plan):
+                plan.tests[v] = (g, chosen)
+                return True
+        return False
+
+    def _ways(self, draft: Draft, v: int) -> Iterator[tuple[int, frozenset[int], Draft, Draft]]:
+        """Tests at node v that give the draft, with the drafts of both sides, those that v may not have left out."""
+        sizes = self.groups.sizes
+        ways: list[tuple[int, frozenset[int], Draft, Draft]] = []
+        if isinstance(draft, DraftBranch):
+            tested, asked = self.groups.question(draft.split)
+            ways.append((tested, frozenset(asked), draft.left, draft.right))
+            ways.append((tested, frozenset(range(sizes[tested])) - set(asked), draft.right, draft.left))
+        # a trivial test: the draft on one side, on the other whatever needs no further test
+        idle = (DraftLeaf(label=0), DraftLeaf(label=1))
+        ways.append((0, frozenset(), idle[0], draft))
+        ways.append((0, frozenset(range(sizes[0])), draft, idle[1]))
+        for g, chosen, left, right in ways:
+            if v in self.anchored and self.anchor[g] not in chosen:
+                continue
+            if v in self.fixed and not (_is_leaf(left, 0) and _is_leaf(right, 1)):
+                continue
+            yield g, chosen, left, right
+
+
+def _is_leaf(draft: Draft, label: int) -> bool:
+    return isinstance(draft, DraftLeaf) and (draft.label or 0) == label
+
+
+# -- greedy trees ------------------------------------------------------------------------------------------------------
+
+
+def greedy(groups: Groups, root: Shape | None, rows: np.ndarray | None = None) -> Draft:
+    """A tree by the best Gini split at every node, restricted to the topology, its last level by counting."""
+    rows = np.arange(len(groups.y)) if rows is None else rows
+    weights = np.bincount(groups.y[rows], groups.w[rows], groups.n_classes)
+    leaf = DraftLeaf(label=int(weights.argmax()))
+    if root is None or (weights > 0).sum() < 2:
+        return leaf
+    found = split_by_count(groups, rows) if root.is_last else split_by_gini(groups, rows)
+    if found is None:
+        return leaf
+    g, chosen = found
+    left = np.isin(groups.cat[rows, g], chosen)
+    return groups.branch(g, chosen, greedy(groups, root.left, rows[left]), greedy(groups, root.right, rows[~left]))
+
+
+def used_groups(groups: Groups, rows: np.ndarray | None = None, least: int = 20, limit: int = 10_000) -> set[int]:
+    """Groups that a full CART tree tests: Gini splits down to `least` rows or one class (Günlük et al., feature selection)."""
+    used: set[int] = set()
+    stack = [np.arange(len(groups.y)) if rows is None else rows]
+    while stack and limit:
+        part = stack.pop()
+        limit -= 1
+        if len(part) < least or len(np.unique(groups.y[part])) < 2:
+            continue
+        found = split_by_gini(groups, part)
+        if found is None:
+            continue
+        used.add(found[0])
+        left = np.isin(groups.cat[part, found[0]], found[1])
+        stack += [part[left], part[~left]]
+    return used
+
+
+def _counts(groups: Groups, rows: np.ndarray) -> np.ndarray:
+    start = groups.start
+    counts = np.zeros((start[-1], groups.n_classes), np.int64)
+    count(groups.cat, groups.y, groups.w, rows, start, groups.n_classes, counts)
+    return counts
+
+
+def split_by_count(groups: Groups, rows: np.ndarray) -> tuple[int, list[int]] | None:
+    """The test that is best below two leaves; None where none is better than a leaf."""
+    counts, start = _counts(groups, rows), groups.start
+    best, found = -1, None
+    for g in range(len(groups.sizes)):
+        part = counts[start[g] : start[g + 1]]
+        chosen = best_subset(part, bool(groups.ordered[g]), groups.card)
+        inside = part[chosen].sum(axis=0)
+        value = int(inside.max() + (part.sum(axis=0) - inside).max())
+        if len(chosen) and value > best:
+            best, found = value, (g, [int(a) for a in chosen])
+    return found
+
+
+def split_by_gini(groups: Groups, rows: np.ndarray) -> tuple[int, list[int]] | None:
+    """The test of least Gini impurity; nominal categories in the order of a class's share, which is exact for two classes (Breiman)."""
+    counts, start = _counts(groups, rows), groups.start
+    best, found = -1.0, None
+    for g in range(len(groups.sizes)):
+        part = counts[start[g] : start[g + 1]].astype(float)
+        size = part.sum(axis=1)
+        present = np.flatnonzero(size)
+        if len(present) < 2:
+            continue
+        total = part.sum(axis=0)
+        order = present
+        if not groups.ordered[g]:
+            order = present[np.argsort(part[present, total.argmax()] / size[present], kind="stable")]
+        low = np.cumsum(part[order], axis=0)[:-1]
+        high = total - low
+        worth = (low**2).sum(axis=1) / low.sum(axis=1) + (high**2).sum(axis=1) / high.sum(axis=1)
+        if groups.card and not groups.ordered[g]:
+            cut = np.arange(1, len(order))
+            worth[np.minimum(cut, len(order) - cut) > groups.card] = -1.0
+        place = int(worth.argmax())
+        if worth[place] > best:
+            best = float(worth[place])
+            chosen = order[: place + 1]
+            if groups.ordered[g]:
+                chosen = np.arange(chosen.max() + 1)
+            found = (g, [int(a) for a in chosen])
+    return found

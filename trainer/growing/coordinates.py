@@ -1,0 +1,42 @@
+"""Columns as whole numbers where short decimals allow it, and codes that grow with the values, so that comparisons are exact."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.dtypes import CodeArray, CountArray, FloatArray
+from trainer.kernels.ordering import write_codes
+
+WHOLE = 2.0**26  # products of two differences stay exact below this
+DECIMALS = 8
+
+
+def whole_numbers(X: FloatArray) -> FloatArray:
+    """X with every column of short decimal numbers multiplied by the power of ten that makes it whole; others unchanged."""
+    out = np.asfortranarray(X, dtype=np.float64).copy(order="F")
+    for j in range(X.shape[1]):
+        column = X[:, j]
+        if not len(column) or np.abs(column).max() >= WHOLE:
+            continue
+        for k in range(DECIMALS + 1):
+            whole = np.rint(column * 10.0**k)
+            if np.abs(whole).max() >= WHOLE:
+                break
+            if np.array_equal(whole / 10.0**k, column):
+                out[:, j] = whole
+                break
+    return out
+
+
+def is_exact(whole: FloatArray) -> bool:
+    """True if all columns are whole numbers below 2^26."""
+    return bool((np.abs(whole) < WHOLE).all() and (np.rint(whole) == whole).all())
+
+
+def codes_of(whole: FloatArray) -> tuple[CodeArray, CountArray]:
+    """Codes int32 (p, n) that grow with the values of each feature, equal for equal values, and a number above them, int64 (p,)."""
+    n, p = whole.shape
+    codes, levels = np.zeros((p, n), np.int32), np.ones(p, np.int64)
+    if n:
+        write_codes(whole, codes, levels)
+    return codes, levels

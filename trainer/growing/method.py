@@ -1,0 +1,185 @@
+"""What the greedy methods share: parameters of growth and pruning, and the way from a split function to a pruned draft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.crew import Crew
+from trainer.data.problem import Names, Problem
+from trainer.dtypes import CountArray
+from trainer.errors import ParameterError
+from trainer.growing.growth import Growth, Splitter, Stopping, grow_tree
+from trainer.growing.node_split import SplitData
+from trainer.growing.split_units import uploaded
+from trainer.method import Parameter, Settings, Solution, exact_fraction
+from trainer.monitor import Monitor
+from trainer.tree.nodes import Draft, DraftLeaf
+from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_errors
+
+MIN_NODE = Parameter(
+    name="min_node", type="integer", default=2, minimum=2, maximum=10**9, label="Rows to split",
+    help="A node with fewer training rows is a leaf.", unit="rows", advanced=True,
+)  # fmt: skip
+MIN_GAIN = Parameter(
+    name="min_gain", type="number", default=0.0, minimum=0, maximum=1, label="Least gain",
+    help="The least share of the training rows by which a split must lower the impurity; 0 allows splits without gain.",
+    advanced=True,
+)  # fmt: skip
+
+
+def _alpha(text: str) -> Fraction | None:
+    if text == "cross-validation":
+        return None
+    try:
+        alpha = exact_fraction(text)
+    except ValueError:
+        alpha = Fraction(-1)
+    if not 0 <= alpha <= 1:
+        raise ParameterError({"pruning": f"'{text[:80]}' is neither 'cross-validation' nor a number from 0 to 1."})
+    return alpha
+
+
+def _check_pruning(settings: Settings, names: Names) -> None:
+    _alpha(settings["pruning"])
+
+
+PRUNING = Parameter(
+    name="pruning", type="text", default="0", label="Pruning",
+    help="Cost-complexity α: training error rate that a leaf must save. 0 keeps the tree, 'cross-validation' chooses α.",
+    check=_check_pruning,
+)  # fmt: skip
+PRUNING_FOLDS = Parameter(
+    name="pruning_folds", type="integer", default=5, minimum=2, maximum=50, label="Pruning folds",
+    help="Folds of the cross-validation that chooses α.", advanced=True,
+)  # fmt: skip
+IMPURITY = Parameter(
+    name="impurity", type="choice", default="gini", choices=("gini", "entropy", "error"), label="Impurity",
+    help="What a split lowers: Gini, entropy, or classification error.", advanced=True,
+)  # fmt: skip
+
+MakeSplitter = Callable[[SplitData, Monitor, Crew[Any]], Splitter]
+SHOW_EVERY = 0.3  # least seconds between two pictures of the growing tree
+SHOW_SHARE = 0.05  # of the time that they may take, which grows with the tree
+
+
+def grow_and_prune(
+    problem: Problem,
+    settings: Settings,
+    monitor: Monitor,
+    make: MakeSplitter,
+    claim: str,
+    *,
+    rounded: str = "",
+    threads: int = 1,
+) -> Solution:
+    """Grow with the splits that `make` finds, then prune as the settings ask; the pruned tree keeps what was proved.
+
+    `claim` is the solution's scope, and `rounded` what is added to it where the columns are not exact.
+    """
+    encoding = problem.numeric
+    X = encoding.matrix(problem.table)
+    if X.shape[1] == 0 or len(np.unique(problem.y)) < 2:
+        return Solution(draft=DraftLeaf(), scope=claim)
+    data = SplitData.of(X, problem.y, problem.n_classes, problem.row_weights)
+    if not data.exact:
+        claim += rounded
+    stopping = Stopping(
+        depth=settings["depth"],
+        min_node=settings["min_node"],
+        min_leaf=settings["min_leaf"],
+        min_gain=settings["min_gain"] * problem.n if settings["min_gain"] > 0 else -1.0,
+    )
+    alpha = _alpha(settings["pruning"])
+
+    def grown(rows: CountArray, phase: str) -> Growth:
+        monitor.report(phase=phase)
+        whole, next_show = len(rows) == len(X), 0.0
+
+        def news(leaves: int, draft: Callable[[], Draft]) -> None:
+            nonlocal next_show
+            # trees of the folds that choose the pruning are nobody's tree
+            if whole and monitor.elapsed() >= next_show:
+                begun = monitor.elapsed()
+                monitor.report(leaves=leaves, nodes=2 * leaves - 1, draft=draft())
+                took = monitor.elapsed() - begun
+                next_show = begun + max(SHOW_EVERY, took / SHOW_SHARE)
+            else:
+                monitor.report(leaves=leaves, nodes=2 * leaves - 1)
+
+        crew: Crew[Any] = Crew(threads=threads)
+        return grow_tree(
+            data,
+            make(data, monitor, crew),
+            lambda found: uploaded(found, encoding),
+            stopping,
+            measure=settings["impurity"],
+            stopped=monitor.stopped,
+            report=news,
+            rows=rows,
+            crew=crew,
+        )
+
+    growth = grown(np.arange(len(X)), "grow")
+    draft, evidence = growth.draft, {"kind": "greedy", "boxes": growth.boxes, "points_classified": growth.classified}
+    finished = growth.finished
+    if alpha is None and finished:
+        alpha, used, finished = _choose_alpha(problem, growth.draft, settings, grown)
+        evidence |= {"pruning_folds": used}
+    if alpha:
+        draft = _keep_proofs(prune(problem.tree(draft, np.arange(len(X))), alpha))
+        evidence |= {"pruning_alpha": float(alpha)}
+    return Solution(
+        draft=draft,
+        finished=finished,
+        scope=claim,
+        nodes=growth.boxes or 2 * growth.branches + 1,
+        encoded_features=X.shape[1],
+        evidence=(evidence,),
+    )
+
+
+def _keep_proofs(draft: Draft) -> Draft:
+    """Leaves take the majority of their rows, as everywhere; the branches keep impurity and bound."""
+    if isinstance(draft, DraftLeaf):
+        return DraftLeaf()
+    return replace(draft, left=_keep_proofs(draft.left), right=_keep_proofs(draft.right))
+
+
+def stratified(codes: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """The fold of each row, int64 (n,): every class is dealt out evenly after a seeded shuffle."""
+    order = np.random.default_rng(seed).permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    fold = np.empty(len(codes), np.int64)
+    fold[order] = np.arange(len(codes)) % folds
+    return fold
+
+
+def _choose_alpha(
+    problem: Problem, draft: Draft, settings: Settings, grown: Callable[[CountArray, str], Growth]
+) -> tuple[Fraction, int, bool]:
+    """α inside the intervals of the pruning path of least cross-validated error, ties to the smaller tree.
+
+    Also how many folds speak for it, and whether that is all of them: a limit that strikes leaves those that had ended,
+    and without any the tree stays as it was grown.
+    """
+    grid = alphas_between(alphas(collapses(problem.tree(draft, np.arange(len(problem.y))))))
+    folds = min(settings["pruning_folds"], int(np.bincount(problem.y)[np.bincount(problem.y) > 0].min()))
+    if folds < 2 or len(grid) < 2:
+        return Fraction(0), 0, True
+    fold = stratified(problem.y, folds, settings["seed"])
+    wrong, used = np.zeros(len(grid), np.int64), 0
+    for f in range(folds):
+        rows, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+        growth = grown(rows, f"choose pruning, fold {f + 1} of {folds}")
+        if not growth.finished:
+            break
+        used = f + 1
+        tree = problem.tree(growth.draft, rows)
+        wrong += pruned_errors(tree, problem.matrix[test], problem.y[test], problem.row_weights[test], grid)
+    alpha = grid[int(np.flatnonzero(wrong == wrong.min())[-1])] if used else Fraction(0)
+    return alpha, used, used == folds

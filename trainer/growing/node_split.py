@@ -1,0 +1,98 @@
+"""What the greedy methods share of a node's split: its record, the table that all nodes read, and the best threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
+from trainer.growing.coordinates import codes_of, is_exact, whole_numbers
+from trainer.growing.options import MEASURES, SplitOptions
+from trainer.kernels.univariate import best_thresholds
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSplit:
+    """The split of a node: left iff a1 x1 + a2 x2 <= threshold (`features` has one or two entries), and what is proved.
+
+    `value` is Phi(left) + Phi(right) in rows, `bound` a lower bound on that of every rule with the allowed leaf size
+    (None where a method proves nothing).
+    """
+
+    features: tuple[int, ...]
+    coefficients: tuple[float, ...]
+    threshold: float
+    left: BoolArray
+    value: float
+    bound: float | None
+    boxes: int = 0
+    classified: int = 0
+    swept: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitData:
+    """What all nodes of a tree share: features float64 (n, p) as uploaded and as whole numbers, classes, weights int64.
+
+    `codes` int32 (p, n) grow with the values of each feature and lie below `levels` int64 (p,).
+    """
+
+    X: FloatArray
+    whole: FloatArray
+    codes: CodeArray
+    levels: CountArray
+    y: CodeArray
+    weight: CountArray
+    classes: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether products of differences of two values are exact, so that lines are told apart however near they are."""
+        return is_exact(self.whole)
+
+    @staticmethod
+    def of(X: FloatArray, y: CodeArray, classes: int, weight: CountArray | None = None) -> SplitData:
+        """Prepare the arrays; X float64 (n, p), y codes (n,), integer weights (n,)."""
+        X = np.ascontiguousarray(X, np.float64)
+        whole = whole_numbers(X)
+        codes, levels = codes_of(whole)
+        return SplitData(
+            X=X,
+            whole=whole,
+            codes=codes,
+            levels=levels,
+            y=np.ascontiguousarray(y, np.int32),
+            weight=np.ones(len(X), np.int64) if weight is None else np.ascontiguousarray(weight, np.int64),
+            classes=classes,
+        )
+
+
+def class_counts(data: SplitData, rows: CountArray) -> CountArray:
+    """Weight of each class among the rows, int64 (classes,)."""
+    counts = np.zeros(data.classes, np.int64)
+    np.add.at(counts, data.y[rows], data.weight[rows])
+    return counts
+
+
+def univariate_split(data: SplitData, rows: CountArray, options: SplitOptions) -> NodeSplit | None:
+    """The best threshold over all features, the first on ties, or None where no feature allows one."""
+    out = np.empty((data.X.shape[1], 3))
+    measure = MEASURES[options.measure]
+    best_thresholds(
+        data.X, data.codes, data.levels, rows, data.y, data.weight, data.classes, measure, options.min_leaf, out
+    )
+    if not len(out) or not np.isfinite(out[:, 0].min()):
+        return None
+    tol = 1e-12 * int(data.weight[rows].sum())
+    j = int(np.flatnonzero(out[:, 0] <= out[:, 0].min() + tol)[0])
+    value, below, above = (float(x) for x in out[j])
+    cut = between(below, above)
+    left = data.X[rows, j] <= cut
+    return NodeSplit(features=(j,), coefficients=(1.0,), threshold=cut, left=left, value=value, bound=value)
+
+
+def between(below: float, above: float) -> float:
+    """The number in the middle of [below, above), which rounding never makes `above`."""
+    cut = below + (above - below) / 2
+    return cut if below <= cut < above else below
