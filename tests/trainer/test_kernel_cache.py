@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,16 +16,18 @@ from trainer.monitor import COMPILING, Monitor
 
 SHOW = """
 import numba
-from numba import njit
 from pathlib import Path
-from kernels.compiled import FOLDER, state
-from kernels.caller import outer
+from numba import njit
+from kernels.compiled import FOLDER
+from family.kernels.caller import outer
+from family.kernels import caller
 
 @njit
 def other(x):
     return x
 
-print(state(Path('{folder}')), FOLDER, numba.config.CACHE_DIR, outer(1))
+kept = Path(outer.stats.cache_path).parent
+print(kept, FOLDER, numba.config.CACHE_DIR, outer(1))
 """
 
 
@@ -43,18 +46,26 @@ def test_the_setting_of_numba_is_left_as_it_was():
 
 @pytest.fixture
 def package(tmp_path):
-    """A package of kernels of which one calls another."""
-    folder = tmp_path / "kernels"
-    folder.mkdir()
-    (folder / "__init__.py").write_text("")
-    (folder / "compiled.py").write_text(Path(compiled.__file__).read_text())
-    (folder / "called.py").write_text(
-        "from kernels.compiled import kernel\n\n@kernel\ndef inner(x):\n    return x + 1\n"
-    )
-    (folder / "caller.py").write_text(
-        "from kernels.called import inner\nfrom kernels.compiled import kernel\n\n@kernel\ndef outer(x):\n    return inner(x)\n"
-    )
-    return folder
+    """Shared kernels and those of a family, each calling another."""
+    sources = {
+        "kernels/__init__.py": "",
+        "kernels/compiled.py": Path(compiled.__file__).read_text(),
+        "kernels/shared.py": "from kernels.compiled import kernel\n\n@kernel\ndef common(x):\n    return x + 1\n",
+        "family/__init__.py": "",
+        "family/kernels/__init__.py": "",
+        "family/kernels/called.py": (
+            "from kernels.compiled import kernel\nfrom kernels.shared import common\n\n"
+            "@kernel\ndef inner(x):\n    return common(x) + 10\n"
+        ),
+        "family/kernels/caller.py": (
+            "from family.kernels.called import inner\nfrom kernels.compiled import kernel\n\n"
+            "@kernel\ndef outer(x):\n    return inner(x)\n"
+        ),
+    }
+    for name, text in sources.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
 
 
 @pytest.mark.parametrize("chosen", [True, False])
@@ -62,22 +73,48 @@ def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chose
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")} if chosen else {}
     kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
 
-    def run() -> list[str]:
+    def run(root: Path) -> list[str]:
         # Python itself would go by the date, too
-        environment = kept | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"} | cache
+        environment = kept | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"} | cache
         return subprocess.run(
             [sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True, check=True
         ).stdout.split()
 
-    first = run()
-    assert first[-1] == "2"
-    assert first == run()
-    assert Path(first[1]) == (tmp_path / "cache" if chosen else package / "__pycache__") / first[0]
-    changed = package / "called.py"
-    before = changed.stat()
-    changed.write_text(changed.read_text().replace("x + 1", "x + 5"))
-    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))  # not even the date of that file tells
-    assert run()[-1] == "6"
+    first = run(package)
+    assert first[-1] == "12"
+    assert first == run(package)
+    folder = tmp_path / "cache" if chosen else package / "kernels" / "__pycache__"
+    assert Path(first[0]) == Path(first[1]) == folder
+    for name, before, after, answer in (
+        ("family/kernels/called.py", "+ 10", "+ 50", "52"),
+        ("kernels/shared.py", "+ 1", "+ 3", "54"),
+    ):
+        changed = package / name
+        dates = changed.stat()
+        changed.write_text(changed.read_text().replace(before, after))
+        os.utime(changed, ns=(dates.st_atime_ns, dates.st_mtime_ns))  # not even the date of that file tells
+        assert run(package)[-1] == answer
+
+
+def test_another_place_with_the_same_sources_finds_the_code(package, tmp_path):
+    cache = tmp_path / "cache"
+    moved = tmp_path / "elsewhere"
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"NUMBA_CACHE_DIR": str(cache)}
+    for name in ("kernels", "family"):
+        shutil.copytree(package / name, moved / name)
+    show = SHOW + "print(sum(outer.stats.cache_hits.values()), sum(outer.stats.cache_misses.values()))"
+
+    def run(root: Path) -> list[str]:
+        return subprocess.run(
+            [sys.executable, "-c", show],
+            env=kept | {"PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()[-2:]
+
+    assert run(package) == ["0", "1"]
+    assert run(moved) == ["1", "0"]
 
 
 def test_compiling_is_told_once_and_the_phase_comes_back():
