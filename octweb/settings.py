@@ -150,11 +150,6 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATICFILES_FINDERS = [
-    "django.contrib.staticfiles.finders.FileSystemFinder",
-    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "octweb.core.finders.PlotlyFinder",
-]
 STORAGES = {
     "default": store_settings(FILES, folder=MEDIA_ROOT, endpoint=text("OCTWEB_S3_ENDPOINT", "")),
     "staticfiles": {"BACKEND": "octweb.core.static.StaticFiles"},

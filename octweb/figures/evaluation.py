@@ -8,8 +8,6 @@ from html import escape as html
 from pathlib import Path
 from typing import Any
 
-import plotly.offline
-
 from octweb.figures.palette import COLOURS, SHAPES, axis, escape, frame
 from trainer.evaluate import Report
 from trainer.evaluate.tables import MEASURES, sentence
@@ -38,7 +36,7 @@ def evaluation_page(report: Report) -> str:
     for group, variants in report.groups.items():
         for measure, (title, _) in MEASURES.items():
             parts.append(_section(report, group, variants, measure, title))
-    parts.append(f"<script>{plotly.offline.get_plotlyjs()}</script>")
+    parts.append(f"<script>{(STATIC / 'vendor' / 'plotly.min.js').read_text(encoding='utf-8')}</script>")
     parts.append(f'<script type="module">{(STATIC / "figures.js").read_text(encoding="utf-8")}</script>')
     parts.append("</body></html>\n")
     return "".join(parts)

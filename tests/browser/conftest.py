@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import plotly
 import pytest
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
@@ -56,7 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
     for file in STATIC.iterdir():
         if file.is_file():
             shutil.copy(file, folder)
-    shutil.copy(Path(plotly.__file__).parent / "package_data" / "plotly.min.js", folder)
+    shutil.copy(STATIC / "vendor" / "plotly.min.js", folder)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}", folder

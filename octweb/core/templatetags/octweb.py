@@ -7,6 +7,7 @@ from typing import Any
 
 from django import template
 
+from octweb.core.navigation import places
 from trainer.tree.describe import number_text
 
 register = template.Library()
@@ -48,6 +49,12 @@ def significant(value: Any, digits: int = 4) -> str:
     if value is None or value == "":
         return "none"
     return number_text(float(value), int(digits))
+
+
+@register.simple_tag
+def navigation(path: str) -> list[dict[str, Any]]:
+    """The places of the navigation with their addresses; the one that `path` lies in is marked."""
+    return places(path)
 
 
 _count = itertools.count()
