@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -39,6 +40,8 @@ class Monitor:
         self.started = time.perf_counter()
         self._sink = sink
         self._lock = threading.RLock()
+        self._writing = threading.Lock()  # held while the sink has a record, so that records keep their order
+        self._news: deque[tuple[Progress, Draft | None]] = deque()
         self._emitted = -1.0
         self._pending = False
         self._pending_draft: Draft | None = None
@@ -104,8 +107,9 @@ class Monitor:
             if bound is not None and (self.bound is None or bound < self.bound):
                 self.bound, self._pending = bound, True
             self._pending = self._pending or changed or better
-            if better or changed or self.elapsed() - self._emitted >= INTERVAL:
-                self.emit()
+            due = better or changed or self.elapsed() - self._emitted >= INTERVAL
+        if due:
+            self.emit()
 
     def compiling(self, begins: bool) -> None:
         """Show as the phase that kernels are being compiled, and afterwards what the phase was."""
@@ -115,13 +119,25 @@ class Monitor:
             self.report(phase=COMPILING if begins else self._interrupted)
 
     def emit(self) -> None:
-        """Write what is known now, if it changed since the last line."""
+        """Write what is known now, if it changed since the last line.
+
+        The sink routes all rows through a new tree: it works outside of the lock, so that nobody who reports, stops the search
+        or asks whether it was stopped waits for it.
+        """
+        if self._sink is None:
+            return
         with self._lock:
-            if self._sink is None or not self._pending:
+            if not self._pending:
                 return
             self._emitted, self._pending = self.elapsed(), False
             draft, self._pending_draft = self._pending_draft, None
-            self._sink(self.snapshot(), draft)
+            self._news.append((self.snapshot(), draft))
+        while self._news and self._writing.acquire(blocking=False):  # else whoever writes now takes this, too
+            try:
+                while self._news:
+                    self._sink(*self._news.popleft())
+            finally:
+                self._writing.release()
 
     def snapshot(self) -> Progress:
         """What is known now."""

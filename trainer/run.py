@@ -18,7 +18,7 @@ import numpy as np
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Progress, Status, relative_gap
 from trainer.data.encoding import Scheme
-from trainer.data.folds import holdout, stratified_folds
+from trainer.data.folds import check_evaluation, holdout, stratified_folds
 from trainer.data.problem import Problem, class_weighted
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
@@ -74,7 +74,7 @@ def train(
     """
     method = get(request.method)
     settings = method.settings(request.parameters)
-    _check_evaluation(request)
+    check_evaluation(request.test_share, request.folds, len(request.table))
     _check_start(request, method)
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
     problem = _problem(request, settings, train_rows, start=request.warm_start)
@@ -283,15 +283,6 @@ def _limits(settings: Settings) -> Limits:
     return Limits(
         time=settings.get("time_limit"), memory=settings.get("memory_limit"), threads=settings.get("threads") or 1
     )
-
-
-def _check_evaluation(request: TrainRequest) -> None:
-    if not 0 <= request.test_share <= 0.9:
-        raise ParameterError({"test_share": f"The test share must lie between 0 and 0.9; it is {request.test_share}."})
-    if request.folds and not 2 <= request.folds <= min(50, len(request.table)):
-        raise ParameterError(
-            {"folds": f"Folds must be 0 or from 2 to {min(50, len(request.table))}; got {request.folds}."}
-        )
 
 
 def _check_start(request: TrainRequest, method: Method) -> None:

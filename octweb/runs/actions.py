@@ -16,6 +16,7 @@ from octweb.jobs.models import FINISHED
 from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send, worker_seen
 from octweb.registry.models import TreeModel
 from octweb.runs.models import TrainingRun
+from trainer.data.folds import check_evaluation
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
 from trainer.method import Method, Settings
@@ -48,7 +49,7 @@ def enqueue(
     declared = get(method)
     checked = declared.settings(parameters or {})
     values = _within_limits(declared, checked.to_json())
-    _check_evaluation(dataset, test_share, folds)
+    check_evaluation(test_share, folds, dataset.rows)
     _check_settings(declared, checked, dataset)
     if warm_start is not None:
         _check_start(declared, dataset, warm_start)
@@ -135,16 +136,6 @@ def _within_limits(method: Method, values: dict[str, Any]) -> dict[str, Any]:
     if errors:
         raise ParameterError(errors)
     return values
-
-
-def _check_evaluation(dataset: Dataset, test_share: float, folds: int) -> None:
-    errors = {}
-    if not 0 <= test_share <= 0.9:
-        errors["test_share"] = f"must lie between 0 and 0.9; it is {test_share:g}."
-    if folds and not 2 <= folds <= min(50, dataset.rows):
-        errors["folds"] = f"must be 0 or from 2 to {min(50, dataset.rows)}; it is {folds}."
-    if errors:
-        raise ParameterError(errors)
 
 
 def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:

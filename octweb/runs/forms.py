@@ -9,9 +9,11 @@ from django.conf import settings
 
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
+from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.method import MAX_TEXT, Method, Parameter
 
 START = "p_warm_start"  # beside the parameters of the method, and checked like one of them
+MOST_PERCENT = round(100 * MOST_HELD_OUT)
 EVALUATION = (
     ("test", "Hold out a share of the rows"),
     ("folds", "Cross-validate"),
@@ -52,8 +54,10 @@ class RunForm(forms.Form):
     evaluation = forms.ChoiceField(
         choices=EVALUATION, initial="test", label="Accuracy on unseen rows", widget=forms.RadioSelect
     )
-    test_percent = forms.IntegerField(min_value=1, max_value=90, initial=25, label="Held-out share", required=False)
-    folds = forms.IntegerField(min_value=2, max_value=50, initial=5, label="Folds", required=False)
+    test_percent = forms.IntegerField(
+        min_value=1, max_value=MOST_PERCENT, initial=25, label="Held-out share", required=False
+    )
+    folds = forms.IntegerField(min_value=2, max_value=MOST_FOLDS, initial=5, label="Folds", required=False)
 
     def __init__(self, *args: Any, user: Any, dataset: Dataset, method: Method, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -75,9 +79,9 @@ class RunForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
         if values.get("evaluation") == "test" and not values.get("test_percent") and "test_percent" not in self.errors:
-            self.add_error("test_percent", "Say how many percent of the rows to hold out, from 1 to 90.")
+            self.add_error("test_percent", f"Say how many percent of the rows to hold out, from 1 to {MOST_PERCENT}.")
         if values.get("evaluation") == "folds" and not values.get("folds") and "folds" not in self.errors:
-            self.add_error("folds", "Say how many folds, from 2 to 50.")
+            self.add_error("folds", f"Say how many folds, from 2 to {MOST_FOLDS}.")
         return values
 
     def request(self) -> dict[str, Any]:

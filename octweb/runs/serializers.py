@@ -10,6 +10,7 @@ from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.runs import actions
 from octweb.runs.models import TrainingRun
+from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 
 
 class RunSerializer(serializers.ModelSerializer):
@@ -42,8 +43,8 @@ class NewRunSerializer(serializers.Serializer):
     dataset = serializers.UUIDField()
     method = serializers.CharField(max_length=50)
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
-    test_share = serializers.FloatField(required=False, default=0.0, min_value=0, max_value=0.9)
-    folds = serializers.IntegerField(required=False, default=0, min_value=0, max_value=50)
+    test_share = serializers.FloatField(required=False, default=0.0, min_value=0, max_value=MOST_HELD_OUT)
+    folds = serializers.IntegerField(required=False, default=0, min_value=0, max_value=MOST_FOLDS)
     name = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
     warm_start = serializers.UUIDField(required=False, default=None, allow_null=True)
 

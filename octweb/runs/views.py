@@ -105,11 +105,11 @@ def run_detail(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_GET
 def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The part of the page that changes: 204 while there is nothing new."""
-    context = _context(request, _run(request, pk))
-    if request.GET.get("seen") == context["seen"]:
+    """The part of the page that changes: 204 while there is nothing new, which is found out without reading any record."""
+    run = TrainingRun.objects.get_visible(request.user, pk)
+    if request.GET.get("seen") == _seen(run, _newest(run)):
         return HttpResponse(status=204)
-    return render(request, "runs/_live.html", context)
+    return render(request, "runs/_live.html", _context(request, _run(request, pk)))
 
 
 @login_required
@@ -234,13 +234,23 @@ def _search_seconds(run: TrainingRun) -> float:
     return float(run.progress.get("t") or 0) + max(0.0, since.total_seconds())
 
 
+def _newest(run: TrainingRun) -> int | None:
+    """The number of the newest progress line of this attempt; None while there is none."""
+    return run.records.filter(attempt=run.attempt).order_by("-line").values_list("line", flat=True).first()
+
+
+def _seen(run: TrainingRun, newest: int | None) -> str:
+    """A mark of all that changes on the page of a run."""
+    changing = [run.status, run.attempt, newest, run.cancel_requested, len(run.log), run.model_id]
+    return hashlib.sha256(repr([changing, actions.queue_position(run)]).encode()).hexdigest()[:16]
+
+
 def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
-    records = _records(run)
+    newest = _newest(run)  # before the records: one that comes in between is shown by the next look
+    records = [] if newest is None else _records(run)
     method = get(run.method)
     trees = incumbents(records)
     latest = next((r for r in reversed(records) if "tree" in r), None)
-    changing = [run.status, run.attempt, len(records), run.cancel_requested, len(run.log), run.model_id]
-    seen = hashlib.sha256(repr([changing, actions.queue_position(run)]).encode()).hexdigest()[:16]
     return {
         "run": run,
         "method": method,
@@ -260,6 +270,6 @@ def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
             if run.parameters.get(p.name) is not None
         ],
         "log_lines": run.log.strip().splitlines()[-20:],
-        "seen": seen,
+        "seen": _seen(run, newest),
         "lease": settings.WORKER_LEASE_SECONDS,
     }

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from trainer.errors import ParameterError
+
+MOST_FOLDS = 50
+MOST_HELD_OUT = 0.9  # share of the rows
+
 
 def stratified_folds(codes: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """The fold of each row, int64 (n,): every class is dealt out evenly after a seeded shuffle."""
@@ -22,3 +27,14 @@ def holdout(codes: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.
         members = rng.permutation(np.flatnonzero(codes == k))
         test[members[: min(len(members) - 1, round(share * len(members)))]] = True
     return np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def check_evaluation(test_share: float, folds: int, rows: int) -> None:
+    """Raise ParameterError unless this share can be held out and `rows` rows can be dealt into this many folds (0: none)."""
+    errors = {}
+    if not 0 <= test_share <= MOST_HELD_OUT:
+        errors["test_share"] = f"must lie between 0 and {MOST_HELD_OUT:g}; it is {test_share:g}."
+    if folds and not 2 <= folds <= min(MOST_FOLDS, rows):
+        errors["folds"] = f"must be 0 or from 2 to {min(MOST_FOLDS, rows)}; it is {folds}."
+    if errors:
+        raise ParameterError(errors)

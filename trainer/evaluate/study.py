@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.folds import stratified_folds
+from trainer.data.folds import MOST_FOLDS, stratified_folds
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.methods import get
 from trainer.run import TrainRequest, train
 from trainer.table import Labels, Table, fingerprint
 from trainer.warm import warm
 
-MAX_FOLDS = 50
 LONGEST = 1 << 16  # bytes of a record
 
 
@@ -66,8 +65,8 @@ class Study:
     threads: Sequence[int] = (1,)
 
     def __post_init__(self) -> None:
-        if not 2 <= self.folds <= MAX_FOLDS:
-            raise ParameterError({"folds": f"must be from 2 to {MAX_FOLDS}; it is {self.folds}."})
+        if not 2 <= self.folds <= MOST_FOLDS:
+            raise ParameterError({"folds": f"must be from 2 to {MOST_FOLDS}; it is {self.folds}."})
         for dataset in self.datasets:
             if len(dataset.table) < self.folds:
                 raise ParameterError(

@@ -6,6 +6,8 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -235,3 +237,21 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
     run.error, run.summary = "out of memory; set a lower memory limit or a smaller depth", {}
     run.save()
     assert "Not reachable" not in browser.get(reverse("runs:list")).content.decode()
+
+
+def test_a_look_without_news_reads_no_record_and_a_run_without_records_asks_for_none(browser, run):
+    address = reverse("runs:live", args=[run.pk])
+
+    def looked(seen):
+        with CaptureQueriesContext(connection) as queries:
+            answer = browser.get(address, {"seen": seen})
+        return answer, [q["sql"] for q in queries if '"runs_progressrecord"."record"' in q["sql"]]
+
+    answer, reads = looked("")
+    assert (answer.status_code, reads) == (200, [])
+    TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, attempt=1)
+    ProgressRecord.objects.create(run=run, attempt=1, line=0, record={"t": 0.1, "phase": "search"})
+    answer, reads = looked(answer.context["seen"])
+    assert (answer.status_code, len(reads)) == (200, 1)
+    answer, reads = looked(answer.context["seen"])
+    assert (answer.status_code, reads) == (204, [])

@@ -1,0 +1,40 @@
+"""What the sink does with a tree holds up nobody who reports or stops the search."""
+
+from __future__ import annotations
+
+import threading
+
+from trainer.certificate import Status
+from trainer.monitor import Monitor
+from trainer.tree.nodes import DraftLeaf
+
+
+def test_nobody_waits_for_the_sink_and_records_keep_their_order():
+    begun, go_on, seen = threading.Event(), threading.Event(), []
+
+    def slow(progress, draft):
+        begun.set()
+        assert go_on.wait(30)
+        seen.append(progress.incumbent)
+
+    monitor = Monitor(sink=slow)
+    first = threading.Thread(target=lambda: monitor.report(incumbent=0.5, draft=DraftLeaf()))
+    first.start()
+    assert begun.wait(30)
+    second = threading.Thread(target=lambda: monitor.report(incumbent=0.75))
+    others = [
+        threading.Thread(target=lambda: monitor.report(nodes=7)),
+        threading.Thread(target=lambda: monitor.stop(Status.CANCELLED)),
+        threading.Thread(target=monitor.snapshot),
+    ]
+    for thread in others:
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()  # while the sink is still at the first record
+    second.start()
+    assert seen == []
+    go_on.set()
+    for thread in (first, second):
+        thread.join(30)
+    assert seen == [0.5, 0.75]
+    assert (monitor.nodes, monitor.reason) == (7, Status.CANCELLED)
