@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Conflict
-from octweb.datasets import actions, samples
+from octweb.datasets import actions, empty_cells, samples
 from octweb.datasets.forms import DELIMITERS, ENCODINGS, as_query, choice_of, reading_of, seen_mark
 from octweb.datasets.models import Dataset, Upload
 from trainer.data.infer import guess_target
@@ -91,6 +91,8 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     choice = choice_of(request.POST, names) if request.method == "POST" and same else actions.Choice()
     if choice.target is None or choice.target not in names:
         choice = replace(choice, target=data.get("target") if data.get("target") in names else None)
+    if "empty_as_category" in request.POST:
+        choice = empty_cells.everywhere(choice, guesses)
     if request.method == "POST" and "confirm" in request.POST and not same:
         context |= {"error": "The file is read in another way now. Look at its columns, then store it.", "problems": ()}
     elif request.method == "POST" and "confirm" in request.POST:
@@ -117,6 +119,8 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "total": len(raw),
         "seen": seen,
         "outlook": actions.outlook(raw, guesses, choice),
+        "empty_as_category": "empty_as_category" in request.POST,
+        "empties": any(guess.missing for guess in guesses),
         "chosen_out": sorted(set(choice.ignore or ()) - {choice.target or guessed}, key=names.index),
     }
     return render(request, "datasets/preview.html", context, status=422 if "error" in context else 200)

@@ -16,6 +16,8 @@ from octweb.jobs.models import FINISHED
 from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send, worker_seen
 from octweb.registry.models import TreeModel
 from octweb.runs.models import TrainingRun
+from octweb.runs.reachable import reachable
+from octweb.runs.words import run_name
 from trainer.data.folds import check_evaluation
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
@@ -23,7 +25,7 @@ from trainer.method import Method, Settings
 from trainer.methods import get
 from trainer.tree.file import from_json
 
-__all__ = ["cancel", "delete", "enqueue", "queue_position", "run_again", "worker_seen"]
+__all__ = ["cancel", "delete", "enqueue", "queue_position", "run_again", "run_reachable", "worker_seen"]
 
 
 def enqueue(
@@ -63,7 +65,7 @@ def enqueue(
             test_share=test_share,
             folds=folds,
             warm_start=warm_start,
-            name=name.strip()[:200] or f"{dataset.name}, {declared.title}",
+            name=name.strip()[:200] or run_name(dataset.name, declared, values),
             idempotency_key=key,
             request_digest=digest if key else "",
         )
@@ -108,6 +110,22 @@ def run_again(run: TrainingRun, *, owner) -> TrainingRun:
         test_share=run.test_share,
         folds=run.folds,
         name=run.name,
+        warm_start=run.warm_start,
+    )
+
+
+def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
+    """A new run with the constraint at what can be reached; raises Conflict where that is not known."""
+    found = reachable(run)
+    if found is None:
+        raise Conflict("It is not known what can be reached. Relax one of the constraints in a new run.")
+    return enqueue(
+        owner=owner,
+        dataset=run.dataset,
+        method=run.method,
+        parameters=found.parameters,
+        test_share=run.test_share,
+        folds=run.folds,
         warm_start=run.warm_start,
     )
 

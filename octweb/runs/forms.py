@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.forms.utils import ErrorDict
+from django.http import QueryDict
 
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
+from octweb.runs.advice import feature_columns
+from octweb.runs.constraint_fields import ColumnsField, MinutesField, PairsField, PercentField, PickField, RecallField
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.method import MAX_TEXT, Method, Parameter
+from trainer.methods import METHODS
 
 START = "p_warm_start"  # beside the parameters of the method, and checked like one of them
 MOST_PERCENT = round(100 * MOST_HELD_OUT)
@@ -19,38 +25,102 @@ EVALUATION = (
     ("folds", "Cross-validate"),
     ("none", "Only training rows"),
 )
+SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
+COSTS = ("class_weight", "negative_weight")
+CONSTRAINTS = (
+    "recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone", "max_leaves", "max_columns",
+    "fairness", "fairness_column", "fairness_class", "fairness_delta",
+)  # fmt: skip
+MOST_GROUPS = 20  # values of a column whose groups fairness compares
+# names and sentences of the fields that are shown first
+LABELS = {
+    "depth": "Questions on a path, at most",
+    "leaf_penalty": "A leaf must win",
+    "min_leaf": "Fewest rows in a leaf",
+    "time_limit": "Time limit",
+    "class_weight": "Mistakes cost",
+}
+UNITS = {"leaf_penalty": "% of rows", "time_limit": "min", "depth": ""}
+HELP = {
+    "depth": "Three questions on a path give at most eight leaves.",
+    "leaf_penalty": "A leaf that wins fewer rows is not worth its place. 0: every leaf is welcome.",
+    "min_leaf": "Smaller leaves are not made.",
+    "time_limit": "The best tree found by then is kept, with its gap.",
+    "class_weight": "Balanced: every class counts the same, however many rows it has.",
+}
+CHOICES = {"class_weight": {"none": "the same for every row", "balanced": "more in rare classes (balanced)"}}
 
 
-def field_of(parameter: Parameter) -> forms.Field:
+def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
     """A form field for a declared parameter; the declaration's own check runs again when the run is queued."""
     common: dict[str, Any] = {
-        "label": parameter.label,
-        "help_text": parameter.help,
+        "label": LABELS.get(parameter.name, parameter.label),
+        "help_text": HELP.get(parameter.name, parameter.help),
         "required": parameter.default is not None and parameter.type not in {"boolean", "text"},
         "initial": parameter.default,
     }
-    field: forms.Field
-    if parameter.type == "boolean":
-        field = forms.BooleanField(**common)
-    elif parameter.type == "choice":
-        field = forms.ChoiceField(choices=[(c, c) for c in parameter.choices], **common)
-    elif parameter.type == "text":
-        field = forms.CharField(max_length=MAX_TEXT, **common)
-    elif parameter.type == "integer":
-        low, high = _whole(parameter.minimum), _whole(_server_limit(parameter))
-        field = forms.IntegerField(min_value=low, max_value=high, **common)
-    else:
-        field = forms.FloatField(min_value=parameter.minimum, max_value=_server_limit(parameter), **common)
-        field.widget.attrs["step"] = "any"
-    field.unit = parameter.unit  # type: ignore[attr-defined]
+    field = _of_names(parameter, dataset, common) or _of_type(parameter, common)
+    field.unit = UNITS.get(parameter.name, parameter.unit)  # type: ignore[attr-defined]
     field.advanced = parameter.advanced  # type: ignore[attr-defined]
     return field
 
 
-class RunForm(forms.Form):
-    """Data set, evaluation and the method's own parameters; nothing that the method does not take."""
+def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) -> forms.Field | None:
+    """Pickers for the parameters that speak of columns and classes."""
+    classes = [str(c) for c in dataset.profile.get("classes") or ()]
+    columns = [c["name"] for c in feature_columns(dataset)]
+    named = {**common, "help_text": ""}
+    if parameter.name == "recall":
+        return RecallField(
+            classes=classes, **{**named, "help_text": "The share of a class that must be found. Empty: any."}
+        )
+    if parameter.name == "forbidden":
+        return ColumnsField(columns=columns, **named)
+    if parameter.name == "forbidden_pairs":
+        words = ("column", "second column")
+        return PairsField(first=columns, second=columns, join="+", words=words, **named)
+    if parameter.name == "monotone":
+        numbers = [c["name"] for c in feature_columns(dataset, "numeric")]
+        shown = {**named, "help_text": "Along a column of numbers the class may only rise (up) or fall (down)."}
+        return PairsField(first=numbers, second=["up", "down"], join=" ", words=("column", "direction"), **shown)
+    if parameter.name == "fairness_column":
+        groups = [c["name"] for c in feature_columns(dataset) if int(c.get("distinct") or 0) <= MOST_GROUPS]
+        return PickField(names=groups, none="choose a column", **common)
+    if parameter.name in ("fairness_class", "positive"):
+        return PickField(names=classes, none="the last class", **common)
+    return None
 
-    name = forms.CharField(max_length=200, required=False, label="Name", help_text="Left empty: data set and method.")
+
+def _of_type(parameter: Parameter, common: dict[str, Any]) -> forms.Field:
+    if parameter.name == "leaf_penalty":
+        field: forms.Field = PercentField(min_value=0, **common)
+        field.widget.attrs |= {"step": "any"}
+        return field
+    if parameter.name == "time_limit":
+        field = MinutesField(min_value=0, **common)
+        field.widget.attrs |= {"step": "any"}
+        return field
+    if parameter.type == "boolean":
+        return forms.BooleanField(**common)
+    if parameter.type == "choice":
+        words = CHOICES.get(parameter.name, {})
+        return forms.ChoiceField(choices=[(c, words.get(c, c)) for c in parameter.choices], **common)
+    if parameter.type == "text":
+        return forms.CharField(max_length=MAX_TEXT, **common)
+    if parameter.type == "integer":
+        low, high = _whole(parameter.minimum), _whole(_server_limit(parameter))
+        return forms.IntegerField(min_value=low, max_value=high, **common)
+    field = forms.FloatField(min_value=parameter.minimum, max_value=_server_limit(parameter), **common)
+    field.widget.attrs["step"] = "any"
+    return field
+
+
+class RunForm(forms.Form):
+    """Data set, evaluation and the method's own parameters, with the wishes that would choose another method."""
+
+    name = forms.CharField(
+        max_length=200, required=False, label="Name", help_text="Left empty: data set, method, depth and what differs."
+    )
     evaluation = forms.ChoiceField(
         choices=EVALUATION, initial="test", label="Accuracy on unseen rows", widget=forms.RadioSelect
     )
@@ -59,12 +129,14 @@ class RunForm(forms.Form):
     )
     folds = forms.IntegerField(min_value=2, max_value=MOST_FOLDS, initial=5, label="Folds", required=False)
 
-    def __init__(self, *args: Any, user: Any, dataset: Dataset, method: Method, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, user: Any, dataset: Dataset, method: Method, wishes: tuple[str, ...] = (), **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.dataset = dataset
         self.method = method
-        for parameter in method.parameters:
-            self.fields[f"p_{parameter.name}"] = field_of(parameter)
+        for parameter in offered(method, wishes):
+            self.fields[f"p_{parameter.name}"] = field_of(parameter, dataset)
         if method.warm_start:
             field = forms.ModelChoiceField(
                 queryset=TreeModel.objects.filter(owner=user, dataset=dataset).select_related("family"),
@@ -82,7 +154,15 @@ class RunForm(forms.Form):
             self.add_error("test_percent", f"Say how many percent of the rows to hold out, from 1 to {MOST_PERCENT}.")
         if values.get("evaluation") == "folds" and not values.get("folds") and "folds" not in self.errors:
             self.add_error("folds", f"Say how many folds, from 2 to {MOST_FOLDS}.")
+        for name in self._foreign():
+            if values.get(name) not in (None, "", "none", False, self.fields[name].initial):
+                label = str(self.fields[name].label).lower()
+                self.add_error(name, f"{self.method.title} does not take “{label}”. Clear it, or one of the others.")
         return values
+
+    def _foreign(self) -> list[str]:
+        """Wishes that the method itself does not take."""
+        return [f for f in self.fields if f.startswith("p_") and f != START and not self.method.parameter(f[2:])]
 
     def request(self) -> dict[str, Any]:
         """Arguments for `runs.enqueue`."""
@@ -97,16 +177,95 @@ class RunForm(forms.Form):
             "warm_start": values.get(START),
         }
 
-    def add_parameter_errors(self, errors: dict[str, str]) -> None:
+    def so_far(self) -> dict[str, Any]:
+        """The values that can be read by now, by parameter; nothing is marked as wrong yet."""
+        self.full_clean()
+        values = dict(self.cleaned_data)
+        self._errors = ErrorDict()
+        return {name.removeprefix("p_"): value for name, value in values.items()}
+
+    def add_parameter_errors(self, errors: Mapping[str, str]) -> None:
         """Show the sentences of a ParameterError at their fields."""
         for name, text in errors.items():
             self.add_error(f"p_{name}" if f"p_{name}" in self.fields else None, text)
 
+    def _named(self, names: tuple[str, ...]) -> list[forms.BoundField]:
+        return [self[f"p_{name}"] for name in names if f"p_{name}" in self.fields]
+
+    def size_fields(self) -> list[forms.BoundField]:
+        return self._named(SIZE)
+
+    def cost_fields(self) -> list[forms.BoundField]:
+        return self._named(COSTS)
+
+    def constraint_fields(self) -> list[forms.BoundField]:
+        return self._named(CONSTRAINTS)
+
     def main_fields(self) -> list[forms.BoundField]:
-        return [self[f] for f in self.fields if f.startswith("p_") and not getattr(self.fields[f], "advanced", False)]
+        return [f for f in self._rest() if not getattr(f.field, "advanced", False)]
 
     def advanced_fields(self) -> list[forms.BoundField]:
-        return [self[f] for f in self.fields if f.startswith("p_") and getattr(self.fields[f], "advanced", False)]
+        return [f for f in self._rest() if getattr(f.field, "advanced", False)]
+
+    def _rest(self) -> list[forms.BoundField]:
+        shown = {f"p_{name}" for name in (*SIZE, *COSTS, *CONSTRAINTS)}
+        return [self[f] for f in self.fields if f.startswith("p_") and f not in shown]
+
+
+def offered(method: Method, wishes: tuple[str, ...]) -> list[Parameter]:
+    """The parameters of the method, and those of others that are wished for."""
+    known = {p.name: p for p in method.parameters}
+    for other in METHODS:
+        for parameter in other.parameters:
+            if parameter.name in wishes:
+                known.setdefault(parameter.name, parameter)
+    return list(known.values())
+
+
+def carried(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict:
+    """What was typed for the method before, for the form of another one.
+
+    Fields that both have keep what was typed; an untouched default becomes the default of the new method. Fields that only the
+    new one has begin with their defaults.
+    """
+    out = data.copy()
+    for name, field in form.fields.items():
+        if not name.startswith("p_"):
+            continue
+        mine = _shown(form, name)
+        old = None if before is None or name not in before.fields else _shown(before, name)
+        if old is None:
+            if field.widget.value_omitted_from_data(data, {}, name) or isinstance(field, forms.BooleanField):
+                _put(out, name, mine)
+        elif not isinstance(old, list) and data.get(name) == old != mine:
+            _put(out, name, mine)
+    return out
+
+
+def kept(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:
+    """What was typed for other methods: hidden fields, so that going back to them loses nothing."""
+    shown = [*form.fields, *(f"{name}-" for name in form.fields)]
+    return [
+        (name, value)
+        for name in data
+        if name.startswith("p_")
+        and name not in form.fields
+        and not any(name.startswith(s) for s in shown if s[-1] == "-")
+        for value in data.getlist(name)
+    ]
+
+
+def _shown(form: RunForm, name: str) -> Any:
+    """The default of a field as a page shows it."""
+    value = form.fields[name].prepare_value(form.fields[name].initial)
+    return "" if value is None else value if isinstance(value, list | bool) else str(value)
+
+
+def _put(data: QueryDict, name: str, value: Any) -> None:
+    if value is False or value is None:
+        data.pop(name, None)
+    else:
+        data[name] = "on" if value is True else value
 
 
 def _server_limit(parameter: Parameter) -> float | None:

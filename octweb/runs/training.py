@@ -15,6 +15,8 @@ from octweb.registry import actions as registry
 from octweb.runs.child import Child
 from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE
+from octweb.runs.words import family_name, run_name
+from trainer.methods import get
 
 MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed
 START_SECONDS = 120.0  # reading the file and compiling do not count as training time
@@ -60,5 +62,14 @@ class TrainingSupervisor(Supervisor):
         document = json.loads(child.result.read_bytes())
         status = RunStatus.CANCELLED if summary.get("status") == "cancelled" else RunStatus.SUCCEEDED
         with transaction.atomic():
-            model = registry.register(owner=job.owner, document=document, dataset=job.dataset, title=job.name)
+            model = registry.register(
+                owner=job.owner, document=document, dataset=job.dataset, title=job.name, name=_family(job)
+            )
             self.end(status, model=model, summary=summary, log=child.log())
+
+
+def _family(job: TrainingRun) -> str | None:
+    """The name whose next version the model is: with a name of the product's making, that of data set and method."""
+    method = get(job.method)
+    named = run_name(job.dataset.name, method, job.parameters)
+    return family_name(job.dataset.name, method) if job.name == named else None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
@@ -18,21 +16,17 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from octweb.core.problems import Conflict, Unprocessable
-from octweb.datasets.models import Dataset
 from octweb.figures.progress import progress_figure
 from octweb.jobs.models import RunStatus
-from octweb.registry.reach import latest_reach
 from octweb.runs import actions
-from octweb.runs.forms import RunForm
 from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
+from octweb.runs.reachable import reachable
+from octweb.runs.words import objective_words, setting_words
 from trainer.errors import ParameterError
-from trainer.method import Method, Parameter
-from trainer.methods import METHODS, get
+from trainer.methods import get
 
 MAX_RECORDS = 5000
-SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
-FIRST_METHOD = "exact"  # proves small trees of most data sets within seconds
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:
@@ -48,52 +42,6 @@ def run_list(request: HttpRequest) -> HttpResponse:
         runs = runs.filter(status=status)
     page = Paginator(runs, 30).get_page(request.GET.get("page"))
     return render(request, "runs/list.html", {"page": page, "status": status, "statuses": RunStatus.choices})
-
-
-@login_required
-def run_new(request: HttpRequest) -> HttpResponse:
-    """The form shows only what the chosen method takes; choosing another method reloads it."""
-    datasets = Dataset.objects.visible_to(request.user)
-    chosen = request.POST.get("dataset") or request.GET.get("dataset")
-    dataset = datasets.get_visible(request.user, chosen) if chosen else datasets.first()
-    if dataset is None:
-        messages.info(request, "A run needs a data set. Upload one, or take a sample.")
-        return redirect("datasets:new")
-    unknown = None
-    try:
-        method = get(request.POST.get("method") or request.GET.get("method") or FIRST_METHOD)
-    except ParameterError as error:
-        method, unknown = get(FIRST_METHOD), error.errors["method"]
-    # a link may bring settings along, for example a point of a frontier
-    given = {
-        name: value
-        for name, value in request.GET.items()
-        if name.startswith("p_") or name in ("evaluation", "test_percent")
-    }
-    form = RunForm(
-        request.POST if request.method == "POST" else None,
-        user=request.user, dataset=dataset, method=method, initial=given,
-    )  # fmt: skip
-    if unknown and request.method == "POST":
-        form.add_error(None, unknown)
-    if request.method == "POST" and form.is_valid():
-        try:
-            run = actions.enqueue(owner=request.user, dataset=dataset, **form.request())
-            return redirect("runs:detail", run.pk)
-        except ParameterError as error:
-            form.add_parameter_errors(error.errors)
-        except (Conflict, Unprocessable) as error:
-            form.add_error(None, str(error.detail))
-    context = {
-        "form": form,
-        "dataset": dataset,
-        "datasets": datasets[:200],
-        "method": method,
-        "methods": METHODS,
-        "workers_seen": actions.worker_seen(),
-        "reach": latest_reach(request.user, dataset) if method.parameter("sensitivity") else None,
-    }
-    return render(request, "runs/new.html", context, status=422 if form.errors else 200)
 
 
 @login_required
@@ -159,6 +107,20 @@ def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
 
 @login_required
 @require_POST
+def run_reachable(request: HttpRequest, pk: Any) -> HttpResponse:
+    """One button: the same run with what can be reached."""
+    run = _run(request, pk)
+    try:
+        return redirect("runs:detail", actions.run_reachable(run, owner=request.user).pk)
+    except (Conflict, Unprocessable) as error:
+        messages.warning(request, str(error.detail))
+    except ParameterError as error:
+        messages.warning(request, f"This run cannot be repeated: {error}")
+    return redirect("runs:detail", run.pk)
+
+
+@login_required
+@require_POST
 def run_delete(request: HttpRequest, pk: Any) -> HttpResponse:
     run = _run(request, pk)
     try:
@@ -180,45 +142,6 @@ def _records(run: TrainingRun) -> list[dict[str, Any]]:
         step = len(records) // MAX_RECORDS + 1
         records = [r for i, r in enumerate(records) if i % step == 0 or "tree" in r or i == len(records) - 1]
     return records
-
-
-def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
-    """What incumbent and bound are shares of."""
-    sensitivity, specificity = (parameters.get(name) for name in ("sensitivity", "specificity"))
-    if sensitivity is not None and specificity is None:
-        return f"specificity on training rows, with a sensitivity of at least {sensitivity:g}"
-    if specificity is not None and sensitivity is None:
-        return f"sensitivity on training rows, with a specificity of at least {specificity:g}"
-    correct = "share of training rows correct"
-    if method.parameter("negative_weight") and str(parameters.get("negative_weight") or "1") != "1":
-        correct = "weighted share of training rows correct"
-    if sensitivity is not None:
-        return (
-            f"{correct}, with a sensitivity of at least {sensitivity:g} and a specificity of at least {specificity:g}"
-        )
-    if float(parameters.get("coefficient_penalty") or 0):
-        return correct + ", less the penalties for leaves and coefficients"
-    return correct + (", less the leaf penalty" if method.parameter("leaf_penalty") else "")
-
-
-def setting_words(parameter: Parameter, value: Any) -> str:
-    """A setting as a person reads it: '600 s', '1 row', 'yes'."""
-    if value == "":
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    text = f"{value:.12g}" if isinstance(value, float) else str(value)
-    unit = SINGULAR.get(parameter.unit, parameter.unit) if text == "1" else parameter.unit
-    return f"{text} {unit}" if unit else text
-
-
-def relaxed(run: TrainingRun) -> str:
-    """The query of a form without the least specificity, for a run whose two shares no tree keeps; empty for all others."""
-    both = all(run.parameters.get(name) not in (None, "") for name in ("sensitivity", "specificity"))
-    if not (run.unreachable and both):
-        return ""
-    kept = {f"p_{name}": v for name, v in run.parameters.items() if name != "specificity" and v not in (None, "")}
-    return urlencode({"dataset": str(run.dataset_id), "method": run.method, **kept})
 
 
 def _elapsed(run: TrainingRun) -> float | None:
@@ -260,7 +183,7 @@ def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
         "outline": outline(run, latest) if latest else None,
         "elapsed": _elapsed(run),
         "objective_words": objective_words(run.parameters, method),
-        "relaxed": relaxed(run),
+        "reachable": reachable(run),
         "finished": run.status not in (RunStatus.QUEUED, RunStatus.RUNNING),
         "position": actions.queue_position(run),
         "worker_seen": actions.worker_seen() if run.status == RunStatus.QUEUED else True,

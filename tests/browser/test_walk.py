@@ -78,12 +78,13 @@ def sign_out(page, base):
 def train(page, base, dataset_url, method, **settings):
     page.goto(dataset_url)
     page.click("text=New run")
-    page.click(f'input[name="method"][value="{method}"]')
-    page.wait_for_url(re.compile(f"method={method}"))
+    page.click("#own-method summary")
+    page.click(f'label[for="method-{method}"]')
+    page.wait_for_selector(f'input[name="shown_method"][value="{method}"]', state="attached")
     for name, value in settings.items():
         page.fill(f'[name="p_{name}"]', str(value))
     picture(page, f"new-run-{method}")
-    page.click("main button.primary")
+    page.click("#in-words button.primary")
     page.wait_for_selector("text=Open model", timeout=120_000)
     picture(page, f"run-{method}")
     page.click("text=Open model")
@@ -244,7 +245,7 @@ def test_cancel_keeps_the_best_tree(page, live_server, worker, owner, tmp_path):
     sign_in(page, base, "olga")
     page.goto(f"{base}/runs/new/?method=odt")
     page.fill('[name="p_depth"]', "3")
-    page.click("main button.primary")
+    page.click("#in-words button.primary")
     page.wait_for_selector("text=Stop and keep best tree")
     # a tree, not only the phase: until one is there, a stop leaves nothing to keep
     wait_for(lambda: page.locator("text=Show tree").count(), 120)

@@ -73,7 +73,7 @@ def test_a_bad_value_is_said_at_its_field(browser, dataset):
 def test_the_form_begins_with_a_method_that_proves_and_is_fast(browser, dataset):
     page = browser.get(reverse("runs:new"), {"dataset": dataset.pk})
     assert page.context["method"].id == "exact"
-    assert re.findall(r'value="([^"]+)" data-reload checked', page.content.decode()) == ["exact"]
+    assert re.findall(r'name="method" value="([^"]+)" id="[^"]+" checked', page.content.decode()) == ["exact"]
 
 
 def test_a_name_that_is_not_in_the_data_is_said_at_its_field_before_anything_is_queued(browser, dataset):
@@ -217,9 +217,11 @@ def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, 
     assert "The run failed." not in text
     assert "Not reachable" in text
     assert "the best is 0.87" in text
-    link = re.search(r'href="(/runs/new/[?][^"]*)"', text)[1].replace("&amp;", "&")
-    fields = browser.get(link).context["form"]
-    assert (fields["p_sensitivity"].value(), fields["p_specificity"].value()) == ("0.95", None)
+    assert "with the largest specificity that this sensitivity allows" in text
+    answer = browser.post(reverse("runs:reachable", args=[run.pk]))
+    again = TrainingRun.objects.exclude(pk=run.pk).get()
+    assert answer.url == reverse("runs:detail", args=[again.pk])
+    assert (again.parameters["sensitivity"], again.parameters["specificity"]) == (0.95, None)
 
 
 def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, owner, dataset):

@@ -1,0 +1,186 @@
+"""Which method answers what a person says first: what a tree may ask, how sure it must be, how large it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from octweb.datasets.models import Dataset
+from trainer.certificate import Guarantee
+from trainer.method import Method
+from trainer.methods import METHODS, get
+
+ALL_THRESHOLDS_DEPTH = 2
+ALL_THRESHOLDS_CELLS = 250_000  # rows times numeric columns up to which all thresholds are searched within minutes
+# what only some methods take; a wish for one of them goes before the recommendation
+FAIR = ("fairness", "monotone")
+LIMITS = ("recall", "forbidden", "forbidden_pairs", "max_columns", "max_leaves", "min_leaf")
+
+RECOMMENDED = ("cart", "exact", "exact-numeric", "bivariate", "cut-h", "odt")
+BASELINES = ("oct", "binoct", "cutw-h", "s-oct", "oct-h")
+GOOD_FOR = {
+    "cart": "Greedy, the classic. Millions of rows.",
+    "oc1": "Random search over weighted sums.",
+    "bivariate": "Each line is the best one. Tens of columns.",
+    "exact": "Depth 3 with hundreds of questions, depth 4 with fewer.",
+    "exact-numeric": "Depth 2 with tens of thousands of rows, depth 3 with fewer.",
+    "flowoct": "Integer program that takes many constraints. Depth 2.",
+    "bendoct": "FlowOCT with rows added while it searches.",
+    "oct": "The first integer program for such trees.",
+    "binoct": "Complete trees, no leaf penalty.",
+    "bendoct-accelerated": "BendOCT with bounds from subtrees. Depth 3; fairness, order of columns.",
+    "odt": "Up to about 15 categories a column; sensitivity and specificity.",
+    "cut-h": "Proves hundreds of rows; larger data get a tree and a bound.",
+    "cutw-h": "CUT-H with weaker rows.",
+    "s-oct": "Weighted sums by shattering inequalities.",
+    "oct-h": "Weighted sums that keep a distance from the rows.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What a tree may ask in one question; `refusal` says why these data cannot serve it."""
+
+    id: str
+    title: str
+    words: str
+    refusal: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What was said first."""
+
+    ask: str = "one"  # one, two, many or groups
+    sure: str = "proved"  # quick or proved
+
+
+def feature_columns(dataset: Dataset, kind: str = "") -> list[dict[str, Any]]:
+    """The column records that a tree may ask, of one kind where it is given."""
+    return [c for c in dataset.columns if c.get("role") == "feature" and (not kind or c["kind"] == kind)]
+
+
+def kinds(dataset: Dataset) -> list[Kind]:
+    """The four kinds of questions, in this order, with an example from the data where there is one."""
+    numbers, groups = feature_columns(dataset, "numeric"), _grouped(dataset)
+    first = numbers[0]["name"] if numbers else "age"
+    second = numbers[1]["name"] if len(numbers) > 1 else "income"
+    group = groups[0]["name"] if groups else "colour"
+    few = "" if len(numbers) > 1 else "This needs two columns of numbers."
+    example = f"“{_short(first)} ≤ 3.5?”" if numbers else f"“{_short(group)} is one of its values?”"
+    return [
+        Kind(id="one", title="One column", words=f"{example} Easiest to read and to defend."),
+        Kind(
+            id="two", title="Two columns", refusal=few,
+            words=f"“{_short(first)} + 0.4 × {_short(second)} ≤ 7?” One line in a picture. Each line is proved the best.",
+        ),
+        Kind(
+            id="many", title="Many columns", refusal=few,
+            words="A weighted sum, like a scorecard in each question. Few questions, hard to read.",
+        ),
+        Kind(
+            id="groups", title="Groups of categories",
+            refusal="" if groups else "These data have no column of three or more categories.",
+            words=f"“{_short(group)} is one of these values?” Several categories on one side.",
+        ),
+    ]  # fmt: skip
+
+
+def recommend(answers: Answers, dataset: Dataset, values: Mapping[str, Any]) -> Method:
+    """The method that the answers give; `values` are parameters as far as they are known, constraints among them."""
+    if answers.ask == "two":
+        return get("bivariate")
+    if answers.ask == "many":
+        return get("cut-h" if answers.sure == "proved" else "oc1")
+    if answers.ask == "groups":
+        return get("odt" if answers.sure == "proved" else "cart")
+    if answers.sure == "quick":
+        return get("cart")
+    return get(_one_column(dataset, values))
+
+
+def answers_of(method: Method) -> Answers:
+    """The answers that a method stands for."""
+    sure = "quick" if method.guarantee is Guarantee.HEURISTIC else "proved"
+    if method.id == "bivariate":
+        return Answers(ask="two", sure="quick")
+    if "linear" in method.splits:
+        return Answers(ask="many", sure=sure)
+    return Answers(ask="groups" if method.id == "odt" else "one", sure=sure)
+
+
+def wishes(answers: Answers) -> tuple[str, ...]:
+    """Parameters that are offered beside those of the chosen method: asked for, they choose the method that takes them."""
+    if answers == Answers(ask="one", sure="proved"):
+        return (
+            "recall",
+            "forbidden",
+            "forbidden_pairs",
+            "max_columns",
+            "max_leaves",
+            "min_leaf",
+            *FAIRNESS,
+            "monotone",
+        )
+    return ()
+
+
+FAIRNESS = ("fairness", "fairness_column", "fairness_class", "fairness_delta")
+
+
+def groups_of_methods() -> list[tuple[str, list[dict[str, Any]]]]:
+    """The methods under Recommended, Others and Baselines, as the table of methods shows them."""
+    named: dict[str, list[dict[str, Any]]] = {"Recommended": [], "Others": [], "Baselines": []}
+    for method in METHODS:
+        group = "Recommended" if method.id in RECOMMENDED else "Baselines" if method.id in BASELINES else "Others"
+        named[group].append(
+            {"method": method, "asks": asks(method), "good_for": GOOD_FOR.get(method.id, method.size_hint)}
+        )
+    return list(named.items())
+
+
+def asks(method: Method) -> str:
+    """What one question of the method's trees looks at."""
+    if method.id == "bivariate":
+        return "two columns"
+    if "linear" in method.splits:
+        return "many columns"
+    return "groups of categories" if method.id == "odt" else "one column"
+
+
+def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> str:
+    """The method for the best tree of questions about one column."""
+    if any(_asked(values, name) for name in FAIR):
+        return "bendoct-accelerated"
+    numbers = len(feature_columns(dataset, "numeric"))
+    depth = values.get("depth")
+    small = dataset.rows * numbers <= ALL_THRESHOLDS_CELLS
+    if (
+        numbers
+        and small
+        and depth is not None
+        and int(depth) <= ALL_THRESHOLDS_DEPTH
+        and not any(_asked(values, name) for name in LIMITS)
+    ):
+        return "exact-numeric"
+    return "exact"
+
+
+def _asked(values: Mapping[str, Any], name: str) -> bool:
+    """Whether a constraint is asked for: a value other than the one that asks for nothing."""
+    value = values.get(name)
+    return value not in (None, "", "none", False) and not (name == "min_leaf" and int(value) <= 1)
+
+
+def _grouped(dataset: Dataset) -> list[dict[str, Any]]:
+    return [c for c in feature_columns(dataset, "categorical") if int(c.get("distinct") or 0) > 2]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 22 else f"{name[:10]}…{name[-10:]}"
+
+
+def unknown(ids: Collection[str]) -> set[str]:
+    """Ids that no method has: the tables of this module are complete when there are none."""
+    return set(ids) - {m.id for m in METHODS}

@@ -1,0 +1,256 @@
+"""Form fields for constraints: pickers of columns and one number a class, in place of the text that the trainer reads.
+
+Each field cleans to the text of the declaration, such as 'yes: 0.9; no: 0.8', and takes that text as its initial value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django import forms
+from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
+
+SPARE_ROWS = 1
+MOST_ROWS = 50
+LISTED = 40  # classes with a field of their own
+
+
+class PercentField(forms.FloatField):
+    """A share between 0 and 1, typed and shown in percent."""
+
+    def prepare_value(self, value: Any) -> Any:
+        if value is None or value == "" or isinstance(value, str):
+            return value
+        return f"{float(Decimal(repr(float(value))) * 100):.12g}"
+
+    def to_python(self, value: Any) -> float | None:
+        return None if value in self.empty_values else _hundredth(value)
+
+    def validate(self, value: Any) -> None:
+        super().validate(value)
+        if value is not None and not 0 <= value < 1:
+            raise forms.ValidationError("must be a share from 0 to below 100 %.")
+
+    def run_validators(self, value: Any) -> None:
+        """The limits are in percent; `validate` has looked at them."""
+
+
+class MinutesField(forms.FloatField):
+    """Seconds, typed and shown in minutes."""
+
+    def prepare_value(self, value: Any) -> Any:
+        if value is None or value == "" or isinstance(value, str):
+            return value
+        return f"{float(value) / 60:.6g}"
+
+    def to_python(self, value: Any) -> float | None:
+        number = super().to_python(value)
+        return None if number is None else round(number * 60, 6)
+
+    def run_validators(self, value: Any) -> None:
+        """The limits of the declaration are in seconds; the declaration checks them."""
+
+
+class ProjectTemplate:
+    """A widget whose template lies with those of the pages."""
+
+    def _render(self, template_name: str, context: dict[str, Any], renderer: Any = None) -> str:
+        return mark_safe(render_to_string(template_name, context))  # noqa: S308  (a template, which escapes what it is given)
+
+
+class RecallWidget(ProjectTemplate, forms.Widget):
+    """One number in percent a class."""
+
+    template_name = "runs/widgets/recall.html"
+
+    def __init__(self, classes: Sequence[str]) -> None:
+        super().__init__()
+        self.classes = list(classes)
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        typed = value if isinstance(value, list) else _recalls(value, self.classes)
+        context["widget"]["rows"] = [
+            {"name": f"{name}-{k}", "label": label, "value": text}
+            for k, (label, text) in enumerate(zip(self.classes, typed, strict=True))
+        ]
+        return context
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str] | str:
+        if name in data:
+            return data[name]
+        return [data.get(f"{name}-{k}", "").strip() for k in range(len(self.classes))]
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return name not in data and f"{name}-0" not in data
+
+
+class RecallField(forms.Field):
+    """Least recall by class."""
+
+    def __init__(self, *, classes: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(widget=RecallWidget(classes), **kwargs)
+        self.classes = list(classes)
+
+    def clean(self, value: Any) -> str:
+        if not isinstance(value, list):
+            return str(value or "")
+        parts = []
+        for label, text in zip(self.classes, value, strict=True):
+            if not text:
+                continue
+            share = _hundredth(text)
+            if not 0 <= share <= 1:
+                raise forms.ValidationError(f"“{label}”: {text} is not between 0 and 100 %.")
+            _refuse(label, ";", "a least recall")
+            parts.append(f"{label}: {share:.12g}")
+        return "; ".join(parts)
+
+
+class ColumnsWidget(ProjectTemplate, forms.CheckboxSelectMultiple):
+    """Columns to tick."""
+
+    template_name = "runs/widgets/columns.html"
+
+    def format_value(self, value: Any) -> list[str]:
+        return super().format_value(value.split("; ") if isinstance(value, str) else value)
+
+
+class ColumnsField(forms.MultipleChoiceField):
+    """Columns, as the text 'a; b'."""
+
+    def __init__(self, *, columns: Sequence[str], **kwargs: Any) -> None:
+        kwargs.pop("max_length", None)
+        super().__init__(choices=[(c, c) for c in columns], widget=ColumnsWidget(), **kwargs)
+
+    def to_python(self, value: Any) -> list[str]:
+        return super().to_python(value)
+
+    def clean(self, value: Any) -> str:  # type: ignore[override]
+        if isinstance(value, str):
+            value = [v.strip() for v in value.split(";") if v.strip()]
+        chosen = super().clean(value)
+        for name in chosen:
+            _refuse(name, ";", "this list")
+        return "; ".join(chosen)
+
+
+class PairsWidget(ProjectTemplate, forms.Widget):
+    """Rows of two pickers: two columns, or a column and a direction."""
+
+    template_name = "runs/widgets/pairs.html"
+
+    def __init__(self, first: Sequence[str], second: Sequence[str], *, join: str, words: tuple[str, str]) -> None:
+        super().__init__()
+        self.first, self.second, self.join, self.words = list(first), list(second), join, words
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        pairs = value if isinstance(value, list) else self.pairs(value)
+        pairs = [p for p in pairs if any(p)] + [("", "")] * SPARE_ROWS
+        context["widget"] |= {
+            "first": self.first,
+            "second": self.second,
+            "words": self.words,
+            "rows": [
+                {"name": f"{name}-{i}", "number": i + 1, "first": a, "second": b} for i, (a, b) in enumerate(pairs)
+            ],
+        }
+        return context
+
+    def pairs(self, text: str | None) -> list[tuple[str, str]]:
+        """The pairs of a text such as 'age + income; sex + region'."""
+        found = []
+        for item in (text or "").split(";"):
+            a, _, b = item.strip().rpartition(self.join) if self.join == " " else item.strip().partition(self.join)
+            if a.strip() or b.strip():
+                found.append((a.strip(), b.strip()))
+        return found
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[tuple[str, str]] | str:
+        if name in data:
+            return data[name]
+        found = []
+        for i in range(MOST_ROWS):
+            if f"{name}-{i}-a" not in data:
+                break
+            found.append((data.get(f"{name}-{i}-a", ""), data.get(f"{name}-{i}-b", "")))
+        return found
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return name not in data and f"{name}-0-a" not in data
+
+
+class PairsField(forms.Field):
+    """Pairs, as the text that the trainer reads."""
+
+    def __init__(
+        self, *, first: Sequence[str], second: Sequence[str], join: str, words: tuple[str, str], **kwargs: Any
+    ):
+        super().__init__(widget=PairsWidget(first, second, join=join, words=words), **kwargs)
+        self.join, self.words = join, words
+        self.known = (set(first), set(second))
+
+    def clean(self, value: Any) -> str:
+        if not isinstance(value, list):
+            return str(value or "")
+        parts = []
+        for number, (a, b) in enumerate(value, 1):
+            if not a and not b:
+                continue
+            if not a or not b:
+                missing = self.words[1] if a else self.words[0]
+                raise forms.ValidationError(f"Line {number}: choose the {missing}, too, or clear the line.")
+            if a not in self.known[0] or b not in self.known[1]:
+                raise forms.ValidationError(f"Line {number}: '{a}' with '{b}' cannot be chosen.")
+            if a == b:
+                raise forms.ValidationError(f"Line {number} names the column “{a}” twice.")
+            for name in (a, b):
+                _refuse(name, ";" if self.join == " " else ";+", "this list")
+            parts.append(f"{a}{self.join if self.join == ' ' else f' {self.join} '}{b}")
+        return "; ".join(parts)
+
+
+class PickField(forms.ChoiceField):
+    """One column or class, or none."""
+
+    def __init__(self, *, names: Sequence[str], none: str, **kwargs: Any) -> None:
+        kwargs.pop("max_length", None)
+        super().__init__(choices=[("", none), *((n, n) for n in names)], **kwargs)
+
+
+def _recalls(text: Any, classes: Sequence[str]) -> list[str]:
+    """Percent by class, from a text such as 'yes: 0.9'."""
+    shares = {}
+    for item in str(text or "").split(";"):
+        name, _, share = item.rpartition(":")
+        shares[name.strip()] = share.strip()
+    out = []
+    for label in classes:
+        try:
+            out.append(f"{float(Decimal(shares[label]) * 100):.12g}" if shares.get(label) else "")
+        except InvalidOperation:
+            out.append("")
+    return out
+
+
+def _hundredth(value: Any) -> float:
+    """Percent as a share: the decimal that was typed, moved by two places."""
+    text = str(value).strip().rstrip("%").strip().replace(",", ".")
+    try:
+        share = Decimal(text) / 100
+    except InvalidOperation as error:
+        raise forms.ValidationError(f"'{str(value)[:40]}' is not a number.") from error
+    if not share.is_finite():
+        raise forms.ValidationError(f"'{str(value)[:40]}' is not a number.")
+    return float(share)
+
+
+def _refuse(name: str, signs: str, where: str) -> None:
+    if found := next((s for s in signs if s in name), ""):
+        raise forms.ValidationError(
+            f"“{name}” has the sign {found} in its name and cannot stand in {where}. Rename it in the file and upload it again."
+        )

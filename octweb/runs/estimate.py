@@ -1,0 +1,224 @@
+"""How long a run may take on these data: a model of cost for each method, corrected by runs that have finished.
+
+The model gives the time of a fit from rows n, columns p, yes/no questions F, classes K and depth d. It is a guess within a factor that
+`SPREAD` says. Finished runs of the same method move it: each tells by how much the model was off, on a scale of decades, and
+counts more if it was on the same data and of the same depth. The answer is a range, never a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from octweb.core.templatetags.octweb import NARROW, seconds
+from octweb.datasets import actions as datasets
+from octweb.datasets.models import Dataset
+from octweb.runs.models import RunStatus, TrainingRun
+from trainer.certificate import Guarantee, Status
+from trainer.data.encoding import Scheme, encode_binary
+from trainer.errors import TrainerError
+from trainer.method import Method
+
+LOOKED_AT = 60  # finished runs of a method
+COUNTED_CELLS = 2_000_000  # beyond, questions are counted from the profile
+PRIOR = 1.0  # how many runs of other data the model of cost is worth
+LEAST_SPREAD = 0.12  # decades; two runs of the same thing differ by so much
+WIDTH = 1.28  # standard deviations: about four runs in five fall within
+START = 0.3  # seconds that any fit takes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """What the time depends on."""
+
+    n: int
+    p: int
+    F: int
+    K: int
+    d: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """The expected time as a range in seconds, in words, and where it comes from."""
+
+    questions: int
+    rows: int
+    low: float
+    high: float
+    words: str
+    source: str
+
+
+def estimate(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any], test_share: float) -> Estimate:
+    """The expected time of one fit of `method` with these values on the data set."""
+    rows = max(1, round(dataset.rows * (1 - test_share)))
+    size = size_of(dataset, method, values, rows)
+    finished = list(_finished(user, method))
+    mean, spread = corrected(prior_spread(method), list(_residuals(finished, method, dataset, size)))
+    middle = math.log10(seconds_of(method, size)) + mean
+    low, high = 10 ** (middle - WIDTH * spread), 10 ** (middle + WIDTH * spread)
+    limit = values.get("time_limit")
+    return Estimate(
+        questions=size.F,
+        rows=rows,
+        low=low,
+        high=high,
+        words=range_words(low, high, float(limit) if limit else None, proof=method.guarantee is Guarantee.TREE),
+        source=_source(finished, dataset),
+    )
+
+
+def size_of(dataset: Dataset, method: Method, values: Mapping[str, Any], rows: int) -> Size:
+    """What the time of a fit depends on."""
+    p = sum(c.get("role") == "feature" for c in dataset.columns)
+    F = questions(dataset, str(values.get("binarise") or ""), int(values.get("bins") or 5)) if method.binary else p
+    classes = len(dataset.profile.get("classes") or (0, 0))
+    depth = values.get("depth")
+    return Size(n=rows, p=max(1, p), F=max(1, F), K=max(2, classes), d=3 if depth is None else int(depth))
+
+
+def questions(dataset: Dataset, scheme: str = "", bins: int = 5) -> int:
+    """The number of yes/no questions after binarising, counted on the rows where the table is not large."""
+    scheme = scheme if scheme in list(Scheme) else Scheme.QUANTILE_THRESHOLDS
+    if dataset.rows * max(1, len(dataset.columns)) <= COUNTED_CELLS:
+        try:
+            return _counted(str(dataset.pk), dataset.sha256, repr(dataset.columns), str(scheme), bins)
+        except TrainerError:
+            pass  # the page says what can be said without the rows
+    return sum(_of_profile(c, str(scheme), bins) for c in dataset.profile.get("columns") or ())
+
+
+@lru_cache(maxsize=256)
+def _counted(pk: str, sha256: str, columns: str, scheme: str, bins: int) -> int:
+    table, _ = datasets.load(Dataset.objects.get(pk=pk))
+    return len(encode_binary(table, Scheme(scheme), bins).features)
+
+
+def _of_profile(column: Mapping[str, Any], scheme: str, bins: int) -> int:
+    distinct = int(column.get("distinct") or 0)
+    if distinct < 2:
+        return 0
+    if column.get("kind") == "categorical" or distinct == 2:
+        return distinct if distinct > 2 else 1
+    if scheme == Scheme.ALL_THRESHOLDS:
+        return distinct - 1
+    return min(distinct, bins) - (scheme == Scheme.QUANTILE_THRESHOLDS)
+
+
+def seconds_of(method: Method, size: Size) -> float:
+    """The model of cost, in seconds."""
+    n, p, F, K, d = size.n, size.p, size.F, size.K, max(1, size.d)
+    sort = n * math.log2(n + 2) * p
+    work = {
+        "cart": 4e-8 * sort * d,
+        "oc1": 2e-5 * n * p * min(2**d, 32),
+        "bivariate": 1.5e-7 * n * p * p * d + 2e-6 * n * p,
+        "exact": 1e-8 * (n * F * F / 8 + K * F * F) * (0.2 * F) ** max(0, d - 2) / max(1, d - 1),
+        "exact-numeric": 1e-10 * n * (n * p) ** max(0, d - 1) * p**0.5,
+        "odt": 2e-7 * n * F * 4 ** min(d, 8),
+        "bendoct-accelerated": 1e-5 * n * F * 3 ** (2 * d - 3),
+    }.get(method.id)
+    if work is None:  # integer programs: the number of choices decides
+        unit = 3e-5 if "linear" in method.splits else 1e-4
+        work = unit * n * F * 6.0 ** (2 * d - 2)
+    return START + work
+
+
+def prior_spread(method: Method) -> float:
+    """How far the model of cost may be off, in decades."""
+    if method.guarantee is Guarantee.HEURISTIC:
+        return 0.4
+    return {"bivariate": 0.5, "exact": 0.5, "exact-numeric": 0.6, "odt": 0.8}.get(method.id, 1.0)
+
+
+def corrected(spread: float, residuals: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """Mean and standard deviation of the error of the model in decades, after runs with (residual, weight).
+
+    The prior has mean 0 and the weight of PRIOR runs; the spread shrinks with the weight of the runs, and grows with their own.
+    """
+    found = list(residuals)
+    weight = sum(w for _, w in found)
+    mean = sum(w * r for r, w in found) / (PRIOR + weight)
+    around = sum(w * (r - mean) ** 2 for r, w in found)
+    deviation = math.sqrt((PRIOR * spread**2 + around) / (PRIOR + weight))
+    return mean, max(LEAST_SPREAD, deviation)
+
+
+def _finished(user: Any, method: Method) -> Iterable[TrainingRun]:
+    runs = TrainingRun.objects.visible_to(user).filter(method=method.id, status=RunStatus.SUCCEEDED)
+    return runs.select_related("dataset").order_by("-created")[:LOOKED_AT]
+
+
+def _residuals(
+    finished: Iterable[TrainingRun], method: Method, dataset: Dataset, size: Size
+) -> Iterable[tuple[float, float]]:
+    for run in finished:
+        took, n = run.summary.get("seconds"), run.summary.get("n")
+        if not took or not n:
+            continue
+        other = _size_of_run(run, method, int(n))
+        residual = math.log10(max(float(took), 0.01) / seconds_of(method, other))
+        if run.summary.get("status") in (Status.TIME_LIMIT, Status.MEMORY_LIMIT):
+            residual = max(residual, 0.0) + 0.3  # it would have taken longer, by how much nobody knows
+        weight = (3.0 if run.dataset_id == dataset.pk else 0.5) * 0.4 ** abs(other.d - size.d)
+        yield residual, weight
+
+
+def _size_of_run(run: TrainingRun, method: Method, rows: int) -> Size:
+    F = run.summary.get("encoded_features") or len(run.dataset.columns)
+    depth = run.parameters.get("depth")
+    return Size(
+        n=rows,
+        p=int(run.summary.get("features") or 1),
+        F=int(F) if method.binary else int(run.summary.get("features") or 1),
+        K=max(2, len(run.summary.get("classes") or (0, 0))),
+        d=3 if depth is None else int(depth),
+    )
+
+
+def range_words(low: float, high: float, limit: float | None, *, proof: bool) -> str:
+    """'0.4 to 6 s', 'under 1 s', and what the time limit makes of it."""
+    if limit is not None and low > limit:
+        end = "before a proof" if proof else "before it is done"
+        return f"more than {seconds(_round(limit))}: it stops at its limit, {end}"
+    if high < 1:
+        return f"under 1{NARROW}s"
+    high_words = seconds(_round(high))
+    words = f"{_low(low, high)} to {high_words}"
+    if limit is not None and high > limit:
+        return f"{words}, more than its limit of {seconds(limit)} perhaps"
+    return words
+
+
+def _low(low: float, high: float) -> str:
+    """The lower end, without its unit where both have the same."""
+    words = seconds(_round(max(low, 0.1)))
+    unit = seconds(_round(high)).rpartition(NARROW)[2]
+    return words.removesuffix(f"{NARROW}{unit}") if words.endswith(f"{NARROW}{unit}") else words
+
+
+def _round(value: float) -> float:
+    """Two digits below a minute; above, whole minutes, since the guess is no better."""
+    if value < 10:
+        return float(f"{value:.1g}") if value < 1 else round(value)
+    if value < 60:
+        return round(value / 5) * 5
+    return max(60, round(value / 60) * 60)
+
+
+def _source(finished: list[TrainingRun], dataset: Dataset) -> str:
+    here = sum(run.dataset_id == dataset.pk for run in finished)
+    if here:
+        return (
+            f"Expected time: a model of cost, corrected by {here} earlier run{'s' if here > 1 else ''} on these data."
+        )
+    if finished:
+        other = len(finished)
+        return (
+            f"Expected time: a model of cost, corrected by {other} earlier run{'s' if other > 1 else ''} on other data."
+        )
+    return "Expected time: a model of cost alone; the first runs will correct it."

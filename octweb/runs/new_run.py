@@ -1,0 +1,243 @@
+"""The page of a new run: answers choose the method, its settings are swapped in place, and what will be done is said before the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from octweb.core.problems import Conflict, Unprocessable
+from octweb.datasets import empty_cells
+from octweb.datasets.models import Dataset
+from octweb.jobs import queue
+from octweb.registry.reach import latest_reach
+from octweb.runs import actions, advice
+from octweb.runs.advice import Answers
+from octweb.runs.estimate import estimate
+from octweb.runs.forms import RunForm, carried, kept
+from octweb.runs.words import in_words
+from trainer.errors import DataError, ParameterError
+from trainer.method import Method
+from trainer.methods import get
+
+FIRST_METHOD = "exact"  # proves small trees of most data sets within seconds
+DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The method that a form stands for, what was answered, and whether the method was chosen by hand."""
+
+    method: Method
+    answers: Answers
+    own: bool
+    unknown: str = ""
+
+
+@login_required
+def run_new(request: HttpRequest) -> HttpResponse:
+    """The form; a POST starts the run."""
+    data = request.POST if request.method == "POST" else request.GET
+    dataset = _dataset(request, data)
+    if dataset is None:
+        messages.info(request, "A run needs a data set. Upload one, or take a sample.")
+        return redirect("datasets:new")
+    choice = chosen(data, dataset)
+    if request.method != "POST":
+        return _page(request, dataset, choice, _form(request, dataset, choice, initial=_initial(data)))
+    form = _form(request, dataset, choice, request.POST)
+    if choice.unknown:
+        form.add_error(None, choice.unknown)
+    if form.is_valid():
+        try:
+            if "empty_as_category" in request.POST:
+                dataset = empty_cells.as_category(dataset)
+            run = actions.enqueue(owner=request.user, dataset=dataset, **form.request())
+            return redirect("runs:detail", run.pk)
+        except ParameterError as error:
+            form.add_parameter_errors(error.errors)
+        except DataError as error:
+            form.add_error(None, str(error))
+        except (Conflict, Unprocessable) as error:
+            form.add_error(None, str(error.detail))
+    return _page(request, dataset, choice, form)
+
+
+@login_required
+@require_POST
+def run_advice(request: HttpRequest) -> HttpResponse:
+    """What a change of the form changes: always the words, and the settings where another method takes other ones."""
+    dataset = _dataset(request, request.POST)
+    if dataset is None:
+        return HttpResponse("There is no such data set, or it is not yours.", status=404)
+    choice = chosen(request.POST, dataset)
+    form = _carried(request, dataset, choice)
+    context = _context(request, dataset, choice, form)
+    context |= {"form": form, "partial": True}
+    if str(dataset.pk) != request.POST.get("shown_dataset"):
+        response = render(request, "runs/_new_form.html", context)
+        response["HX-Retarget"], response["HX-Reswap"] = "#run-form", "outerHTML"
+        return response
+    context["swap_settings"] = choice.method.id != request.POST.get("shown_method")
+    return render(request, "runs/_new_changes.html", context)
+
+
+def chosen(data: QueryDict, dataset: Dataset) -> Choice:
+    """The method of the form: the one picked by hand, else the one that the answers give."""
+    answers = _answers(data)
+    posted, shown = data.get("method", ""), data.get("shown_method", "")
+    said = answers != Answers(ask=data.get("shown_ask", answers.ask), sure=data.get("shown_sure", answers.sure))
+    own = bool(posted) and (not shown or posted != shown or data.get("own") == "1") and not (shown and said)
+    if not own:
+        answers = _possible(answers, dataset)
+        return Choice(method=advice.recommend(answers, dataset, typed(data)), answers=answers, own=False)
+    try:
+        method, unknown = get(posted), ""
+    except ParameterError as error:
+        method, unknown = get(FIRST_METHOD), error.errors["method"]
+    return Choice(method=method, answers=advice.answers_of(method), own=True, unknown=unknown)
+
+
+def typed(data: QueryDict) -> dict[str, Any]:
+    """Depth and constraints as far as anything is typed for them; the form reads and checks them later."""
+    found: dict[str, Any] = {}
+    for key in data:
+        if not key.startswith("p_"):
+            continue
+        name = key.removeprefix("p_").split("-")[0]
+        if any(value.strip() for value in data.getlist(key)):
+            found[name] = data.get(key)
+    for name in ("depth", "min_leaf"):
+        if not str(found.get(name, "")).strip().isdigit():
+            found.pop(name, None)
+    return found
+
+
+def _answers(data: QueryDict) -> Answers:
+    ask, sure = data.get("ask", "one"), data.get("sure", "proved")
+    return Answers(
+        ask=ask if ask in ("one", "two", "many", "groups") else "one", sure="quick" if sure == "quick" else "proved"
+    )
+
+
+def _possible(answers: Answers, dataset: Dataset) -> Answers:
+    """The answers, with questions about one column where the data cannot serve the others."""
+    refused = {kind.id for kind in advice.kinds(dataset) if kind.refusal}
+    return Answers(ask="one", sure=answers.sure) if answers.ask in refused else answers
+
+
+def _dataset(request: HttpRequest, data: QueryDict) -> Dataset | None:
+    datasets = Dataset.objects.visible_to(request.user)
+    wanted = data.get("dataset")
+    return datasets.get_visible(request.user, wanted) if wanted else datasets.first()
+
+
+def _form(
+    request: HttpRequest, dataset: Dataset, choice: Choice, data: QueryDict | None = None, **more: Any
+) -> RunForm:
+    wishes = () if choice.own else advice.wishes(choice.answers)
+    return RunForm(data, user=request.user, dataset=dataset, method=choice.method, wishes=wishes, **more)
+
+
+def _initial(data: QueryDict) -> dict[str, Any]:
+    """A link may bring settings along, in the units of the declaration, for example a point of a frontier."""
+    found: dict[str, Any] = {name: value for name, value in data.items() if name.startswith(DECLARED_UNITS)}
+    for name in ("p_leaf_penalty", "p_time_limit"):
+        try:
+            found[name] = float(found[name])
+        except (KeyError, ValueError):
+            found.pop(name, None)
+    return found
+
+
+def _carried(request: HttpRequest, dataset: Dataset, choice: Choice) -> RunForm:
+    """The form of the chosen method with what was typed for the one before."""
+    try:
+        shown = get(request.POST.get("shown_method", ""))
+    except ParameterError:
+        shown = choice.method
+    before_own = request.POST.get("own") == "1"
+    before_answers = Answers(ask=request.POST.get("shown_ask", "one"), sure=request.POST.get("shown_sure", "proved"))
+    wishes = () if before_own else advice.wishes(before_answers)
+    before = RunForm(user=request.user, dataset=dataset, method=shown, wishes=wishes)
+    blank = _form(request, dataset, choice)
+    return _form(request, dataset, choice, carried(request.POST, blank, before))
+
+
+def _page(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm) -> HttpResponse:
+    context = _context(request, dataset, choice, form) | {"form": form}
+    return render(request, "runs/new.html", context, status=422 if form.errors else 200)
+
+
+def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm) -> dict[str, Any]:
+    method = choice.method
+    return {
+        "dataset": dataset,
+        "datasets": Dataset.objects.visible_to(request.user)[:200],
+        "method": method,
+        "own": choice.own,
+        "answers": choice.answers,
+        "kinds": advice.kinds(dataset),
+        "groups": advice.groups_of_methods(),
+        "method_count": sum(len(methods) for _, methods in advice.groups_of_methods()),
+        "kept": kept(request.POST, form) if request.method == "POST" else [],
+        "workers_seen": queue.worker_seen(),
+        "reach": latest_reach(request.user, dataset) if method.parameter("sensitivity") else None,
+        "empties": empty_cells.of(dataset),
+        **said(request.user, dataset, method, form),
+    }
+
+
+def said(user: Any, dataset: Dataset, method: Method, form: RunForm) -> dict[str, Any]:
+    """In words, and the estimate, from what can be read of the form."""
+    values = _readable(form, method)
+    evaluation = values.get("evaluation", "test")
+    share = (values.get("test_percent") or 25) / 100 if evaluation == "test" else 0.0
+    expected = estimate(user=user, dataset=dataset, method=method, values=values, test_share=share)
+    columns = len(advice.feature_columns(dataset)) - len(
+        [c for c in str(values.get("forbidden") or "").split(";") if c]
+    )
+    headline, sentences = in_words(method, values, columns=columns, questions=expected.questions)
+    return {
+        "expected": expected,
+        "headline": headline,
+        "sentences": sentences,
+        "unseen_rows": dataset.rows - expected.rows,
+        "unseen_folds": values.get("folds") if evaluation == "folds" else 0,
+        "constraint_count": sum(
+            1 for f in form.constraint_fields() if values.get(f.name[2:]) not in (None, "", "none", 0.05)
+        ),
+    }
+
+
+def _readable(form: RunForm, method: Method) -> dict[str, Any]:
+    """Values by parameter: defaults, over them what is typed and can be read."""
+    defaults = {p.name: p.default for p in method.parameters}
+    if form.is_bound:
+        shown = RunForm(form.data, user=None, dataset=form.dataset, method=form.method, wishes=_wishes_of(form))
+        return defaults | {k: v for k, v in shown.so_far().items() if v is not None}
+    given = {name.removeprefix("p_"): value for name, value in form.initial.items() if value not in (None, "")}
+    return defaults | _numbers(method, given)
+
+
+def _numbers(method: Method, given: dict[str, Any]) -> dict[str, Any]:
+    """Values of a link as numbers where the declaration says so; what cannot be read is left out."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        parameter = method.parameter(name)
+        try:
+            found[name] = (
+                parameter.parse(value) if parameter else int(value) if name in ("test_percent", "folds") else value
+            )
+        except ValueError:
+            continue
+    return found
+
+
+def _wishes_of(form: RunForm) -> tuple[str, ...]:
+    return tuple(f[2:] for f in form.fields if f.startswith("p_") and form.method.parameter(f[2:]) is None)

@@ -1,0 +1,58 @@
+"""What a run whose constraints no tree keeps can ask for instead: the one that gives way, and by how much."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from octweb.core.templatetags.octweb import NARROW
+from octweb.runs.models import TrainingRun
+
+STEPS = 10**6  # shares are lowered to a multiple of this part, so that rounding asks for no row too much
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reachable:
+    """Parameters that some tree keeps, and what was given up in words."""
+
+    parameters: dict[str, Any]
+    words: str
+
+
+def reachable(run: TrainingRun) -> Reachable | None:
+    """The settings of the run with its constraint at what can be reached; None where that was not found out."""
+    if not run.unreachable:
+        return None
+    best, of = run.summary.get("best"), run.summary.get("best_of")
+    asked = run.parameters
+    if of in (None, "specificity"):
+        if any(asked.get(name) in (None, "") for name in ("sensitivity", "specificity")):
+            return None
+        return Reachable(
+            parameters=asked | {"specificity": None},
+            words="with the largest specificity that this sensitivity allows",
+        )
+    if best is None:
+        return None
+    if of == "shortfall of the recalls":
+        lower = _lowered(str(asked.get("recall") or ""), float(best))
+        points = f"{100 * float(best):.2g}"
+        return Reachable(parameters=asked | {"recall": lower}, words=f"with each recall {points} points lower: {lower}")
+    if of == "difference of rates":
+        delta = min(1.0, math.ceil(float(best) * STEPS) / STEPS)
+        words = f"with rates that differ by at most {100 * delta:.4g}{NARROW}%"
+        return Reachable(parameters=asked | {"fairness_delta": delta}, words=words)
+    if of in ("leaves", "columns"):
+        return Reachable(parameters=asked | {f"max_{of}": int(best)}, words=f"with {int(best)} {of}")
+    return None
+
+
+def _lowered(text: str, short: float) -> str:
+    """Recalls such as 'yes: 0.9; no: 0.8', each lower by `short`."""
+    parts = []
+    for item in filter(None, (i.strip() for i in text.split(";"))):
+        name, _, share = item.rpartition(":")
+        lower = max(0.0, math.floor((float(share) - short) * STEPS) / STEPS)
+        parts.append(f"{name.strip()}: {lower:.6g}")
+    return "; ".join(parts)

@@ -1,0 +1,190 @@
+"""Runs in words: their names, their settings, and what a run will look for, as the form says it before the start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from octweb.core.templatetags.octweb import NARROW, seconds, whole
+from octweb.runs.advice import asks
+from trainer.certificate import Guarantee
+from trainer.method import Method, Parameter
+
+SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+# settings that change how long a run takes and not which tree it looks for: names leave them out
+UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_penalty", "seed"}
+SHORT = {"binarise": "", "class_weight": "class weights", "pruning": "pruned", "min_leaf": "leaves of at least"}
+MOST_NAMED = 3
+
+
+def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str:
+    """Data set, method, depth, penalty and what else differs from the defaults, so that runs are told apart in a list."""
+    parts = [dataset, method.title]
+    if parameters.get("depth") is not None and not parameters.get("topology"):
+        parts.append(f"depth {parameters['depth']}")
+    if float(parameters.get("leaf_penalty") or 0):
+        parts.append(f"penalty {100 * float(parameters['leaf_penalty']):.4g}{NARROW}%")
+    differing = [
+        _differing(p, parameters[p.name])
+        for p in method.parameters
+        if p.name in parameters and p.name not in UNNAMED and parameters[p.name] not in (p.default, None, "")
+    ]
+    parts += differing[:MOST_NAMED]
+    if len(differing) > MOST_NAMED:
+        parts.append(f"{len(differing) - MOST_NAMED} more settings")
+    return ", ".join(parts)[:200]
+
+
+def family_name(dataset: str, method: Method) -> str:
+    """The name under which the models of a data set and a method are versions of one another."""
+    return f"{dataset}, {method.title}"
+
+
+def _differing(parameter: Parameter, value: Any) -> str:
+    if parameter.name == "binarise":
+        return str(value).replace("-", " ")
+    if parameter.name == "class_weight":
+        return f"class weights {value}"
+    label = parameter.label[0].lower() + parameter.label[1:]
+    if value is True:
+        return label
+    if value is False:
+        return f"without {label}"
+    return f"{label} {setting_words(parameter, value)}"
+
+
+def setting_words(parameter: Parameter, value: Any) -> str:
+    """A setting as a person reads it: '600 s', '1 row', 'yes'."""
+    if value == "":
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = f"{value:.12g}" if isinstance(value, float) else str(value)
+    unit = SINGULAR.get(parameter.unit, parameter.unit) if text == "1" else parameter.unit
+    return f"{text} {unit}" if unit else text
+
+
+def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
+    """What incumbent and bound are shares of."""
+    sensitivity, specificity = (parameters.get(name) for name in ("sensitivity", "specificity"))
+    if sensitivity is not None and specificity is None:
+        return f"specificity on training rows, with a sensitivity of at least {sensitivity:g}"
+    if specificity is not None and sensitivity is None:
+        return f"sensitivity on training rows, with a specificity of at least {specificity:g}"
+    correct = "share of training rows correct"
+    if method.parameter("negative_weight") and str(parameters.get("negative_weight") or "1") != "1":
+        correct = "weighted share of training rows correct"
+    if sensitivity is not None:
+        return (
+            f"{correct}, with a sensitivity of at least {sensitivity:g} and a specificity of at least {specificity:g}"
+        )
+    if float(parameters.get("coefficient_penalty") or 0):
+        return correct + ", less the penalties for leaves and coefficients"
+    return correct + (", less the leaf penalty" if method.parameter("leaf_penalty") else "")
+
+
+def in_words(method: Method, values: Mapping[str, Any], *, columns: int, questions: int) -> tuple[str, list[str]]:
+    """What will be looked for: a headline, and sentences on questions, penalty, limits and proof."""
+    return _headline(method, values), [
+        f"{_questions(method, values, columns, questions)}.",
+        *_limits(values),
+        *_constraints(values),
+        _proof(method, values),
+    ]
+
+
+def _headline(method: Method, values: Mapping[str, Any]) -> str:
+    depth = values.get("depth")
+    size = "of the topology" if values.get("topology") else f"with at most {_count(depth, 'question')} on a path"
+    if method.guarantee is Guarantee.TREE:
+        return f"Finds the best tree {size}"
+    if method.guarantee is Guarantee.SPLITS:
+        return f"Builds a tree {size}, each question the best one for its rows"
+    return f"Builds a tree {size}, step by step"
+
+
+def _questions(method: Method, values: Mapping[str, Any], columns: int, questions: int) -> str:
+    among = f"{_count(columns, 'column')}"
+    kind = asks(method)
+    if kind != "one column":
+        return f"A question looks at {kind}, among {among}"
+    if not method.binary:
+        return f"A question looks at one column, at any threshold of {among}"
+    bins = int(values.get("bins") or 5)
+    how = {
+        "quantile-thresholds": f"with at most {_count(bins - 1, 'threshold')} for a column of numbers",
+        "quantile-buckets": f"with at most {_count(bins, 'interval')} for a column of numbers",
+        "all-thresholds": "at every threshold",
+        "none": "as yes or no",
+    }.get(str(values.get("binarise")), "")
+    return f"A question looks at one of {among}, {how}: {whole(questions)} yes/no questions in all"
+
+
+def _limits(values: Mapping[str, Any]) -> list[str]:
+    found = []
+    if penalty := float(values.get("leaf_penalty") or 0):
+        found.append(f"A leaf must win {100 * penalty:.4g}{NARROW}% of the rows.")
+    if int(values.get("min_leaf") or 1) > 1:
+        found.append(f"A leaf has at least {_count(values['min_leaf'], 'row')}.")
+    if values.get("max_leaves"):
+        found.append(f"The tree has at most {_count(values['max_leaves'], 'leaf', 'leaves')}.")
+    if values.get("class_weight") == "balanced":
+        found.append("Every class counts the same, however many rows it has.")
+    if values.get("time_limit"):
+        found.append(f"After {_time(values['time_limit'])} it stops and keeps the best tree so far.")
+    return found
+
+
+def _constraints(values: Mapping[str, Any]) -> list[str]:
+    """One sentence for each constraint that is asked for."""
+    found = []
+    for item in _items(values.get("recall")):
+        label, _, share = item.rpartition(":")
+        found.append(f"At least {100 * float(share):.4g}{NARROW}% of the “{label.strip()}” rows must be found.")
+    if values.get("forbidden"):
+        found.append(f"It never asks {_list(_items(values['forbidden']))}.")
+    found += [f"No path asks both of {' and '.join(p.split(' + '))}." for p in _items(values.get("forbidden_pairs"))]
+    for item in _items(values.get("monotone")):
+        column, _, direction = item.rpartition(" ")
+        found.append(f"Along {column} the class may only {'rise' if direction == 'up' else 'fall'}.")
+    if values.get("max_columns") is not None:
+        found.append(f"It asks at most {_count(values['max_columns'], 'column')}.")
+    if values.get("fairness") not in (None, "none"):
+        delta = 100 * float(values.get("fairness_delta") or 0)
+        found.append(f"Rates of the groups of {values.get('fairness_column')} differ by at most {delta:.4g} points.")
+    for name in ("sensitivity", "specificity"):
+        if values.get(name) is not None:
+            found.append(f"The {name} is at least {100 * float(values[name]):.4g}{NARROW}%.")
+    return found
+
+
+def _proof(method: Method, values: Mapping[str, Any]) -> str:
+    if method.guarantee is Guarantee.TREE:
+        gap = float(values.get("mip_gap") or 0)
+        near = f" by more than {100 * gap:.4g}{NARROW}%" if gap else ""
+        return f"Proves that no such tree has a higher objective{near}, or says how far one could be above it."
+    if method.guarantee is Guarantee.SPLITS:
+        return "Proves each question; nothing is claimed about the tree as a whole."
+    return "Nothing is claimed about how close it is to the best tree."
+
+
+def _time(value: Any) -> str:
+    minutes, rest = divmod(float(value), 60)
+    return f"{minutes:.0f}{NARROW}min" if minutes and not rest and minutes < 60 else seconds(value)
+
+
+def _count(number: Any, one: str, many: str = "") -> str:
+    if number is None:
+        return f"some {many or one + 's'}"
+    n = int(number)
+    word = NUMBERS[n] if 0 <= n < len(NUMBERS) else f"{n:,}"
+    return f"{word} {one if n == 1 else many or one + 's'}"
+
+
+def _items(text: Any) -> list[str]:
+    return [item.strip() for item in str(text or "").split(";") if item.strip()]
+
+
+def _list(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -1,0 +1,62 @@
+"""The page of a new run in a real browser: cards by keys, settings swapped in place, nothing typed is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.test_walk import overflow, page, sign_in  # noqa: F401 (page is a fixture)
+from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def shown(page, method):  # noqa: F811
+    page.wait_for_selector(f'input[name="shown_method"][value="{method}"]', state="attached")
+
+
+def test_answers_settings_and_words_change_in_place(page, live_server, owner, dataset):  # noqa: F811
+    sign_in(page, live_server.url, "olga")
+    page.goto(f"{live_server.url}/runs/new/?dataset={dataset.pk}")
+    url = page.url
+    page.fill("#id_p_min_leaf", "7")
+    page.wait_for_selector("#in-words >> text=at least seven rows")
+
+    # arrows walk the cards, and keys choose them
+    page.focus('input[name="sure"][value="proved"]')
+    page.keyboard.press("ArrowLeft")
+    shown(page, "cart")
+    assert page.evaluate("document.activeElement.value") == "quick"
+    page.keyboard.press("4")
+    page.wait_for_selector('input[name="shown_ask"][value="groups"]', state="attached")
+    page.keyboard.press("p")
+    shown(page, "odt")
+    assert page.locator("#id_p_min_leaf").count() == 0
+    page.keyboard.press("1")
+    shown(page, "exact")
+    assert page.input_value("#id_p_min_leaf") == "7"
+
+    # what is typed while the answer is under way stays, and so does the place of the cursor
+    page.fill("#id_p_min_leaf", "1")
+    page.focus("#id_p_depth")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("2")
+    shown(page, "exact-numeric")
+    assert page.evaluate("document.activeElement.id") == "id_p_depth"
+    assert page.input_value("#id_p_depth") == "2"
+
+    page.click("#own-method summary")
+    page.click('label[for="method-exact"]')
+    shown(page, "exact")
+    page.click("#constraints summary")
+    page.select_option('[name="p_forbidden_pairs-0-a"]', "width")
+    page.select_option('[name="p_forbidden_pairs-0-b"]', "height")
+    page.click("[data-add-pair]")
+    assert page.locator('[name="p_forbidden_pairs-1-a"]').count() == 1
+    page.wait_for_selector("#in-words >> text=No path asks both of width and height")
+    assert page.url == url
+    for width in (1600, 1440, 380):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert overflow(page) <= 0, width
+    page.click("#in-words button.primary")
+    page.wait_for_selector("text=in the queue")
+    assert page.trouble == []

@@ -1,0 +1,286 @@
+"""The page of a new run: answers choose the method, nothing typed is lost, constraints are picked, the words fit the settings."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.urls import reverse
+
+from octweb.datasets import actions as datasets
+from octweb.datasets import empty_cells
+from octweb.runs import actions, advice
+from octweb.runs.advice import Answers
+from octweb.runs.constraint_fields import PairsField, RecallField
+from octweb.runs.estimate import corrected, estimate, questions, range_words
+from octweb.runs.models import RunStatus, TrainingRun
+from octweb.runs.reachable import reachable
+from octweb.runs.words import in_words, run_name
+from trainer.data.encoding import encode_binary
+from trainer.methods import METHODS, get
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(client, owner, media):
+    client.force_login(owner)
+    return client
+
+
+@pytest.fixture
+def state(browser, dataset):
+    """The fields of the form as a browser would send them, and a function that sends a change."""
+    context = browser.get(reverse("runs:new"), {"dataset": dataset.pk}).context
+    data = _sent(context)
+
+    def change(**values):
+        context = browser.post(reverse("runs:advice"), data | values).context
+        data.update(values | _sent(context))
+        return context
+
+    change.data = data
+    return change
+
+
+def _sent(context):
+    form = context["form"]
+    data = {"dataset": str(context["dataset"].pk), "method": context["method"].id}
+    data |= {"ask": context["answers"].ask, "sure": context["answers"].sure}
+    data |= {"shown_method": data["method"], "shown_ask": data["ask"], "shown_sure": data["sure"]}
+    data |= {"shown_dataset": data["dataset"], "own": "1" if context["own"] else "0"}
+    data |= {"evaluation": form["evaluation"].value(), "test_percent": 25, "folds": 5, "name": ""}
+    for field in form:
+        value = field.value()
+        if (
+            field.name.startswith("p_")
+            and not isinstance(value, list)
+            and value is not None
+            and value is not False
+            and value != ""
+        ):
+            data[field.name] = "on" if value is True else str(value)
+    return data | dict(context["kept"])
+
+
+def test_every_method_is_in_the_table_and_has_words():
+    shown = [m["method"].id for _, methods in advice.groups_of_methods() for m in methods]
+    assert sorted(shown) == sorted(m.id for m in METHODS)
+    assert not advice.unknown([*advice.RECOMMENDED, *advice.BASELINES, *advice.GOOD_FOR])
+    assert [title for title, _ in advice.groups_of_methods()] == ["Recommended", "Others", "Baselines"]
+
+
+@pytest.mark.parametrize(
+    ("ask", "sure", "method"),
+    [
+        ("one", "quick", "cart"),
+        ("one", "proved", "exact"),
+        ("two", "quick", "bivariate"),
+        ("two", "proved", "bivariate"),
+        ("many", "quick", "oc1"),
+        ("many", "proved", "cut-h"),
+        ("groups", "quick", "cart"),
+        ("groups", "proved", "odt"),
+    ],
+)
+def test_answers_choose_a_method(state, ask, sure, method):
+    context = state(ask=ask, sure=sure)
+    assert context["method"].id == method
+    assert context["answers"] == Answers(ask=ask, sure=sure)
+
+
+def test_constraints_choose_the_method_that_takes_them(state):
+    assert state(p_fairness="parity")["method"].id == "bendoct-accelerated"
+    assert state(p_fairness="none")["method"].id == "exact"
+    assert state(p_depth="2")["method"].id == "exact-numeric"
+    assert state(**{"p_recall-0": "80"})["method"].id == "exact"
+
+
+def test_a_method_picked_by_hand_stays_until_an_answer_changes(state):
+    context = state(method="flowoct")
+    assert (context["method"].id, context["own"], context["answers"].sure) == ("flowoct", True, "proved")
+    assert state(p_depth="1")["method"].id == "flowoct"
+    assert state(sure="quick")["method"].id == "cart"
+
+
+def test_nothing_that_was_typed_is_lost(state):
+    state(p_min_leaf="7", p_depth="4")
+    context = state(method="exact-numeric")
+    assert context["form"]["p_depth"].value() == "4"
+    assert ("p_min_leaf", "7") in context["kept"]
+    assert state(method="cart")["form"]["p_min_leaf"].value() == "7"
+
+
+def test_an_untouched_default_becomes_the_default_of_the_new_method(state):
+    assert state(method="flowoct")["form"]["p_depth"].value() == "2"
+    assert state(method="cart")["form"]["p_depth"].value() == "4"
+
+
+def test_the_settings_are_sent_only_where_the_method_changes(browser, state):
+    same = browser.post(reverse("runs:advice"), state.data | {"p_depth": "4"}).content.decode()
+    assert 'id="in-words"' in same
+    assert 'id="method-settings"' not in same
+    other = browser.post(reverse("runs:advice"), state.data | {"method": "cart"}).content.decode()
+    assert 'id="method-settings"' in other
+
+
+def test_percent_and_minutes_become_what_the_trainer_reads(browser, state, dataset):
+    data = state.data | {"p_leaf_penalty": "0.2", "p_time_limit": "2.5"}
+    browser.post(reverse("runs:new"), data)
+    run = TrainingRun.objects.get()
+    assert (run.parameters["leaf_penalty"], run.parameters["time_limit"]) == (0.002, 150.0)
+    assert run.name == "Small, Exact search, depth 3, penalty 0.2\u202f%"
+
+
+def test_pickers_become_the_constraints_of_the_run(browser, state):
+    data = state.data | {"p_recall-0": "90", "p_recall-1": "", "p_forbidden": ["colour"]}
+    data |= {"p_forbidden_pairs-0-a": "width", "p_forbidden_pairs-0-b": "height"}
+    answer = browser.post(reverse("runs:new"), data)
+    assert answer.status_code == 302, answer.context["form"].errors
+    parameters = TrainingRun.objects.get().parameters
+    assert parameters["recall"] == "no: 0.9"
+    assert parameters["forbidden"] == "colour"
+    assert parameters["forbidden_pairs"] == "width + height"
+
+
+def test_what_does_not_go_together_is_said_at_its_field(browser, state):
+    data = state.data | {"p_fairness": "parity", "p_fairness_column": "colour", "p_forbidden": ["width"]}
+    answer = browser.post(reverse("runs:new"), data)
+    assert answer.status_code == 422
+    assert "does not take" in answer.context["form"].errors["p_forbidden"][0]
+    assert TrainingRun.objects.count() == 0
+
+
+@pytest.mark.parametrize("value", [[("a", "")], [("a", "a")], [("a", "zz")]])
+def test_half_a_pair_is_no_pair(value):
+    field = PairsField(first=["a", "b"], second=["a", "b"], join="+", words=("column", "second column"), required=False)
+    with pytest.raises(Exception, match="Line 1"):
+        field.clean(value)
+    assert field.clean([("a", "b"), ("", "")]) == "a + b"
+
+
+def test_recall_reads_its_own_text_again():
+    field = RecallField(classes=["no", "yes: sure", "c"], required=False)
+    text = field.clean(["12.5", "90", ""])
+    assert text == "no: 0.125; yes: sure: 0.9"
+    rows = field.widget.get_context("p_recall", text, {})["widget"]["rows"]
+    assert [row["value"] for row in rows] == ["12.5", "90", ""]
+
+
+def test_the_words_say_depth_thresholds_limit_and_constraints(dataset):
+    method = get("exact")
+    values = method.settings({"depth": 2, "leaf_penalty": 0.01, "recall": "no: 0.8", "forbidden": "width"}).to_json()
+    headline, sentences = in_words(method, values, columns=2, questions=7)
+    text = " ".join([headline, *sentences])
+    for words in ("at most two questions", "at most four thresholds", "7 yes/no", "1\u202f% of the rows", "never asks width",
+                  "80\u202f% of the “no” rows", "10\u202fmin", "Proves that no such tree"):  # fmt: skip
+        assert words in text, (words, text)
+
+
+def test_names_tell_runs_apart(dataset):
+    method = get("exact")
+    names = {
+        run_name("d", method, method.settings(values).to_json())
+        for values in (
+            {},
+            {"depth": 2},
+            {"leaf_penalty": 0.01},
+            {"bins": 9},
+            {"min_leaf": 5},
+            {"class_weight": "balanced"},
+        )
+    }
+    assert len(names) == 6
+
+
+def test_questions_are_those_of_the_encoding(dataset):
+    table, _ = datasets.load(dataset)
+    for scheme in ("quantile-thresholds", "quantile-buckets", "all-thresholds"):
+        for bins in (2, 5, 9):
+            assert questions(dataset, scheme, bins) == len(encode_binary(table, scheme, bins).features)
+
+
+def test_runs_that_have_finished_move_the_estimate(owner, dataset):
+    method = get("exact")
+    values = method.settings({}).to_json()
+    before = estimate(user=owner, dataset=dataset, method=method, values=values, test_share=0)
+    for _ in range(4):
+        run = actions.enqueue(owner=owner, dataset=dataset, method="exact")
+        run.status = RunStatus.SUCCEEDED
+        run.summary = {
+            "seconds": 500,
+            "n": 120,
+            "features": 3,
+            "encoded_features": before.questions,
+            "classes": ["a", "b"],
+            "status": "optimal",
+        }
+        run.save()
+    after = estimate(user=owner, dataset=dataset, method=method, values=values, test_share=0)
+    assert before.high < 60 < after.high
+    assert after.low < 500 < after.high
+    assert "4 earlier runs on these data" in after.source
+
+
+def test_the_spread_shrinks_with_runs_that_agree_and_not_with_those_that_differ():
+    alone = corrected(0.5, [])
+    assert alone == (0.0, 0.5)
+    assert corrected(0.5, [(0.2, 3.0)] * 5)[1] < 0.5
+    assert corrected(0.5, [(-1.0, 3.0), (1.0, 3.0)])[1] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "limit", "words"),
+    [
+        (0.1, 0.6, None, "under 1\u202fs"),
+        (0.4, 6, None, "0.4 to 6\u202fs"),
+        (700, 9000, 600, "more than 10:00\u202fmin: it stops at its limit, before a proof"),
+    ],
+)
+def test_ranges_in_words(low, high, limit, words):
+    assert range_words(low, high, limit, proof=True) == words
+
+
+@pytest.mark.parametrize(
+    ("parameters", "summary", "changed"),
+    [
+        ({"recall": "yes: 0.9; no: 0.8"}, {"best": 0.05, "best_of": "shortfall of the recalls"}, {"recall": "yes: 0.85; no: 0.75"}),
+        ({"fairness_delta": 0.01}, {"best": 0.1234567, "best_of": "difference of rates"}, {"fairness_delta": 0.123457}),
+        ({"max_leaves": 2}, {"best": 4, "best_of": "leaves"}, {"max_leaves": 4}),
+        ({"max_columns": 1}, {"best": 2, "best_of": "columns"}, {"max_columns": 2}),
+        ({"recall": "yes: 0.9"}, {"best": None, "best_of": None}, None),
+    ],
+)  # fmt: skip
+def test_what_can_be_reached_becomes_settings(owner, dataset, parameters, summary, changed):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="exact")
+    run.parameters, run.status = parameters, RunStatus.FAILED
+    assert reachable(run) is None
+    run.summary = {"status": "infeasible"} | summary
+    found = reachable(run)
+    assert (found and found.parameters) == (changed and parameters | changed)
+
+
+def test_one_switch_keeps_rows_with_empty_cells(browser, owner, media):
+    text = "a,b,n,class\n" + "".join(
+        f"{'y' if i % 3 else ''},{i % 2},{'' if i == 5 else i},{'pq'[i % 2]}\n" for i in range(40)
+    )
+    dataset = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class")
+    found = empty_cells.of(dataset)
+    assert found.columns == ("a",)
+    assert found.numbers == ("n",)
+    page = browser.get(reverse("runs:new"), {"dataset": dataset.pk})
+    assert f"{found.dropped} of 40 rows have empty cells" in page.content.decode()
+    data = _sent(page.context) | {"empty_as_category": "on"}
+    assert browser.post(reverse("runs:new"), data).status_code == 302
+    dataset.refresh_from_db()
+    assert dataset.rows == 39
+    assert empty_cells.of(dataset).columns == ()
+
+
+def test_the_switch_of_the_preview_changes_what_would_train(browser, owner):
+    text = "a,b,class\n" + "".join(f"{'xyz'[i % 3] if i % 4 else ''},{i},{'pq'[i % 2]}\n" for i in range(40))
+    upload = datasets.stage(owner=owner, file=io.BytesIO(text.encode()), source_name="gaps.csv")
+    url = reverse("datasets:preview", args=[upload.pk])
+    assert browser.get(url).context["outlook"].rows_kept == 30
+    page = browser.post(url, {"reread": "1", "empty_as_category": "on", "header": "yes"})
+    assert page.context["outlook"].rows_kept == 40
