@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 
 from django.conf import settings
+from django.core.exceptions import BadRequest
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -92,9 +93,8 @@ def _error(request: HttpRequest, status: int, heading: str, detail: str, todo: s
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return _error(
-        request, 400, "This request cannot be read", "The request is damaged or too large.", "Go back and try again."
-    )
+    detail = str(exception) if isinstance(exception, BadRequest) else "The request is damaged or too large."
+    return _error(request, 400, "This request cannot be read", detail, "Go back and try again.")
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None, reason: str = "") -> HttpResponse:

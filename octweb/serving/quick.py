@@ -34,9 +34,11 @@ from octweb.registry.models import TreeModel
 from octweb.registry.predicting import predict_rows
 from octweb.registry.remembered import approved_model, may_call, model_by_id
 from octweb.serving.authentication import lookup
+from octweb.serving.coding import packed
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer
 from octweb.serving.plain_tensor import plain_request
 from octweb.serving.tensors import FLOATING, JSON_LENGTH, TEXT, ProtocolError, Request, Tensor, parse
+from octweb.serving.wire import CutOff, coded
 from trainer.errors import TrainerError
 
 log = logging.getLogger(__name__)
@@ -45,7 +47,7 @@ V1 = re.compile(r"/api/v1/models/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/p
 V2 = re.compile(r"/v2/models/([-a-zA-Z0-9_]+)(?:/versions/([0-9]{1,9}))?/infer\Z")
 PREFIX = "Token "
 JSON = "application/json"
-FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseError)
+FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseError, CutOff)
 LOOKED = "octweb.looked"  # in the environment of a request that was looked at here
 NOTHING: tuple[str, ...] = ()
 
@@ -92,14 +94,16 @@ class QuickApplication:
         self.headers = [("Content-Type", JSON), *security_headers().items()]
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
-        if environ["REQUEST_METHOD"] == "POST" and environ.get("CONTENT_LENGTH"):
+        plain = environ.get("CONTENT_LENGTH") and not environ.get("HTTP_CONTENT_ENCODING")
+        if plain and environ["REQUEST_METHOD"] == "POST":
             body = answer_of(environ, lambda: _whole_body(environ))
             environ[LOOKED] = True
             # Django, which closes connections at the end of a request, does not see this one
             if connection.connection is not None and not connection.in_atomic_block:
                 connection.close_if_unusable_or_obsolete()
             if body is not None:
-                start_response("200 OK", [*self.headers, ("Content-Length", str(len(body)))])
+                body, coding = packed(body, environ.get("HTTP_ACCEPT_ENCODING", ""))
+                start_response("200 OK", [*self.headers, *coded(coding, len(body))])
                 return [body]
         return self.application(environ, start_response)
 
@@ -135,8 +139,11 @@ def answer_of(environ: dict[str, Any], body: Callable[[], bytes]) -> bytes | Non
 
 
 def _whole_body(environ: dict[str, Any]) -> bytes:
-    content = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+    length = int(environ["CONTENT_LENGTH"])
+    content = environ["wsgi.input"].read(length)
     environ["wsgi.input"] = io.BytesIO(content)  # for the views, should they have to look
+    if len(content) < length:
+        raise CutOff
     return content
 
 

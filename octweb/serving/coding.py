@@ -1,0 +1,167 @@
+"""`Content-Encoding` of calls and answers: gzip, deflate and zstd, unpacked piece by piece and never beyond a limit."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+import zlib
+from collections.abc import Iterator
+from itertools import chain
+from typing import IO, Any
+
+import pyarrow as pa
+
+PIECE = 1 << 16
+IN_MEMORY = 2_500_000  # what is longer lies in a temporary file
+CODINGS = ("gzip", "deflate", "zstd")  # of calls; as `Accept-Encoding` names them
+SMALLEST = 1_000  # bytes of an answer below which compressing it takes more than it saves
+
+
+class TooLong(ValueError):
+    """More bytes than the limit."""
+
+
+class Damaged(ValueError):
+    """Not of the coding that its header names."""
+
+
+class UnknownCoding(ValueError):
+    """A coding that nobody here reads."""
+
+
+def spooled(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int]:
+    """The bytes of `stream`, unpacked, from their begin, and their number; raises the errors above.
+
+    `codings` is the value of `Content-Encoding`. Both what is sent and what it unpacks to have at most `limit` bytes.
+    """
+    pieces = _limited(_pieces(stream), limit)
+    for coding in reversed([c.strip().lower() for c in codings.split(",")]):  # the last one was put on last
+        if coding not in ("", "identity"):
+            pieces = _limited(_unpacked(pieces, coding), limit)
+    out = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  (it outlives this call)
+    try:
+        for piece in pieces:
+            out.write(piece)
+    except BaseException:
+        out.close()
+        raise
+    size = out.tell()
+    out.seek(0)
+    return out, size
+
+
+def packed(body: bytes, accepted: str) -> tuple[bytes, str]:
+    """`body` in the coding that the caller likes best, and its name; empty where it stays as it is."""
+    coding = _best(accepted) if len(body) >= SMALLEST else ""
+    if coding == "gzip":
+        return gzip.compress(body, compresslevel=1, mtime=0), coding
+    if coding == "deflate":
+        return zlib.compress(body, 1), coding
+    if coding == "zstd":
+        return bytes(pa.Codec("zstd", compression_level=1).compress(body)), coding
+    return body, ""
+
+
+def _best(accepted: str) -> str:
+    """The coding of `Accept-Encoding` with the highest weight; of several the first in the order of CODINGS."""
+    weights: dict[str, float] = {}
+    for part in accepted.lower().split(","):
+        name, _, parameter = part.partition(";")
+        try:
+            weights[name.strip()] = float(parameter.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+    found = max(CODINGS, key=lambda c: weights.get(c, 0.0))
+    return found if weights.get(found, 0.0) > 0 and weights[found] >= weights.get("identity", 0.0) else ""
+
+
+def _pieces(stream: Any) -> Iterator[bytes]:
+    while piece := stream.read(PIECE):
+        yield piece
+
+
+def _limited(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > limit:
+            raise TooLong
+        yield piece
+
+
+def _unpacked(pieces: Iterator[bytes], coding: str) -> Iterator[bytes]:
+    if coding in ("gzip", "x-gzip"):
+        return _inflated(pieces, 16 + zlib.MAX_WBITS)
+    if coding == "deflate":
+        return _inflated(pieces, zlib.MAX_WBITS)
+    if coding == "zstd":
+        return _zstd(pieces)
+    raise UnknownCoding(coding)
+
+
+def _inflated(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
+    """gzip (several members, too) and deflate, which some clients send without its two bytes in front."""
+    engine, begun = zlib.decompressobj(window), False
+    for piece in pieces:
+        rest = piece
+        while rest:
+            if engine.eof:
+                if window == zlib.MAX_WBITS:
+                    raise Damaged("bytes are left over behind its end")
+                engine = zlib.decompressobj(window)
+            try:
+                out = engine.decompress(rest, PIECE)
+            except zlib.error as error:
+                if begun or window != zlib.MAX_WBITS:
+                    raise Damaged(str(error)) from error
+                window = -zlib.MAX_WBITS
+                engine, begun = zlib.decompressobj(window), True
+                continue
+            begun = True
+            rest = engine.unconsumed_tail or engine.unused_data
+            if out:
+                yield out
+    if not engine.eof:
+        raise Damaged("it ends too early")
+
+
+class _File:
+    """Pieces as a file that pyarrow reads."""
+
+    closed = False
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest = pieces, b""
+
+    def read(self, size: int = -1) -> bytes:
+        while size < 0 or len(self._rest) < size:
+            piece = next(self._pieces, b"")
+            if not piece:
+                break
+            self._rest += piece
+        out, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+        return out
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _zstd(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    first = next(pieces, b"")
+    if not first:
+        raise Damaged("it is empty")
+    try:
+        with pa.CompressedInputStream(pa.PythonFile(_File(chain([first], pieces)), mode="r"), "zstd") as stream:
+            while piece := stream.read(PIECE):
+                yield piece
+    except (OSError, pa.ArrowException) as error:
+        raise Damaged(str(error)[:200]) from error

@@ -1,0 +1,201 @@
+"""What HTTP asks of a server around every call: bodies that are chunked or compressed, cut off, or left unread by an answer.
+
+An answer that is given before the body was read leaves the rest of the body on the connection, where it would be taken for the
+next call. So the rest is read and dropped, and beyond a limit the connection is closed and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import IO, Any
+
+import orjson
+from django.conf import settings
+from django.core.exceptions import BadRequest
+
+from octweb.core.headers import security_headers
+from octweb.core.problems import CONTENT_TYPE, document
+from octweb.serving.coding import CODINGS, SMALLEST, Damaged, TooLong, UnknownCoding, packed, spooled
+
+DROPPED = 8_000_000  # bytes of an unread body that are read and dropped
+PATIENCE = 5.0  # seconds without a byte of it
+ROOM = 1_000_000  # of a form around an uploaded file
+PACKED_PATHS = ("/api/v1/", "/v2", "/invocations")  # answers to programs; the proxy packs pages
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class CutOff(BadRequest):
+    """The connection ended before the body did."""
+
+
+class Body:
+    """`wsgi.input` of a body whose length is known: says how much of it is unread, and raises CutOff where it ends too early."""
+
+    def __init__(self, stream: Any, length: int) -> None:
+        self.stream, self.unread = stream, length
+
+    def read(self, size: int | None = -1) -> bytes:
+        wanted = self.unread if size is None or size < 0 else min(size, self.unread)
+        return self._taken(self.stream.read(wanted), wanted) if wanted else b""
+
+    def readline(self, size: int | None = -1) -> bytes:
+        wanted = self.unread if size is None or size < 0 else min(size, self.unread)
+        if not wanted:
+            return b""
+        line = self.stream.readline(wanted)
+        return self._taken(line, 1 if line else wanted)
+
+    def __iter__(self) -> Any:
+        return iter(self.readline, b"")
+
+    def drop(self) -> bool:
+        """Read what is left; False where it is too much, or does not come."""
+        if self.unread > DROPPED:
+            return False
+        try:
+            while self.unread:
+                self.read(1 << 16)
+        except (OSError, CutOff):
+            return False
+        return True
+
+    def _taken(self, found: bytes, wanted: int) -> bytes:
+        self.unread -= len(found)
+        if len(found) < wanted:
+            raise CutOff(
+                f"The body is shorter than its Content-Length: {self.unread:,} bytes did not come. Send it again."
+            )
+        return found
+
+
+class Wire:
+    """WSGI: around an application that reads bodies of a known length only."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
+        length = environ.get("CONTENT_LENGTH") or "0"
+        if length.isdigit() and not chunked:
+            environ["wsgi.input"] = Body(environ["wsgi.input"], int(length))
+        codings = environ.get("HTTP_CONTENT_ENCODING", "")
+        if not (chunked or codings):
+            return _send(environ, start_response, *_called(self.application, environ))
+        try:
+            whole, size = _whole(environ, codings)
+        except Refused as error:
+            return _send(environ, start_response, *_refusal(error), closing=chunked)
+        try:
+            inner = environ | {"wsgi.input": whole, "CONTENT_LENGTH": str(size)}
+            for name in ("HTTP_TRANSFER_ENCODING", "HTTP_CONTENT_ENCODING"):
+                inner.pop(name, None)
+            return _send(environ, start_response, *_called(self.application, inner))
+        finally:
+            whole.close()
+
+
+class Refused(Exception):
+    """A body that cannot be read: status, reason and further headers of the answer."""
+
+    def __init__(self, status: int, detail: str, *headers: tuple[str, str]) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, headers
+
+
+def _whole(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
+    """The body that the application reads, and its length."""
+    form = environ.get("CONTENT_TYPE", "").startswith("multipart/form-data")
+    limit = settings.MAX_UPLOAD_BYTES + ROOM if form else settings.MAX_PREDICT_BYTES
+    try:
+        return spooled(environ["wsgi.input"], codings, limit)
+    except TooLong as error:
+        raise Refused(413, f"The body is larger than {limit // 10**6} MB. Send the rows in several calls.") from error
+    except UnknownCoding as error:
+        known = ", ".join(CODINGS)
+        text = f"Content-Encoding '{str(error)[:40]}' is not known. Send one of {known}, or none."
+        raise Refused(415, text, ("Accept-Encoding", known)) from error
+    except CutOff as error:
+        raise Refused(400, str(error)) from error
+    except Damaged as error:
+        raise Refused(400, f"The body is not what its Content-Encoding '{codings[:40]}' says: {error}.") from error
+    except Exception as error:  # the server's own errors of a damaged chunk
+        raise Refused(400, f"The chunked body is damaged ({type(error).__name__}).") from error
+
+
+def _refusal(error: Refused) -> tuple[str, list[tuple[str, str]], Iterable[bytes]]:
+    body = orjson.dumps(document(error.status, error.detail))
+    headers = [("Content-Type", CONTENT_TYPE), ("Content-Length", str(len(body))), *security_headers().items()]
+    return f"{error.status} {HTTPStatus(error.status).phrase}", [*headers, *error.headers], [body]
+
+
+def _called(application: Application, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], Iterable[bytes]]:
+    held: list[Any] = []
+    result = application(environ, lambda status, headers, *rest: held.extend((status, headers)))
+    return held[0], held[1], result
+
+
+def _send(
+    environ: dict[str, Any],
+    start_response: Callable[..., Any],
+    status: str,
+    headers: list[tuple[str, str]],
+    result: Iterable[bytes],
+    *,
+    closing: bool = False,
+) -> Iterable[bytes]:
+    """Give an answer: the rest of the call's body is out of its way first."""
+    body = environ["wsgi.input"]
+    if closing or (isinstance(body, Body) and not _dropped(environ, body)):
+        close_after(start_response)
+    if environ.get("HTTP_ACCEPT_ENCODING") and environ.get("PATH_INFO", "").startswith(PACKED_PATHS):
+        headers, result = _packed(environ, headers, result)
+    start_response(status, headers)
+    return result
+
+
+def _dropped(environ: dict[str, Any], body: Body) -> bool:
+    line = environ.get("gunicorn.socket")
+    if not body.unread or line is None:
+        return body.drop()
+    before = line.gettimeout()
+    line.settimeout(PATIENCE)
+    try:
+        return body.drop()
+    finally:
+        line.settimeout(before)
+
+
+def close_after(start_response: Callable[..., Any]) -> None:
+    """Have gunicorn close the connection after the answer, which then says so; a header of an application does not do it."""
+    force = getattr(getattr(start_response, "__self__", None), "force_close", None)
+    if force is not None:
+        force()
+
+
+def _packed(
+    environ: dict[str, Any], headers: list[tuple[str, str]], result: Iterable[bytes]
+) -> tuple[list[tuple[str, str]], Iterable[bytes]]:
+    """The answer in a coding that the caller takes; streams, short ones and those of HEAD stay as they are."""
+    found = {name.lower(): value for name, value in headers}
+    short = int(found.get("content-length", "0")) < SMALLEST
+    if short or "content-encoding" in found or environ["REQUEST_METHOD"] == "HEAD":
+        return headers, result
+    try:
+        body, coding = packed(b"".join(result), environ["HTTP_ACCEPT_ENCODING"])
+    finally:
+        if hasattr(result, "close"):
+            result.close()
+    changed = coded(coding, len(body), found.get("vary", ""))
+    if coding and found.get("etag", "").startswith('"'):
+        changed.append(("ETag", f"W/{found['etag']}"))
+    replaced = {name.lower() for name, _ in changed}
+    return [(n, v) for n, v in headers if n.lower() not in replaced] + changed, [body]
+
+
+def coded(coding: str, length: int, vary: str = "") -> list[tuple[str, str]]:
+    """Headers of an answer that may be in a coding."""
+    found = [("Content-Length", str(length)), ("Vary", f"{vary}, Accept-Encoding" if vary else "Accept-Encoding")]
+    return [*found, ("Content-Encoding", coding)] if coding else found
