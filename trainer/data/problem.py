@@ -80,6 +80,11 @@ class Problem:
         return int(self.row_weights.sum())
 
     @cached_property
+    def kappa(self) -> Fraction:
+        """The price of a leaf in rows: κ = leaf penalty × n, exact."""
+        return self.leaf_penalty * self.n
+
+    @cached_property
     def row_weights(self) -> CountArray:
         """int64 of shape (rows,)."""
         return np.ones(len(self.table), np.int64) if self.weights is None else self.weights.astype(np.int64)

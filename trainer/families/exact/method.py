@@ -136,7 +136,7 @@ def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult
         n_classes=problem.n_classes,
         weights=problem.weights,
         depth=settings["depth"],
-        leaf_cost=problem.leaf_penalty * problem.n,
+        leaf_cost=problem.kappa,
         min_leaf=settings["min_leaf"],
         allowed=allowed,
         start=start,
@@ -162,7 +162,7 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
         n_classes=problem.n_classes,
         weights=problem.weights,
         depth=settings["depth"],
-        leaf_cost=problem.leaf_penalty * problem.n,
+        leaf_cost=problem.kappa,
         min_leaf=settings["min_leaf"],
         allowed=_allowed(problem, settings),
         threads=settings["threads"],
@@ -176,7 +176,7 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
     leaves = count_leaves(found.shape)
     return ExactResult(
         shape=found.shape,
-        errors=int(found.cost - problem.leaf_penalty * problem.n * leaves),
+        errors=int(found.cost - problem.kappa * leaves),
         leaves=leaves,
         cost=found.cost,
         bound=found.bound,
@@ -207,7 +207,7 @@ def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str,
         weights=problem.weights,
         depth=settings["depth"],
         limit=settings["optimal_trees"],
-        leaf_cost=problem.leaf_penalty * problem.n,
+        leaf_cost=problem.kappa,
         min_leaf=settings["min_leaf"],
         allowed=_allowed(problem, settings),
         options=_options(settings),
@@ -250,7 +250,7 @@ def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tupl
         stop=monitor.stopped,
         flag=monitor.flag,
     )
-    penalty = problem.leaf_penalty * problem.n
+    penalty = problem.kappa
     cost, leaves, best = min((p.errors + penalty * p.leaves, p.leaves, k) for k, p in enumerate(points))
     bound = min(p.bound + penalty * (p.leaves if p.bound == p.errors else k + 1) for k, p in enumerate(points))
     result = ExactResult(

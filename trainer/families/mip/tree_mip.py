@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from trainer.certificate import Status
 from trainer.constraints import groups
 from trainer.data.problem import Problem
+from trainer.drive import TreeModel, Watching, drive, options_of, record, strike
 from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
 from trainer.families.mip import instance as instances
@@ -36,15 +36,12 @@ from trainer.milo import (
     Model,
     Options,
     Outcome,
-    Point,
-    Report,
     Row,
     Variables,
     backend,
     total,
     weighted,
 )
-from trainer.milo.hooks import NodeInfo
 from trainer.milo.lattice import Lattice, Prices
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftLeaf
@@ -141,62 +138,58 @@ class Found:
         return self.value is not None and self.bound <= self.value
 
 
-class Watched(Hooks):
-    """The hooks of a formulation, with progress sent on in exact values of trees."""
+News = Callable[[Fraction | None, float, int, ArrayTree | None], bool]
 
-    def __init__(
-        self,
-        formulation: Formulation,
-        news: Callable[[Fraction | None, float, int, ArrayTree | None], bool],
-        known: Fraction | None = None,
-    ) -> None:
-        self.inner = formulation.hooks()
-        self.formulation, self.news = formulation, news
-        self.behave_as(self.inner)
-        self.lazy = self.lazy or formulation.rough
-        self.known = known
+
+class InstanceModel(TreeModel[ArrayTree]):
+    """A formulation under the driver: an integral point is a tree, whatever its scores claim; values are counted over the rows."""
+
+    every_point = True
+
+    def __init__(self, formulation: Formulation, news: News = lambda *_: False, known: Fraction | None = None) -> None:
+        self.formulation, self.news, self.known = formulation, news, known
+        self.model, self.instance = formulation.model, formulation.instance
+        self.rough = formulation.rough
+        leaves = min(formulation.max_leaves, 1 << min(self.instance.depth, 12))
+        self.lattice = Lattice(kappa=self.instance.kappa, leaves=leaves)
         self.best: Fraction | None = None
         self.tree: ArrayTree | None = None
 
+    def hooks(self) -> Hooks:
+        """Those of the formulation."""
+        return self.formulation.hooks()
+
+    def read(self, values: FloatArray) -> ArrayTree:
+        """The tree of the branchings and labels."""
+        return self.formulation.read(values)
+
     def consider(self, tree: ArrayTree) -> None:
         """Keep a tree if it is the best one so far that the constraints admit."""
-        value = self.formulation.instance.value(tree)
+        value = self.instance.value(tree)
         if (self.best is None or value > self.best) and self.formulation.admits(tree):
             self.best, self.tree = value, tree
 
-    def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """The formulation's rows; an integral point is a tree, whatever its scores claim."""
-        rows = self.inner.on_integral(point, origin)
-        tree = self.formulation.read(point.values)
-        self.consider(tree)
-        if self.formulation.rough and not self.formulation.admits(tree):
-            return [*rows, self.formulation.without(tree)]
-        return rows
+    @property
+    def value(self) -> Fraction | None:
+        """Rows right less the price of the leaves."""
+        return self.best
 
-    def refuses(self, point: Point, origin: str) -> bool:
-        """The formulation's verdict; a refused point is a tree all the same."""
-        refused = self.inner.refuses(point, origin)
-        if refused or self.formulation.rough:
-            tree = self.formulation.read(point.values)
-            self.consider(tree)
-            refused = refused or not self.formulation.admits(tree)
-        return refused
+    @property
+    def top(self) -> Fraction:
+        """Every row right with one leaf."""
+        return Fraction(self.instance.total) - self.instance.kappa
 
-    def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """The formulation's rows."""
-        return self.inner.on_fractional(point, info)
+    def floor(self, bound: float) -> Fraction:
+        """Onto whole rows less whole leaves."""
+        return self.lattice.floor(bound)
 
-    def propose(self) -> Sequence[FloatArray]:
-        """The formulation's proposals."""
-        return self.inner.propose()
+    def progress(self, bound: float, nodes: int) -> bool:
+        """Best tree and bound to the listener."""
+        return self.news(self.best, bound, nodes, self.tree)
 
-    def on_progress(self, report: Report) -> bool:
-        """Best tree and bound to the monitor."""
-        bound = math.inf if report.bound is None else report.bound
-        if self.known is not None:
-            bound = min(bound, float(self.known))
-        met = self.known is not None and self.best is not None and self.best >= self.known
-        return self.news(self.best, bound, report.nodes, self.tree) or met
+    def forbids(self, tree: ArrayTree) -> Row | None:
+        """Against a tree that the constraints do not admit."""
+        return None if self.formulation.admits(tree) else self.formulation.without(tree)
 
 
 def optimise(
@@ -205,47 +198,27 @@ def optimise(
     *,
     options: Options | None = None,
     starts: Sequence[ArrayTree] = (),
-    news: Callable[[Fraction | None, float, int, ArrayTree | None], bool] = lambda *_: False,
+    news: News = lambda *_: False,
     known: Fraction | None = None,
 ) -> Found:
     """Solve a formulation; `known` is an upper bound from elsewhere, in rows, which ends the search once it is met.
 
     Raises InfeasibleError where no tree satisfies the constraints and SolverError where the claims contradict each other.
     """
-    instance = formulation.instance
-    lattice = Lattice(kappa=instance.kappa, leaves=min(formulation.max_leaves, 1 << min(instance.depth, 12)))
-    watched = Watched(formulation, news, known)
+    kind = InstanceModel(formulation, news, known)
     usable = [tree for tree in starts if formulation.admits(tree)]
     for tree in usable:
-        watched.consider(tree)
-    first = watched.tree
-    options = options or Options()
-    options = replace(options, absolute_gap=lattice.gap, starts=tuple(formulation.assignment(tree) for tree in usable))
-    outcome = solver.solve(formulation.model, watched, options)
-    if outcome.ended is Ended.INFEASIBLE:
-        if watched.tree is not None:
-            raise SolverError(f"{solver.name} calls a problem infeasible that has a solution; nothing it said is used.")
-        raise InfeasibleError("No tree satisfies the constraints. Relax one of them or allow a deeper tree.")
-    if outcome.values is not None:
-        watched.consider(formulation.read(outcome.values))
-    top = Fraction(instance.total) - instance.kappa
-    bound = top if math.isinf(outcome.bound) else min(top, lattice.floor(outcome.bound))
-    if known is not None:
-        bound = min(bound, known)
-    value = watched.best
-    if value is not None and bound < value:
-        raise SolverError(
-            f"{solver.name} claims the bound {float(bound)} below the value {float(value)} of its own tree."
-        )
-    return Found(tree=watched.tree, value=value, bound=bound, outcome=outcome, start=first)
+        kind.consider(tree)
+    first = kind.tree
+    points = [formulation.assignment(tree) for tree in usable]
+    driven = drive(kind, solver, options or Options(), absolute_gap=kind.lattice.gap, starts=points)
+    return Found(tree=kind.tree, value=kind.value, bound=driven.bound, outcome=driven.outcome, start=first)
 
 
 def to_instance(problem: Problem, depth: int, group: np.ndarray | None = None) -> Instance:
     """The instance of a problem's binary encoding."""
     bits = problem.binary.bits(problem.table)
-    return instances.build(
-        bits, problem.y, depth=depth, kappa=problem.leaf_penalty * problem.n, weight=problem.row_weights, group=group
-    )
+    return instances.build(bits, problem.y, depth=depth, kappa=problem.kappa, weight=problem.row_weights, group=group)
 
 
 def to_draft(problem: Problem, instance: Instance, tree: ArrayTree, v: int = 1) -> Draft:
@@ -288,14 +261,7 @@ def solve_problem(
             raise SolverError(NOTHING_FOUND) from None
         return _unfinished(problem, replace(instance, kappa=prices.asked), solver, scope, start.trees)
     monitor.report(phase="search")
-    options = Options(
-        time=None if math.isinf(monitor.remaining()) else monitor.remaining(),
-        memory=monitor.limits.memory,
-        threads=monitor.limits.threads,
-        seed=settings["seed"],
-        gap=settings["mip_gap"],
-        stopped=monitor.stopped,
-    )
+    options = options_of(settings, monitor)
     news = _reporter(problem, instance, prices, monitor)
     try:
         found = optimise(formulation, solver, options=options, starts=starts, news=news, known=start.bound)
@@ -341,8 +307,8 @@ def least_price(
 ) -> Fraction | None:
     """The least price of a relaxed kind among the trees that satisfy the rest; None where there is none or it was not found out."""
     form = make([*kept, relaxed])
-    watched = Watched(form, lambda *_: False)
-    outcome = solver.solve(form.model, watched, replace(options, gap=0.0, absolute_gap=1e-7, starts=()))
+    watching = Watching(InstanceModel(form))
+    outcome = solver.solve(form.model, watching, replace(options, gap=0.0, absolute_gap=1e-7, starts=()))
     if outcome.ended is not Ended.OPTIMAL or outcome.values is None:
         return None
     return relaxed.price(instance, form.read(outcome.values))
@@ -380,10 +346,7 @@ def _solution(
     outcome = found.outcome
     if found.tree is None and formulation.side:
         raise SolverError(GAVE_UP if outcome.ended is Ended.FAILED else NOTHING_FOUND)
-    if outcome.ended is Ended.TIME and not found.optimal:
-        monitor.stop(Status.TIME_LIMIT)
-    elif outcome.ended is Ended.MEMORY and not found.optimal:
-        monitor.stop(Status.MEMORY_LIMIT)
+    strike(monitor, outcome, proved=found.optimal)
     return Solution(
         draft=to_draft(problem, instance, found.tree or instance.stump()),
         bound=float(prices.bound(found.bound) / instance.total),
@@ -397,20 +360,7 @@ def _solution(
         warm_start_objective=None
         if found.start is None
         else float(prices.value(instance.value(found.start), len(found.start.leaves)) / instance.total),
-        evidence=(
-            {
-                "kind": "mip",
-                "solver": outcome.solver,
-                "version": outcome.version,
-                "ended": str(outcome.ended),
-                "variables": formulation.model.size,
-                "rows": len(formulation.model.rows),
-                "seconds_in_hooks": round(outcome.hook_seconds, 3),
-                "share_in_hooks": round(outcome.hook_seconds / max(outcome.seconds, 1e-9), 3),
-                "proposed": outcome.proposed,
-                "accepted": outcome.accepted,
-            },
-        ),
+        evidence=(record(outcome, formulation.model),),
     )
 
 

@@ -35,7 +35,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     monitor.report(phase="search")
     # the objective is at least that of a single leaf, so that the gap is kept whatever tree is found
     single = np.bincount(problem.y, problem.row_weights).max()
-    tolerance = exact_fraction(settings["mip_gap"]) * max(Fraction(0), int(single) - problem.leaf_penalty * problem.n)
+    tolerance = exact_fraction(settings["mip_gap"]) * max(Fraction(0), int(single) - problem.kappa)
 
     def report(cost: Fraction, bound: Fraction, shape: NumericShape) -> None:
         monitor.report(
@@ -48,7 +48,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         n_classes=problem.n_classes,
         weights=problem.weights,
         depth=settings["depth"],
-        leaf_cost=problem.leaf_penalty * problem.n,
+        leaf_cost=problem.kappa,
         tolerance=tolerance,
         stop=monitor.stopped,
         flag=monitor.flag,

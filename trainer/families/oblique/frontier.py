@@ -77,9 +77,9 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
                 leaves=tree.n_leaves, correct=correct, bound=bound, draft=solution.draft, tree=run.search.best, run=run
             )
         )
-        left = [s.bound - problem.leaf_penalty * problem.n * (i + 1) for i, s in enumerate(sizes)]
+        left = [s.bound - problem.kappa * (i + 1) for i, s in enumerate(sizes)]
         if t < most:
-            left.append(everything - problem.leaf_penalty * problem.n * (t + 1))
+            left.append(everything - problem.kappa * (t + 1))
         monitor.report(bound=float(max(left) / problem.n))
         if correct >= run.everything:
             break  # no number of leaves gives more
@@ -141,7 +141,7 @@ def _first(
 def _solution(
     problem: Problem, settings: Settings, monitor: Monitor, plan: Plan, sizes: list[Size], most: int
 ) -> Solution:
-    kappa = problem.leaf_penalty * problem.n
+    kappa = problem.kappa
     best = max(sizes, key=lambda s: (s.correct - kappa * s.leaves, -s.leaves))
     # a tree with t + 1 leaves has at most the rows of its own solve; more leaves than were solved for gain nothing
     bound = max(s.bound - kappa * (t + 1) for t, s in enumerate(sizes))

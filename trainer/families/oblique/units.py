@@ -84,7 +84,7 @@ def instance_of(problem: Problem, depth: int, *, complete: bool = False) -> tupl
         classes=classes.astype(np.int32),
         group=group.ravel().astype(np.int64),
         depth=depth,
-        kappa=problem.leaf_penalty * problem.n,
+        kappa=problem.kappa,
         charge=problem.coefficient_penalty * problem.n,
         complete=complete,
     )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from trainer.certificate import Status
 from trainer.data.problem import Names, Problem
+from trainer.drive import TreeModel, drive, options_of, record, strike
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.odt.goals import oriented
 from trainer.families.odt.grouping import labels_of, relabelled
@@ -22,10 +22,11 @@ from trainer.families.odt.search import Stopped, SubsetSearch
 from trainer.families.odt.topology import Shape
 from trainer.goal import Goal, downwards, needed, share
 from trainer.method import Parameter, Settings, Solution
-from trainer.milo import Ended, Hooks, Options, Outcome, Point, Report, Row, backend
+from trainer.milo import Ended, Hooks, backend
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftLeaf
 
+WHOLE_UNITS = 0.5  # the gap at which values in whole units are told apart
 MAX_CELLS = 3_000_000  # rows of the model before it is refused
 
 
@@ -91,35 +92,55 @@ class Task:
         return float(share(units, self.top))
 
 
-class _Watched(Hooks):
-    """Keeps the best tree and tells the monitor."""
-
-    many_nodes = True
+class GroupModel(TreeModel[Draft]):
+    """The model over groups of equal rows under the driver; values are whole units of the goal."""
 
     def __init__(self, task: Task, form: OdtModel, monitor: Monitor) -> None:
         self.task, self.form, self.monitor = task, form, monitor
+        self.model = form.model
         self.best: int | None = None
         self.draft: Draft | None = None
 
-    def consider(self, draft: Draft) -> None:
-        """Keep a tree that is better than all before."""
-        value = self.task.score(draft)
+    def hooks(self) -> Hooks:
+        """No hidden rows; many cheap nodes close the gap."""
+        hooks = Hooks()
+        hooks.many_nodes = True
+        return hooks
+
+    def read(self, values: np.ndarray) -> Draft:
+        """The tree of the chosen subsets; leaves without a choice take the better label."""
+        return self.form.read(values, best_last=True)
+
+    def consider(self, tree: Draft) -> None:
+        """Keep a tree that is better than all before, and show it."""
+        value = self.task.score(tree)
         if value is not None and (self.best is None or value > self.best):
-            self.best, self.draft = value, relabelled(draft, self.task.classes)
+            self.best, self.draft = value, relabelled(tree, self.task.classes)
             self.monitor.report(incumbent=self.task.share(value), draft=self.draft)
 
-    def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """Every point that the rows accept is a tree."""
-        self.consider(self.form.read(point.values, best_last=True))
-        return ()
+    @property
+    def value(self) -> Fraction | None:
+        """Units of the best tree."""
+        return None if self.best is None else Fraction(self.best)
 
-    def on_progress(self, report: Report) -> bool:
-        """The bound, rounded down to whole units."""
-        bound = None
-        if report.bound is not None and not math.isinf(report.bound):
-            bound = self.task.share(max(_whole(report.bound), self.best or 0))
-        self.monitor.report(bound=bound, nodes=report.nodes)
+    @property
+    def top(self) -> Fraction:
+        """Every row right."""
+        return Fraction(self.task.top)
+
+    def floor(self, bound: float) -> Fraction:
+        """Onto whole units."""
+        return Fraction(_whole(bound))
+
+    def progress(self, bound: float, nodes: int) -> bool:
+        """The bound as a share of the goal."""
+        share = None if math.isinf(bound) else self.task.share(max(_whole(bound), self.best or 0))
+        self.monitor.report(bound=share, nodes=nodes)
         return self.monitor.stopped()
+
+    def infeasible(self) -> InfeasibleError:
+        """Without words: the caller finds out what can be reached."""
+        return InfeasibleError("")
 
 
 def solve_mip(
@@ -132,52 +153,31 @@ def solve_mip(
     _check_size(task.groups, shape)
     monitor.report(phase="model")
     form = OdtModel(task.groups, shape, least=task.least, value=task.value, techniques=techniques(settings["without"]))
-    watched = _Watched(task, form, monitor)
+    kind = GroupModel(task, form, monitor)
     for draft in first_trees(task, shape, settings, monitor):
-        watched.consider(draft)
-    start = watched.best
-    starts = _assignments(form, task, watched.draft)
+        kind.consider(draft)
+    start = kind.best
     monitor.report(phase="search")
-    options = _options(settings, monitor, starts)
-    outcome = solver.solve(form.model, watched, options)
-    if outcome.ended is Ended.INFEASIBLE:
-        if watched.draft is not None:
-            raise SolverError(f"{solver.name} calls a problem infeasible that has a solution; nothing it said is used.")
-        raise _unreachable(task, lambda one: _best_share(one, shape, settings, monitor))
-    if outcome.values is not None:
-        watched.consider(form.read(outcome.values, best_last=True))
-    return _solution(task, watched, outcome, form, monitor, start, stated)
-
-
-def _solution(
-    task: Task, watched: _Watched, outcome: Outcome, form: OdtModel, monitor: Monitor, start: int | None, stated: dict[str, Any]
-) -> Solution:  # fmt: skip
-    bound = task.top if math.isinf(outcome.bound) else min(task.top, _whole(outcome.bound))
-    if watched.draft is None or watched.best is None:
+    points = _assignments(form, task, kind.draft)
+    try:
+        driven = drive(kind, solver, options_of(settings, monitor), absolute_gap=WHOLE_UNITS, starts=points)
+    except InfeasibleError:
+        raise _unreachable(task, lambda one: _best_share(one, shape, settings, monitor)) from None
+    if kind.draft is None or kind.best is None:
         raise SolverError(
             "No tree with the required shares was found before the search ended. Allow more time, or relax one of them."
         )
-    if bound < watched.best:
-        raise SolverError(f"{outcome.solver} claims the bound {bound} below the value {watched.best} of its own tree.")
-    optimal = bound == watched.best
-    if outcome.ended is Ended.TIME and not optimal:
-        monitor.stop(Status.TIME_LIMIT)
-    elif outcome.ended is Ended.MEMORY and not optimal:
-        monitor.stop(Status.MEMORY_LIMIT)
-    record = {
-        "kind": "mip", "solver": outcome.solver, "version": outcome.version, "ended": str(outcome.ended),
-        "variables": form.model.size,
-        "integers": int(form.model.integers.sum()), "rows": len(form.model.rows),
-    }  # fmt: skip
+    outcome, optimal = driven.outcome, driven.bound == kind.best
+    strike(monitor, outcome, proved=optimal)
     return Solution(
-        draft=watched.draft,
-        bound=task.share(bound),
+        draft=kind.draft,
+        bound=task.share(int(driven.bound)),
         finished=outcome.ended is Ended.OPTIMAL or optimal,
         nodes=outcome.nodes,
         solver=outcome.solver,
         solver_version=outcome.version,
         warm_start_objective=None if start is None else task.share(start),
-        evidence=(record,),
+        evidence=(record(outcome, form.model),),
         **stated,
     )
 
@@ -213,27 +213,15 @@ def _assignments(form: OdtModel, task: Task, draft: Draft | None) -> tuple[np.nd
     return () if values is None else (values,)
 
 
-def _options(settings: Settings, monitor: Monitor, starts: tuple[np.ndarray, ...] = ()) -> Options:
-    return Options(
-        time=None if math.isinf(monitor.remaining()) else monitor.remaining(),
-        memory=monitor.limits.memory,
-        threads=monitor.limits.threads,
-        seed=settings["seed"],
-        gap=settings["mip_gap"],
-        absolute_gap=0.5,  # values are whole units
-        starts=starts,
-        stopped=monitor.stopped,
-    )
-
-
 def _best_share(task: Task, shape: Shape, settings: Settings, monitor: Monitor) -> int | None:
     """The best value of a task, or None where it was not found out."""
     form = OdtModel(task.groups, shape, least=task.least, value=task.value)
-    watched = _Watched(task, form, Monitor(monitor.limits))
-    outcome = backend(settings["solver"]).solve(form.model, watched, _options(settings, monitor))
-    if outcome.values is not None:
-        watched.consider(form.read(outcome.values, best_last=True))
-    return watched.best if outcome.ended is Ended.OPTIMAL else None
+    kind = GroupModel(task, form, Monitor(monitor.limits))
+    try:
+        driven = drive(kind, backend(settings["solver"]), options_of(settings, monitor), absolute_gap=WHOLE_UNITS)
+    except InfeasibleError:
+        return None
+    return kind.best if driven.outcome.ended is Ended.OPTIMAL else None
 
 
 def _unreachable(task: Task, best_of: Callable[[Task], int | None]) -> InfeasibleError:
