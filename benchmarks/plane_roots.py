@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from multivariate import by_processor
 
 from trainer.families.oblique import packing as oblique_packing
-from trainer.families.oblique import tree_search as oblique_tree
+from trainer.families.oblique import presolve
 from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
 
@@ -48,13 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if args.processor:
         by_processor()
     run(20, 2, 5.0)  # compiles
-    largest = oblique_tree.LARGEST
+    largest = presolve.LARGEST
     print("| points | classes | by the root | without |", "|---|---|---|---|", sep="\n")
     for points in args.points:
         for classes in (2, 3):
             cells = []
             for roots, sets in ((largest, largest), (0, 110)):
-                oblique_tree.LARGEST, oblique_packing.LARGEST = roots, sets
+                presolve.LARGEST, oblique_packing.LARGEST = roots, sets
                 cells.append(run(points, classes, args.limit))
             print(f"| {points} | {classes} | {cells[0]} | {cells[1]} |", flush=True)
 

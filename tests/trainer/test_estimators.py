@@ -21,11 +21,10 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 import trainer
 from tests.conftest import ROOT
-from trainer import estimators
+from trainer import drive, estimators
 from trainer.certificate import Guarantee
 from trainer.errors import ParameterError
 from trainer.estimators import ESTIMATORS, make_classifier
-from trainer.families.oblique import tree_search as oblique_tree
 from trainer.method import COMMON, LEAF_PENALTY, Method, Solution
 from trainer.methods import METHODS
 from trainer.milo import Options
@@ -71,7 +70,7 @@ def test_every_check_of_scikit_learn_passes(method_id, monkeypatch):
 
 def check_by_nodes(method_id: str, names: set[str], monkeypatch) -> int:
     """The checks of these names with a solver that ends after one node and without local search; how many were made."""
-    monkeypatch.setattr(oblique_tree, "Options", functools.partial(Options, nodes=1))
+    monkeypatch.setattr(drive, "Options", functools.partial(Options, nodes=1))
     model = make_classifier(method_id, depth=2, time_limit=120.0, first_trees="cart", search_seconds=0.0)
     chosen = [(m, check) for m, check in estimator_checks_generator(model) if check.func.__name__ in names]
     for estimator, check in chosen:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.trainer.oracles.oblique import best_value, circuits, random_points, separations
 from trainer.errors import DataError, ParameterError
-from trainer.families.oblique import tree_search as oblique_tree
+from trainer.families.oblique import drawing
 from trainer.families.oblique.instance import ObliqueInstance, mirrored
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.refit import drawn
@@ -191,7 +191,7 @@ def rows_of(seed):
 def test_the_method_returns_the_best_tree_and_a_certificate_that_verifies(method, first, tmp_path, monkeypatch):
     for seed in range(first, first + 10):
         monkeypatch.setattr(
-            "trainer.families.oblique.tree_search.LARGEST", 200 * (seed % 4 < 2)
+            "trainer.families.oblique.presolve.LARGEST", 200 * (seed % 4 < 2)
         )  # else points in a plane are searched, too
         X, counts, depth, kappa, values, y = rows_of(seed)
         n = int(counts.sum())
@@ -303,7 +303,7 @@ def test_prices_finer_than_a_solver_sees_are_kept_exactly(penalty, fewest):
 
 
 def test_what_is_left_of_the_time_is_for_drawing_and_it_is_said_where_that_was_too_little(monkeypatch):
-    monkeypatch.setitem(oblique_tree.DRAWING, "sparse", (0.9, 60.0))  # 27 s are enough on a machine that is busy, too
+    monkeypatch.setitem(drawing.DRAWING, "sparse", (0.9, 60.0))  # 27 s are enough on a machine that is busy, too
     r = np.random.default_rng(1)
     X = r.normal(size=(200, 8)).round(3)
     data, labels = table(X, ((X[:, 1] - X[:, 3] > 0) ^ (r.random(200) < 0.1)).astype(int))

@@ -88,7 +88,7 @@ def test_programs_over_many_points_are_small_and_can_be_stopped():
 
 @pytest.mark.parametrize("method", ["cut-h", "s-oct", "oct-h"])
 @pytest.mark.parametrize(
-    "place", ["trainer.families.oblique.tree_search.Packing", "trainer.families.oblique.tree_search.backend"]
+    "place", ["trainer.families.oblique.presolve.Packing", "trainer.families.oblique.tree_search.backend"]
 )
 def test_where_memory_ends_the_tree_is_kept(method, place, monkeypatch):
     def full(*_):

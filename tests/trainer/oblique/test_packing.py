@@ -161,7 +161,7 @@ def test_points_in_one_plane_with_other_settings_keep_the_optimum(parameters, mo
         parameters={"depth": 2, "time_limit": 60, "search_seconds": 0.5} | parameters,
     )
     with_roots = train(request).certificate
-    monkeypatch.setattr("trainer.families.oblique.tree_search.LARGEST", 0)
+    monkeypatch.setattr("trainer.families.oblique.presolve.LARGEST", 0)
     monkeypatch.setattr(oblique_packing, "LARGEST", 2)
     without = train(request).certificate
     assert with_roots.status == without.status == "optimal"

@@ -9,8 +9,9 @@ from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.families.oblique.frontier import solve_frontier
 from trainer.families.oblique.instance import ObliqueInstance
+from trainer.families.oblique.plan import HEAD, MAX_LEAVES, TAIL, Plan
 from trainer.families.oblique.shattering import CONNECT, CutHooks, CutModel, CutOptions
-from trainer.families.oblique.tree_search import HEAD, MAX_LEAVES, TAIL, Plan, solve_oblique
+from trainer.families.oblique.tree_search import solve_oblique
 from trainer.method import Method, Parameter, Settings, Solution
 from trainer.monitor import Monitor
 

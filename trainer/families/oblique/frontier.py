@@ -21,11 +21,12 @@ from trainer.certificate import Status
 from trainer.data.problem import Problem
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
+from trainer.families.oblique.plan import LEAVES_OPEN, Plan
 from trainer.families.oblique.refit import refitted
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.sparse import thinned
 from trainer.families.oblique.starts import Inner, first_trees
-from trainer.families.oblique.tree_search import LEAVES_OPEN, Plan, Run
+from trainer.families.oblique.tree_search import Run
 from trainer.families.oblique.units import Units, draft_of
 from trainer.method import Settings, Solution, unsettled
 from trainer.monitor import Monitor
@@ -81,7 +82,7 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
         if t < most:
             left.append(everything - problem.kappa * (t + 1))
         monitor.report(bound=float(max(left) / problem.n))
-        if correct >= run.everything:
+        if correct >= run.target.everything:
             break  # no number of leaves gives more
     return _solution(problem, settings, monitor, plan, _exchanged(problem, sizes), most)
 
@@ -129,13 +130,13 @@ def _first(
     monitor.report(phase="first trees")
     run = Run(problem, settings, Passing(monitor, min(monitor.remaining(), 1e9), price), plan)
     run.report()
-    monitor.report(bound=float((run.everything - price * problem.n) / problem.n))
+    monitor.report(bound=float((run.target.everything - price * problem.n) / problem.n))
     if not run.instance.depth or not run.instance.Z.shape[1]:
-        return [], run.everything
+        return [], run.target.everything
     seconds = max(min(0.5 * settings["search_seconds"], 0.2 * monitor.remaining()), min(2.0, 0.1 * monitor.remaining()))
     with threadpool_limits(limits=settings["threads"], user_api="blas"):
         trees = first_trees(problem, settings, monitor, run.instance, run.units, run.bound, seconds, run.take)
-    return trees, run.everything
+    return trees, run.target.everything
 
 
 def _solution(

@@ -17,8 +17,9 @@ from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
+from trainer.families.oblique.plan import HEAD, TAIL, Plan
 from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, smallest_leaves
-from trainer.families.oblique.tree_search import HEAD, TAIL, Plan, solve_oblique
+from trainer.families.oblique.tree_search import solve_oblique
 from trainer.method import COEFFICIENT_PENALTY, Method, Parameter, Settings, Solution
 from trainer.milo import Expression, Hooks, Model, Row, total, weighted
 from trainer.monitor import Monitor

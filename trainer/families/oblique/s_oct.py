@@ -18,10 +18,11 @@ from trainer.dtypes import FloatArray
 from trainer.families.oblique.cut_h import CUTS
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import logistic
+from trainer.families.oblique.plan import HEAD, MAX_LEAVES, TAIL, Plan
 from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, smallest_leaves
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.shattering import CutHooks, CutOptions, ancestors, at_most, set_row
-from trainer.families.oblique.tree_search import HEAD, MAX_LEAVES, TAIL, Plan, solve_oblique
+from trainer.families.oblique.tree_search import solve_oblique
 from trainer.method import Method, Parameter, Settings, Solution
 from trainer.milo import Expression, Hooks, Model, Row, total
 from trainer.monitor import Monitor

@@ -1,0 +1,71 @@
+"""What a method with hyperplanes says of itself, and the parameters that these methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from trainer.dtypes import FloatArray
+from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
+from trainer.families.oblique.refit import STYLES
+from trainer.method import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, MIP_GAP, PAPER_LAMBDA, SOLVER, Parameter, having
+from trainer.milo import Hooks, Model
+
+SCOPE = (
+    "all trees of the given depth whose questions weigh all columns at once, each parting its rows by at least 1e-7 "
+    "(columns scaled to [0, 1])"
+)
+LEAVES_OPEN = "that no tree of the same objective has fewer leaves"
+
+
+class Master(Protocol):
+    """A master model: its rows, trees written into it, trees read out of it."""
+
+    model: Model
+
+    def assignment(self, tree: ObliqueTree) -> FloatArray | None:
+        """The values of all variables for a tree, or None where the model does not know the tree."""
+
+    def read(self, values: FloatArray) -> ObliqueTree:
+        """The tree of an integral point."""
+
+
+Improve = Callable[[ObliqueTree], "ObliqueTree | None"]
+Make = Callable[[ObliqueInstance, Callable[[], bool]], Master]
+MakeHooks = Callable[[Any, Improve], Hooks]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How a method solves: its model, its hooks, the distance that its planes keep, and its scope."""
+
+    make: Make
+    hooks: MakeHooks
+    complete: bool = False
+    scope: str = SCOPE
+    least: float = 0.0  # what planes keep from the points on their right; 0: the model knows all trees
+
+
+HYPERPLANES = Parameter(
+    name="hyperplanes", type="choice", default="margin", choices=STYLES, label="Hyperplanes",
+    help="How a split is drawn between its rows: widest margin, soft margin (as in the paper), or with the fewest columns, "
+    "also over other trees that are as good.",
+)  # fmt: skip
+FIRST_TREES = Parameter(
+    name="first_trees", type="choice", default="all", choices=("all", "cart", "none"), label="First trees",
+    help="Trees that the local search begins with: those of cart, exact, bivariate and oc1, of cart alone, or none.",
+    advanced=True,
+)  # fmt: skip
+SEARCH_SECONDS = Parameter(
+    name="search_seconds", type="number", default=30.0, minimum=0, maximum=86_400, label="Local search",
+    help="How long first trees and local search may take before the solver begins, at most half of the limit.",
+    unit="s", advanced=True,
+)  # fmt: skip
+MAX_LEAVES = Parameter(
+    name="max_leaves", type="integer", default=None, minimum=1, maximum=256, label="Largest number of leaves",
+    help="The tree has at most this many leaves. No value means no limit.", advanced=True,
+)  # fmt: skip
+OBLIQUE_DEPTH = having(DEPTH, default=2, maximum=6)
+HEAD = (OBLIQUE_DEPTH, LEAF_PENALTY, PAPER_LAMBDA, MIN_LEAF, HYPERPLANES)
+TAIL = (FIRST_TREES, SEARCH_SECONDS, SOLVER, MIP_GAP, *COMMON)

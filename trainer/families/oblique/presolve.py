@@ -1,0 +1,64 @@
+"""What is known before the search: one plane that parts two classes, and bounds from rows that lie in planes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueTree, Packed
+from trainer.families.oblique.packing import LARGEST, Packing
+from trainer.families.oblique.refit import drawn_tree
+from trainer.families.oblique.separable import Separator
+from trainer.families.oblique.target import Clock, Target
+
+PACKING = 30.0  # seconds for the bound of planes, at most two fifths of what is left
+MOST_PARTED = 2_000_000  # cells; one linear program over more takes too long for a presolve
+
+
+def one_plane(target: Target, clock: Clock) -> ObliqueTree | None:
+    """The tree of one hyperplane that parts two classes, if there is one: it needs no search."""
+    inst = target.instance
+    if inst.counts.shape[1] != 2 or inst.most_leaves < 2 or inst.Z.size > MOST_PARTED:
+        return None
+    sides = [np.flatnonzero(inst.counts.argmax(axis=1) == k) for k in (0, 1)]
+    if not all(map(len, sides)):
+        return None
+    plane = Separator(inst.Z).within(0.2 * clock.remaining(), *sides)
+    if plane is None:
+        return None
+    tree = inst.empty()
+    tree.kind[1], tree.kind[2:4], tree.label[2:4] = BRANCH, LEAF, (0, 1)
+    tree.a[1], tree.c[1] = plane.a, plane.c
+    return inst.completed(tree) if inst.complete else tree
+
+
+def packing(target: Target, clock: Clock) -> Packing | None:
+    """The search for rows that lie in planes, where the numbers of leaves that it knows are all that count."""
+    inst = target.instance
+    known = inst.depth <= 2 or inst.most_leaves <= 3 or inst.kappa > 0
+    if not known or not inst.Z.size or inst.most_leaves < 2 or clock.halted():
+        return None
+    X = target.units.encoding.matrix(target.problem.table)[target.units.rows]
+    leaves = min(inst.most_leaves, 4 if inst.depth <= 2 else 3)
+    return Packing(X, inst.counts, clock.until(min(PACKING, 0.4 * clock.remaining())), leaves)
+
+
+def decomposed(target: Target, clock: Clock, packed: tuple[Packed, ...] | None) -> tuple[Packed, ...] | None:
+    """Few points in one plane: the best halves below each way to part them at the root, unless `packed` has them already.
+
+    None where the rows in planes do not count for this target.
+    """
+    search = packing(target, clock) if packed or len(target.instance.Z) <= LARGEST else None
+    if search is None or packed is not None:
+        return None if search is None else packed
+    found = search.everything()
+    return None if found is None else (found,)
+
+
+def trees_of(target: Target, packed: tuple[Packed, ...]) -> list[ObliqueTree]:
+    """The trees that part the packed rows as their counts ask, where planes for them exist."""
+    inst, separator, trees = target.instance, Separator(target.instance.Z), []
+    for at in (at for one in packed for at in one.nodes if at.max() < inst.size):
+        tree = drawn_tree(inst, at, separator)
+        if tree is not None:
+            trees.append(inst.completed(tree) if inst.complete else tree)
+    return trees
