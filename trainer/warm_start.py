@@ -15,7 +15,7 @@ from trainer.dtypes import BitArray, CountArray
 from trainer.errors import ParameterError
 from trainer.table import ColumnSchema, Labels, Table
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
-from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold, goes_left
+from trainer.tree.splits import Split, goes_left
 
 BinaryTree = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, subtree where it is 1), or None for a leaf
 
@@ -58,24 +58,7 @@ def _renamed(split: Split, old: Sequence[ColumnSchema], new: Sequence[ColumnSche
     def column(feature: int) -> int:
         return columns[old[feature].name]
 
-    if isinstance(split, Threshold):
-        return Threshold(feature=column(split.feature), threshold=split.threshold)
-    if isinstance(split, Interval):
-        return Interval(feature=column(split.feature), low=split.low, high=split.high)
-    if isinstance(split, Subset):
-        codes = {code(split.feature, c) for c in split.codes} - {-1}
-        return Subset(feature=column(split.feature), codes=tuple(sorted(codes)))
-    terms = [
-        (column(f), a, -1 if level < 0 else code(f, level))
-        for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True)
-        if level < 0 or code(f, level) >= 0
-    ]
-    return Linear(
-        features=tuple(f for f, _, _ in terms),
-        coefficients=tuple(a for _, a, _ in terms),
-        threshold=split.threshold,
-        levels=tuple(level for _, _, level in terms),
-    )
+    return split.renamed(column, code)
 
 
 def binary_tree(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,15 +58,34 @@ def split_figures(tree: Tree, node_id: int, X: FloatArray, codes: CodeArray) -> 
     rows = _reaching(tree, node_id, X)
     inside = X[rows]
     scene = _Scene(tree=tree, node=node, X=inside, codes=codes[rows], left=goes_left(node.split, inside))
-    if isinstance(node.split, Threshold):
-        return [_column_picture(scene, node.split.feature, [node.split.threshold])]
-    if isinstance(node.split, Interval):
-        return [_column_picture(scene, node.split.feature, [node.split.low, node.split.high])]
-    if isinstance(node.split, Subset):
-        return [_subset_picture(scene, node.split)]
-    if len(node.split.features) == 2 and max(node.split.levels) < 0 and len(set(node.split.features)) == 2:
-        return [_plane_picture(scene, node.split), *_single_column(scene, node.split)]
-    return [_coefficient_picture(scene, node.split), _sum_picture(scene, node.split)]
+    return PICTURES[node.split.kind](scene, node.split)
+
+
+def _threshold_pictures(scene: _Scene, split: Threshold) -> list[dict[str, Any]]:
+    return [_column_picture(scene, split.feature, [split.threshold])]
+
+
+def _interval_pictures(scene: _Scene, split: Interval) -> list[dict[str, Any]]:
+    return [_column_picture(scene, split.feature, [split.low, split.high])]
+
+
+def _subset_pictures(scene: _Scene, split: Subset) -> list[dict[str, Any]]:
+    return [_subset_picture(scene, split)]
+
+
+def _linear_pictures(scene: _Scene, split: Linear) -> list[dict[str, Any]]:
+    if len(split.features) == 2 and max(split.levels) < 0 and len(set(split.features)) == 2:
+        return [_plane_picture(scene, split), *_single_column(scene, split)]
+    return [_coefficient_picture(scene, split), _sum_picture(scene, split)]
+
+
+# the pictures of each kind of split; the kinds are those of `trainer.tree.splits.KINDS`
+PICTURES: dict[str, Callable[[_Scene, Any], list[dict[str, Any]]]] = {
+    Threshold.kind: _threshold_pictures,
+    Interval.kind: _interval_pictures,
+    Subset.kind: _subset_pictures,
+    Linear.kind: _linear_pictures,
+}
 
 
 def gini_rows(codes: CodeArray, left: np.ndarray, classes: int) -> float:

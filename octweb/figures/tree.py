@@ -14,7 +14,7 @@ from octweb.figures.outline import counts_text
 from octweb.figures.palette import class_styles, drawn, escape, fit, frame, short, text_width, wrap
 from trainer.tree.describe import leaf_text, split_text
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.splits import Split, Subset
+from trainer.tree.splits import Split
 
 SMALL_FROM, BLOCKS_FROM = 7, 17  # leaves
 MARGIN, LEVEL_GAP, LINES = 16, 62, 3
@@ -172,10 +172,7 @@ def _place(tree: Tree, size: _Size) -> list[_Box]:
 
 def _rule(tree: Tree, split: Split) -> str:
     """The rule in words; of a subset at most three categories."""
-    if isinstance(split, Subset) and len(split.codes) > SHOWN_CATEGORIES:
-        head = replace(split, codes=split.codes[:SHOWN_CATEGORIES])
-        return f"{split_text(head, tree.schema)} + {len(split.codes) - SHOWN_CATEGORIES} more"
-    return split_text(split, tree.schema)
+    return split_text(split, tree.schema, most=SHOWN_CATEGORIES)
 
 
 def _beside(tree: Tree, size: _Size) -> float:

@@ -11,7 +11,7 @@ from trainer.growing.node_split import NodeSplit, SplitData, class_counts
 from trainer.growing.options import MEASURES, SplitOptions
 from trainer.kernels.impurity import phi
 from trainer.tree.nodes import Draft, DraftBranch
-from trainer.tree.splits import Interval, Split, Subset, Threshold, linear
+from trainer.tree.splits import Split, Subset, Threshold, linear
 
 
 def uploaded(found: NodeSplit, encoding: Encoding) -> tuple[Split, bool]:
@@ -69,18 +69,11 @@ def known_splits(problem: Problem, data: SplitData, options: SplitOptions) -> di
 def _terms(split: Split, encoding: Encoding) -> tuple[tuple[int, ...], tuple[float, ...], float, bool] | None:
     """Features, coefficients and threshold of a split, and whether its sides are exchanged; None if it needs over two features."""
     index = {(f.column, f.level if f.test is Test.LEVEL else -1): h for h, f in enumerate(encoding.features)}
-    coefficients: tuple[float, ...]
-    if isinstance(split, Threshold):
-        wanted, coefficients, threshold, exchanged = [(split.feature, -1)], (1.0,), split.threshold, False
-    elif isinstance(split, Subset):
-        # an indicator at most 1/2 is any other category
-        wanted, coefficients, threshold = [(split.feature, c) for c in split.codes], (1.0,) * len(split.codes), 0.5
-        exchanged = True
-    elif isinstance(split, Interval):
+    plane = split.plane()
+    if plane is None:
         return None
-    else:
-        wanted = list(zip(split.features, split.levels, strict=True))
-        coefficients, threshold, exchanged = split.coefficients, split.threshold, False
+    terms, threshold, exchanged = plane
+    wanted, coefficients = [(column, level) for column, level, _ in terms], tuple(a for _, _, a in terms)
     if not 1 <= len(wanted) <= 2 or any(term not in index for term in wanted):
         return None
     return tuple(index[term] for term in wanted), coefficients, threshold, exchanged

@@ -17,8 +17,9 @@ import numpy as np
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.table import ColumnSchema
+from trainer.tree.document import columns_of, document, read_document, write_document
 from trainer.tree.route import FlatTree, apply, flatten
-from trainer.tree.splits import Split, coefficients, goes_left, split_from_json, split_to_json
+from trainer.tree.splits import Split, goes_left, split_from_json, split_to_json
 
 MAX_NODES = 1_000_000
 
@@ -108,8 +109,8 @@ class Tree:
 
     @property
     def n_coefficients(self) -> int:
-        """Coefficients of all splits, see `trainer.tree.splits.coefficients`."""
-        return sum(coefficients(v.split, self.schema) for v in self.nodes if v.split is not None)
+        """Terms that all splits weigh: those of a sum; of a set of categories the smaller of it and the others, at least one."""
+        return sum(v.split.size(self.schema) for v in self.nodes if v.split is not None)
 
     @cached_property
     def parents(self) -> tuple[int, ...]:
@@ -186,17 +187,14 @@ class Tree:
         return records
 
     def save(self, path: str) -> None:
-        """Write the tree as a model file without training record; see `trainer.tree.file`."""
-        from trainer.tree.file import ModelFile, write  # the file format is built on this class
-
-        write(ModelFile.of_tree(self), path)
+        """Write the tree as a model file that claims nothing; `trainer.tree.file` has those of a training."""
+        write_document(document(self.to_json(), schema=self.schema, classes=self.classes), path)
 
     @staticmethod
     def load(path: str) -> Tree:
         """Read the tree of a model file; raises ModelFileError where it is damaged."""
-        from trainer.tree.file import read
-
-        return read(path).tree
+        found = read_document(path)
+        return tree_from_json(found["nodes"], schema=columns_of(found), classes=found["classes"])
 
 
 def grow(

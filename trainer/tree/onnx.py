@@ -12,6 +12,7 @@ Outputs: `label` string (n,), `probabilities` double (n, classes), `leaf` int64 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,7 +21,6 @@ import numpy as np
 from trainer.errors import DataError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
 from trainer.tree.nodes import Tree
-from trainer.tree.splits import Interval, Linear, Subset, Threshold
 from trainer.version import VERSION
 
 Inputs = Literal["auto", "tensor", "columns"]
@@ -88,27 +88,32 @@ class _Builder:
     _numbers: dict[int, str] = field(default_factory=dict)
     _codes: dict[int, str] = field(default_factory=dict)
     _columns: dict[int, int] = field(default_factory=dict)
+    _sets: dict[int, list[tuple[int, Sequence[int]]]] = field(default_factory=dict)
     _used: int = 0
 
     def build(self) -> None:
         """Fill everything from the tree."""
         self.names = input_names(self.tree) if self.by_column else {}
-        subsets: dict[int, list[int]] = {}
         for v in self.tree.branches:
-            if isinstance(v.split, Threshold):
-                feature = v.split.feature
-                if feature not in self._columns:
-                    self._columns[feature] = self._feature(self._number(feature))
-                self._tests(v.id, self._columns[feature], v.split.threshold)
-            elif isinstance(v.split, Interval):
-                self._tests(v.id, self._feature(self._interval(v.split)), 0.5)
-            elif isinstance(v.split, Linear):
-                self._tests(v.id, self._feature(self._sum(v.split)), v.split.threshold)
-            elif isinstance(v.split, Subset):
-                subsets.setdefault(v.split.feature, []).append(v.id)
-        for feature, nodes in subsets.items():
-            self._members(feature, nodes)
+            if v.split is not None:
+                v.split.onnx(self, v.id)
+        for column, sets in self._sets.items():
+            self._members(column, sets)
         self._leaf()
+
+    def test_column(self, node: int, column: int, threshold: float) -> None:
+        """The node tests whether a column is at most the threshold."""
+        if column not in self._columns:
+            self._columns[column] = self._feature(self.number(column))
+        self._tests(node, self._columns[column], threshold)
+
+    def test_value(self, node: int, value: str, threshold: float) -> None:
+        """The node tests whether a computed value is at most the threshold."""
+        self._tests(node, self._feature(value), threshold)
+
+    def test_category(self, node: int, column: int, codes: Sequence[int]) -> None:
+        """The node tests whether the category of a column is one of `codes`."""
+        self._sets.setdefault(column, []).append((node, codes))
 
     def graph(self) -> Any:
         """The graph with inputs and outputs."""
@@ -157,7 +162,7 @@ class _Builder:
             self.constants.append(numpy_helper.from_array(array, name))
         return name
 
-    def _number(self, column: int) -> str:
+    def number(self, column: int) -> str:
         """The column as double (n, 1)."""
         if column not in self._numbers:
             index = self._constant(np.array([column], np.int64)) if not self.by_column else ""
@@ -177,7 +182,7 @@ class _Builder:
             encoder: dict[str, Any] = {"keys_strings": keys, "values_int64s": codes, "default_int64": size}
             out = self._add("LabelEncoder", [self.names[column]], domain="ai.onnx.ml", **encoder)
         else:
-            value = self._number(column)
+            value = self.number(column)
             low = self._add("GreaterOrEqual", [value, self._constant(np.zeros(1))])
             high = self._add("Less", [value, self._constant(np.full(1, float(size)))])
             known = self._add("And", [low, high])
@@ -186,37 +191,44 @@ class _Builder:
         self._codes[column] = out
         return out
 
-    def _interval(self, split: Interval) -> str:
-        value = self._number(split.feature)
-        low = self._add("Greater", [value, self._constant(np.full(1, split.low))])
-        high = self._add("LessOrEqual", [value, self._constant(np.full(1, split.high))])
-        outside = self._add("Not", [self._add("And", [low, high])])
+    def between(self, value: str, low: float, high: float) -> str:
+        """0 where low < value ≤ high, else 1, as double (n, 1)."""
+        above = self._add("Greater", [value, self._constant(np.full(1, low))])
+        below = self._add("LessOrEqual", [value, self._constant(np.full(1, high))])
+        outside = self._add("Not", [self._add("And", [above, below])])
         return self._add("Cast", [outside], to=11)  # double
 
-    def _sum(self, split: Linear) -> str:
+    def weighted_sum(self, values: Sequence[str], coefficients: Sequence[float]) -> str:
+        """The sum of double (n, 1) `values` times coefficients, added in their order.
+
+        All products are one operator on a row of coefficients: a runtime drops a product with a single number that is 1 when
+        it is rounded to float32, and takes it for the value itself.
+        """
+        if not values:
+            raise DataError("A linear split has no terms.")
+        both = [values[0], values[0]] if len(values) == 1 else list(values)
+        row = np.array([[*coefficients, *coefficients[:1]] if len(values) == 1 else list(coefficients)])
+        products = self._add("Mul", [self._add("Concat", both, axis=1), self._constant(row)])
         total = ""
-        for feature, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
-            value = self._number(feature) if level < 0 else self._indicator(feature, level)
-            term = self._add("Mul", [value, self._constant(np.full(1, a))])
+        for h in range(len(values)):
+            term = self._add("Gather", [products, self._constant(np.array([h], np.int64))], axis=1)
             total = self._add("Add", [total, term]) if total else term
         return total
 
-    def _indicator(self, column: int, level: int) -> str:
+    def indicator(self, column: int, level: int) -> str:
         same = self._add("Equal", [self._code(column), self._constant(np.full(1, level, np.int64))])
         return self._add("Cast", [same], to=11)
 
-    def _members(self, column: int, nodes: list[int]) -> None:
-        """One lookup for all subset splits of a column: table (categories + 1, splits), 0 goes left."""
-        table = np.ones((len(self.tree.schema[column].categories) + 1, len(nodes)))
-        for h, node in enumerate(nodes):
-            split = self.tree.nodes[node].split
-            assert isinstance(split, Subset)
-            table[list(split.codes), h] = 0.0
+    def _members(self, column: int, sets: Sequence[tuple[int, Sequence[int]]]) -> None:
+        """One lookup for all tests of a column's category: table (categories + 1, tests), 0 goes left."""
+        table = np.ones((len(self.tree.schema[column].categories) + 1, len(sets)))
+        for h, (_, codes) in enumerate(sets):
+            table[list(codes), h] = 0.0
         flat = self._add("Reshape", [self._code(column), self._constant(np.array([-1], np.int64))])
         rows = self._add("Gather", [self._constant(table), flat], axis=0)
-        for h, node in enumerate(nodes):
+        for h, (node, _) in enumerate(sets):
             one = rows
-            if len(nodes) > 1:
+            if len(sets) > 1:
                 one = self._add("Gather", [rows, self._constant(np.array([h], np.int64))], axis=1)
             self._tests(node, self._feature(one), 0.5)
 

@@ -7,14 +7,15 @@ added in the order of the split. Values must be finite: PMML knows no infinity.
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, Kind, MissingPolicy
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.splits import Interval, Linear, Split, Threshold
+from trainer.tree.splits.base import Term
 from trainer.version import VERSION
 
 NAMESPACE = "http://www.dmg.org/PMML-4_4"
@@ -55,14 +56,10 @@ def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> 
     _mining_schema(model, tree, target)
     _output(model, tree, target, names)
     local = ET.SubElement(model, "LocalTransformations")
-    sums: dict[int, str] = {}
-    indicators: dict[tuple[int, int], str] = {}
-    for v in tree.branches:
-        if isinstance(v.split, Linear):
-            sums[v.id] = _linear_field(local, v.id, v.split, tree.schema, names, indicators)
+    writer = _Writer(tree=tree, names=names, local=local)
+    _nodes(model, tree, writer)
     if not len(local):
         model.remove(local)
-    _nodes(model, tree, sums)
     root.append(model)
     ET.indent(root, " ")
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
@@ -122,46 +119,75 @@ def _output(model: ET.Element, tree: Tree, target: str, names: _FieldNames) -> N
     ET.SubElement(output, "OutputField", {"name": names.new("leaf"), "feature": "entityId"} | categorical)
 
 
-def _linear_field(
-    local: ET.Element,
-    node: int,
-    split: Linear,
-    schema: tuple[ColumnSchema, ...],
-    names: _FieldNames,
-    indicators: dict[tuple[int, int], str],
-) -> str:
-    """The derived field with the sum of a linear split; its name."""
-    for feature, level in zip(split.features, split.levels, strict=True):
-        if level >= 0 and (feature, level) not in indicators:
-            column = schema[feature]
-            indicator = names.new(f"{column.name} is {column.categories[level]}")
-            indicators[feature, level] = indicator
-            field = ET.SubElement(
-                local, "DerivedField", {"name": indicator, "optype": "continuous", "dataType": "double"}
-            )
-            discrete = {"field": column.name, "value": column.categories[level], "mapMissingTo": "0"}
-            ET.SubElement(field, "NormDiscrete", discrete)
-    expression: ET.Element | None = None
-    for feature, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
-        product = ET.Element("Apply", {"function": "*"})
-        ET.SubElement(product, "Constant", {"dataType": "double"}).text = repr(a)
-        value = indicators[feature, level] if level >= 0 else schema[feature].name
-        ET.SubElement(product, "FieldRef", {"field": value})
+@dataclass(kw_only=True)
+class _Writer:
+    """What splits write predicates with; derived fields are put into `local`."""
+
+    tree: Tree
+    names: _FieldNames
+    local: ET.Element
+    _indicators: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def name(self, column: int) -> str:
+        """The field of a column."""
+        return self.tree.schema[column].name
+
+    def simple(self, field: str, operator: str, value: str | None = None) -> ET.Element:
+        """One comparison of a field."""
+        attributes = {"field": field, "operator": operator}
+        return ET.Element("SimplePredicate", attributes if value is None else attributes | {"value": value})
+
+    def category_in(self, column: int, codes: Sequence[int]) -> ET.Element:
+        """Whether the category of a column is one of `codes`."""
+        name, categories = self.name(column), [self.tree.schema[column].categories[code] for code in codes]
+        if not categories:
+            return ET.Element("False")
+        if len(categories) == 1:
+            return self.simple(name, "equal", categories[0])
+        if any(AWKWARD.search(category) for category in categories):
+            either = ET.Element("CompoundPredicate", {"booleanOperator": "or"})
+            either.extend(self.simple(name, "equal", category) for category in categories)
+            return either
+        element = ET.Element("SimpleSetPredicate", {"field": name, "booleanOperator": "isIn"})
+        array = ET.SubElement(element, "Array", {"type": "string", "n": str(len(categories))})
+        array.text = " ".join(f'"{category}"' for category in categories)
+        return element
+
+    def sum_field(self, node: int, terms: Sequence[Term]) -> str:
+        """The derived field with a weighted sum, added in the order of the terms; its name."""
+        expression: ET.Element | None = None
+        for column, level, a in terms:
+            product = ET.Element("Apply", {"function": "*"})
+            ET.SubElement(product, "Constant", {"dataType": "double"}).text = repr(a)
+            value = self._indicator(column, level) if level >= 0 else self.name(column)
+            ET.SubElement(product, "FieldRef", {"field": value})
+            if expression is None:
+                expression = product
+            else:
+                total = ET.Element("Apply", {"function": "+"})
+                total.extend([expression, product])
+                expression = total
         if expression is None:
-            expression = product
-        else:
-            total = ET.Element("Apply", {"function": "+"})
-            total.extend([expression, product])
-            expression = total
-    name = names.new(f"sum at node {node}")
-    field = ET.SubElement(local, "DerivedField", {"name": name, "optype": "continuous", "dataType": "double"})
-    if expression is None:
-        raise DataError(f"The linear split of node {node} has no terms.")
-    field.append(expression)
-    return name
+            raise DataError(f"The linear split of node {node} has no terms.")
+        return self._derived(f"sum at node {node}", expression)
+
+    def _indicator(self, column: int, level: int) -> str:
+        """The derived field that is 1 for one category of a column."""
+        if (column, level) not in self._indicators:
+            category = self.tree.schema[column].categories[level]
+            discrete = {"field": self.name(column), "value": category, "mapMissingTo": "0"}
+            wish = f"{self.name(column)} is {category}"
+            self._indicators[column, level] = self._derived(wish, ET.Element("NormDiscrete", discrete))
+        return self._indicators[column, level]
+
+    def _derived(self, wish: str, expression: ET.Element) -> str:
+        name = self.names.new(wish)
+        attributes = {"name": name, "optype": "continuous", "dataType": "double"}
+        ET.SubElement(self.local, "DerivedField", attributes).append(expression)
+        return name
 
 
-def _nodes(model: ET.Element, tree: Tree, sums: dict[int, str]) -> None:
+def _nodes(model: ET.Element, tree: Tree, writer: _Writer) -> None:
     elements: dict[int, ET.Element] = {}
     for v in tree.nodes:  # parents come first
         parent = model if v.id == 0 else elements[tree.parents[v.id]]
@@ -170,7 +196,7 @@ def _nodes(model: ET.Element, tree: Tree, sums: dict[int, str]) -> None:
         elements[v.id] = element
         above = None if v.id == 0 else tree.nodes[tree.parents[v.id]]
         if above is not None and above.split is not None and above.left == v.id:
-            element.append(_predicate(above.split, above.id, tree.schema, sums))
+            element.append(above.split.pmml(writer, above.id))
         else:
             ET.SubElement(element, "True")
         if v.is_leaf:
@@ -181,49 +207,3 @@ def _distribution(element: ET.Element, tree: Tree, leaf: Node) -> None:
     for label, count, share in zip(tree.classes, leaf.counts, tree.probabilities[leaf.id].tolist(), strict=True):
         attributes = {"value": label, "recordCount": str(count), "probability": repr(share)}
         ET.SubElement(element, "ScoreDistribution", attributes)
-
-
-def _predicate(split: Split, node: int, schema: tuple[ColumnSchema, ...], sums: dict[int, str]) -> ET.Element:
-    if isinstance(split, Threshold):
-        return _simple(schema[split.feature].name, "lessOrEqual", repr(split.threshold))
-    if isinstance(split, Linear):
-        return _simple(sums[node], "lessOrEqual", repr(split.threshold))
-    name = schema[split.feature].name
-    if isinstance(split, Interval):
-        return _interval(split, name)
-    categories = [schema[split.feature].categories[code] for code in split.codes]
-    return _subset(name, categories)
-
-
-def _interval(split: Interval, name: str) -> ET.Element:
-    tests = []
-    if math.isfinite(split.low):
-        tests.append(_simple(name, "greaterThan", repr(split.low)))
-    if math.isfinite(split.high):
-        tests.append(_simple(name, "lessOrEqual", repr(split.high)))
-    if not tests:
-        return ET.Element("SimplePredicate", {"field": name, "operator": "isNotMissing"})
-    if len(tests) == 1:
-        return tests[0]
-    both = ET.Element("CompoundPredicate", {"booleanOperator": "and"})
-    both.extend(tests)
-    return both
-
-
-def _subset(name: str, categories: list[str]) -> ET.Element:
-    if not categories:
-        return ET.Element("False")
-    if len(categories) == 1:
-        return _simple(name, "equal", categories[0])
-    if any(AWKWARD.search(category) for category in categories):
-        either = ET.Element("CompoundPredicate", {"booleanOperator": "or"})
-        either.extend(_simple(name, "equal", category) for category in categories)
-        return either
-    element = ET.Element("SimpleSetPredicate", {"field": name, "booleanOperator": "isIn"})
-    array = ET.SubElement(element, "Array", {"type": "string", "n": str(len(categories))})
-    array.text = " ".join(f'"{category}"' for category in categories)
-    return element
-
-
-def _simple(field: str, operator: str, value: str) -> ET.Element:
-    return ET.Element("SimplePredicate", {"field": field, "operator": operator, "value": value})

@@ -15,9 +15,9 @@ from numba import njit
 
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.table import ColumnSchema
-from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold
+from trainer.tree.splits import Split
 
-LEAF, THRESHOLD, INTERVAL, SUBSET, LINEAR = 0, 1, 2, 3, 4
+LEAF = 0  # the other tests are those of `trainer.tree.splits.base`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,29 +42,21 @@ def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[Colu
     for v, (split, left, right) in enumerate(rows):
         if split is None:
             nodes[v] = (LEAF, -1, v, v, 0, 0)
-        elif isinstance(split, Threshold):
-            nodes[v] = (THRESHOLD, split.feature, left, right, 0, 0)
-            cuts[v] = (-np.inf, split.threshold)
-        elif isinstance(split, Interval):
-            nodes[v] = (INTERVAL, split.feature, left, right, 0, 0)
-            cuts[v] = (split.low, split.high)
-        elif isinstance(split, Subset):
-            mask = np.zeros(max(1, len(schema[split.feature].categories)), np.uint8)
-            mask[list(split.codes)] = 1
-            nodes[v] = (SUBSET, split.feature, left, right, used, used + len(mask))
-            member.append(mask)
-            used += len(mask)
-        elif isinstance(split, Linear):
-            nodes[v] = (LINEAR, -1, left, right, len(terms), len(terms) + len(split.features))
-            cuts[v] = (-np.inf, split.threshold)
-            terms += list(zip(split.features, split.levels, strict=True))
-            coefficients += list(split.coefficients)
+            continue
+        test = split.flat(schema)
+        start = used if test.member else len(terms)
+        nodes[v] = (test.test, test.feature, left, right, start, start + len(test.member or test.terms))
+        cuts[v] = (test.low, test.high)
+        terms += test.terms
+        coefficients += test.coefficients
+        member.append(np.array(test.member, np.uint8))
+        used += len(test.member)
     return FlatTree(
         nodes=nodes,
         cuts=cuts,
         terms=np.asarray(terms, np.int32).reshape(-1, 2),
         coefficients=np.asarray(coefficients, np.float64),
-        member=np.concatenate(member) if member else np.zeros(1, np.uint8),
+        member=np.concatenate([*member, np.zeros(1, np.uint8)]),
     )
 
 

@@ -48,7 +48,8 @@ def test_full_numbers_read_back_to_the_same_double(seed):
 @pytest.mark.parametrize(
     ("split", "text"),
     [
-        (Threshold(feature=0, threshold=880.81), "worst area ≤ 881"),
+        (Threshold(feature=0, threshold=880.81), "worst area ≤ 880.81"),
+        (Threshold(feature=0, threshold=-1234.5), "worst area ≤ −1,234.5"),
         (Threshold(feature=3, threshold=0.5), "smoker is 0"),
         (Interval(feature=1, low=0.1, high=0.25), "0.1 < worst smoothness ≤ 0.25"),
         (Interval(feature=1, low=-math.inf, high=0.25), "worst smoothness ≤ 0.25"),
@@ -57,16 +58,16 @@ def test_full_numbers_read_back_to_the_same_double(seed):
         (Subset(feature=2, codes=(3,)), 'odor is ""'),
         (Subset(feature=2, codes=()), "odor is none of its categories"),
         (
-            Linear(features=(0, 1), coefficients=(2.0, 14628.4), threshold=3662.8, levels=(-1, -1)),
-            "worst area + 7,314 × worst smoothness ≤ 1,831",
+            Linear(features=(0, 1), coefficients=(1.0, 7314.2), threshold=1831.4, levels=(-1, -1)),
+            "worst area + 7,314.2 × worst smoothness ≤ 1,831.4",
         ),
         (
             Linear(features=(0, 1), coefficients=(-2.0, 3.0), threshold=5.0, levels=(-1, -1)),
-            "worst area − 1.5 × worst smoothness ≥ −2.5",
+            "−2 × worst area + 3 × worst smoothness ≤ 5",
         ),
         (
             Linear(features=(1, 2), coefficients=(0.5, -1.0), threshold=2.0, levels=(-1, 2)),
-            "worst smoothness − 2 × [odor is foul] ≤ 4",
+            "0.5 × worst smoothness − [odor is foul] ≤ 2",
         ),
     ],
 )
@@ -75,10 +76,11 @@ def test_rules_read_as_the_design_asks(split, text):
 
 
 def test_units_follow_the_number_and_the_first_column_of_a_linear_rule():
-    assert split_text(Threshold(feature=0, threshold=880.81), SCHEMA) == "worst area ≤ 881\u202fmm²"
-    rule = Linear(features=(0, 1), coefficients=(2.0, 4.0), threshold=10.0, levels=(-1, -1))
+    assert split_text(Threshold(feature=0, threshold=880.81), SCHEMA) == "worst area ≤ 880.81\u202fmm²"
+    rule = Linear(features=(0, 1), coefficients=(1.0, 2.0), threshold=5.0, levels=(-1, -1))
     assert split_text(rule, SCHEMA) == "worst area + 2 × worst smoothness ≤ 5\u202fmm²"
-    assert split_text(rule, SCHEMA, full=True) == "2 × worst area + 4 × worst smoothness ≤ 10"
+    rule = Linear(features=(0, 1), coefficients=(2.0, 4.0), threshold=10.0, levels=(-1, -1))
+    assert split_text(rule, SCHEMA) == "2 × worst area + 4 × worst smoothness ≤ 10"
 
 
 def test_the_whole_tree_as_nested_lines():

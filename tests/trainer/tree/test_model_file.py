@@ -6,6 +6,7 @@ import contextlib
 import copy
 import json
 import math
+import os
 import re
 from pathlib import Path
 
@@ -202,7 +203,7 @@ def test_the_old_file_stays_when_writing_fails(tmp_path, monkeypatch):
     def full_disk(_descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(model_file.os, "fsync", full_disk)
+    monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(OSError, match="No space"):
         write(ModelFile(tree=tree, name="new"), path)
     assert read(path).name == "old"

@@ -31,7 +31,6 @@ from trainer.families.oblique.units import Units, draft_of
 from trainer.method import Settings, Solution, unsettled
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft, Tree
-from trainer.tree.splits import Linear
 
 DRAWING = 20.0  # seconds for planes with few columns, at most 15 % of the limit
 REPEATS = 3  # times that coefficients are left out, with other random choices
@@ -261,5 +260,5 @@ def _sparse(instance: ObliqueInstance, units: Units, tree: ObliqueTree, stopped:
 def _counted(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:
     """Coefficients other than 0, rows correct, the tree; a threshold or a set of categories counts as one."""
     tree = problem.tree(draft)
-    used = sum(len(v.split.features) if isinstance(v.split, Linear) else 1 for v in tree.branches)
+    used = sum(v.split.parts() for v in tree.branches if v.split is not None)
     return used, problem.correct(tree), tree

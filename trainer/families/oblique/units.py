@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,7 +15,7 @@ from trainer.errors import DataError, SolverError
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 from trainer.growing.node_split import between
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
-from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold, goes_left, linear
+from trainer.tree.splits import Linear, Split, goes_left, linear
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,17 +123,11 @@ def tree_of(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTre
 
 def _normal(split: Split, index: dict[tuple[int, int], int], units: Units) -> FloatArray:
     """The coefficients of a split on scaled features, up to sign."""
-    if isinstance(split, Interval):
-        raise SolverError("A bucket of a column is no hyperplane.")
-    terms: Sequence[tuple[int, int, float]]
-    if isinstance(split, Threshold):
-        terms = [(split.feature, -1, 1.0)]
-    elif isinstance(split, Subset):
-        terms = [(split.feature, code, -1.0) for code in split.codes]
-    else:
-        terms = list(zip(split.features, split.levels, split.coefficients, strict=True))
+    plane = split.plane()
+    if plane is None:
+        raise SolverError("A bucket of a column is not a hyperplane.")
     a = np.zeros(len(index))
-    for column, level, value in terms:
+    for column, level, value in plane[0]:
         if (column, level) in index:
             h = index[(column, level)]
             a[h] += value * units.span[h]

@@ -56,12 +56,10 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
         return DraftBranch(split=Threshold(feature=columns[g], threshold=cut), left=right, right=left)
 
     def question(split: Split) -> tuple[int, list[int]]:
-        if isinstance(split, Subset):
-            g = columns.index(split.feature)
-            return g, [a for a in range(sizes[g]) if int(meaning[g][a]) in split.codes]
-        assert isinstance(split, Threshold)
-        g = columns.index(split.feature)
-        return g, list(range(int(np.searchsorted(meaning[g], split.threshold, side="right"))))
+        g = columns.index(split.used[0])
+        row = np.zeros((sizes[g], len(problem.table.columns)))
+        row[:, columns[g]] = meaning[g] if not ordered[g] else np.append(meaning[g], np.inf)  # the last bin has no end
+        return g, np.flatnonzero(goes_left(split, row)).tolist()
 
     return Groups(
         cat=np.ascontiguousarray(np.column_stack(codes)) if codes else np.zeros((len(problem.y), 0), np.int32),

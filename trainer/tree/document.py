@@ -1,0 +1,120 @@
+"""The model file as a JSON document: its schema, reading and writing. What the document says is for `nodes` and `file`.
+
+Written in a neighbouring file and renamed into place, so that no half-written model exists.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from trainer.errors import DataError, ModelFileError
+from trainer.table import ColumnSchema
+from trainer.version import VERSION
+
+FORMAT = "octweb-tree"
+FORMAT_VERSION = 1
+SCHEMA_PATH = Path(__file__).with_name("model.schema.json")
+MAX_BYTES = 256_000_000
+
+
+def document(
+    nodes: Sequence[Mapping[str, Any]],
+    *,
+    schema: Sequence[ColumnSchema],
+    classes: Sequence[str],
+    target: str = "class",
+    version: str = VERSION,
+    **record: Any,
+) -> dict[str, Any]:
+    """The document of a tree's `nodes`, with what else `record` has to say."""
+    empty = {"name": "", "method": "", "parameters": {}, "metrics": {}, "fingerprint": "", "certificate": {}}
+    own = empty | record
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "version": version,
+        "name": own.pop("name"),
+        "method": own.pop("method"),
+        "target": target,
+        "classes": list(classes),
+        "columns": [column.to_json() for column in schema],
+        "nodes": list(nodes),
+        **own,
+    }
+
+
+@cache
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of model files."""
+    return json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+
+
+def check(document: Any) -> None:
+    """Raise ModelFileError, naming the place, unless `document` follows the JSON Schema."""
+    import jsonschema  # takes 0.1 s to import, and prediction from a checked file does not need it
+
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(f'This is no octweb model file: its "format" is not "{FORMAT}".')
+    if document.get("format_version") != FORMAT_VERSION:
+        raise ModelFileError(
+            f"The file has format version {document.get('format_version')}; this program reads version {FORMAT_VERSION}."
+        )
+    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(json_schema()).iter_errors(document))
+    if error is not None:
+        raise ModelFileError(f"The model file is damaged at {error.json_path}: {error.message[:300]}")
+
+
+def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
+    """The columns of a checked document; raises ModelFileError where one is damaged or two have the same name."""
+    try:
+        schema = tuple(ColumnSchema.from_json(record) for record in document["columns"])
+    except DataError as error:
+        raise ModelFileError(str(error)) from error
+    if len({column.name for column in schema}) != len(schema):
+        raise ModelFileError("Two columns of the model have the same name.")
+    return schema
+
+
+def read_document(path: str | Path) -> dict[str, Any]:
+    """The checked document of a model file; raises ModelFileError where it is none, and OSError where it cannot be opened."""
+    path = Path(path)
+    if path.stat().st_size > MAX_BYTES:
+        raise ModelFileError(f"The model file is larger than {MAX_BYTES // 10**6} MB and is not read.")
+    try:
+        found = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"The model file is no JSON: {error}.") from error
+    check(found)
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def write_document(document: Mapping[str, Any], path: str | Path) -> None:
+    """Write a document after checking it against its schema; the old file stays until the new one is complete."""
+    check(document)
+    write_atomically(Path(path), json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode())
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write `content` beside `path`, flush it to the disk and rename it into place."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, f"{path} could not be written: {error.strerror}") from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

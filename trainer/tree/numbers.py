@@ -1,0 +1,104 @@
+"""Numbers and names as they are written in words, and the shortest decimal between two numbers.
+
+A model's numbers are always written with every digit that they have: what is read is what decides. Only numbers that decide nothing
+(a margin, an impurity) are rounded, by `number_text`.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+
+from trainer.table import ColumnSchema
+
+MINUS, TIMES, THIN = "−", "×", "\u202f"
+DIGITS = 3
+MAX_DIGITS = 17  # enough to tell any two doubles apart
+TENS = 1e15  # from here on powers of ten are shorter than digits
+SMALLEST = -6  # as are they below 10^-6
+WIDE = Context(prec=1200)  # sums and halves of any two doubles are exact in it
+
+
+def number_text(value: float, digits: int = DIGITS, *, full: bool = False) -> str:
+    """`value` with thousands commas, a minus sign and at least `digits` significant digits: 7314.2 is "7,314", 0.01234 "0.0123".
+
+    With `full` it has every digit, so that reading it gives the same double; beyond 20 places it is written like 1.5E-30.
+    """
+    if math.isnan(value):
+        return "missing"
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    if value == 0:
+        return "0"
+    sign, size = (MINUS if value < 0 else ""), abs(value)
+    if full:
+        return sign + _plain(Decimal(repr(float(size))))
+    exponent = math.floor(math.log10(size))
+    if size >= TENS or exponent < SMALLEST:
+        mantissa, power = f"{size:.{digits - 1}e}".split("e")
+        return f"{sign}{_trim(mantissa)}{THIN}{TIMES}{THIN}10^{int(power)}".replace("10^-", f"10^{MINUS}")
+    return sign + _trim(f"{size:,.{max(0, digits - 1 - exponent)}f}")
+
+
+def decimal_text(value: float) -> str:
+    """`value` as a plain decimal that every program reads, with every digit: "-7314.2", "0.00001"."""
+    return _plain(Decimal(repr(float(value)))).replace(",", "")
+
+
+def read_number(text: str) -> float:
+    """The number that `number_text` wrote; raises ValueError for other texts."""
+    plain = text.replace(THIN, "").replace(",", "").replace(MINUS, "-").replace(f"{TIMES}10^", "e")
+    return {"∞": math.inf, "-∞": -math.inf}[plain] if "∞" in plain else float(plain)
+
+
+def shortest_between(low: float, high: float) -> float:
+    """The decimal with the fewest digits between `low` and `high`, the nearest to their middle of several.
+
+    It is larger than `low` and smaller than `high`, also as a double; where no double lies between them it is `low`. 0 is taken
+    where it lies in the middle half of the gap. Both ends must be finite, `low` < `high`.
+    """
+    a, b = Decimal(low), Decimal(high)
+    middle = WIDE.divide(WIDE.add(a, b), Decimal(2))
+    if a < 0 < b and abs(middle) * 4 <= b - a:
+        return 0.0
+    for digits in range(1, MAX_DIGITS + 1):
+        found = [
+            c
+            for rounding in (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING)
+            if a < (c := Context(prec=digits, rounding=rounding).plus(middle)) < b and low < float(c) < high
+        ]
+        if found:
+            return float(min(found, key=lambda c: (abs(WIDE.subtract(c, middle)), c)))
+    return low
+
+
+def rounded(value: float, digits: int) -> float:
+    """`value` with at most `digits` significant digits."""
+    return float(f"{value:.{digits - 1}e}")
+
+
+def label(name: str) -> str:
+    """A name on one line; quoted where it is empty or has blanks at its ends, so that it can be seen."""
+    shown = " ".join(name.split()) if any(c in name for c in "\r\n\t\v\f\u2028\u2029\x85") else name
+    return f'"{shown}"' if not shown or shown != shown.strip() else shown
+
+
+def unit(column: ColumnSchema) -> str:
+    """The unit of a column as it follows a number; empty where it has none."""
+    return f"{THIN}{column.unit}" if column.unit else ""
+
+
+def category_text(column: ColumnSchema, code: float) -> str:
+    """The category of a code; "missing" for NaN, "unknown" for a code that the schema does not have."""
+    if math.isnan(code):
+        return "missing"
+    return label(column.categories[int(code)]) if 0 <= code < len(column.categories) else "unknown"
+
+
+def _trim(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _plain(value: Decimal) -> str:
+    text = f"{value:,f}" if -20 < value.adjusted() < 21 else f"{value}"
+    return _trim(text) if "E" not in text else text

@@ -1,0 +1,52 @@
+"""The tests that a branch can make, one file for each kind; see `base` for what a kind knows of itself.
+
+To add a kind: its file here, its line in KINDS, its shape in `model.schema.json`, and its picture in `octweb/figures/split.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.dtypes import BoolArray, FloatArray
+from trainer.errors import ModelFileError
+from trainer.tree.splits.base import Condition, Flat, Schema, Split
+from trainer.tree.splits.interval import Interval
+from trainer.tree.splits.linear import Linear, linear
+from trainer.tree.splits.subset import Subset
+from trainer.tree.splits.threshold import Threshold
+
+__all__ = [
+    "KINDS",
+    "Condition",
+    "Flat",
+    "Interval",
+    "Linear",
+    "Split",
+    "Subset",
+    "Threshold",
+    "goes_left",
+    "linear",
+    "split_from_json",
+    "split_to_json",
+]
+
+KINDS: dict[str, type[Split]] = {kind.kind: kind for kind in (Threshold, Interval, Subset, Linear)}
+
+
+def goes_left(split: Split, matrix: FloatArray) -> BoolArray:
+    """Boolean array of shape (n,): the rows of `matrix` (n, columns) that `split` sends left; NumPy twin of the kernel."""
+    return split.goes_left(matrix)
+
+
+def split_to_json(split: Split, schema: Schema) -> dict[str, Any]:
+    """The split as in the model file: columns and categories by name."""
+    return split.to_json(schema)
+
+
+def split_from_json(record: Mapping[str, Any], schema: Schema) -> Split:
+    """The split from its dictionary; raises ModelFileError where it does not fit the schema or its kind is not known."""
+    kind = KINDS.get(str(record.get("kind")))
+    if kind is None:
+        raise ModelFileError(f"The kind of split '{record.get('kind')}' is not known to this version.")
+    return kind.from_json(record, schema)

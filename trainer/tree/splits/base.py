@@ -1,0 +1,200 @@
+"""The interface of a split: what every kind of test knows of itself.
+
+A kind is one file of this package: its class is a frozen dataclass that derives from `Split` and is listed in `KINDS`. Routing, words,
+rules, exports and the model file ask the split and never which kind it is; the picture of a kind is registered in
+`octweb.figures.split`. Unknown categories and missing values go right, whatever the kind.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, FloatArray
+from trainer.errors import ModelFileError
+from trainer.table import ColumnSchema
+
+Schema = Sequence[ColumnSchema]
+Term = tuple[int, int, float]  # column, category or -1 for its value, coefficient
+
+# the tests that the prediction kernel knows; a kind of split is one of them on its own numbers
+BELOW, BETWEEN, AMONG, SUM = 1, 2, 3, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flat:
+    """A split for the kernel: BELOW and BETWEEN test low < x ≤ high of column `feature`, AMONG whether its category has member 1.
+
+    SUM tests whether the sum of `terms`, column and category or -1, with `coefficients` is at most `high`.
+    """
+
+    test: int
+    feature: int = -1
+    low: float = -math.inf
+    high: float = math.inf
+    member: tuple[int, ...] = ()
+    terms: tuple[tuple[int, int], ...] = ()
+    coefficients: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """A condition of a rule: on `column`, or on the sum of `terms`. `op` is <=, >, in, not in or is missing.
+
+    `value` is the text of a decimal or a list of categories; `levels` says of terms that are categories which they are.
+    """
+
+    op: str
+    value: str | tuple[str, ...] | None
+    column: str = ""
+    terms: tuple[tuple[str, float], ...] = ()
+    levels: tuple[tuple[str, str, str], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The condition as `rules --json` prints it."""
+        value = list(self.value) if isinstance(self.value, tuple) else self.value
+        record: dict[str, Any] = {"terms": dict(self.terms)} if self.terms else {"column": self.column}
+        if self.levels:
+            record["levels"] = {key: {"column": column, "category": name} for key, column, name in self.levels}
+        return record | {"op": self.op, "value": value}
+
+
+class Values(Protocol):
+    """The distinct values of the training rows, rising."""
+
+    def __call__(self, feature: int) -> FloatArray: ...
+
+
+class OnnxGraph(Protocol):
+    """What a split may ask of the graph that it is written into; the results are names of double values (n, 1)."""
+
+    def number(self, column: int) -> str: ...
+    def between(self, value: str, low: float, high: float) -> str: ...
+    def indicator(self, column: int, level: int) -> str: ...
+    def weighted_sum(self, values: Sequence[str], coefficients: Sequence[float]) -> str: ...
+    def test_column(self, node: int, column: int, threshold: float) -> None: ...
+    def test_value(self, node: int, value: str, threshold: float) -> None: ...
+    def test_category(self, node: int, column: int, codes: Sequence[int]) -> None: ...
+
+
+class PmmlModel(Protocol):
+    """What a split may ask of the document that it is written into."""
+
+    def name(self, column: int) -> str: ...
+    def simple(self, field: str, operator: str, value: str | None = None) -> ET.Element: ...
+    def category_in(self, column: int, codes: Sequence[int]) -> ET.Element: ...
+    def sum_field(self, node: int, terms: Sequence[Term]) -> str: ...
+
+
+class Split(ABC):
+    """A test that sends a row left or right, in the uploaded columns' own units."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def used(self) -> tuple[int, ...]:
+        """The columns that the test reads."""
+
+    @abstractmethod
+    def goes_left(self, matrix: FloatArray) -> BoolArray:
+        """Boolean (n,): the rows of `matrix` (n, columns) that go left; NumPy twin of the kernel."""
+
+    @abstractmethod
+    def flat(self, schema: Schema) -> Flat:
+        """The test for the prediction kernel."""
+
+    @abstractmethod
+    def to_json(self, schema: Schema) -> dict[str, Any]:
+        """The split as in the model file: columns and categories by name."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Split:
+        """The split from its dictionary; raises ModelFileError where it does not fit the schema."""
+
+    @abstractmethod
+    def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Split:
+        """The same test on other columns; `code(feature, level)` is -1 for a category that there is not."""
+
+    @abstractmethod
+    def text(self, schema: Schema, most: int | None = None) -> str:
+        """The test in words, of which "yes" goes left, with every digit; at most `most` categories are listed."""
+
+    @abstractmethod
+    def value_text(self, schema: Schema, row: FloatArray) -> str:
+        """What the row (columns,) has where the test looks: a number, a sum, or a category."""
+
+    @abstractmethod
+    def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
+        """The conditions of the rows that go left, or right; they need to hold only for rows that an earlier rule left over."""
+
+    @abstractmethod
+    def python(self, schema: Schema) -> str:
+        """The test as a Python expression of `row`; raises DataError where it cannot be written."""
+
+    @abstractmethod
+    def sql(self, schema: Schema) -> str:
+        """The test as a condition in standard SQL; raises DataError where it cannot be written."""
+
+    @abstractmethod
+    def onnx(self, graph: OnnxGraph, node: int) -> None:
+        """Write the test of `node` into an ONNX graph."""
+
+    @abstractmethod
+    def pmml(self, model: PmmlModel, node: int) -> ET.Element:
+        """The PMML predicate of the rows that go left at `node`."""
+
+    def size(self, schema: Schema) -> int:
+        """How many terms the test weighs."""
+        return 1
+
+    def parts(self) -> int:
+        """How many coefficients a person reads: the terms of a sum, one for all other tests."""
+        return 1
+
+    def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
+        """Terms and threshold of the hyperplane that the test is, and whether its sides are exchanged; None where it is none."""
+        return None
+
+    def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
+        """The same test of the training `rows` that reach it in its shortest decimals, and whether its sides are exchanged."""
+        return self, False
+
+
+def column_index(name: Any, schema: Schema) -> int:
+    """The place of a column; raises ModelFileError where there is none."""
+    for j, column in enumerate(schema):
+        if column.name == name:
+            return j
+    raise ModelFileError(f"A split uses the column '{name}', which the model's schema does not have.")
+
+
+def category_code(feature: int, category: Any, schema: Schema) -> int:
+    """The code of a category; raises ModelFileError where the column has none of this name."""
+    if category not in schema[feature].categories:
+        raise ModelFileError(f"A split uses '{category}', which is no category of '{schema[feature].name}'.")
+    return schema[feature].categories.index(category)
+
+
+def finite(value: Any) -> float:
+    """A number of a model file; raises ModelFileError unless it is finite."""
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        number = math.inf
+    if not math.isfinite(number):
+        raise ModelFileError("A split has a threshold or coefficient that is not a finite number.")
+    return number
+
+
+def gap_around(threshold: float, values: FloatArray) -> tuple[float, float] | None:
+    """The neighbours low ≤ threshold < high among rising `values`; None where it does not lie between two of them."""
+    at = int(np.searchsorted(values, threshold, side="right"))
+    return (float(values[at - 1]), float(values[at])) if 0 < at < len(values) else None

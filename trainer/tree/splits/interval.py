@@ -1,0 +1,118 @@
+"""Left if a column lies between two numbers: a bucket of a numeric column."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from trainer.dtypes import BoolArray, FloatArray
+from trainer.tree.literals import python_number, python_text, sql_name
+from trainer.tree.numbers import decimal_text, label, number_text, unit
+from trainer.tree.splits.base import (
+    BETWEEN,
+    Condition,
+    Flat,
+    OnnxGraph,
+    PmmlModel,
+    Schema,
+    Split,
+    Values,
+    column_index,
+    finite,
+)
+from trainer.tree.splits.threshold import shortest_cut
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval(Split):
+    """Left if `low` < column `feature` ≤ `high`; -inf and inf are allowed ends."""
+
+    feature: int
+    low: float
+    high: float
+
+    kind = "interval"
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        return (self.feature,)
+
+    def goes_left(self, matrix: FloatArray) -> BoolArray:
+        values = matrix[:, self.feature]
+        return (values > self.low) & (values <= self.high)
+
+    def flat(self, schema: Schema) -> Flat:
+        return Flat(test=BETWEEN, feature=self.feature, low=self.low, high=self.high)
+
+    def to_json(self, schema: Schema) -> dict[str, Any]:
+        low = None if math.isinf(self.low) else self.low
+        high = None if math.isinf(self.high) else self.high
+        return {"kind": self.kind, "feature": schema[self.feature].name, "low": low, "high": high}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Interval:
+        low = -math.inf if record.get("low") is None else finite(record["low"])
+        high = math.inf if record.get("high") is None else finite(record["high"])
+        return cls(feature=column_index(record["feature"], schema), low=low, high=high)
+
+    def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Interval:
+        return replace(self, feature=column(self.feature))
+
+    def text(self, schema: Schema, most: int | None = None) -> str:
+        column = schema[self.feature]
+        low, high = number_text(self.low, full=True), number_text(self.high, full=True)
+        name, words = label(column.name), unit(column)
+        if math.isinf(self.low) and math.isinf(self.high):
+            return f"{name} is a finite number"
+        if math.isinf(self.low):
+            return f"{name} ≤ {high}{words}"
+        if math.isinf(self.high):
+            return f"{name} > {low}{words}"
+        return f"{low} < {name} ≤ {high}{words}"
+
+    def value_text(self, schema: Schema, row: FloatArray) -> str:
+        return number_text(float(row[self.feature]), full=True)
+
+    def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
+        name = schema[self.feature].name
+        above = Condition(column=name, op=">" if left else "<=", value=decimal_text(self.low))
+        below = Condition(column=name, op="<=" if left else ">", value=decimal_text(self.high))
+        ends = [c for c, end in ((above, self.low), (below, self.high)) if math.isfinite(end)]
+        # the rows outside are "below or above": no one condition says so, and the rules of the rows inside come first
+        return tuple(ends) if left or len(ends) == 1 else ()
+
+    def python(self, schema: Schema) -> str:
+        low, high = python_number(self.low), python_number(self.high)
+        return f"{low} < number(row, {python_text(schema[self.feature].name)}) <= {high}"
+
+    def sql(self, schema: Schema) -> str:
+        name = sql_name(schema[self.feature].name)
+        # databases have no literal for infinity; the largest doubles are the finite ends
+        low = f"{name} > {self.low!r}" if math.isfinite(self.low) else f"{name} >= {-sys.float_info.max!r}"
+        high = f"{name} <= {self.high!r}" if math.isfinite(self.high) else ("1 = 1" if self.high > 0 else "1 = 0")
+        return f"{low} AND {high}"
+
+    def onnx(self, graph: OnnxGraph, node: int) -> None:
+        graph.test_value(node, graph.between(graph.number(self.feature), self.low, self.high), 0.5)
+
+    def pmml(self, model: PmmlModel, node: int) -> ET.Element:
+        name, tests = model.name(self.feature), []
+        if math.isfinite(self.low):
+            tests.append(model.simple(name, "greaterThan", repr(self.low)))
+        if math.isfinite(self.high):
+            tests.append(model.simple(name, "lessOrEqual", repr(self.high)))
+        if not tests:
+            return model.simple(name, "isNotMissing")
+        if len(tests) == 1:
+            return tests[0]
+        both = ET.Element("CompoundPredicate", {"booleanOperator": "and"})
+        both.extend(tests)
+        return both
+
+    def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
+        low, high = (shortest_cut(end, values(self.feature)) for end in (self.low, self.high))
+        return (replace(self, low=low, high=high) if low < high else self), False

@@ -1,0 +1,273 @@
+"""Left if a weighted sum of columns is at most a threshold: a hyperplane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, FloatArray
+from trainer.errors import ModelFileError
+from trainer.tree.literals import python_category, python_text, python_value, sql_category, sql_name, sql_text
+from trainer.tree.numbers import (
+    DIGITS,
+    MAX_DIGITS,
+    MINUS,
+    TIMES,
+    decimal_text,
+    label,
+    number_text,
+    read_number,
+    rounded,
+    shortest_between,
+    unit,
+)
+from trainer.tree.splits.base import (
+    SUM,
+    Condition,
+    Flat,
+    OnnxGraph,
+    PmmlModel,
+    Schema,
+    Split,
+    Term,
+    Values,
+    category_code,
+    column_index,
+    finite,
+)
+from trainer.tree.splits.subset import Subset
+from trainer.tree.splits.threshold import Threshold
+
+KEPT = 0.5  # share of the gap between the two sides that rounded coefficients leave
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear(Split):
+    """Left if Σ coefficients · columns ≤ threshold; the sum is taken in the listed order, in double precision.
+
+    `levels[h]` is -1 where term h is the column's value and a category code where the term is the indicator of that category.
+    """
+
+    features: tuple[int, ...]
+    coefficients: tuple[float, ...]
+    threshold: float
+    levels: tuple[int, ...]
+
+    kind = "linear"
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(self.features))
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Column, category or -1, and coefficient of every term."""
+        return tuple(zip(self.features, self.levels, self.coefficients, strict=True))
+
+    def size(self, schema: Schema) -> int:
+        return len(self.features)
+
+    def parts(self) -> int:
+        return len(self.features)
+
+    def sums(self, matrix: FloatArray) -> FloatArray:
+        """The sum of every row, float64 (n,), in the order and arithmetic of the kernel."""
+        total = np.zeros(len(matrix))
+        for feature, level, coefficient in self.terms:
+            values = matrix[:, feature]
+            # infinities of both signs cancel to NaN, which goes right
+            with np.errstate(invalid="ignore", over="ignore"):
+                total = total + coefficient * (values if level < 0 else (values == level).astype(np.float64))
+        return total
+
+    def goes_left(self, matrix: FloatArray) -> BoolArray:
+        return self.sums(matrix) <= self.threshold
+
+    def flat(self, schema: Schema) -> Flat:
+        terms = tuple(zip(self.features, self.levels, strict=True))
+        return Flat(test=SUM, high=self.threshold, terms=terms, coefficients=self.coefficients)
+
+    def to_json(self, schema: Schema) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "kind": self.kind,
+            "features": [schema[f].name for f in self.features],
+            "coefficients": list(self.coefficients),
+            "threshold": self.threshold,
+        }
+        if any(level >= 0 for level in self.levels):
+            record["categories"] = [None if lv < 0 else schema[f].categories[lv] for f, lv, _ in self.terms]
+        return record
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Linear:
+        features = tuple(column_index(name, schema) for name in record["features"])
+        names = record.get("categories") or [None] * len(features)
+        coefficients = tuple(finite(a) for a in record["coefficients"])
+        if not (len(features) == len(coefficients) == len(names)):
+            raise ModelFileError("A linear split has lists of different lengths.")
+        levels = tuple(-1 if c is None else category_code(f, c, schema) for f, c in zip(features, names, strict=True))
+        return cls(features=features, coefficients=coefficients, threshold=finite(record["threshold"]), levels=levels)
+
+    def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Linear:
+        kept = [(column(f), -1 if lv < 0 else code(f, lv), a) for f, lv, a in self.terms if lv < 0 or code(f, lv) >= 0]
+        return Linear(
+            features=tuple(f for f, _, _ in kept),
+            coefficients=tuple(a for _, _, a in kept),
+            threshold=self.threshold,
+            levels=tuple(lv for _, lv, _ in kept),
+        )
+
+    def text(self, schema: Schema, most: int | None = None) -> str:
+        parts: list[str] = []
+        for feature, level, a in self.terms:
+            name = _term_name(schema, feature, level)
+            size = name if abs(a) == 1 else f"{number_text(abs(a), full=True)} {TIMES} {name}"
+            if parts:
+                parts.append(f"{MINUS if a < 0 else '+'} {size}")
+            else:
+                parts.append(f"{MINUS}{size}" if a < 0 else size)
+        same = bool(self.terms) and self.coefficients[0] == 1 and self.levels[0] < 0  # in the unit of the first column
+        words = unit(schema[self.features[0]]) if same else ""
+        return f"{' '.join(parts) or '0'} ≤ {number_text(self.threshold, full=True)}{words}"
+
+    def value_text(self, schema: Schema, row: FloatArray) -> str:
+        """The sum, with the fewest digits, three at least, that tell it from the threshold."""
+        total = float(self.sums(np.asarray(row, np.float64).reshape(1, -1))[0])
+        for digits in range(DIGITS, MAX_DIGITS):
+            text = number_text(total, digits)
+            if not math.isfinite(total) or _same_side(read_number(text), total, self.threshold):
+                return text
+        return number_text(total, full=True)
+
+    def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
+        sums: dict[str, float] = {}
+        for feature, level, a in self.terms:  # a column that stands twice is one term
+            key = schema[feature].name if level < 0 else _term_name(schema, feature, level)
+            sums[key] = sums[key] + a if key in sums else a
+        levels = {
+            _term_name(schema, f, lv): (schema[f].name, schema[f].categories[lv]) for f, lv, _ in self.terms if lv >= 0
+        }
+        return (
+            Condition(
+                terms=tuple(sums.items()),
+                levels=tuple((key, *names) for key, names in levels.items()),
+                op="<=" if left else ">",
+                value=decimal_text(self.threshold),
+            ),
+        )
+
+    def python(self, schema: Schema) -> str:
+        terms = ["0.0"]
+        for feature, level, a in self.terms:
+            column = schema[feature]
+            if level < 0:
+                value = python_value(column)
+            else:
+                value = f"float({python_category(column)} == {python_text(column.categories[level])})"
+            terms.append(f"{a!r} * {value}")
+        return f"{' + '.join(terms)} <= {self.threshold!r}"
+
+    def sql(self, schema: Schema) -> str:
+        terms = ["0.0"]
+        for feature, level, a in self.terms:
+            column = schema[feature]
+            if level < 0:
+                value = sql_name(column.name)
+            else:
+                category = sql_text(column.categories[level])
+                value = f"CASE WHEN {sql_category(column)} = {category} THEN 1.0 ELSE 0.0 END"
+            terms.append(f"({a!r}) * {value}")
+        return f"{' + '.join(terms)} <= {self.threshold!r}"
+
+    def onnx(self, graph: OnnxGraph, node: int) -> None:
+        values = [graph.number(f) if lv < 0 else graph.indicator(f, lv) for f, lv, _ in self.terms]
+        graph.test_value(node, graph.weighted_sum(values, self.coefficients), self.threshold)
+
+    def pmml(self, model: PmmlModel, node: int) -> ET.Element:
+        return model.simple(model.sum_field(node, self.terms), "lessOrEqual", repr(self.threshold))
+
+    def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
+        return self.terms, self.threshold, False
+
+    def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
+        """Coefficients divided by the first, which is then 1, and rounded as long as the rows go the same way.
+
+        The fewest digits are taken that leave half of the gap between the two sides, and a threshold in its middle.
+        """
+        left = self.goes_left(rows)
+        if left.all() or not left.any() or not self.coefficients or self.coefficients[0] == 0:
+            return self, False
+        first = self.coefficients[0]
+        low_side = left if first > 0 else ~left
+        scaled = [a / first for a in self.coefficients]
+        if not all(math.isfinite(a) for a in scaled):
+            return self, False
+        width = _gap(replace(self, coefficients=tuple(scaled)), rows, low_side)
+        wanted = KEPT * (width[1] - width[0]) if width else 0.0
+        for digits in range(1, MAX_DIGITS + 1):
+            made = replace(self, coefficients=tuple(rounded(a, digits) for a in scaled))
+            gap = _gap(made, rows, low_side)
+            if gap is not None and gap[1] - gap[0] >= wanted:
+                return replace(made, threshold=shortest_between(*gap)), first < 0
+        return self, False
+
+
+def _gap(split: Linear, rows: FloatArray, low_side: BoolArray) -> tuple[float, float] | None:
+    """The largest sum of the rows of the low side and the smallest of the others; None where no threshold parts them."""
+    sums = split.sums(rows)
+    low, high = float(sums[low_side].max()), float(sums[~low_side].min())
+    return (low, high) if low < high and math.isfinite(low) and math.isfinite(high) else None
+
+
+def _same_side(shown: float, total: float, threshold: float) -> bool:
+    """Whether the number that is shown compares with the threshold as the sum does."""
+    return (shown < threshold, shown == threshold) == (total < threshold, total == threshold)
+
+
+def _term_name(schema: Schema, feature: int, level: int) -> str:
+    column = schema[feature]
+    return label(column.name) if level < 0 else f"[{label(column.name)} is {label(column.categories[level])}]"
+
+
+def linear(
+    features: Sequence[int],
+    coefficients: Sequence[float],
+    threshold: float,
+    levels: Sequence[int] | None = None,
+    *,
+    schema: Schema,
+) -> tuple[Split, bool]:
+    """The simplest split that makes the same test as a·x ≤ threshold, and whether its sides are exchanged.
+
+    One numeric column becomes a threshold, indicators of one categorical column become a subset. A threshold is
+    recomputed by division, so a caller that needs exact routing checks the rows again.
+    """
+    levels = [-1] * len(features) if levels is None else list(levels)
+    terms = [(f, float(a), lv) for f, a, lv in zip(features, coefficients, levels, strict=True) if a != 0.0]
+    if len({f for f, _, _ in terms}) == 1 and all(lv >= 0 for _, _, lv in terms):
+        feature = terms[0][0]
+        score = np.zeros(len(schema[feature].categories))
+        for _, a, level in terms:
+            score[level] += a
+        return Subset(feature=feature, codes=tuple(int(c) for c in np.flatnonzero(score <= threshold))), False
+    if len(terms) == 1 and terms[0][2] < 0:
+        feature, a, _ = terms[0]
+        cut = threshold / a
+        if a > 0:
+            return Threshold(feature=feature, threshold=cut), False
+        # a·x ≤ c with a < 0 is x ≥ c/a: the left side of x ≤ (just below c/a) is the other one
+        return Threshold(feature=feature, threshold=math.nextafter(cut, -math.inf)), True
+    return (
+        Linear(
+            features=tuple(f for f, _, _ in terms),
+            coefficients=tuple(a for _, a, _ in terms),
+            threshold=float(threshold),
+            levels=tuple(lv for _, _, lv in terms),
+        ),
+        False,
+    )

@@ -1,0 +1,97 @@
+"""Left if a column is at most a threshold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from trainer.dtypes import BoolArray, FloatArray
+from trainer.table import Kind
+from trainer.tree.literals import python_text, sql_name
+from trainer.tree.numbers import decimal_text, label, number_text, shortest_between, unit
+from trainer.tree.splits.base import (
+    BELOW,
+    Condition,
+    Flat,
+    OnnxGraph,
+    PmmlModel,
+    Schema,
+    Split,
+    Term,
+    Values,
+    column_index,
+    finite,
+    gap_around,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold(Split):
+    """Left if column `feature` ≤ `threshold`."""
+
+    feature: int
+    threshold: float
+
+    kind = "threshold"
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        return (self.feature,)
+
+    def goes_left(self, matrix: FloatArray) -> BoolArray:
+        return matrix[:, self.feature] <= self.threshold
+
+    def flat(self, schema: Schema) -> Flat:
+        return Flat(test=BELOW, feature=self.feature, high=self.threshold)
+
+    def to_json(self, schema: Schema) -> dict[str, Any]:
+        return {"kind": self.kind, "feature": schema[self.feature].name, "threshold": self.threshold}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Threshold:
+        return cls(feature=column_index(record["feature"], schema), threshold=finite(record["threshold"]))
+
+    def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Threshold:
+        return replace(self, feature=column(self.feature))
+
+    def text(self, schema: Schema, most: int | None = None) -> str:
+        column = schema[self.feature]
+        if column.kind is Kind.BINARY and 0 <= self.threshold < 1:
+            return f"{label(column.name)} is 0"
+        return f"{label(column.name)} ≤ {number_text(self.threshold, full=True)}{unit(column)}"
+
+    def value_text(self, schema: Schema, row: FloatArray) -> str:
+        return number_text(float(row[self.feature]), full=True)
+
+    def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
+        column = schema[self.feature].name
+        return (Condition(column=column, op="<=" if left else ">", value=decimal_text(self.threshold)),)
+
+    def python(self, schema: Schema) -> str:
+        return f"number(row, {python_text(schema[self.feature].name)}) <= {self.threshold!r}"
+
+    def sql(self, schema: Schema) -> str:
+        return f"{sql_name(schema[self.feature].name)} <= {self.threshold!r}"
+
+    def onnx(self, graph: OnnxGraph, node: int) -> None:
+        graph.test_column(node, self.feature, self.threshold)
+
+    def pmml(self, model: PmmlModel, node: int) -> ET.Element:
+        return model.simple(model.name(self.feature), "lessOrEqual", repr(self.threshold))
+
+    def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
+        return ((self.feature, -1, 1.0),), self.threshold, False
+
+    def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
+        return replace(self, threshold=shortest_cut(self.threshold, values(self.feature))), False
+
+
+def shortest_cut(threshold: float, values: FloatArray) -> float:
+    """The shortest decimal in the gap of rising `values` that `threshold` lies in; itself where it lies in none."""
+    gap = gap_around(threshold, values)
+    if gap is None or not (math.isfinite(gap[0]) and math.isfinite(gap[1])):
+        return threshold
+    return shortest_between(*gap)
