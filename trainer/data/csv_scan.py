@@ -13,7 +13,19 @@ import numpy as np
 LINE_FEED, QUOTE = 10, 34
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE_BYTES, SAMPLE_LINES = 1 << 16, 200
+SPACES = np.array([9, 11, 12, 13, 32], np.uint8)
+PIECE = 1 << 18  # bytes that are looked at in one step
+MOST_PLACES = 1000  # of text behind a closing quote
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excess:
+    """Why the scan stopped early: more than the allowed records, or the record that begins at `line` is too long."""
+
+    records: int = 0
+    line: int = 0
+    quoted: bool = False  # the long record has a quote that is open
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +33,8 @@ class Scan:
     """Records of a file: int64 arrays of byte `starts` and `ends`, first `lines` (from 1) and numbers of `fields`.
 
     `unclosed` is the line of a quote that is never closed, `after_quote` are lines where text follows a closing quote, `blank`
-    tells of lines left out because they hold nothing but spaces, `quoted_breaks` of line breaks within values.
+    tells of lines left out because they hold nothing but spaces, `quoted_breaks` of line breaks within values, `excess` why the
+    scan did not go to the end.
     """
 
     starts: np.ndarray
@@ -32,6 +45,7 @@ class Scan:
     after_quote: tuple[int, ...]
     blank: bool
     quoted_breaks: bool
+    excess: Excess | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,77 +57,184 @@ class Sniffed:
     reason: str
 
 
-def scan(body: bytes, delimiter: bytes) -> Scan:
-    """The records of `body` (line breaks are single line feeds), empty lines left out."""
-    data = np.frombuffer(body, np.uint8)
-    breaks = np.flatnonzero(data == LINE_FEED)
-    cuts = np.flatnonzero(data == delimiter[0])
-    quotes, after = _structural_quotes(data, delimiter[0])
-    unclosed = None
-    record_breaks = breaks
-    if len(quotes):
-        if len(quotes) % 2:
-            unclosed = int(np.searchsorted(breaks, quotes[-1])) + 1
-        cuts = cuts[np.searchsorted(quotes, cuts) % 2 == 0]
-        record_breaks = breaks[np.searchsorted(quotes, breaks) % 2 == 0]
-    starts = np.concatenate([[0], record_breaks + 1]).astype(np.int64)
-    ends = np.concatenate([record_breaks, [len(data)]]).astype(np.int64)
-    fields = np.diff(np.searchsorted(cuts, np.concatenate([[0], ends]))) + 1
-    lines = np.searchsorted(breaks, starts) + 1
-    full = ends > starts
-    blank = np.zeros(len(starts), bool)
-    for i in np.flatnonzero(full & (fields == 1)) if fields.max() > 1 else ():
-        blank[i] = not body[starts[i] : ends[i]].strip()
-    keep = full & ~blank
-    return Scan(
-        starts=starts[keep],
-        ends=ends[keep],
-        lines=lines[keep].astype(np.int64),
-        fields=fields[keep],
-        unclosed=unclosed,
-        after_quote=tuple(int(line) for line in np.searchsorted(breaks, after) + 1),
-        blank=bool(blank.any()),
-        quoted_breaks=len(record_breaks) < len(breaks),
-    )
+def scan(body: bytes, delimiter: bytes, *, most_records: int | None = None, most_bytes: int | None = None) -> Scan:
+    """The records of `body` (line breaks are single line feeds), empty lines left out.
+
+    It goes over the file in pieces and keeps some bytes for each record that is not empty, so that it needs little memory beside the
+    file itself. It stops where there are more than `most_records`, or a record of more than `most_bytes`; `excess` says so.
+    """
+    walk = _Walk(body, delimiter[0])
+    excess = None
+    for start in range(0, len(body), PIECE):
+        walk.piece(start, min(start + PIECE, len(body)))
+        if most_records is not None and walk.kept > most_records:
+            excess = Excess(records=walk.kept)
+        elif most_bytes is not None and (line := walk.longer_than(most_bytes)):
+            excess = Excess(line=line, quoted=walk.state.open)
+        if excess:
+            break
+    return walk.result(excess)
 
 
-def _structural_quotes(data: np.ndarray, delimiter: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the quotes that open and close values, in turn, and positions where text follows a closing quote."""
-    quotes = np.flatnonzero(data == QUOTE)
-    none = np.zeros(0, np.int64)
-    if not len(quotes):
-        return quotes, none
-    before = np.where(quotes > 0, data[quotes - 1], LINE_FEED)
-    after = np.where(quotes + 1 < len(data), data[np.minimum(quotes + 1, len(data) - 1)], LINE_FEED)
-    opens, closes = np.arange(len(quotes)) % 2 == 0, np.arange(len(quotes)) % 2 == 1
-    border = np.array([delimiter, LINE_FEED, QUOTE], np.uint8)
-    if np.isin(before[opens], border).all() and np.isin(after[closes], border).all() and len(quotes) % 2 == 0:
-        return quotes, none  # a doubled quote closes and opens again at once, which changes nothing between
-    return _quotes_one_by_one(quotes, before, after, delimiter)
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    """Between two pieces: whether a quoted value is open, and the place of a quote that is the second of a pair."""
+
+    open: bool = False
+    skip: int = -1
+    opened: int = -1  # where the value that is open began
 
 
-def _quotes_one_by_one(
-    quotes: np.ndarray, before: np.ndarray, after: np.ndarray, delimiter: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same for files with quotes inside unquoted values, which are ordinary characters there."""
-    structural: list[int] = []
-    wrong: list[int] = []
-    is_open, skip = False, -1
-    for position, left, right in zip(quotes.tolist(), before.tolist(), after.tolist(), strict=True):
-        if position == skip:
-            continue
-        if not is_open:
-            if left in (delimiter, LINE_FEED):
+class _Walk:
+    """The records found so far."""
+
+    def __init__(self, body: bytes, delimiter: int) -> None:
+        self.body, self.delimiter = body, delimiter
+        self.data = np.frombuffer(body, np.uint8)
+        self.state = _State()
+        self.start, self.line = 0, 1  # of the record that is under way
+        self.cuts = 0  # delimiters in it
+        self.breaks = 0  # line feeds before this piece
+        self.opened_line = 1
+        self.kept = self.seen = 0
+        self.several = False  # whether some record has more than one field
+        self.blank = self.quoted_breaks = False
+        self.after: list[int] = []
+        self.found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+        self.long = 0  # line of the first record that is longer than any before
+        self.longest = 0
+
+    def piece(self, first: int, last: int) -> None:
+        """Go on to byte `last`."""
+        data = self.data[first:last]
+        breaks = np.flatnonzero(data == LINE_FEED) + first
+        cuts = np.flatnonzero(data == self.delimiter) + first
+        quotes = np.flatnonzero(data == QUOTE) + first
+        ends = breaks
+        if len(quotes) or self.state.open:
+            structural, begins_open, wrong = self._quotes(quotes)
+            cuts = cuts[(np.searchsorted(structural, cuts) + begins_open) % 2 == 0]
+            ends = breaks[(np.searchsorted(structural, breaks) + begins_open) % 2 == 0]
+            self.quoted_breaks = self.quoted_breaks or len(ends) < len(breaks)
+            if len(self.after) < MOST_PLACES and wrong:
+                self.after += (np.searchsorted(breaks, wrong) + self.breaks + 1).tolist()
+            if self.state.opened >= first:
+                self.opened_line = int(np.searchsorted(breaks, self.state.opened)) + self.breaks + 1
+        self._records(ends, cuts, breaks)
+        self.breaks, self.seen = self.breaks + len(breaks), last
+
+    def _records(self, ends: np.ndarray, cuts: np.ndarray, breaks: np.ndarray) -> None:
+        """Keep the records that end here, but for empty lines."""
+        if not len(ends):
+            self.cuts += len(cuts)
+            return
+        starts = np.concatenate([[self.start], ends[:-1] + 1])
+        below = np.searchsorted(cuts, ends)
+        fields = np.diff(below, prepend=0) + 1
+        fields[0] += self.cuts
+        lines = np.searchsorted(breaks, starts) + self.breaks + 1
+        lines[0] = self.line
+        self._keep(starts, ends, lines, fields)
+        self.start, self.cuts = int(ends[-1]) + 1, len(cuts) - int(below[-1])
+        self.line = int(np.searchsorted(breaks, self.start)) + self.breaks + 1
+
+    def _keep(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray, fields: np.ndarray) -> None:
+        self.several = self.several or bool(fields.max() > 1)
+        blank = np.zeros(len(starts), bool)
+        full = ends > starts
+        # a line of spaces is empty in a file of several columns, and may be a value in a file of one
+        for i in np.flatnonzero(
+            full & (fields == 1) & np.isin(self.data[np.minimum(starts, len(self.data) - 1)], SPACES)
+        ):
+            blank[i] = not self.body[starts[i] : ends[i]].strip()
+        keep = full & ~blank if self.several else full
+        self.blank = self.blank or bool(blank.any())
+        self.found.append((starts[keep], ends[keep], lines[keep], fields[keep], blank[keep]))
+        self.kept += int(keep.sum())
+        lengths = ends - starts
+        longest = int(lengths.argmax())
+        if lengths[longest] > self.longest:
+            self.longest, self.long = int(lengths[longest]), int(lines[longest])
+
+    def longer_than(self, most: int) -> int:
+        """The line of a record of more than `most` bytes, finished or not; 0 without one."""
+        if self.longest > most:
+            return self.long
+        return self.line if self.seen - self.start > most else 0
+
+    def result(self, excess: Excess | None) -> Scan:
+        """The scan; the last line needs no line feed."""
+        none = np.zeros(0, np.int64)
+        if excess is None:
+            self._keep_last()
+        columns = [np.concatenate([none, *(part[j] for part in self.found)]).astype(np.int64) for j in range(5)]
+        starts, ends, lines, fields, blank = columns
+        if self.several and blank.any():
+            keep = blank == 0
+            starts, ends, lines, fields = starts[keep], ends[keep], lines[keep], fields[keep]
+        return Scan(
+            starts=starts,
+            ends=ends,
+            lines=lines,
+            fields=fields,
+            unclosed=self.opened_line if self.state.open and self.state.skip < 0 else None,
+            after_quote=tuple(int(line) for line in self.after),
+            blank=self.blank and self.several,
+            quoted_breaks=self.quoted_breaks,
+            excess=excess,
+        )
+
+    def _keep_last(self) -> None:
+        end = np.array([len(self.data)])
+        self._keep(np.array([self.start]), end, np.array([self.line]), np.array([self.cuts + 1]))
+
+    def _quotes(self, quotes: np.ndarray) -> tuple[np.ndarray, bool, list[int]]:
+        """Positions of the quotes that open and close values, in turn, whether a value is open before the first of them, and
+        positions where text follows a closing quote."""
+        state, data = self.state, self.data
+        if not len(quotes):
+            return quotes, state.open, []
+        before = np.where(quotes > 0, data[quotes - 1], LINE_FEED)
+        after = np.where(quotes + 1 < len(data), data[np.minimum(quotes + 1, len(data) - 1)], LINE_FEED)
+        paired = state.skip == quotes[0]
+        begins_open = state.open and not paired
+        opens = (np.arange(len(quotes)) + begins_open) % 2 == 0
+        border = np.array([self.delimiter, LINE_FEED, QUOTE], np.uint8)
+        odd = opens[0] and not paired and before[0] == QUOTE
+        if not odd and np.isin(before[opens], border).all() and np.isin(after[~opens], border).all():
+            # a doubled quote closes and opens again at once, which changes nothing between
+            first = quotes[opens & (before != QUOTE)]
+            opened = int(first[-1]) if len(first) else state.opened
+            again = not opens[-1] and after[-1] == QUOTE
+            self.state = _State(open=bool(opens[-1]) or again, skip=int(quotes[-1]) + 1 if again else -1, opened=opened)
+            return quotes, begins_open, []
+        return self._one_by_one(quotes, before, after)
+
+    def _one_by_one(
+        self, quotes: np.ndarray, before: np.ndarray, after: np.ndarray
+    ) -> tuple[np.ndarray, bool, list[int]]:
+        """The same for pieces with quotes inside unquoted values, which are ordinary characters there."""
+        structural: list[int] = []
+        wrong: list[int] = []
+        is_open, skip, opened = self.state.open, self.state.skip, self.state.opened
+        begins_open = is_open
+        for position, left, right in zip(quotes.tolist(), before.tolist(), after.tolist(), strict=True):
+            if position == skip:
+                continue
+            if not is_open:
+                if left in (self.delimiter, LINE_FEED):
+                    structural.append(position)
+                    is_open, opened = True, position
+            elif right == QUOTE:
+                skip = position + 1
+            else:
                 structural.append(position)
-                is_open = True
-        elif right == QUOTE:
-            skip = position + 1
-        else:
-            structural.append(position)
-            is_open = False
-            if right not in (delimiter, LINE_FEED):
-                wrong.append(position)
-    return np.array(structural, np.int64), np.array(wrong, np.int64)
+                is_open = False
+                if right not in (self.delimiter, LINE_FEED):
+                    wrong.append(position)
+        last = int(quotes[-1])
+        self.state = _State(open=is_open, skip=skip if skip > last else -1, opened=opened)
+        return np.array(structural, np.int64), begins_open, wrong
 
 
 def sniff(body: bytes) -> Sniffed:

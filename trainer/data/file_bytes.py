@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import io
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from trainer.errors import DataError
 
@@ -38,10 +40,10 @@ class ReadLimits:
     rows: int = 2 * 10**6
     columns: int = 5_000
     cells: int = 10**8
+    line_bytes: int = 10**7
 
 
-@dataclass(frozen=True, kw_only=True)
-class Text:
+class Text(NamedTuple):
     """Decoded text as UTF-8 bytes without byte order mark, with the encoding of the file and why it was taken."""
 
     utf8: bytes
@@ -66,30 +68,36 @@ def read_bytes(path: Path, limits: ReadLimits) -> bytes:
 
 
 def _unpack(content: bytes, limits: ReadLimits) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    rest = content
+    pieces = io.BytesIO()  # grows in place: a list of pieces would be copied as a whole at the end
+    at = 0
     try:
-        while rest[:2] == GZIP_MAGIC:  # a gzip file may have several members
-            member = zlib.decompressobj(wbits=31)
-            while not member.eof:
-                piece = member.decompress(rest, CHUNK)
-                rest = member.unconsumed_tail
-                size += len(piece)
-                if size > limits.unpacked_bytes:
-                    raise DataError(
-                        f"The file unpacks to more than {limits.unpacked_bytes} bytes and is not read. Take a sample of the rows."
-                    )
-                if not piece and not rest and not member.eof:
-                    raise DataError("The gzip file ends too early. Upload it again, or compress it again.")
-                pieces.append(piece)
-            rest = member.unused_data
+        while content[at : at + 2] == GZIP_MAGIC:  # a gzip file may have several members
+            at = _unpack_member(content, at, pieces, limits)
     except zlib.error as error:
         raise DataError(f"The gzip file is damaged: {error}. Compress it again.") from error
-    unpacked = b"".join(pieces)
+    unpacked = pieces.getvalue()
     if not unpacked:
         raise DataError("The file is empty. Choose a file with a header line and rows.")
     return unpacked
+
+
+def _unpack_member(content: bytes, at: int, pieces: io.BytesIO, limits: ReadLimits) -> int:
+    """Write what the member that begins at `at` unpacks to; returns where it ends."""
+    view, member = memoryview(content), zlib.decompressobj(wbits=31)
+    while not member.eof:
+        block: bytes | memoryview = member.unconsumed_tail
+        if not block:
+            block = view[at : at + CHUNK]
+            at += len(block)
+        piece = member.decompress(block, CHUNK)
+        if not piece and not block and not member.eof:
+            raise DataError("The gzip file ends too early. Upload it again, or compress it again.")
+        if pieces.tell() + len(piece) > limits.unpacked_bytes:
+            raise DataError(
+                f"The file unpacks to more than {limits.unpacked_bytes} bytes and is not read. Take a sample of the rows."
+            )
+        pieces.write(piece)
+    return at - len(member.unused_data)
 
 
 def refuse_other_formats(content: bytes) -> None:
@@ -145,7 +153,23 @@ def _to_utf8(content: bytes, name: str) -> bytes:
                 content.decode("utf-8")  # raises with the position in the whole file
         decoder.decode(b"", final=True)
         return content
-    return content.decode(name).encode("utf-8")
+    return _recoded(content, name)
+
+
+def _recoded(content: bytes, name: str) -> bytes:
+    """Piece by piece, since Python's own text takes up to four bytes for each character."""
+    make = codecs.lookup(name).incrementaldecoder
+    if make is None:
+        return content.decode(name).encode("utf-8")
+    out, decoder = io.BytesIO(), make()
+    try:
+        for start in range(0, len(content), CHUNK):
+            out.write(decoder.decode(content[start : start + CHUNK]).encode("utf-8"))
+        out.write(decoder.decode(b"", final=True).encode("utf-8"))
+    except UnicodeDecodeError:
+        content.decode(name)  # raises with the position in the whole file
+        raise
+    return out.getvalue()
 
 
 def _undecodable(content: bytes, name: str, error: UnicodeError) -> DataError:

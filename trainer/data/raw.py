@@ -6,7 +6,7 @@ about unclosed quotes and repeated names; the parser then cuts the cells, every 
 
 from __future__ import annotations
 
-import io
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from trainer.data.csv_scan import Scan, Sniffed, scan, sniff
+from trainer.data.csv_scan import Excess, Scan, Sniffed, scan, sniff
 from trainer.data.file_bytes import PARQUET_MAGIC, ReadLimits, decode, read_bytes, refuse_other_formats
 from trainer.errors import DataError
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LISTED = 20
+SOMETHING = re.compile(rb"\S")
+BLOCK = 1 << 24  # bytes that the parser takes at a time; the longest line fits
 TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 
 
@@ -85,10 +87,11 @@ def read(
     Raises DataError, whose `problems` list every place that was found (at most 20 of a kind), for anything that is no table.
     """
     limits = limits or ReadLimits()
-    content = read_bytes(Path(path), limits)
-    if content[:4] == PARQUET_MAGIC:
-        return _read_parquet(content, limits)
-    return read_csv(content, delimiter=delimiter, encoding=encoding, header=header, limits=limits)
+    path = Path(path)
+    if is_parquet(path):
+        return _read_parquet(path, limits)
+    # handed over without a name here, so that the bytes are given back as soon as they are decoded
+    return read_csv(read_bytes(path, limits), delimiter=delimiter, encoding=encoding, header=header, limits=limits)
 
 
 def read_csv(
@@ -102,21 +105,21 @@ def read_csv(
     """The same for the bytes of an uncompressed CSV file."""
     limits = limits or ReadLimits()
     refuse_other_formats(content)
-    text = decode(content, encoding)
-    # a line break is one byte from here on; the parser takes a lone carriage return for a line break, too
-    body = text.utf8.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text.utf8 else text.utf8
-    if not body.strip():
+    body, name, why = decode(content, encoding)
+    del content
+    body = _plain_breaks(body)
+    if not SOMETHING.search(body):
         raise DataError("The file is empty. Choose a file with a header line and rows.")
     guess = _delimiter(body, delimiter)
-    found = scan(body, guess.delimiter.encode())
+    found = scan(body, guess.delimiter.encode(), most_records=limits.rows + int(header), most_bytes=limits.line_bytes)
     names = _check(body, found, guess, header, limits)
     columns = _cells(body, found, guess.delimiter, len(names), header)
     lines = found.lines[1:] if header else found.lines
     sure, reason = _header_guess(body, found, guess.delimiter, header, columns)
     detected = Detected(
         format="csv",
-        encoding=text.encoding,
-        encoding_reason=text.reason,
+        encoding=name,
+        encoding_reason=why,
         delimiter=guess.delimiter,
         delimiter_sure=guess.sure,
         delimiter_reason=guess.reason,
@@ -125,6 +128,13 @@ def read_csv(
         header_reason=reason,
     )
     return RawTable(names=names, columns=columns, line_numbers=lines, detected=detected)
+
+
+def _plain_breaks(body: bytes) -> bytes:
+    """A line break is one byte from here on; the parser takes a lone carriage return for a line break, too."""
+    if b"\r\n" in body:
+        body = body.replace(b"\r\n", b"\n")
+    return body.replace(b"\r", b"\n") if b"\r" in body else body
 
 
 def _delimiter(body: bytes, delimiter: str | None) -> Sniffed:
@@ -140,6 +150,8 @@ def _delimiter(body: bytes, delimiter: str | None) -> Sniffed:
 def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadLimits) -> tuple[str, ...]:
     """Refuse what is no table, with every place; the column names otherwise."""
     name = DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
+    if found.excess is not None:
+        raise _excess(found.excess, limits)
     if found.unclosed is not None:
         raise DataError(
             f"Line {found.unclosed}: the quote that opens here is never closed. Close it, or double it if it belongs to the value.",
@@ -186,6 +198,18 @@ def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadL
     return names
 
 
+def _excess(excess: Excess, limits: ReadLimits) -> DataError:
+    if excess.records:
+        return DataError(
+            f"The file has more than {limits.rows} rows; at most {limits.rows} are read. Take a sample of the rows."
+        )
+    why = "a quote opens in it and is not closed" if excess.quoted else "is it a table of rows at all?"
+    return DataError(
+        f"Line {excess.line} is longer than {limits.line_bytes} bytes, which is the limit: {why}.",
+        problems=(f"Line {excess.line}: longer than {limits.line_bytes} bytes.",),
+    )
+
+
 def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in _record(body, found, 0, delimiter))
     line = found.lines[0]
@@ -221,7 +245,7 @@ def _cells(body: bytes, found: Scan, delimiter: str, width: int, header: bool) -
         pieces = [view[found.starts[i] : found.ends[i]] for i in range(first, len(found.starts))]
         part = b"\n".join(pieces) + b"\n"
     else:
-        part = body[found.starts[first] :]
+        part = memoryview(body)[found.starts[first] :]  # no copy
     columns = _parse(part, delimiter, width, newlines=found.quoted_breaks)
     if len(columns[0]) != rows:
         raise DataError(
@@ -230,13 +254,15 @@ def _cells(body: bytes, found: Scan, delimiter: str, width: int, header: bool) -
     return columns
 
 
-def _parse(part: bytes, delimiter: str, width: int, *, newlines: bool) -> tuple[pa.Array, ...]:
+def _parse(
+    part: bytes | memoryview, delimiter: str, width: int, *, newlines: bool, block: int = BLOCK
+) -> tuple[pa.Array, ...]:
     names = [str(j) for j in range(width)]
     try:
         table = pacsv.read_csv(
-            pa.BufferReader(part),
+            pa.BufferReader(pa.py_buffer(part)),
             # One record must fit into a block. Without threads: they gain nothing here, and may abort a process that ends at once.
-            read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(part) + 1, 2**30)),
+            read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(part) + 1, block)),
             parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines),
             convert_options=pacsv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, null_values=[]
@@ -244,7 +270,11 @@ def _parse(part: bytes, delimiter: str, width: int, *, newlines: bool) -> tuple[
         )
     except pa.ArrowException as error:
         raise DataError(f"The file cannot be cut into cells: {error}. Check its quotes and its delimiter.") from error
-    return tuple(_flat(column) for column in table.columns)
+    pieces, columns = table.columns[::-1], []
+    del table
+    while pieces:  # one after the other: the pieces of a column are given back when it is in one
+        columns.append(_flat(pieces.pop()))
+    return tuple(columns)
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
@@ -316,11 +346,21 @@ def _check_parquet(file: pq.ParquetFile, limits: ReadLimits) -> None:
         raise DataError(f"The file unpacks to {size} bytes; at most {limits.unpacked_bytes} are read.")
 
 
-def _read_parquet(content: bytes, limits: ReadLimits) -> RawTable:
-    with _damaged_parquet():
-        file = pq.ParquetFile(io.BytesIO(content))
+def is_parquet(path: Path) -> bool:
+    """Whether the file begins as a Parquet file; raises DataError where it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
+    except OSError as error:
+        raise DataError(f"The file '{path.name}' cannot be read: {error.strerror or error}.") from error
+
+
+def _read_parquet(path: Path, limits: ReadLimits) -> RawTable:
+    if path.stat().st_size > limits.bytes:
+        raise DataError(f"The file is larger than {limits.bytes} bytes. Leave rows or columns out.")
+    with _damaged_parquet(), pq.ParquetFile(path, pre_buffer=False) as file:
         _check_parquet(file, limits)
-        table = file.read()
+        table = file.read(use_threads=False)
         problems = _parquet_problems(table.schema, table.num_rows)
         columns = () if problems else tuple(_parquet_column(column) for column in table.columns)
     if problems:
