@@ -25,6 +25,12 @@ CSRF_TRUSTED_ORIGINS = words("OCTWEB_TRUSTED_ORIGINS", "")
 MAX_UPLOAD_BYTES = integer("OCTWEB_MAX_UPLOAD_MB", 200) * 1_000_000
 MAX_ROWS = integer("OCTWEB_MAX_ROWS", 2_000_000)
 MAX_COLUMNS = integer("OCTWEB_MAX_COLUMNS", 2_000)
+MAX_READING_BYTES = integer("OCTWEB_MAX_READING_MB", 2048) * 1_000_000  # memory of a process that reads one file
+MAX_READING_SECONDS = integer("OCTWEB_MAX_READING_SECONDS", 600)
+READERS = integer("OCTWEB_READERS", 2)  # such processes of one web process at the same time
+MAX_UPLOADS_AT_ONCE = integer(
+    "OCTWEB_MAX_UPLOADS_AT_ONCE", 10
+)  # of one web process, those that wait for a reader included
 MAX_PREDICT_BYTES = integer("OCTWEB_MAX_PREDICT_MB", 32) * 1_000_000
 MAX_PREDICT_ROWS = integer("OCTWEB_MAX_PREDICT_ROWS", 100_000)
 MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 50)  # for each user

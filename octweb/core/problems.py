@@ -29,6 +29,14 @@ class Conflict(exceptions.APIException):
     default_code = "conflict"
 
 
+class Busy(exceptions.APIException):
+    """The server has as much of this work at hand as it can do at the same time."""
+
+    status_code = 503
+    default_code = "busy"
+    wait = 10  # seconds after which another try is sensible
+
+
 class Unprocessable(exceptions.APIException):
     """The request is well formed and cannot be carried out."""
 

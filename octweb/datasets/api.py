@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions
-from octweb.datasets.actions import Choice, Reading
+from octweb.datasets.choice import Choice, Reading
 from octweb.datasets.models import Dataset
 from trainer.table import Kind, MissingPolicy
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from octweb.datasets import actions
-from octweb.datasets.actions import Choice
+from octweb.datasets.choice import Choice
 from octweb.datasets.models import Dataset
 from trainer.data.infer import GuessedColumn
 from trainer.table import Kind, MissingPolicy

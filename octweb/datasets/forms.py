@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from octweb.datasets.actions import Choice, Reading
+from octweb.datasets.choice import Choice, Reading
 from trainer.table import Kind, MissingPolicy
 
 DELIMITERS = {"": "detected", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}

@@ -35,7 +35,10 @@ class Upload(Owned):
     file = models.FileField(upload_to="uploads/%Y/%m/")
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
-    options = models.JSONField(default=dict)  # delimiter, encoding, header as chosen by the user
+    # what the file was read into, so that it is read once: rows as text, how it was read, and what was found
+    rows = models.FileField(upload_to="uploads/%Y/%m/", blank=True)
+    options = models.JSONField(default=dict)
+    found = models.JSONField(default=dict)
 
     class Meta(Owned.Meta):
         verbose_name = "upload"

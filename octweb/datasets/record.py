@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from octweb.datasets.choice import Choice
 from trainer.data.build import LoadReport
 from trainer.data.infer import GuessedColumn
 from trainer.data.profile import Profile
 from trainer.table import Labels, Table
-
-if TYPE_CHECKING:
-    from octweb.datasets.actions import Choice
 
 
 def column_records(

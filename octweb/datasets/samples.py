@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from octweb.datasets import actions
-from octweb.datasets.actions import Choice
+from octweb.datasets.choice import Choice
 from octweb.datasets.models import Dataset
 from trainer.table import Kind
 

@@ -18,13 +18,15 @@ from django.views.decorators.http import require_GET, require_POST
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Conflict
 from octweb.datasets import actions, empty_cells, samples
+from octweb.datasets.choice import Choice
 from octweb.datasets.forms import DELIMITERS, ENCODINGS, as_query, choice_of, reading_of, seen_mark
+from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Dataset, Upload
 from trainer.data.infer import guess_target
 from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 
-PREVIEW_ROWS = 20
+PREVIEW_ROWS = FIRST_LINES
 COLUMNS_SHOWN = 30
 SORTS = {"cut": "best single cut", "file": "order in the file", "name": "name", "missing": "missing"}
 
@@ -80,15 +82,17 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     reading = reading_of(data)
     context: dict[str, Any] = {"upload": upload, "delimiters": DELIMITERS, "encodings": ENCODINGS, "reading": reading}
     try:
-        raw, guesses = actions.preview(upload, reading)
+        staged = actions.preview(upload, reading)
+        first = actions.staged_rows(upload, PREVIEW_ROWS)
     except DataError as error:
         context |= {"error": str(error), "problems": error.problems}
         return render(request, "datasets/preview.html", context, status=422)
+    guesses = staged.guesses
     names = [guess.name for guess in guesses]
     seen = seen_mark(reading, names)
     # the choices count by place: read in another way, these are other columns than those that were chosen for
     same = request.POST.get("seen", seen) == seen
-    choice = choice_of(request.POST, names) if request.method == "POST" and same else actions.Choice()
+    choice = choice_of(request.POST, names) if request.method == "POST" and same else Choice()
     if choice.target is None or choice.target not in names:
         choice = replace(choice, target=data.get("target") if data.get("target") in names else None)
     if "empty_as_category" in request.POST:
@@ -106,19 +110,18 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
             messages.warning(request, str(error.detail))
             return redirect("datasets:list")
     guessed, reason = guess_target(guesses)
-    rows = list(zip(*(column.slice(0, PREVIEW_ROWS).to_pylist() for column in raw.columns), strict=True))
     context |= {
-        "raw": raw,
-        "rows": [(int(n), row) for n, row in zip(raw.line_numbers[:PREVIEW_ROWS], rows, strict=True)],
+        "raw": staged,
+        "rows": list(zip(staged.lines, first, strict=True)),
         "columns": _choices(guesses, choice),
         "target": choice.target or guessed,
         "target_reason": reason,
         "kinds": list(Kind),
         "policies": list(MissingPolicy),
         "name": request.POST.get("name") or upload.source_name.split(".")[0],
-        "total": len(raw),
+        "total": staged.rows,
         "seen": seen,
-        "outlook": actions.outlook(raw, guesses, choice),
+        "outlook": actions.outlook(upload, choice),
         "empty_as_category": "empty_as_category" in request.POST,
         "empties": any(guess.missing for guess in guesses),
         "chosen_out": sorted(set(choice.ignore or ()) - {choice.target or guessed}, key=names.index),
@@ -214,7 +217,7 @@ def dataset_delete(request: HttpRequest, pk: Any) -> HttpResponse:
         return redirect("datasets:detail", dataset.pk)
 
 
-def _choices(guesses: Any, choice: actions.Choice) -> list[dict[str, Any]]:
+def _choices(guesses: Any, choice: Choice) -> list[dict[str, Any]]:
     """One record a column for the preview table: what was guessed, and what was chosen over it."""
     return [
         {
@@ -233,7 +236,7 @@ def _choices(guesses: Any, choice: actions.Choice) -> list[dict[str, Any]]:
     ]
 
 
-def _left_out(guess: Any, choice: actions.Choice) -> bool:
+def _left_out(guess: Any, choice: Choice) -> bool:
     """Columns of nothing but different texts are left out unless they were chosen."""
     return guess.identifier and guess.schema.kind is Kind.CATEGORICAL and guess.name not in (choice.kinds or {})
 

@@ -27,6 +27,17 @@ SECRET = re.compile(
 )
 
 
+def environment_of_child() -> dict[str, str]:
+    """A child never opens the database or the store and needs no secret: it gets neither address nor key."""
+    environment = {key: value for key, value in os.environ.items() if not SECRET.search(key)} | {
+        "OCTWEB_PARENT_PID": str(os.getpid()),
+        "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
+        "PYTHONUNBUFFERED": "1",
+    }
+    environment["OCTWEB_SECRET_KEY"] = "unused by the child"  # noqa: S105
+    return environment
+
+
 @dataclass(kw_only=True)
 class Process(ABC):
     """One attempt at a job: a folder of its own and a process in a process group of its own."""
@@ -65,13 +76,6 @@ class Process(ABC):
 
     def start(self) -> None:
         """Start the process; its standard output and error go to files."""
-        # the child never opens the database or the store and needs no secret: it gets neither address nor key
-        environment = {key: value for key, value in os.environ.items() if not SECRET.search(key)} | {
-            "OCTWEB_PARENT_PID": str(os.getpid()),
-            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
-            "PYTHONUNBUFFERED": "1",
-        }
-        environment["OCTWEB_SECRET_KEY"] = "unused by the child"  # noqa: S105
         with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
             self.process = subprocess.Popen(  # noqa: S603
                 self.command(),
@@ -79,7 +83,7 @@ class Process(ABC):
                 stdout=out,
                 stderr=err,
                 cwd=self.folder,
-                env=environment,
+                env=environment_of_child(),
                 start_new_session=True,
             )
 

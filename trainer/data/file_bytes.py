@@ -51,6 +51,12 @@ class Text(NamedTuple):
     reason: str
 
 
+def is_gzip(path: Path) -> bool:
+    """Whether the file begins as a gzip file."""
+    with path.open("rb") as stream:
+        return stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+
+
 def read_bytes(path: Path, limits: ReadLimits) -> bytes:
     """The content of a file, unpacked if it is gzipped; raises DataError where it is missing, empty or too large."""
     try:

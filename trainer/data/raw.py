@@ -243,7 +243,7 @@ def _cells(body: bytes, found: Scan, delimiter: str, width: int, header: bool) -
         # a line of spaces is blank to a person, but a row to the parser
         view = memoryview(body)
         pieces = [view[found.starts[i] : found.ends[i]] for i in range(first, len(found.starts))]
-        part = b"\n".join(pieces) + b"\n"
+        part: bytes | memoryview = b"\n".join(pieces) + b"\n"
     else:
         part = memoryview(body)[found.starts[first] :]  # no copy
     columns = _parse(part, delimiter, width, newlines=found.quoted_breaks)

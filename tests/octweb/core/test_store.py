@@ -16,7 +16,7 @@ from octweb.batch.models import BatchPrediction
 from octweb.batch.work import PredictionSupervisor
 from octweb.core import files
 from octweb.core.problems import StoreUnavailable
-from octweb.datasets import actions
+from octweb.datasets import actions, stored
 from octweb.environment import store_settings
 from octweb.jobs.supervisor import stopping
 from octweb.registry import actions as registry
@@ -78,7 +78,7 @@ def elsewhere(settings, tmp_path):
 
     def go(name: str = "there"):
         settings.DATA_DIR = tmp_path / name
-        actions._load.cache_clear()
+        stored._load.cache_clear()
         return settings.DATA_DIR
 
     return go
@@ -112,9 +112,9 @@ def test_a_table_is_stored_in_the_bucket_alone_and_read_on_any_host(bucket, data
 def test_an_upload_of_two_steps_may_end_on_another_host(bucket, owner, elsewhere):
     staged = actions.stage(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv")
     there = elsewhere()
-    raw, guesses = actions.preview(staged, actions.Reading())
-    assert len(raw) == CSV.count("\n") - 1
-    assert guesses
+    found = actions.preview(staged, actions.Reading())
+    assert found.rows == CSV.count("\n") - 1
+    assert found.guesses
     made = actions.confirm(staged, name="two steps", reading=actions.Reading(), choice=actions.Choice(target="class"))
     assert [made.file.name in key for key in bucket()] == [True]
     assert copies(there) == []  # of the uploaded file, which is gone

@@ -8,9 +8,10 @@ import io
 import pyarrow.parquet as pq
 import pytest
 
-from octweb.datasets import actions
+from octweb.datasets import actions, stored
 from octweb.datasets.models import Dataset
 from tests.octweb.datasets.files import API, GOOD, api
+from trainer.data import staged
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +48,7 @@ def test_rows_are_the_first_as_read(owner, dataset, limit, count):
 
 
 def test_the_download_streams_the_rows_as_read(owner, dataset, monkeypatch):
-    monkeypatch.setattr(actions, "STREAMED_ROWS", 7)
+    monkeypatch.setattr(stored, "STREAMED_ROWS", 7)
     answer = api(owner).get(f"{API}{dataset.pk}/download/")
     pieces = list(answer.streaming_content)
     assert len(pieces) == 1 + 6
@@ -56,7 +57,7 @@ def test_the_download_streams_the_rows_as_read(owner, dataset, monkeypatch):
 
 
 def test_first_rows_read_one_group_of_a_large_file(owner, monkeypatch):
-    monkeypatch.setattr(actions, "ROW_GROUP", 100)
+    monkeypatch.setattr(staged, "ROW_GROUP", 100)
     content = b"a,y\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(5000))
     made = actions.create(owner=owner, file=io.BytesIO(content), source_name="large.csv", target="y")
     assert pq.ParquetFile(made.file.path).metadata.num_row_groups == 50

@@ -7,7 +7,7 @@ import io
 import pytest
 from django.urls import reverse
 
-from octweb.datasets import actions
+from octweb.datasets import actions, stored
 from octweb.datasets.models import Dataset
 from tests.octweb.datasets.files import GOOD, stored_files
 from trainer.errors import DataError
@@ -52,7 +52,7 @@ def test_detail_does_not_read_the_whole_file(page, dataset, monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("the whole file was read")
 
-    monkeypatch.setattr(actions, "read", refuse)
+    monkeypatch.setattr(stored, "read", refuse)
     assert page.get(address("detail", dataset)).status_code == 200
 
 
@@ -109,7 +109,7 @@ def test_delete_waits_for_the_runs(page, dataset, run, media, django_capture_on_
 
 def test_a_stored_file_that_was_changed_is_not_trained_on(dataset):
     assert len(actions.load(dataset)[0]) == 40
-    actions._load.cache_clear()
+    stored._load.cache_clear()
     other = GOOD.replace(b",yes", b",no!")
     with open(dataset.file.path, "wb") as stream:
         stream.write(other)

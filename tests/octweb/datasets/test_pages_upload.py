@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow.parquet as pq
 import pytest
 from django.core.management import call_command
 from django.urls import reverse
 from django.utils import timezone
 
-from octweb.datasets import actions
+from octweb.core.problems import Conflict
+from octweb.datasets import actions, intake
 from octweb.datasets.models import Dataset, Upload
 from tests.octweb.datasets.files import GOOD, stored_files, upload
 
@@ -149,7 +151,7 @@ def test_confirming_twice_stores_once(staged):
     reading, choice = actions.Reading(), actions.Choice(target="label")
     again = Upload.objects.get(pk=staged.pk)
     actions.confirm(staged, name="", reading=reading, choice=choice)
-    with pytest.raises(actions.Conflict, match="stored or removed already"):
+    with pytest.raises(Conflict, match="stored or removed already"):
         actions.confirm(again, name="", reading=reading, choice=choice)
     assert Dataset.objects.count() == 1
 
@@ -164,7 +166,7 @@ def test_confirm_happens_whole_or_not_at_all(staged, media, monkeypatch, django_
             actions.confirm(staged, name="", reading=actions.Reading(), choice=actions.Choice(target="label"))
     assert not Dataset.objects.exists()
     assert Upload.objects.count() == 1
-    assert [p.suffix for p in stored_files(media)] == [".csv"]
+    assert sorted(p.suffix for p in stored_files(media)) == [".csv", ".parquet"]
     with django_capture_on_commit_callbacks(execute=True):
         actions.confirm(staged, name="", reading=actions.Reading(), choice=actions.Choice(target="label"))
     assert [p.suffix for p in stored_files(media)] == [".parquet"]
@@ -174,18 +176,51 @@ def test_discard_and_prune_remove_the_file(page, media, django_capture_on_commit
     urls = [start(page, GOOD) for _ in range(3)]
     with django_capture_on_commit_callbacks(execute=True):
         page.post(f"{urls[0]}discard/")
-    assert len(stored_files(media)) == Upload.objects.count() == 2
+    assert len(stored_files(media)) == 2 * Upload.objects.count() == 4
     old = Upload.objects.first()
     Upload.objects.filter(pk=old.pk).update(created=timezone.now() - actions.UPLOAD_LIFE * 1.01)
     with django_capture_on_commit_callbacks(execute=True):
         call_command("prune_uploads")
     assert "1 uploads removed" in capsys.readouterr().out
-    assert len(stored_files(media)) == Upload.objects.count() == 1
+    assert len(stored_files(media)) == 2 * Upload.objects.count() == 2
     assert not Upload.objects.filter(pk=old.pk).exists()
 
 
 def test_an_upload_whose_file_is_gone_is_no_server_error(page, staged):
-    staged.file.storage.delete(staged.file.name)
+    staged.rows.storage.delete(staged.rows.name)
     url = reverse("datasets:preview", args=[staged.pk])
     assert page.get(url).status_code == 422
     assert page.post(url, {"confirm": "1"}).status_code == 422
+
+
+def test_a_file_is_parsed_once_unless_it_is_read_in_another_way(page, monkeypatch):
+    parsed = []
+    real = intake.read
+    monkeypatch.setattr(intake, "read", lambda *a, **k: parsed.append(k["delimiter"]) or real(*a, **k))
+    url = start(page, GAPS)
+    shown = page.get(url)
+    page.get(url, {"target": "label"})
+    page.post(url, {"target": "label", "role-1": "ignored", "reread": "1", "seen": shown.context["seen"]})
+    assert parsed == [None]
+    assert page.get(url, {"delimiter": ","}).status_code == 200
+    assert parsed == [None, ","]
+    assert page.post(url, {"target": "label", "delimiter": ",", "confirm": "1"}).status_code == 302
+    assert parsed == [None, ","]
+    assert Dataset.objects.get().rows == 27
+
+
+def test_line_numbers_survive_staging(page):
+    content = b'a,b,y\n1,u,p\n\n2,"u\nv",q\n3,w,p\n4,w,q\n'
+    url = start(page, content)
+    assert [n for n, _ in page.get(url).context["rows"]] == [2, 4, 6, 7]
+    refused = page.post(url, {"target": "y", "kind-1": "numeric", "confirm": "1"})
+    assert "Line 6: column" in refused.content.decode()
+
+
+def test_staged_rows_that_were_changed_are_not_stored(page, staged):
+    rows = pq.read_table(staged.rows.path)
+    pq.write_table(rows.take(list(reversed(range(len(rows))))), staged.rows.path)
+    refused = page.post(reverse("datasets:preview", args=[staged.pk]), {"target": "label", "confirm": "1"})
+    assert refused.status_code == 422
+    assert "changed outside of octweb" in refused.content.decode()
+    assert not Dataset.objects.exists()

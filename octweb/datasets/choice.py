@@ -1,0 +1,136 @@
+"""How a file is read, and what was chosen for its columns; plain values that also go to a child process as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.data.infer import GuessedColumn
+from trainer.data.raw import Detected
+from trainer.errors import DataError
+from trainer.table import ColumnSchema, Kind, MissingPolicy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How to read a file; None means detected."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    header: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        return {"delimiter": self.delimiter, "encoding": self.encoding, "header": self.header}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What was chosen for the columns, by name; what is not named is guessed.
+
+    `ignore` None says nothing of the columns to leave out (a change keeps them as they are); empty means none.
+    """
+
+    target: str | None = None
+    kinds: Mapping[str, Kind] | None = None
+    missing: Mapping[str, MissingPolicy] | None = None
+    units: Mapping[str, str] | None = None
+    ignore: Collection[str] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "kinds": {name: str(kind) for name, kind in (self.kinds or {}).items()},
+            "missing": {name: str(policy) for name, policy in (self.missing or {}).items()},
+            "units": dict(self.units or {}),
+            "ignore": None if self.ignore is None else list(self.ignore),
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Choice:
+        """The inverse of `to_json`."""
+        return cls(
+            target=record["target"],
+            kinds={name: Kind(kind) for name, kind in record["kinds"].items()},
+            missing={name: MissingPolicy(policy) for name, policy in record["missing"].items()},
+            units=record["units"],
+            ignore=record["ignore"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What storing with a choice would keep: rows, notes on what is left out, or `refusal`, why it cannot be stored."""
+
+    rows_read: int
+    rows_kept: int = 0
+    classes: int = 0
+    features: int = 0
+    notes: tuple[str, ...] = ()
+    refusal: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged:
+    """What is known of a file that was read: rows, how it was read, guesses, and what storing it as guessed would keep."""
+
+    rows: int
+    lines: tuple[int, ...]  # of the first rows
+    detected: Detected
+    guesses: tuple[GuessedColumn, ...]
+    outlook: Outlook
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Staged:
+        """From what `intake.stage` returned."""
+        return cls(
+            rows=record["rows"],
+            lines=tuple(record["lines"]),
+            detected=Detected(**record["detected"]),
+            guesses=tuple(_guess(own) for own in record["guesses"]),
+            outlook=outlook_of(record["outlook"]),
+        )
+
+
+def outlook_of(record: dict[str, Any]) -> Outlook:
+    """From what `intake.foretell` returned."""
+    return Outlook(**record | {"notes": tuple(record["notes"])})
+
+
+def _guess(record: dict[str, Any]) -> GuessedColumn:
+    texts = {name: tuple(record[name]) for name in ("examples", "marks", "problems")}
+    return GuessedColumn(**record | texts | {"schema": ColumnSchema.from_json(record["schema"])})
+
+
+def choice_of(columns: list[dict[str, Any]], target: str) -> Choice:
+    """The choice that stored column records stand for."""
+    features = [c for c in columns if c["role"] == "feature"]
+    return Choice(
+        target=target,
+        kinds={c["name"]: Kind(c["kind"]) for c in features},
+        missing={c["name"]: MissingPolicy(c["missing"]) for c in features},
+        units={c["name"]: c["unit"] for c in features if c.get("unit")},
+        ignore=[c["name"] for c in columns if c["role"] == "ignored"],
+    )
+
+
+def merge(columns: list[dict[str, Any]], before: str, choice: Choice) -> Choice:
+    """`choice` over stored column records with the target `before`: columns that it does not name keep what they have."""
+    old = choice_of(columns, before)
+    ignore = (
+        list(choice.ignore)
+        if choice.ignore is not None
+        else [c for c in old.ignore or () if c not in (choice.kinds or {})]
+    )
+    target = choice.target or before
+    known = {c["name"] for c in columns}
+    for name in [target, *ignore, *(choice.kinds or {}), *(choice.missing or {}), *(choice.units or {})]:
+        if name not in known:
+            raise DataError(f"There is no column '{name}'. The columns are: {', '.join(sorted(known))[:500]}.")
+    return Choice(
+        target=target,
+        kinds={**(old.kinds or {}), **(choice.kinds or {})},
+        missing={**(old.missing or {}), **(choice.missing or {})},
+        units={**(old.units or {}), **(choice.units or {})},
+        ignore=ignore,
+    )

@@ -1,0 +1,171 @@
+"""What is done with the rows of a file: read them, guess their columns, foretell and describe what is stored.
+
+    python -m octweb.datasets.intake FOLDER
+
+does what `request.json` in the folder asks for and writes `answer.json`: the web server lets large files be read by such a process,
+which has limits of its own. Nothing here knows of Django, so that it starts quickly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from octweb.core.orphans import exit_with_parent
+from octweb.datasets.choice import Choice, Reading
+from octweb.datasets.record import column_records, profile_record
+from trainer.data.build import LoadReport, build
+from trainer.data.infer import GuessedColumn, guess_target, infer
+from trainer.data.profile import profile
+from trainer.data.raw import RawTable, ReadLimits, read
+from trainer.data.staged import read_raw, write_raw
+from trainer.errors import DataError
+from trainer.table import Labels, Table
+
+REQUEST, ANSWER, ROWS = "request.json", "answer.json", "rows.parquet"
+MEMORY = "OCTWEB_READING_BYTES"  # in the environment of the process: what it may use
+OWN_FILES = ReadLimits(bytes=10**12, unpacked_bytes=10**12, rows=10**9, columns=10**6, cells=10**12)
+FIRST_LINES = 20  # rows of which a page shows the line
+TOO_MUCH_MEMORY = (
+    "Reading this file takes more memory than this server gives. Take a sample of the rows, or leave columns out."
+)
+
+
+def stage(source: Path, reading: Reading, limits: ReadLimits, rows: Path) -> dict[str, Any]:
+    """Read `source` into the file `rows`; returns what the page of the second step shows. Raises DataError."""
+    raw = _read(source, reading, limits)
+    guesses = infer(raw)
+    write_raw(raw, rows)
+    target = guess_target(guesses)[0]
+    return {
+        "rows": len(raw),
+        "lines": raw.line_numbers[:FIRST_LINES].tolist(),
+        "target": target,
+        "bytes": _bytes(raw),
+        "detected": asdict(raw.detected),
+        "guesses": [_guess_record(guess) for guess in guesses],
+        "outlook": _outlook(raw, Choice(target=target)),
+    }
+
+
+def foretell(rows: Path, choice: Choice) -> dict[str, Any]:
+    """What `describe` with this choice would keep of a staged file."""
+    return _outlook(read_raw(rows), choice)
+
+
+def describe(rows: Path, choice: Choice) -> dict[str, Any]:
+    """Target, number of rows, column records and profile of a staged or stored file; raises DataError."""
+    return _describe(_stored(rows), choice)
+
+
+def create(source: Path, reading: Reading, limits: ReadLimits, rows: Path, choice: Choice) -> dict[str, Any]:
+    """Both steps at once: read `source` into `rows` and describe it. Raises DataError."""
+    raw = _read(source, reading, limits)
+    description = _describe(raw, choice)
+    write_raw(raw, rows)
+    return description
+
+
+def build_with(raw: RawTable, target: str, choice: Choice) -> tuple[Table, Labels, LoadReport]:
+    """The table and labels of these rows under this choice."""
+    ignore = choice.ignore or ()
+    return build(
+        raw,
+        target=target,
+        kinds={k: v for k, v in (choice.kinds or {}).items() if k != target and k not in ignore},
+        missing={k: v for k, v in (choice.missing or {}).items() if k != target and k not in ignore},
+        units={k: v for k, v in (choice.units or {}).items() if k != target and k not in ignore},
+        ignore=[c for c in ignore if c != target],
+    )
+
+
+def _read(source: Path, reading: Reading, limits: ReadLimits) -> RawTable:
+    return read(source, delimiter=reading.delimiter, encoding=reading.encoding, header=reading.header, limits=limits)
+
+
+def _stored(rows: Path) -> RawTable:
+    """Rows with their line numbers; files of older versions have none."""
+    try:
+        return read_raw(rows)
+    except DataError:
+        return read(rows, limits=OWN_FILES)
+
+
+def _describe(raw: RawTable, choice: Choice) -> dict[str, Any]:
+    guesses = infer(raw)
+    target = choice.target or guess_target(guesses)[0]
+    table, labels, report = build_with(raw, target, choice)
+    return {
+        "target": target,
+        "rows": len(table),
+        "columns": column_records(guesses, table, target, choice),
+        "profile": profile_record(profile(table, labels), labels, report) | {"read_bytes": _bytes(raw)},
+    }
+
+
+def _bytes(raw: RawTable) -> int:
+    """What the rows take in memory."""
+    return sum(column.nbytes for column in raw.columns)
+
+
+def _outlook(raw: RawTable, choice: Choice) -> dict[str, Any]:
+    target = choice.target or guess_target(infer(raw))[0]
+    found: dict[str, Any] = {"rows_read": len(raw), "notes": ()}
+    try:
+        table, labels, report = build_with(raw, target, choice)
+    except DataError as error:
+        return found | {"refusal": str(error)}
+    return found | {
+        "rows_kept": len(table), "classes": len(labels.classes), "features": len(table.schema), "notes": report.notes,
+    }  # fmt: skip
+
+
+def _guess_record(guess: GuessedColumn) -> dict[str, Any]:
+    record = {field.name: getattr(guess, field.name) for field in fields(guess)}
+    record["schema"] = guess.schema.to_json()
+    record["schema"].pop("categories", None)  # long, and found again from the rows
+    return record
+
+
+DEEDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "stage": stage,
+    "foretell": foretell,
+    "describe": describe,
+    "create": create,
+}
+
+
+def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What a request as JSON asks for; raises DataError."""
+    arguments: dict[str, Any] = {"rows": Path(request["rows"]) if "rows" in request else folder / ROWS}
+    if "source" in request:
+        arguments |= {"source": Path(request["source"]), "limits": ReadLimits(**request["limits"])}
+        arguments["reading"] = Reading(**request["reading"])
+    if "choice" in request:
+        arguments["choice"] = Choice.from_json(request["choice"])
+    return DEEDS[request["do"]](**arguments)
+
+
+def main(folder: Path) -> None:
+    """Answer the request in the folder; a DataError, or too little memory, is an answer as well."""
+    exit_with_parent()
+    limit = int(os.environ[MEMORY])
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
+    try:
+        found = {"found": answer(request, folder)}
+    except DataError as error:
+        found = {"error": str(error), "problems": error.problems}
+    except MemoryError:
+        found = {"error": TOO_MUCH_MEMORY, "problems": ()}
+    (folder / ANSWER).write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

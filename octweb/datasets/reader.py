@@ -1,0 +1,185 @@
+"""Where files are read: small ones at once, all others in a process of its own with limits on memory and time, few at a time.
+
+The web server would hold up everybody else while it reads a large table, and a file of a hundred kilobytes may unpack to gigabytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.conf import settings
+
+from octweb.core.parsers import TooLarge
+from octweb.core.problems import Busy
+from octweb.datasets import intake
+from octweb.datasets.choice import Choice, Reading
+from octweb.jobs.child import environment_of_child
+from trainer.data.file_bytes import is_gzip, read_bytes
+from trainer.data.raw import ReadLimits, is_parquet
+from trainer.errors import DataError
+
+SMALL_BYTES = 1_000_000  # a text of this size is read within the web process
+FOLDER = "incoming"  # in the data folder: files that are being read
+CHUNK = 1 << 20
+
+_count = threading.Lock()
+_at_hand = 0
+_readers: dict[int, threading.Semaphore] = {}
+
+
+def limits() -> ReadLimits:
+    """The limits of this server on a file."""
+    return ReadLimits(rows=settings.MAX_ROWS, columns=settings.MAX_COLUMNS, bytes=settings.MAX_UPLOAD_BYTES)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for the length of a `with` block."""
+    above = settings.DATA_DIR / FOLDER
+    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=above, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def on_disk(file: BinaryIO, folder: Path) -> Iterator[Path]:
+    """A path at which an uploaded file can be read; raises TooLarge beyond the server's limit."""
+    if hasattr(file, "temporary_file_path"):
+        path = Path(file.temporary_file_path())
+        if path.stat().st_size > settings.MAX_UPLOAD_BYTES:
+            raise too_large()
+        yield path
+        return
+    path, written = folder / "source", 0
+    with path.open("wb") as stream:
+        while chunk := file.read(CHUNK):
+            written += len(chunk)
+            if written > settings.MAX_UPLOAD_BYTES:
+                raise too_large()
+            stream.write(chunk)
+    yield path
+
+
+def too_large() -> TooLarge:
+    return TooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES // 10**6} MB, the limit of this server.")
+
+
+def stage(source: Path, reading: Reading, folder: Path) -> dict[str, Any]:
+    """`intake.stage`; the rows are in the folder afterwards."""
+    return _read({"do": "stage", **_source(source, reading)}, folder, small=_is_small(source))
+
+
+def create(source: Path, reading: Reading, choice: Choice, folder: Path) -> dict[str, Any]:
+    """`intake.create`; the rows are in the folder afterwards."""
+    request = {"do": "create", "choice": choice.to_json(), **_source(source, reading)}
+    return _read(request, folder, small=_is_small(source))
+
+
+def foretell(rows: Path, choice: Choice, size: int | None) -> dict[str, Any]:
+    """`intake.foretell`; `size` is what the rows take in memory, None where nobody knows."""
+    return _of_rows("foretell", rows, choice, size)
+
+
+def describe(rows: Path, choice: Choice, size: int | None) -> dict[str, Any]:
+    """`intake.describe`."""
+    return _of_rows("describe", rows, choice, size)
+
+
+def _of_rows(do: str, rows: Path, choice: Choice, size: int | None) -> dict[str, Any]:
+    request = {"do": do, "rows": str(rows), "choice": choice.to_json()}
+    with scratch() as folder:
+        return _read(request, folder, small=size is not None and size <= 4 * SMALL_BYTES)
+
+
+def _source(source: Path, reading: Reading) -> dict[str, Any]:
+    return {"source": str(source), "reading": reading.to_json(), "limits": asdict(limits())}
+
+
+def _is_small(source: Path) -> bool:
+    """Whether it is a short text; what a Parquet file unpacks to is not known before it was read."""
+    if source.stat().st_size > SMALL_BYTES or is_parquet(source):
+        return False
+    try:
+        read_bytes(source, ReadLimits(unpacked_bytes=SMALL_BYTES))
+    except DataError:
+        return not is_gzip(source)
+    return True
+
+
+def _read(request: dict[str, Any], folder: Path, *, small: bool) -> dict[str, Any]:
+    if small:
+        return intake.answer(request, folder)
+    with _place():
+        return _in_child(request, folder)
+
+
+@contextmanager
+def _place() -> Iterator[None]:
+    """A turn among the readers of this process; raises Busy where too many wait already."""
+    global _at_hand
+    with _count:
+        if _at_hand >= settings.MAX_UPLOADS_AT_ONCE:
+            raise Busy("The server is reading as many files as it can. Try again in a moment.")
+        _at_hand += 1
+        readers = _readers.setdefault(settings.READERS, threading.Semaphore(settings.READERS))
+    try:
+        with readers:
+            yield
+    finally:
+        with _count:
+            _at_hand -= 1
+
+
+def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    (folder / intake.REQUEST).write_text(json.dumps(request), encoding="utf-8")
+    environment = environment_of_child() | {
+        intake.MEMORY: str(settings.MAX_READING_BYTES),
+        # one thread and the system's own allocator: what is reserved is what is used
+        "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "octweb.datasets.intake", str(folder)]
+    process = subprocess.Popen(  # noqa: S603
+        command, cwd=settings.BASE_DIR, env=environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        process.wait(settings.MAX_READING_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise DataError(
+            f"Reading this file takes longer than {settings.MAX_READING_SECONDS} s, the limit of this server. "
+            "Take a sample of the rows, or leave columns out."
+        ) from None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    try:
+        found = json.loads((folder / intake.ANSWER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        # the allocator of a library gave up, or the system killed the process
+        raise DataError(intake.TOO_MUCH_MEMORY) from None
+    if "error" in found:
+        raise DataError(found["error"], problems=tuple(found["problems"]))
+    return found["found"]
+
+
+def tidy(before: float) -> int:
+    """Remove what processes that were killed left, last changed before this time; returns how many folders."""
+    above, removed = settings.DATA_DIR / FOLDER, 0
+    for left in above.iterdir() if above.is_dir() else ():
+        if left.stat().st_mtime < before:
+            shutil.rmtree(left, ignore_errors=True)
+            removed += 1
+    return removed

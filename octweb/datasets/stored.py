@@ -1,0 +1,112 @@
+"""The rows of a data set as they are stored: the table that is trained on, the first rows, a CSV file of all of them."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from django.db.models.fields.files import FieldFile
+
+from octweb.core import files
+from octweb.datasets.choice import choice_of
+from octweb.datasets.intake import OWN_FILES, build_with
+from octweb.datasets.models import Dataset
+from trainer.data.build import LoadReport
+from trainer.data.raw import read
+from trainer.errors import DataError
+from trainer.table import Labels, Table
+
+STREAMED_ROWS = 10_000
+GONE = "The stored file is missing or damaged. Upload it again."
+CHANGED = "The stored file of this data set was changed outside of octweb. Upload it again."
+
+
+def path_of(file: FieldFile) -> Path:
+    """Where the stored file can be read; raises DataError where it is gone."""
+    try:
+        return files.local_path(file)
+    except FileNotFoundError as error:
+        raise DataError(GONE) from error
+
+
+def load(dataset: Dataset) -> tuple[Table, Labels]:
+    """The table and labels that a run on this data set trains on."""
+    table, labels, _ = load_with_report(dataset)
+    return table, labels
+
+
+def load_with_report(dataset: Dataset) -> tuple[Table, Labels, LoadReport]:
+    """As `load`, with what was left out; raises DataError where the stored file is not the one that was stored."""
+    columns = json.dumps(dataset.columns, sort_keys=True)
+    return _load(str(path_of(dataset.file)), dataset.sha256, dataset.target, columns)
+
+
+@lru_cache(maxsize=4)
+def _load(path: str, sha256: str, target: str, columns: str) -> tuple[Table, Labels, LoadReport]:
+    try:
+        changed = digest(Path(path)) != sha256
+    except FileNotFoundError as error:
+        raise DataError(GONE) from error
+    if changed:
+        raise DataError(CHANGED)
+    raw = read(path, limits=OWN_FILES)
+    return build_with(raw, target, choice_of(json.loads(columns), target))
+
+
+def first_rows(dataset: Dataset, count: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Names and the first `count` rows as they were read; reads no more of the file than the pages that hold them."""
+    return first_of(path_of(dataset.file), count)
+
+
+def first_of(path: Path, count: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The same for a file of rows."""
+    names, batches = _batches(path, max(1, count))
+    rows = next(batches, [])
+    batches.close()
+    return names, rows[:count]
+
+
+def csv_lines(dataset: Dataset) -> Iterator[str]:
+    """The rows as they were read, as pieces of a CSV file; only one piece is in memory at a time."""
+    names, batches = _batches(path_of(dataset.file), STREAMED_ROWS)
+    yield _csv([names])
+    for rows in batches:
+        yield _csv(rows)
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _batches(path: Path, size: int) -> tuple[tuple[str, ...], Generator[list[tuple[Any, ...]]]]:
+    """Names, and the rows in lists of `size`; raises DataError where the stored file is gone or damaged."""
+    try:
+        file = pq.ParquetFile(path, pre_buffer=False)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(GONE) from error
+
+    def batches() -> Generator[list[tuple[Any, ...]]]:
+        with file:
+            try:
+                for batch in file.iter_batches(batch_size=size, use_threads=False):
+                    yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            except (OSError, pa.ArrowException) as error:
+                raise DataError(GONE) from error
+
+    return tuple(file.schema_arrow.names), batches()
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
