@@ -17,15 +17,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trainer import ESTIMATOR_NAMES
-from trainer.certificate import Certificate, Limits
-from trainer.data.encoding import Scheme
-from trainer.data.problem import Problem, class_weighted
+from trainer.certificate import Certificate
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.estimator_input import read_matrix, read_table
-from trainer.method import Method, Settings, coefficient_penalty, exact_fraction, leaf_penalty
+from trainer.method import Method, Settings, exact_fraction
 from trainer.methods import METHODS, get
 from trainer.monitor import Monitor
+from trainer.pose import limits_of, pose
 from trainer.run import fit as run_fit
 from trainer.table import Labels
 from trainer.tree.nodes import Tree
@@ -76,20 +75,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
                 f"it has {len(self.classes_)} classes, and the method '{self._method.id}' takes two."
             )
         labels = Labels(name="class", classes=_class_names(self.classes_), codes=codes.astype(np.int32))
-        plain, weights = weights, class_weighted(settings, labels, weights)
-        if weights is not plain and plain is None:
-            plain = np.ones(len(y), np.int64)
-        problem = Problem(
-            table=table,
-            labels=labels,
-            weights=weights,
-            quantile_weights=plain,
-            leaf_penalty=leaf_penalty(settings, len(y) if weights is None else int(weights.sum())),
-            coefficient_penalty=coefficient_penalty(settings),
-            scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
-            bins=int(settings.get("bins", 5)),
-        )
-        monitor = Monitor(_limits(settings))
+        problem = pose(table, labels, settings, weights=weights)
+        monitor = Monitor(limits_of(settings))
         self.tree_, self.certificate_, _ = run_fit(self._method, problem, settings, monitor)
         return self
 
@@ -177,12 +164,6 @@ def _docstring(method: Method) -> str:
     for p in method.parameters:
         lines += [f"{p.name} : {p.allowed()}, default {p.default!r}", f"    {p.help}"]
     return "\n".join([*lines, "", f"Source: {method.paper}."])
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        time=settings.get("time_limit"), memory=settings.get("memory_limit"), threads=settings.get("threads") or 1
-    )
 
 
 def _class_names(classes: np.ndarray) -> tuple[str, ...]:

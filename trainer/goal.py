@@ -80,6 +80,15 @@ def upwards(price: Fraction) -> str:
     return f"{math.ceil(price * 10**4) / 10**4:.4g}"
 
 
+def lowered(price: Fraction, recalls: int) -> str:
+    """What is said where required recalls contradict each other: by how much all of them must fall, in points of a hundred."""
+    points = f"{math.ceil(price * 10**4) / 10**2:.4g}"
+    if recalls == 1:
+        return f"The recall can be reached if it is lowered by {points} percentage points."
+    number = {2: "Both", 3: "All three"}.get(recalls, f"All {recalls}")
+    return f"{number} recalls can be reached together if each is lowered by {points} percentage points."
+
+
 def needed(least: str | None, rows: int) -> int:
     """The smallest number of `rows` that is at least the share `least`, in exact arithmetic."""
     return 0 if least is None else math.ceil(Fraction(least) * rows - SLACK)

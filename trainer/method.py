@@ -16,6 +16,7 @@ from trainer.certificate import Guarantee, Status
 from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.goal import Goal
+from trainer.milo import BACKENDS
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft
 
@@ -337,7 +338,7 @@ BINS = Parameter(
     help="k gives k−1 thresholds, or k buckets, for each numeric column.", advanced=True,
 )  # fmt: skip
 SOLVER = Parameter(
-    name="solver", type="choice", default="auto", choices=("auto", "scip", "highs", "gurobi"), flag=True, label="Solver",
+    name="solver", type="choice", default="auto", choices=("auto", *BACKENDS), flag=True, label="Solver",
     help="'auto' takes Gurobi when a full licence is found, else the open solver.", advanced=True,
 )  # fmt: skip
 MIP_GAP = Parameter(

@@ -16,20 +16,19 @@ from typing import IO, Any
 
 import numpy as np
 
-from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Progress, Status, relative_gap
-from trainer.data.encoding import Scheme
+from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Progress, Status, relative_gap
 from trainer.data.folds import check_evaluation, holdout, stratified_folds
-from trainer.data.problem import Problem, class_weighted
+from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
 from trainer.kernels.compiled import watched
-from trainer.method import Method, Settings, Solution, coefficient_penalty, leaf_penalty
+from trainer.method import Method, Settings, Solution
 from trainer.methods import METHODS, get
 from trainer.monitor import Monitor, Sink
+from trainer.pose import limits_of, pose
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, simplify, to_draft, training_counts
-from trainer.warm_start import adapt
 
 TOLERANCE = 1e-9
 TICK = 0.05
@@ -78,7 +77,7 @@ def train(
     _check_start(request, method)
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
     problem = _problem(request, settings, train_rows, start=request.warm_start)
-    monitor = Monitor(_limits(settings), sink)
+    monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
         on_start(monitor)
     with watched(monitor.compiling):
@@ -261,28 +260,8 @@ def _solve(method: Method, problem: Problem, settings: Settings, monitor: Monito
 
 
 def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray, start: Tree | None = None) -> Problem:
-    plain = None if request.weights is None else request.weights[rows]
-    table, labels = request.table.take(rows), request.labels.take(rows)
-    weights = class_weighted(settings, labels, plain)
-    if weights is not plain and plain is None:
-        plain = np.ones(len(rows), np.int64)
-    return Problem(
-        table=table,
-        labels=labels,
-        leaf_penalty=leaf_penalty(settings, len(rows) if weights is None else int(weights.sum())),
-        coefficient_penalty=coefficient_penalty(settings),
-        weights=weights,
-        scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
-        bins=int(settings.get("bins", 5)),
-        quantile_weights=plain,
-        warm_start=None if start is None else adapt(start, table, labels),
-    )
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        time=settings.get("time_limit"), memory=settings.get("memory_limit"), threads=settings.get("threads") or 1
-    )
+    weights = None if request.weights is None else request.weights[rows]
+    return pose(request.table.take(rows), request.labels.take(rows), settings, weights=weights, start=start)
 
 
 def _check_start(request: TrainRequest, method: Method) -> None:
@@ -315,7 +294,7 @@ def _cross_validate(method: Method, request: TrainRequest, settings: Settings, m
             break
         monitor.report(phase=f"fold {f + 1} of {request.folds}")
         problem = _problem(request, settings, np.flatnonzero(fold != f))
-        inner = Monitor(_limits(settings))
+        inner = Monitor(limits_of(settings))
         cancel = _forward_cancel(monitor, inner)
         try:
             tree, _, _ = fit(method, problem, settings, inner)

@@ -228,7 +228,7 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={})
     run.status, run.error = (
         "failed",
-        "No tree satisfies the constraints. The recalls can be reached together if each is 0.05 lower.",
+        "No tree satisfies the constraints. Both recalls can be reached together if each is lowered by 5 percentage points.",
     )
     run.summary = {"status": INFEASIBLE, "best": 0.05}
     run.save()

@@ -16,7 +16,7 @@ import pytest
 from trainer.certificate import Status
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import InfeasibleError, ParameterError, SolverError
-from trainer.goal import upwards
+from trainer.goal import lowered
 from trainer.run import TrainRequest, TrainResult, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 
@@ -220,7 +220,7 @@ def test_contradicting_constraints_say_what_can_be_reached(method):
         run(method, recall="yes: 1; no: 1", max_leaves=2)
     assert caught.value.best == pytest.approx(float(shortfall), abs=1e-9)
     assert caught.value.of == "shortfall of the recalls"
-    assert f"each is {upwards(shortfall)} lower" in str(caught.value)
+    assert lowered(shortfall, 2) in str(caught.value)
     assert best(lambda s, p: recall(p, 0) == recall(p, 1) == 1) is None
     assert "leaves" not in str(caught.value).split("lower.")[1]  # no number of leaves would do
 

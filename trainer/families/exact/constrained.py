@@ -24,7 +24,7 @@ from trainer.families.exact.instance import ExactInstance, build
 from trainer.families.exact.pareto import Constraints, ParetoSearch
 from trainer.families.exact.search import INFINITE, ExactOptions, Search
 from trainer.families.exact.solve import solve_binary
-from trainer.goal import upwards
+from trainer.goal import lowered
 from trainer.tree.shapes import LabelledShape
 
 MOST_SETS = 300  # sets of columns that are tried to say what can be reached
@@ -94,8 +94,7 @@ def solve_constrained(
         raise InfeasibleError("No tree satisfies the constraints. Relax one of them or allow a deeper tree.")
     if found.shortfall is not None:
         raise InfeasibleError(
-            "No tree satisfies the constraints. The recalls can be reached together if each is "
-            f"{upwards(found.shortfall)} lower.",
+            f"No tree satisfies the constraints. {lowered(found.shortfall, len(constraints.recalls))}",
             best=float(found.shortfall),
             of="shortfall of the recalls",
         )

@@ -11,7 +11,7 @@ from trainer.constraints import CONSTRAINTS
 from trainer.data.problem import Names, Problem
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError
-from trainer.families.exact.constrain import exact_constraints
+from trainer.families.exact.constrain import KEEP, exact_constraints
 from trainer.families.exact.constrained import solve_constrained
 from trainer.families.exact.frontier import FrontierPoint, count_leaves, solve_frontier
 from trainer.families.exact.optima import optimal_trees
@@ -310,7 +310,7 @@ METHOD = Method(
             help="All trees with the best objective and the fewest leaves are counted, and so many are listed; 0: neither.",
             unit="trees", advanced=True,
         ),
-        *(p for p in CONSTRAINTS if p.name in ("recall", "forbidden_pairs", "max_columns")),
+        *(p for p in CONSTRAINTS if p.name in KEEP),
         BINARISE,
         BINS,
         *COMMON,

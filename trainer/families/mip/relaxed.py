@@ -27,7 +27,7 @@ from trainer.families.mip.side import (
     right,
     scores,
 )
-from trainer.goal import upwards
+from trainer.goal import lowered, upwards
 from trainer.milo import total
 
 
@@ -83,7 +83,7 @@ class RelaxedRecalls(Relaxed):
 
     def sentence(self, price: Fraction) -> str:
         """The common shortfall."""
-        return f"The recalls can be reached together if each is {upwards(price)} lower."
+        return lowered(price, len(self.recalls))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from trainer.families.odt.search import Stopped, SubsetSearch
 from trainer.families.odt.topology import Shape, parse
 from trainer.goal import Goal
 from trainer.method import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
+from trainer.milo import BACKENDS
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftLeaf
 
@@ -202,7 +203,7 @@ METHOD = Method(
         ),
         *MIP,
         having(
-            SOLVER, choices=("auto", "search", "scip", "highs", "gurobi"),
+            SOLVER, choices=("auto", "search", *BACKENDS),
             help="'search' (and 'auto') is the exact search of this method; the others solve the paper's mixed-integer program.",
             check=_check_solver,
         ),

@@ -1,0 +1,40 @@
+"""A side constraint is declared once; every family that takes it keeps it, and the checker looks at it."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainer.constraints import CONSTRAINTS
+from trainer.errors import ParameterError
+from trainer.families.exact import constrain as exact
+from trainer.families.mip import constrain as mip
+from trainer.methods import METHODS
+from trainer.milo import BACKENDS, backend
+
+COMPANIONS = {"fairness_column", "fairness_class", "fairness_delta"}  # they say how `fairness` is meant
+DECLARED = {p.name for p in CONSTRAINTS} - COMPANIONS
+
+
+def test_the_formulations_keep_every_constraint():
+    assert set(mip.KEEP) == DECLARED
+
+
+def test_the_exact_search_keeps_those_that_it_declares():
+    declared = {p.name for m in METHODS if m.id == "exact" for p in m.parameters} & DECLARED
+    assert set(exact.KEEP) <= declared
+    assert declared - set(exact.KEEP) == {"max_leaves"}, "a limit of leaves alone needs no vectors"
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m.parameter("solver") is not None], ids=lambda m: m.id)
+def test_the_solvers_of_a_method_are_those_of_the_table(method):
+    assert set(method.parameter("solver").choices) - {"auto", "search"} == set(BACKENDS)
+
+
+@pytest.mark.parametrize("name", sorted(set(BACKENDS) - {"gurobi"}))
+def test_a_back_end_answers_to_its_name(name):
+    assert backend(name).name == name
+
+
+def test_an_unknown_back_end_names_the_known_ones():
+    with pytest.raises(ParameterError, match="scip, highs, gurobi"):
+        backend("cplex")
