@@ -1,5 +1,6 @@
 """Independent check of model files: imports nothing of the trainer but its errors."""
 
-from trainer.verify.check import refuted, verify
+from trainer.verify.check import verify
+from trainer.verify.findings import Finding, Verdict, refuted, verdict
 
-__all__ = ["refuted", "verify"]
+__all__ = ["Finding", "Verdict", "refuted", "verdict", "verify"]

@@ -20,8 +20,8 @@ def files(tmp_path, cart_document):
 def test_true_claims_pass_and_the_last_line_is_json(files, capsys):
     call_command("verify", str(files / "model.json"), str(files / "data.csv"), json=True)
     record = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert record["verdict"] == "passed"
-    assert {"structure", "data", "counts", "objective"} <= {f["claim"] for f in record["findings"]}
+    assert record["verdict"] == "recounted"
+    assert {"structure", "data", "counts", "objective"} <= {f["claim"] for f in record["claims"]}
 
 
 def test_a_false_claim_ends_with_status_1(files, cart_document, capsys):

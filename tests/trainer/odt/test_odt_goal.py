@@ -302,7 +302,7 @@ def test_the_checker_recounts_the_goal(tmp_path):
     save(result.model, tmp_path / "model.json")
     _write(problem, tmp_path / "rows.csv")
     found = {f.claim: f.verdict for f in verify(tmp_path / "model.json", tmp_path / "rows.csv")}
-    assert found["objective"] == found["required shares"] == found["structure"] == "verified"
+    assert found["objective"] == found["required shares"] == found["structure"] == "recounted"
 
 
 @pytest.mark.parametrize("solver", ["search", "scip"])
@@ -330,7 +330,7 @@ def test_every_stored_subset_keeps_the_limit(tmp_path, solver):
             save(result.model, tmp_path / "model.json")
             _write(problem, tmp_path / "rows.csv")
             found = {f.claim: f.verdict for f in verify(tmp_path / "model.json", tmp_path / "rows.csv")}
-            assert found["max_card"] == found["objective"] == "verified"
+            assert found["max_card"] == found["objective"] == "recounted"
 
 
 def test_the_checker_refutes_a_larger_subset(tmp_path):
@@ -342,6 +342,6 @@ def test_the_checker_refutes_a_larger_subset(tmp_path):
     _write(problem, tmp_path / "rows.csv")
     changed = (tmp_path / "model.json").read_text().replace('"max_card": 3', '"max_card": 2')
     (tmp_path / "changed.json").write_text(changed)
-    for name, verdict in (("model", "verified"), ("changed", "refuted")):
+    for name, verdict in (("model", "recounted"), ("changed", "refuted")):
         found = {f.claim: f.verdict for f in verify(tmp_path / f"{name}.json", tmp_path / "rows.csv")}
         assert found["max_card"] == verdict

@@ -8,28 +8,35 @@ import sys
 from django.core.management.base import BaseCommand, CommandError
 
 from trainer.errors import TrainerError
-from trainer.verify import refuted, verify
+from trainer.verify import verdict, verify
+
+PASSED = ("proved", "recounted")
 
 
 class Command(BaseCommand):
-    help = "Check every claim of a model file against the rows it was trained on; exit status 1 if one is refuted."
+    help = (
+        "Check every claim of a model file against the rows it was trained on. Exit status 0 if the verdict is 'proved' or "
+        "'recounted' (with --require proved only for the first), 1 else."
+    )
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser):
         parser.add_argument("model", metavar="MODEL.json")
-        parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet: the rows of the training")
+        parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet: the file that was uploaded")
+        parser.add_argument("--proof", metavar="FILE", help="the proof that goes with the model")
+        parser.add_argument("--require", choices=["proved"], help="fail unless this is the verdict")
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
 
     def handle(self, *args, **options):
         try:
-            findings = verify(options["model"], options["data"])
+            findings = verify(options["model"], options["data"], options["proof"])
         except (TrainerError, OSError) as error:
             raise CommandError(" ".join(str(error).split())) from error
         for finding in findings:
-            self.stdout.write(f"{finding.verdict:12s} {finding.claim}: {finding.detail}")
-        failed = refuted(findings)
+            self.stdout.write(f"{finding.verdict:16s} {finding.claim}: {finding.detail}")
+        found = verdict(findings)
+        self.stdout.write(f"Verdict: {found}")
         if options["json"]:
-            record = {"verdict": "refuted" if failed else "passed", "findings": [f.to_json() for f in findings]}
-            self.stdout.write(json.dumps(record))
-        if failed:
+            self.stdout.write(json.dumps({"verdict": found, "claims": [f.to_json() for f in findings]}))
+        if found not in ([options["require"]] if options["require"] else PASSED):
             sys.exit(1)

@@ -1,0 +1,89 @@
+"""Finding: one claim of a model file and what became of it; the verdict on the whole file follows from all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from trainer.errors import ModelFileError, TrainerError
+
+MAX_DIGITS, MAX_EXPONENT = 200, 400
+TOLERANCE = Fraction(1, 10**9)  # the file writes objectives as rounded decimals
+Verdict = Literal["proved", "recounted", "refuted", "cannot be judged"]
+Role = Literal["basis", "claim", "optimality", "aside"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One claim and its verdict.
+
+    `role`: without a `basis` nothing else can be judged; `optimality` is what a proof is needed for; an `aside` does not touch
+    the verdict on the whole file unless it is refuted.
+    """
+
+    claim: str
+    verdict: Verdict
+    detail: str
+    role: Role = "claim"
+
+    def to_json(self) -> dict[str, str]:
+        """The record as a dictionary."""
+        return {"claim": self.claim, "verdict": self.verdict, "detail": self.detail}
+
+
+def recounted(claim: str, holds: bool, detail: str, role: Role = "claim") -> Finding:
+    """The finding of a claim that was counted again."""
+    return Finding(claim=claim, verdict="recounted" if holds else "refuted", detail=detail, role=role)
+
+
+def verdict(findings: Iterable[Finding]) -> Verdict:
+    """The verdict on the whole file: proved only where every claim holds and what needs a proof was proved again."""
+    found = list(findings)
+    if any(f.verdict == "refuted" for f in found):
+        return "refuted"
+    unjudged = [f for f in found if f.verdict == "cannot be judged" and f.role != "aside"]
+    if any(f.role == "basis" for f in unjudged):
+        return "cannot be judged"
+    needed = [f for f in found if f.role == "optimality"]
+    if needed and not unjudged and all(f.verdict == "proved" for f in needed):
+        return "proved"
+    return "recounted"
+
+
+def refuted(findings: Iterable[Finding]) -> bool:
+    """True if any claim is contradicted."""
+    return verdict(findings) == "refuted"
+
+
+def exact(value: object) -> Fraction:
+    """A number of the file as it is written; raises ValueError where it is none, or of so many digits that it takes minutes to build."""
+    text = str(value).strip()
+    exponent = int(text.lower().partition("e")[2] or 0)
+    if len(text) > MAX_DIGITS or abs(exponent) > MAX_EXPONENT:
+        raise ValueError(f"'{text[:80]}' has too many digits")
+    return Fraction(text)
+
+
+def items(text: object) -> list[str]:
+    """The parts of a parameter that lists several things."""
+    return [item.strip() for item in str(text or "").split(";") if item.strip()]
+
+
+def asked(model: dict[str, Any], name: str) -> Any:
+    """A parameter of the training; None where it was not given or says that nothing is asked for."""
+    value = (model.get("parameters") or {}).get(name)
+    return None if value is False or value in ("", "none") else value
+
+
+@contextmanager
+def damage() -> Iterator[None]:
+    """What is missing or of a wrong type in a model file, as one error that says so."""
+    try:
+        yield
+    except TrainerError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise ModelFileError(f"The model file is damaged ({type(error).__name__}: {str(error)[:200]}).") from error

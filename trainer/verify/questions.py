@@ -1,0 +1,76 @@
+"""The yes/no questions of the methods that search over an encoding, made again from the rows and the parameters."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trainer.verify.rows import Rows
+
+SHIFT = 1e-8  # the published thresholds are quantile + 1e-8
+
+
+@dataclass(frozen=True)
+class Questions:
+    """`matrix`: bool (n, m), the answers; `columns`: int64 (m,), the column of the model that each asks about."""
+
+    matrix: np.ndarray
+    columns: np.ndarray
+
+
+def questions(model: dict[str, Any], rows: Rows, scheme: str | None = None, bins: int | None = None) -> Questions:
+    """The encoding that the parameters ask for, or that of `scheme` and `bins`; a row of weight w counts w times in quantiles."""
+    parameters = model.get("parameters") or {}
+    scheme = scheme or parameters.get("binarise") or "quantile-thresholds"
+    answers: list[np.ndarray] = []
+    places: list[int] = []
+    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
+        found = _of_column(column, values, rows.plain, scheme, int(bins or parameters.get("bins") or 5))
+        answers += found
+        places += [j] * len(found)
+    matrix = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
+    return Questions(np.ascontiguousarray(matrix), np.array(places, np.int64))
+
+
+def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> list[np.ndarray]:
+    present = np.unique(values)
+    if len(present) < 2:
+        return []
+    if column["kind"] == "categorical":
+        return [values == level for level in (present[1:] if len(present) == 2 else present)]
+    if set(present.tolist()) <= {0.0, 1.0}:
+        return [values == 1]
+    if scheme == "all-thresholds":
+        counted = np.unique(values[weights > 0])
+        return [values > value for value in counted[:-1]]
+    if scheme == "quantile-buckets":
+        edges = np.unique([_quantile(values, weights, r / bins) for r in range(bins + 1)])
+        inner = [-math.inf, *edges[1:-1].tolist(), math.inf]
+        return [(values > a) & (values <= b) for a, b in itertools.pairwise(inner)] if len(edges) > 1 else []
+    n, cuts = int(weights.sum()), []
+    for r in range(1, bins):
+        place, rest = divmod((n - 1) * r, bins)
+        low, high = _ranked(values, weights, (place, place + (rest > 0)))
+        cuts.append(low if not rest else (low + high) / 2)
+    return [values > cut + SHIFT for cut in dict.fromkeys(cuts)]
+
+
+def _ranked(values: np.ndarray, weights: np.ndarray, places: Sequence[int]) -> list[float]:
+    """The values at these places (from 0) of the sorted column in which each row stands as often as its weight says."""
+    order = np.argsort(values, kind="stable")
+    behind = np.cumsum(weights[order])
+    return [float(values[order[np.searchsorted(behind, place, side="right")]]) for place in places]
+
+
+def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
+    """Linear between neighbours, in the two forms that keep the last bit on either side of the middle."""
+    position = (int(weights.sum()) - 1) * share
+    below = math.floor(position)
+    rest = position - below
+    low, high = _ranked(values, weights, (below, math.ceil(position)))
+    return high - (high - low) * (1 - rest) if rest >= 0.5 else low + (high - low) * rest

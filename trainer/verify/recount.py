@@ -1,0 +1,216 @@
+"""What the rows say of a tree: the class counts of its nodes, and the objective and the metrics that follow from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.verify.findings import TOLERANCE, Finding, exact, recounted
+from trainer.verify.rows import Data, Rows
+
+Counts = list[list[int]]  # of each node the weight of each class
+
+
+def route(nodes: Sequence[dict], columns: Sequence[dict], rows: Rows) -> np.ndarray:
+    """The leaf of each row, int64 (n,)."""
+    at = np.zeros(len(rows), np.int64)
+    here = {0: np.arange(len(rows))}
+    for i, node in enumerate(nodes):
+        own = here.pop(i)
+        if "split" not in node:
+            at[own] = i
+            continue
+        left = _goes_left(node["split"], columns, rows.columns, own)
+        here[node["left"]], here[node["right"]] = own[left], own[~left]
+    return at
+
+
+def _goes_left(split: dict, columns: Sequence[dict], values: Sequence[np.ndarray], own: np.ndarray) -> np.ndarray:
+    place = {c["name"]: j for j, c in enumerate(columns)}
+    kind = split["kind"]
+    if kind == "linear":
+        total = np.zeros(len(own))  # from 0 in the listed order, as the format says
+        tests = split.get("categories") or [None] * len(split["features"])
+        for name, factor, category in zip(split["features"], split["coefficients"], tests, strict=True):
+            value = values[place[name]][own]
+            if category is not None:
+                value = (value == columns[place[name]]["categories"].index(category)).astype(np.float64)
+            total = total + factor * value
+        return total <= split["threshold"]
+    value = values[place[split["feature"]]][own]
+    if kind == "threshold":
+        return value <= split["threshold"]
+    if kind == "interval":
+        low = -math.inf if split["low"] is None else split["low"]
+        high = math.inf if split["high"] is None else split["high"]
+        return (low < value) & (value <= high)
+    names = columns[place[split["feature"]]]["categories"]
+    return np.isin(value, [names.index(word) for word in split["categories"]])
+
+
+def class_counts(
+    nodes: Sequence[dict], leaf: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int
+) -> Counts:
+    """The class counts of every node."""
+    counts = np.zeros((len(nodes), classes), np.int64)
+    np.add.at(counts, (leaf, labels), weights)
+    for i in reversed(range(len(nodes))):  # children come after their parent
+        if "split" in nodes[i]:
+            counts[i] = counts[nodes[i]["left"]] + counts[nodes[i]["right"]]
+    return counts.tolist()
+
+
+def node_counts(nodes: Sequence[dict], counts: Counts) -> Finding:
+    """Whether every node is reached by the rows that the file lists for it."""
+    for node, own in zip(nodes, counts, strict=True):
+        if node["counts"] != own:
+            return recounted("counts", False, f"Node {node['id']} is reached by {own}, not {node['counts']}.", "basis")
+    return recounted("counts", True, "Every node is reached by the rows that the file lists.", "basis")
+
+
+def penalty(model: dict[str, Any]) -> Fraction:
+    """What a leaf costs, a share of the rows."""
+    return exact(model["certificate"].get("leaf_penalty") or "0")
+
+
+def value_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> tuple[int, Fraction]:
+    """The rows that are right in their leaf, and the objective of the certificate without a goal."""
+    classes = model["classes"]
+    leaves = [v["id"] for v in nodes if "split" not in v]
+    correct = sum(counts[i][classes.index(nodes[i]["class"])] for i in leaves)
+    value = Fraction(correct, sum(counts[0])) - penalty(model) * len(leaves)
+    if model["certificate"].get("coefficient_penalty"):
+        value -= exact(model["certificate"]["coefficient_penalty"]) * terms(model, nodes)
+    return correct, value
+
+
+def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
+    """The numbers of the certificate that follow from the counts."""
+    certificate, nodes, out = model["certificate"], model["nodes"], []
+    correct, value = value_of(model, nodes, counts)
+    if certificate.get("goal"):
+        value, kept = _goal(certificate["goal"], model["classes"], counts, nodes)
+        out.append(recounted("required shares", kept, "Sensitivity and specificity recounted."))
+    leaves = [v for v in nodes if "split" not in v]
+    depth = _depth(nodes)
+    for claim, own in (("correct", correct), ("leaves", len(leaves)), ("depth", depth), ("n", sum(counts[0]))):
+        if claim in certificate:
+            out.append(
+                recounted(claim, certificate[claim] == own, f"recounted {own}, claimed {certificate[claim]}", "basis")
+            )
+    if certificate.get("objective") is not None:
+        words = f"recomputed {value} = {float(value):.12g}, claimed {certificate['objective']}"
+        out.append(recounted("objective", abs(exact(certificate["objective"]) - value) <= TOLERANCE, words, "basis"))
+    return out
+
+
+def _depth(nodes: Sequence[dict]) -> int:
+    depth = {0: 0}
+    for v in nodes:
+        if "split" in v:
+            depth[v["left"]] = depth[v["right"]] = depth[v["id"]] + 1
+    return max(depth.values())
+
+
+def _goal(goal: dict[str, Any], classes: list[str], counts: Counts, nodes: Sequence[dict]) -> tuple[Fraction, bool]:
+    """The maximised share, and whether the required ones are kept."""
+    k = classes.index(goal["positive"])
+    leaves = [v for v in nodes if "split" not in v]
+    positives, negatives = counts[0][k], sum(counts[0]) - counts[0][k]
+    tp = sum(counts[v["id"]][k] for v in leaves if v["class"] == classes[k])
+    tn = sum(sum(counts[v["id"]]) - counts[v["id"]][k] for v in leaves if v["class"] != classes[k])
+    found = {
+        "sensitivity": Fraction(tp, positives) if positives else Fraction(1),
+        "specificity": Fraction(tn, negatives) if negatives else Fraction(1),
+    }
+    kept = all(goal.get(name) is None or own >= exact(goal[name]) - TOLERANCE for name, own in found.items())
+    weight = exact(goal.get("weight") or 1)
+    found["accuracy"] = (tp + weight * tn) / (positives + weight * negatives)
+    return found[goal["maximise"]], kept
+
+
+def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
+    """How many terms the splits weigh: those of a sum; of a set of categories the smaller of it and the others, at least one."""
+    levels = {c["name"]: len(c.get("categories") or []) for c in model["columns"]}
+    found = 0
+    for split in (v["split"] for v in nodes if "split" in v):
+        if split["kind"] == "linear":
+            found += len(split["features"])
+        elif split["kind"] == "subset":
+            own = len(split["categories"])
+            found += max(1, min(own, levels[split["feature"]] - own))
+        else:
+            found += 1
+    return found
+
+
+# -- metrics -----------------------------------------------------------------------------------------------------------
+
+
+def metrics(model: dict[str, Any], data: Data, leaf: np.ndarray) -> list[Finding]:
+    """The accuracies on each set of rows; `leaf` is that of every usable row."""
+    given, out = model.get("metrics") or {}, []
+    train = ~data.held_out
+    for name, chosen, weights in (("train", train, data.rows.weights), ("test", data.held_out, data.rows.plain)):
+        if name in given:
+            confusion = _confusion(model, model["nodes"], data.rows.labels[chosen], leaf[chosen], weights[chosen])
+            out.append(_metric(f"metrics {name}", given[name], confusion))
+    if crossed := given.get("cross_validation"):
+        out.append(_crossed(model, data, crossed))
+    for name in sorted(set(given) - {"train", "test", "cross_validation"}):
+        out.append(
+            Finding(claim=f"metrics {name}", verdict="cannot be judged", detail="This set of rows is not known.")
+        )
+    return out
+
+
+def _confusion(
+    model: dict, nodes: Sequence[dict], labels: np.ndarray, leaf: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    said = np.array([-1 if "split" in v else model["classes"].index(v["class"]) for v in nodes])
+    found = np.zeros((len(model["classes"]), len(model["classes"])), np.int64)
+    np.add.at(found, (labels, said[leaf]), weights)
+    return found
+
+
+def _metric(claim: str, given: dict[str, Any], confusion: np.ndarray) -> Finding:
+    n, correct = int(confusion.sum()), int(np.trace(confusion))
+    own: dict[str, Any] = {"n": n, "correct": correct, "confusion": confusion.tolist()}
+    holds = n > 0 and all(given.get(name, value) == value for name, value in own.items())
+    holds = holds and ("accuracy" not in given or abs(exact(given["accuracy"]) - Fraction(correct, n)) <= TOLERANCE)
+    return recounted(claim, holds, f"{correct} of {n} rows are right")
+
+
+def _crossed(model: dict[str, Any], data: Data, given: dict[str, Any]) -> Finding:
+    """The trees of the folds over the rows that each of them had not seen."""
+    claim, trees = "metrics cross_validation", given.get("trees")
+    if trees is None:
+        words = "The file does not hold the trees of the folds."
+        return Finding(claim=claim, verdict="cannot be judged", detail=words)
+    accuracies = given.get("accuracies") or []
+    if (
+        not len(accuracies) == len(trees) == given.get("finished", given["folds"])
+        or given["folds"] != model["parameters"]["folds"]
+    ):
+        return recounted(claim, False, f"{len(trees)} trees and {len(accuracies)} accuracies are listed.")
+    whole = np.zeros((len(model["classes"]),) * 2, np.int64)
+    for f, nodes in enumerate(trees):
+        unseen = data.rows.take(data.fold == f)
+        own = _confusion(model, nodes, unseen.labels, route(nodes, model["columns"], unseen), unseen.plain)
+        if abs(exact(accuracies[f]) - Fraction(int(np.trace(own)), int(own.sum()))) > TOLERANCE:
+            return recounted(claim, False, f"Fold {f + 1} has {np.trace(own)} of {own.sum()} rows right.")
+        whole += own
+    sizes = [sum("split" not in v for v in nodes) for nodes in trees]
+    mean = sum(map(exact, accuracies), Fraction(0)) / max(1, len(accuracies))
+    holds = given.get("leaves", sizes) == sizes
+    if given.get("accuracy") is not None:
+        spread = math.sqrt(sum((exact(a) - mean) ** 2 for a in accuracies) / (len(accuracies) - 1))
+        holds = holds and abs(exact(given["accuracy"]) - mean) <= TOLERANCE
+        holds = holds and abs(float(given["deviation"]) - spread) <= float(TOLERANCE)
+        rest = {name: value for name, value in given.items() if name != "accuracy"}
+        holds = holds and _metric(claim, rest, whole).verdict == "recounted"
+    return recounted(claim, holds, f"The trees of {len(trees)} folds were run over the rows that they had not seen.")
