@@ -25,7 +25,17 @@ from trainer.method import Method, Settings
 from trainer.methods import get
 from trainer.tree.file import from_json
 
-__all__ = ["cancel", "delete", "enqueue", "queue_position", "run_again", "run_reachable", "worker_seen"]
+__all__ = [
+    "cancel",
+    "check_settings",
+    "delete",
+    "enqueue",
+    "queue_position",
+    "run_again",
+    "run_reachable",
+    "within_limits",
+    "worker_seen",
+]
 
 
 def enqueue(
@@ -50,9 +60,9 @@ def enqueue(
         return before
     declared = get(method)
     checked = declared.settings(parameters or {})
-    values = _within_limits(declared, checked.to_json())
+    values = within_limits(declared, checked.to_json())
     check_evaluation(test_share, folds, dataset.rows)
-    _check_settings(declared, checked, dataset)
+    check_settings(declared, checked, dataset)
     if warm_start is not None:
         _check_start(declared, dataset, warm_start)
     check_waiting(TrainingRun, owner)
@@ -136,7 +146,7 @@ def delete(run: TrainingRun) -> None:
     run.delete()
 
 
-def _within_limits(method: Method, values: dict[str, Any]) -> dict[str, Any]:
+def within_limits(method: Method, values: dict[str, Any]) -> dict[str, Any]:
     """The server's own limits on time, memory and threads; a missing limit becomes the server's."""
     errors = {}
     limits = {
@@ -171,7 +181,7 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
             )
 
 
-def _check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
+def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
     """The settings must go with each other and with the columns and classes of the data."""
     classes = tuple(dataset.profile.get("classes") or ())
     if not classes:

@@ -14,9 +14,9 @@ from django.core.management.base import BaseCommand, CommandError
 from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
 from trainer.data.reader import load
-from trainer.errors import InfeasibleError, ParameterError, TrainerError
+from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
 from trainer.method import Method
-from trainer.table import Labels, MissingPolicy, Table
+from trainer.table import ColumnSchema, Labels, MissingPolicy, Table
 
 USAGE, FAILED = 2, 1
 
@@ -94,6 +94,22 @@ class TrainingCommand(BaseCommand, ABC):
             "ignore": list(options["ignore"]),
             "default_missing": MissingPolicy(options["missing"]),
         }
+
+
+def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
+    """`reading` with the kinds, missing policies, units and roles of a schema file; raises ModelFileError."""
+    try:
+        records = json.loads(Path(path).read_text(encoding="utf-8"))
+        columns = [(ColumnSchema.from_json(record), record.get("role", "feature")) for record in records]
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"The schema file is no JSON list of columns: {error}.") from error
+    features = [schema for schema, role in columns if role == "feature"]
+    return reading | {
+        "kinds": {c.name: c.kind for c in features},
+        "missing": {c.name: c.missing for c in features},
+        "units": {c.name: c.unit for c in features if c.unit},
+        "ignore": [*reading.get("ignore", ()), *(c.name for c, role in columns if role == "ignored")],
+    }
 
 
 def _check_folder(output: str) -> None:

@@ -1,11 +1,15 @@
 """A study: every variant of a method on the same stratified folds of every data set, one record a fold.
 
+Rows may be held out of all of it (`test_share`). With `nested`, every pair of folds is left out as well: the trees grown without
+folds o and i choose a variant for o by their accuracy on i, which `trainer.evaluate.choice` makes an honest estimate of.
+
 Records are appended to a file as they come, one JSON object a line. A study that is started again with the same file computes
 only what is missing, so an interruption costs the folds that were running.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.folds import MOST_FOLDS, stratified_folds
+from trainer.data.folds import MOST_FOLDS, check_evaluation, holdout, stratified_folds
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.methods import get
 from trainer.run import TrainRequest, train
 from trainer.table import Labels, Table, fingerprint
+from trainer.tree.nodes import Tree
 from trainer.warm import warm
 
 LONGEST = 1 << 16  # bytes of a record
@@ -63,8 +68,13 @@ class Study:
     folds: int = 10
     seed: int = 0
     threads: Sequence[int] = (1,)
+    test_share: float = 0.0
+    nested: bool = False
 
     def __post_init__(self) -> None:
+        check_evaluation(self.test_share, 0, max((len(d.table) for d in self.datasets), default=0))
+        if self.nested and self.folds < 3:
+            raise ParameterError({"folds": "Nested folds need at least 3: one is left out, one chooses, one trains."})
         if not 2 <= self.folds <= MOST_FOLDS:
             raise ParameterError({"folds": f"must be from 2 to {MOST_FOLDS}; it is {self.folds}."})
         for dataset in self.datasets:
@@ -82,7 +92,10 @@ class Study:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One fold: the tree that a variant grew on the other folds, measured on this one; `error` where there is none."""
+    """One fold: the tree that a variant grew on the other folds, measured on this one; `error` where there is none.
+
+    With a `second` fold (-1: none) the tree was grown without both, and was measured on the second one, too.
+    """
 
     dataset: str
     fingerprint: str
@@ -104,11 +117,16 @@ class Record:
     splits: int | None = None
     splits_proved: int | None = None
     error: str = ""
+    test_share: float = 0.0
+    second: int = -1
+    second_correct: int = 0
+    second_n: int = 0
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for two records of the same computation."""
-        return (self.fingerprint, self.key, self.folds, self.seed, self.fold, self.threads)
+        rows = (self.test_share, self.fold, self.second)
+        return (self.fingerprint, self.key, self.folds, self.seed, self.threads, *rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,12 +138,15 @@ class _Task:
     fold: int
     threads: int
     fingerprint: str
+    test_share: float = 0.0
+    second: int = -1
 
     @property
     def head(self) -> dict[str, Any]:
         return {
             "dataset": self.dataset.name, "fingerprint": self.fingerprint, "variant": self.variant.label,
             "key": self.variant.key, "folds": self.folds, "seed": self.seed, "fold": self.fold, "threads": self.threads,
+            "test_share": self.test_share, "second": self.second,
         }  # fmt: skip
 
     @property
@@ -203,11 +224,17 @@ def _tasks(study: Study) -> list[_Task]:
                 tasks += [
                     _Task(
                         dataset=dataset, variant=variant, folds=study.folds, seed=study.seed, fold=fold,
-                        threads=threads, fingerprint=mark,
+                        threads=threads, fingerprint=mark, test_share=study.test_share, second=second,
                     )
-                    for fold in range(study.folds)
+                    for fold, second in _left_out(study)
                 ]  # fmt: skip
     return tasks
+
+
+def _left_out(study: Study) -> list[tuple[int, int]]:
+    """What each tree is grown without: every fold alone, then every pair where the study is nested."""
+    alone = [(fold, -1) for fold in range(study.folds)]
+    return alone + (list(itertools.combinations(range(study.folds), 2)) if study.nested else [])
 
 
 _warmed = cache(warm)  # once a process, so that no fold pays for it
@@ -216,8 +243,9 @@ _warmed = cache(warm)  # once a process, so that no fold pays for it
 def _fold(task: _Task) -> Record:
     """Train on the other folds and count on this one; a refusal becomes the record's error."""
     codes = task.dataset.labels.codes
-    fold = stratified_folds(codes, task.folds, task.seed)
-    inside, outside = np.flatnonzero(fold != task.fold), np.flatnonzero(fold == task.fold)
+    rows, _ = holdout(codes, task.test_share, task.seed)
+    fold = stratified_folds(codes[rows], task.folds, task.seed)
+    inside, outside = rows[(fold != task.fold) & (fold != task.second)], rows[fold == task.fold]
     method = get(task.variant.method)
     parameters = dict(task.variant.parameters)
     if method.parameter("threads") is not None:
@@ -234,8 +262,8 @@ def _fold(task: _Task) -> Record:
         )
     except TrainerError as error:
         return Record(**task.head, error=str(error), status="failed")
-    matrix = task.dataset.table.take(outside).matrix()
-    correct = int((result.tree.predict(matrix) == codes[outside]).sum())
+    correct = _correct(result.tree, task.dataset, outside)
+    second = rows[fold == task.second]
     certificate = result.certificate
     return Record(
         **task.head,
@@ -250,4 +278,13 @@ def _fold(task: _Task) -> Record:
         gap=certificate.gap,
         splits=certificate.splits,
         splits_proved=certificate.splits_proved,
+        second_correct=_correct(result.tree, task.dataset, second),
+        second_n=len(second),
     )
+
+
+def _correct(tree: Tree, dataset: Dataset, rows: np.ndarray) -> int:
+    """How many of these rows the tree gets right."""
+    if not len(rows):
+        return 0
+    return int((tree.predict(dataset.table.take(rows).matrix()) == dataset.labels.codes[rows]).sum())

@@ -150,7 +150,7 @@ class Report:
 def report(study: Study, records: Sequence[Record]) -> Report:
     """The report of a study from all its records."""
     cells = tuple(
-        _cell(dataset.name, variant.label, variant.group, study.folds, [r for r in records if (r.dataset, r.variant) == (dataset.name, variant.label)])
+        _cell(dataset.name, variant.label, variant.group, study.folds, [r for r in records if (r.dataset, r.variant, r.second) == (dataset.name, variant.label, -1)])
         for dataset in study.datasets
         for variant in study.variants
     )  # fmt: skip

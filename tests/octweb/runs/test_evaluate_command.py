@@ -135,3 +135,19 @@ def test_a_cluster_that_is_not_there_is_said(capsys, files, monkeypatch):
 def test_a_sweep_of_what_no_method_has_is_refused(capsys, files):
     with pytest.raises(CommandError, match="nonsense"):
         call_command("evaluate", files[0], "--method=cart", "--sweep=nonsense=1,2")
+
+
+def test_rows_held_out_and_the_tree_on_the_others(capsys, files, tmp_path):
+    model, state = tmp_path / "model.json", tmp_path / "state.jsonl"
+    options = ["--method=cart", "--depth=2", "--test-share=0.25", "--nested", f"--model={model}", f"--state={state}"]
+    found = evaluate(capsys, files[0], *options)
+    document = json.loads(model.read_text())
+    assert found["whole"]["n"] == 90
+    assert document["metrics"]["test"]["n"] == 30
+    assert sum(json.loads(line)["n"] for line in state.read_text().splitlines() if json.loads(line)["second"] < 0) == 90
+    assert len(state.read_text().splitlines()) == 3 + 3
+
+
+def test_one_model_needs_one_method(files, tmp_path):
+    with pytest.raises(CommandError, match="one model is written"):
+        call_command("evaluate", files[0], "--method=cart", "--method=exact", f"--model={tmp_path / 'm.json'}")

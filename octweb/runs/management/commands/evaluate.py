@@ -13,13 +13,16 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.orphans import exit_with_parent
 from octweb.figures.evaluation import evaluation_page
+from octweb.runs.command import with_schema
 from octweb.runs.options import add_parameter_flags, parameters_of
 from trainer.data.reader import load
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.evaluate import Dataset, Record, Study, Variant, report, run_study
 from trainer.method import Method
 from trainer.methods import METHODS, get
+from trainer.run import TrainRequest, save, train
 from trainer.table import Kind, MissingPolicy
 from trainer.tree.file import write_atomically
 
@@ -63,6 +66,15 @@ class Command(BaseCommand):
         parser.add_argument(
             "--categorical", action="append", default=[], metavar="COLUMN", help="read it as categories"
         )
+        parser.add_argument("--schema", metavar="FILE", help="JSON list of columns: name, kind, missing, unit, role")
+        parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out of all folds")
+        parser.add_argument(
+            "--nested", action="store_true", help="leave out every pair of folds, too, to judge the choice of a method"
+        )
+        parser.add_argument(
+            "--model", metavar="MODEL.json", help="train the one method on all rows that are not held out, and write it"
+        )
+        parser.add_argument("--name", default="", help="a name, kept in that model file")
         parser.add_argument("--output", metavar="FOLDER", help="write results.md, results.csv and results.html there")
         parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 
@@ -78,13 +90,18 @@ class Command(BaseCommand):
             raise CommandError(f"interrupted{kept}", returncode=FAILED) from error
 
     def _handle(self, options: dict[str, Any]) -> None:
+        exit_with_parent()
         variants = _variants(options)
+        if options["model"] and (len(variants) > 1 or len(options["data"]) > 1):
+            raise ParameterError({"model": "one model is written: give one data set and one method."})
         study = Study(
             datasets=_datasets(options),
             variants=variants,
             folds=options["folds"],
             seed=int(options.get("seed") or 0),
             threads=_threads(options),
+            test_share=options["test_share"],
+            nested=options["nested"],
         )
         records = run_study(
             study,
@@ -94,6 +111,7 @@ class Command(BaseCommand):
             news=self._news,
         )
         found = report(study, records)
+        summary = _whole(study, options) if options["model"] else {}
         if options["output"]:
             folder = Path(options["output"])
             folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +119,7 @@ class Command(BaseCommand):
             write_atomically(folder / "results.csv", found.to_csv().encode())
             write_atomically(folder / "results.html", evaluation_page(found).encode())
         if options["json"]:
-            self.stdout.write(json.dumps(found.to_json(), allow_nan=False))
+            self.stdout.write(json.dumps(found.to_json() | summary, allow_nan=False))
         else:
             self.stdout.write(found.to_markdown())
         failed = [cell for cell in found.cells if cell.failed]
@@ -113,6 +131,23 @@ class Command(BaseCommand):
     def _news(self, record: Record, done: int, total: int) -> None:
         end = record.error or f"{100 * record.accuracy:.1f} %, {record.leaves} leaves, {record.seconds:.2f} s"
         self.stderr.write(f"{done}/{total} {record.dataset}, {record.variant}, fold {record.fold + 1}: {end}")
+
+
+def _whole(study: Study, options: dict[str, Any]) -> dict[str, Any]:
+    """The tree of the one variant on all rows that are not held out; what `train --json` says of it, as `whole`."""
+    variant, dataset = study.variants[0], study.datasets[0]
+    seeded = {"seed": study.seed} if get(variant.method).parameter("seed") else {}
+    request = TrainRequest(
+        table=dataset.table,
+        labels=dataset.labels,
+        method=variant.method,
+        parameters={**variant.parameters, **seeded},
+        test_share=study.test_share,
+        name=options["name"],
+    )
+    result = train(request)
+    save(result.model, options["model"])
+    return {"whole": result.summary}
 
 
 def _variants(options: dict[str, Any]) -> list[Variant]:
@@ -173,13 +208,15 @@ def _datasets(options: dict[str, Any]) -> list[Dataset]:
     if options["manifest"]:
         return _from_manifest(options)
     found = []
+    reading: dict[str, Any] = {
+        "target": options["target"],
+        "default_missing": MissingPolicy(options["missing"]),
+        "kinds": dict.fromkeys(options["categorical"], Kind.CATEGORICAL),
+    }
+    if options["schema"]:
+        reading = with_schema(reading, options["schema"])
     for path in options["data"]:
-        table, labels, _ = load(
-            path,
-            target=options["target"],
-            default_missing=MissingPolicy(options["missing"]),
-            kinds=dict.fromkeys(options["categorical"], Kind.CATEGORICAL),
-        )
+        table, labels, _ = load(path, **reading)
         found.append(Dataset(name=Path(path).name.split(".")[0], table=table, labels=labels))
     return found
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from octweb.core.orphans import exit_with_parent
-from octweb.runs.command import TrainingCommand
-from trainer.errors import ModelFileError
+from octweb.runs.command import TrainingCommand, with_schema
 from trainer.methods import METHODS, get
 from trainer.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
-from trainer.table import ColumnSchema
 from trainer.tree.describe import rules_text
 from trainer.tree.file import read
 
@@ -64,20 +61,7 @@ class Command(TrainingCommand):
     def reading(self, options: dict[str, Any]) -> dict[str, Any]:
         """Kinds, missing policies, units and roles from --schema, the rest guessed."""
         reading = super().reading(options)
-        if not options["schema"]:
-            return reading
-        try:
-            records = json.loads(Path(options["schema"]).read_text(encoding="utf-8"))
-            columns = [(ColumnSchema.from_json(record), record.get("role", "feature")) for record in records]
-        except (ValueError, TypeError, AttributeError) as error:
-            raise ModelFileError(f"The schema file is no JSON list of columns: {error}.") from error
-        features = [schema for schema, role in columns if role == "feature"]
-        return reading | {
-            "kinds": {c.name: c.kind for c in features},
-            "missing": {c.name: c.missing for c in features},
-            "units": {c.name: c.unit for c in features if c.unit},
-            "ignore": reading["ignore"] + [c.name for c, role in columns if role == "ignored"],
-        }
+        return with_schema(reading, options["schema"]) if options["schema"] else reading
 
     def _print(self, result: TrainResult, options: dict[str, Any]) -> None:
         if options["json"]:

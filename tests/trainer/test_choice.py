@@ -1,0 +1,126 @@
+"""One standard error and nested folds, against plain recomputations on random cases with ties."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.octweb.small_models import small_table
+from trainer.data.folds import holdout, stratified_folds
+from trainer.errors import ParameterError
+from trainer.evaluate import Dataset, Score, Study, Variant, choose, honest, run_study
+from trainer.run import TrainRequest, train
+
+VARIANTS = (
+    Variant(label="stump", method="cart", parameters={"depth": 1}),
+    Variant(label="deep", method="cart", parameters={"depth": 4}),
+    Variant(label="exact", method="exact", parameters={"depth": 2, "leaf_penalty": 0.02}),
+)
+KINDS = {"stump": (1, 2), "deep": (1, 2), "exact": (1, 0)}
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_no_variant_within_one_error_is_simpler_than_the_chosen_one(seed):
+    draw = np.random.default_rng(seed)
+    scores = [
+        Score(
+            label=str(i),
+            accuracies=tuple(draw.integers(0, 5, 5) / 4),
+            leaves=float(draw.integers(1, 4)),
+            columns=int(draw.integers(1, 3)),
+            claim=int(draw.integers(0, 3)),
+        )
+        for i in range(int(draw.integers(1, 7)))
+    ]
+    found = choose(scores)
+    top = max(sum(s.accuracies) / 5 for s in scores)
+    assert found.highest.mean == pytest.approx(top)
+    error = np.std(found.highest.accuracies, ddof=1) / 5**0.5
+    allowed = [s for s in scores if sum(s.accuracies) / 5 >= top - error - 1e-9]
+    assert set(found.within) == {s.label for s in allowed}
+    order = min((s.leaves, s.columns, s.claim, -round(s.mean, 12)) for s in allowed)
+    chosen = found.chosen
+    assert (chosen.leaves, chosen.columns, chosen.claim, -round(chosen.mean, 12)) == order
+
+
+def test_nothing_to_choose_from_is_an_error():
+    with pytest.raises(ParameterError, match="nothing to choose"):
+        choose([])
+
+
+@pytest.fixture(scope="module")
+def nested():
+    table, labels = small_table()
+    study = Study(
+        datasets=[Dataset(name="small", table=table, labels=labels)],
+        variants=VARIANTS, folds=4, seed=3, test_share=0.2, nested=True,
+    )  # fmt: skip
+    return study, run_study(study)
+
+
+def test_every_fold_and_every_pair_is_left_out_once(nested):
+    _, records = nested
+    for variant in VARIANTS:
+        own = {(r.fold, r.second) for r in records if r.variant == variant.label}
+        assert own == {(f, -1) for f in range(4)} | set(itertools.combinations(range(4), 2))
+    assert not any(r.error for r in records)
+
+
+def test_records_are_those_of_trees_grown_without_these_rows(nested):
+    study, records = nested
+    table, labels = study.datasets[0].table, study.datasets[0].labels
+    rows, held = holdout(labels.codes, 0.2, 3)
+    fold = stratified_folds(labels.codes[rows], 4, 3)
+    assert len(held) > 0
+    for record in records:
+        variant = next(v for v in VARIANTS if v.label == record.variant)
+        inside = rows[(fold != record.fold) & (fold != record.second)]
+        request = TrainRequest(
+            table=table.take(inside), labels=labels.take(inside), method=variant.method, parameters=variant.parameters
+        )
+        tree = train(request).tree
+        for place, correct, n in (
+            (record.fold, record.correct, record.n),
+            (record.second, record.second_correct, record.second_n),
+        ):
+            out = rows[fold == place]
+            expected = int((tree.predict(table.take(out).matrix()) == labels.codes[out]).sum()) if len(out) else 0
+            assert (correct, n) == (expected, len(out))
+
+
+def test_the_nested_estimate_makes_the_choice_without_the_fold_that_measures_it(nested):
+    study, records = nested
+    by = {v.label: [r for r in records if r.variant == v.label] for v in VARIANTS}
+    found = honest(by, KINDS, 4)
+    correct = n = 0
+    for o in range(4):
+        scores = []
+        for label, own in by.items():
+            inner, leaves = [], []
+            for r in own:
+                if r.second < 0 or o not in (r.fold, r.second):
+                    continue
+                inner.append(r.correct / r.n if r.second == o else r.second_correct / r.second_n)
+                leaves.append(r.leaves)
+            scores.append(
+                Score(
+                    label=label,
+                    accuracies=tuple(inner),
+                    leaves=float(np.mean(leaves)),
+                    columns=KINDS[label][0],
+                    claim=KINDS[label][1],
+                )
+            )
+        pick = choose(scores).chosen.label
+        assert found.picks[o] == pick
+        outer = next(r for r in by[pick] if (r.fold, r.second) == (o, -1))
+        correct, n = correct + outer.correct, n + outer.n
+    assert (found.correct, found.n) == (correct, n)
+    assert found.n == len(holdout(study.datasets[0].labels.codes, 0.2, 3)[0])
+
+
+def test_there_is_no_estimate_while_records_are_missing(nested):
+    _, records = nested
+    assert honest({"stump": [r for r in records if r.variant == "stump"][:-1]}, KINDS, 4) is None

@@ -1,0 +1,123 @@
+"""Which variant to take: the simplest within one standard error of the highest (Breiman et al., 1984), and what that choice is worth.
+
+The highest accuracy of many variants is too good to be true, since it was looked for. Two estimates are honest: rows that were held
+out of all of it, or nested folds, in which the choice itself is made again without the fold that measures it (Stone, 1974).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.errors import ParameterError
+from trainer.evaluate.study import Record
+
+ROUNDING = 1e-12  # shares that agree up to this are equal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """A variant by its folds: accuracies in [0, 1], mean number of leaves, columns a question asks, strength of its claim.
+
+    `columns`: 1 for one column, 2 for two, more for weighted sums; `claim`: 0 proved, 1 with a gap, 2 heuristic.
+    """
+
+    label: str
+    accuracies: tuple[float, ...]
+    leaves: float
+    columns: int = 1
+    claim: int = 2
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.accuracies))
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean over the folds; 0 for a single fold."""
+        if len(self.accuracies) < 2:
+            return 0.0
+        return float(np.std(self.accuracies, ddof=1)) / math.sqrt(len(self.accuracies))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The highest score, the chosen one, and the labels of all within one standard error of the highest (`floor` and above)."""
+
+    highest: Score
+    chosen: Score
+    floor: float
+    within: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Honest:
+    """What the choice is worth on rows that took no part in it: `correct` of `n`, and which variant each outer fold chose."""
+
+    correct: int
+    n: int
+    picks: tuple[str, ...]
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.n
+
+
+def choose(scores: Sequence[Score]) -> Choice:
+    """The fewest leaves within one standard error of the highest mean accuracy.
+
+    Ties go to fewer columns a question, then to the stronger claim, then to the higher accuracy, then to the first. Raises
+    ParameterError for no scores.
+    """
+    if not scores:
+        raise ParameterError({"scores": "There is nothing to choose from."})
+    highest = max(scores, key=lambda s: s.mean)  # the first of equals
+    floor = highest.mean - highest.error
+    within = [s for s in scores if s.mean >= floor - ROUNDING]
+    chosen = min(within, key=lambda s: (s.leaves, s.columns, s.claim, -s.mean))
+    return Choice(highest=highest, chosen=chosen, floor=floor, within=tuple(s.label for s in within))
+
+
+def honest(records: Mapping[str, Sequence[Record]], kinds: Mapping[str, tuple[int, int]], folds: int) -> Honest | None:
+    """The estimate by nested folds, from the records of a nested study by variant; None while records are missing.
+
+    For each outer fold o every variant is scored on the folds i ≠ o by trees grown without o and i; the rule of `choose` picks one,
+    and the tree of that variant grown without o alone is measured on o. `kinds` has (columns, claim) of each variant.
+    """
+    whole = {label: _by_folds(found) for label, found in records.items()}
+    needed = {(o, -1) for o in range(folds)} | {(o, i) for o in range(folds) for i in range(o + 1, folds)}
+    whole = {label: found for label, found in whole.items() if needed <= set(found)}
+    if not whole:
+        return None
+    correct = n = 0
+    picks = []
+    for o in range(folds):
+        scores = [_inner(label, found, o, folds, kinds[label]) for label, found in whole.items()]
+        pick = choose(scores).chosen.label
+        outer = whole[pick][o, -1]
+        correct, n = correct + outer.correct, n + outer.n
+        picks.append(pick)
+    return Honest(correct=correct, n=n, picks=tuple(picks))
+
+
+def _by_folds(records: Sequence[Record]) -> dict[tuple[int, int], Record]:
+    return {(r.fold, r.second): r for r in records if not r.error}
+
+
+def _inner(label: str, found: Mapping[tuple[int, int], Record], o: int, folds: int, kind: tuple[int, int]) -> Score:
+    """The score of a variant on the folds other than o, by trees that saw neither o nor the fold that measures."""
+    accuracies, leaves = [], []
+    for i in range(folds):
+        if i == o:
+            continue
+        record = found[min(o, i), max(o, i)]
+        # the first fold of a pair is `fold`, the other `second`; i is the one that is not o
+        correct, n = (record.second_correct, record.second_n) if o < i else (record.correct, record.n)
+        accuracies.append(correct / n)
+        leaves.append(record.leaves)
+    return Score(
+        label=label, accuracies=tuple(accuracies), leaves=float(np.mean(leaves)), columns=kind[0], claim=kind[1]
+    )
