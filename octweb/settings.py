@@ -72,6 +72,7 @@ INSTALLED_APPS = [
     "octweb.datasets",
     "octweb.registry",
     "octweb.runs",
+    "octweb.experiments",
     "octweb.serving",
     "octweb.batch",
 ]

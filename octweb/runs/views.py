@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.figures.progress import progress_figure
 from octweb.jobs.models import RunStatus
-from octweb.runs import actions
+from octweb.runs import actions, listing
 from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
@@ -36,12 +36,18 @@ def _run(request: HttpRequest, pk: Any) -> TrainingRun:
 @login_required
 @require_GET
 def run_list(request: HttpRequest) -> HttpResponse:
-    runs = TrainingRun.objects.visible_to(request.user).select_related("dataset", "model", "model__family", "owner")
-    status = request.GET.get("status", "")
-    if status in RunStatus.values:
-        runs = runs.filter(status=status)
-    page = Paginator(runs, 30).get_page(request.GET.get("page"))
-    return render(request, "runs/list.html", {"page": page, "status": status, "statuses": RunStatus.choices})
+    status, words = request.GET.get("status", ""), request.GET.get("q", "").strip()[:200]
+    sort = request.GET.get("sort", "newest")
+    found = listing.entries(request.user, words=words, status=status, sort=sort)
+    context = {
+        "page": Paginator(found, 30).get_page(request.GET.get("page")),
+        "status": status,
+        "statuses": RunStatus.choices,
+        "sort": sort,
+        "sorts": listing.SORTS,
+        "words": words,
+    }
+    return render(request, "runs/list.html", context)
 
 
 @login_required

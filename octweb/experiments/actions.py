@@ -1,0 +1,191 @@
+"""What can be done with an experiment; pages and API call these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from octweb.core.problems import Conflict, Unprocessable
+from octweb.datasets.models import Dataset
+from octweb.experiments.models import Candidate, Experiment
+from octweb.experiments.plan import KINDS, Trial, evaluation, plan
+from octweb.jobs.models import FINISHED, RunStatus
+from octweb.jobs.queue import cancel, check_waiting, send
+from octweb.registry import actions as registry
+from octweb.registry.models import TreeModel
+from octweb.runs import actions as runs
+from octweb.runs.models import TrainingRun
+from octweb.runs.words import family_name, run_name
+from trainer.data.folds import check_evaluation
+from trainer.errors import ParameterError
+from trainer.methods import get
+
+MOST_CANDIDATES = 40
+FOLDS = 5
+LONGEST_FIT = 60.0
+OPEN = (RunStatus.QUEUED, RunStatus.RUNNING)
+
+
+def start(
+    *,
+    owner,
+    dataset: Dataset,
+    kinds: Collection[str] = KINDS,
+    time_limit: float = LONGEST_FIT,
+    folds: int = FOLDS,
+    seed: int = 0,
+    test_share: float | None = None,
+    nested: bool | None = None,
+    name: str = "",
+    candidates: Iterable[Mapping[str, Any]] | None = None,
+) -> Experiment:
+    """A new experiment with its candidates in the queue: those of the plan, or the given methods with their parameters.
+
+    Without `test_share` and `nested` the number of rows decides how the choice is checked. Raises ParameterError.
+    """
+    share, pairs = evaluation(dataset) if test_share is None and nested is None else (test_share or 0.0, bool(nested))
+    _check(dataset, kinds, folds, share, pairs, time_limit)
+    given = [Trial(method=str(c["method"]), parameters=dict(c.get("parameters") or {})) for c in candidates or ()]
+    planned = plan(dataset, kinds=kinds, time_limit=time_limit)
+    trials = given or list(planned.trials)
+    if len(trials) > MOST_CANDIDATES:
+        raise ParameterError({"candidates": f"an experiment has at most {MOST_CANDIDATES}; there are {len(trials)}."})
+    if not trials:
+        raise Unprocessable("No method fits these data with these choices. Allow other questions, or more time.")
+    checked = [_checked(dataset, trial, time_limit, seed) for trial in trials]
+    check_waiting(Candidate, owner)
+    with transaction.atomic():
+        experiment = Experiment.objects.create(
+            owner=owner, dataset=dataset, folds=folds, seed=seed, test_share=share, nested=pairs, time_limit=time_limit,
+            skipped=[] if given else list(planned.skipped), name=name.strip()[:200] or f"Best tree for {dataset.name}",
+        )  # fmt: skip
+        for number, (method, parameters) in enumerate(checked):
+            _queue(experiment, number, method, parameters)
+    return experiment
+
+
+def stop(experiment: Experiment) -> Experiment:
+    """Take what waits out of the queue and end what runs; finished folds are kept."""
+    waiting = list(experiment.candidates.filter(status__in=OPEN))
+    if not waiting:
+        raise Conflict("The experiment has already ended.")
+    for candidate in waiting:
+        try:
+            cancel(candidate)
+        except Conflict:
+            continue  # it ended at this moment
+    return experiment
+
+
+def go_on(experiment: Experiment) -> Experiment:
+    """Queue again what was stopped or failed; folds that are done are not computed again."""
+    again = experiment.candidates.filter(status__in=(RunStatus.CANCELLED, RunStatus.FAILED))
+    with transaction.atomic():
+        ids = list(again.values_list("pk", flat=True))
+        changed = again.update(
+            status=RunStatus.QUEUED, cancel_requested=False, error="", log="", finished=None, attempt=0
+        )
+        if not changed:
+            raise Conflict("Nothing was stopped: all candidates are done or under way.")
+        for candidate in Candidate.objects.filter(pk__in=ids):
+            transaction.on_commit(lambda c=candidate: send(c))
+    return experiment
+
+
+def open_candidate(candidate: Candidate) -> TreeModel:
+    """The tree of a candidate as a model of its own. The first one that is opened is the choice: its held-out rows are looked at now."""
+    with transaction.atomic():
+        locked = (
+            Candidate.objects.select_for_update().select_related("experiment__dataset", "owner").get(pk=candidate.pk)
+        )
+        if not locked.is_done:
+            raise Conflict("This candidate has no tree yet.")
+        experiment = locked.experiment
+        if experiment.chosen_id is None:
+            Experiment.objects.filter(pk=experiment.pk, chosen=None).update(chosen=locked, chosen_at=timezone.now())
+        if locked.model_id is not None:
+            return locked.model
+        method = get(locked.method)
+        model = registry.register(
+            owner=locked.owner,
+            document=_with_folds(locked),
+            dataset=experiment.dataset,
+            title=run_name(experiment.dataset.name, method, locked.parameters),
+            name=family_name(experiment.dataset.name, method),
+        )
+        Candidate.objects.filter(pk=locked.pk).update(model=model)
+    return model
+
+
+def retrain(candidate: Candidate, *, owner) -> TrainingRun:
+    """A run with the candidate's settings on all rows, the held-out ones too."""
+    if not candidate.is_done:
+        raise Conflict("This candidate has not ended yet.")
+    run = runs.enqueue(
+        owner=owner, dataset=candidate.experiment.dataset, method=candidate.method, parameters=candidate.parameters,
+        folds=candidate.experiment.folds,
+    )  # fmt: skip
+    Candidate.objects.filter(pk=candidate.pk).update(retrained=run)
+    return run
+
+
+def delete(experiment: Experiment) -> None:
+    """Remove an experiment that has ended; models that were opened stay."""
+    if experiment.candidates.exclude(status__in=FINISHED).exists():
+        raise Conflict("The experiment has not ended yet. Stop it first.")
+    experiment.delete()
+
+
+def _check(dataset: Dataset, kinds: Collection[str], folds: int, share: float, nested: bool, time_limit: float) -> None:
+    errors = {}
+    if unknown := sorted(set(kinds) - set(KINDS)):
+        errors["kinds"] = f"'{unknown[0]}' is not one of {', '.join(KINDS)}."
+    if not time_limit > 0:
+        errors["time_limit"] = "must be more than 0 seconds."
+    if nested and folds < 3:
+        errors["folds"] = "nested folds need at least 3."
+    if folds < 2:
+        errors["folds"] = f"must be at least 2; it is {folds}."
+    if errors:
+        raise ParameterError(errors)
+    check_evaluation(share, folds, dataset.rows)
+
+
+def _checked(dataset: Dataset, trial: Trial, time_limit: float, seed: int) -> tuple[Any, dict[str, Any]]:
+    """The method with all its values checked, within the limits of this server."""
+    method = get(trial.method)
+    wanted = dict(trial.parameters)
+    wanted.setdefault("time_limit", time_limit)
+    if method.parameter("seed"):
+        wanted.setdefault("seed", seed)
+    settings = method.settings(wanted)
+    runs.check_settings(method, settings, dataset)
+    return method, runs.within_limits(method, settings.to_json())
+
+
+def _queue(experiment: Experiment, number: int, method: Any, parameters: dict[str, Any]) -> None:
+    candidate = Candidate.objects.create(
+        owner=experiment.owner, experiment=experiment, number=number, method=method.id, parameters=parameters,
+        name=run_name("", method, parameters).removeprefix(", "),
+    )  # fmt: skip
+    transaction.on_commit(lambda: send(candidate))
+
+
+def _with_folds(candidate: Candidate) -> dict[str, Any]:
+    """The model file with what the folds said, where no rows were held out."""
+    document = json.loads(candidate.document)
+    own = [r for r in candidate.records if r.get("second", -1) < 0 and not r.get("error")]
+    if candidate.experiment.test_share or len(own) < candidate.experiment.folds:
+        return document
+    accuracies = [r["accuracy"] for r in sorted(own, key=lambda r: r["fold"])]
+    mean = sum(accuracies) / len(accuracies)
+    spread = (sum((a - mean) ** 2 for a in accuracies) / (len(accuracies) - 1)) ** 0.5
+    document["metrics"]["cross_validation"] = {
+        "folds": len(accuracies), "accuracies": accuracies, "accuracy": mean, "deviation": spread,
+        "leaves": [r["leaves"] for r in own], "n": sum(r["n"] for r in own), "correct": sum(r["correct"] for r in own),
+    }  # fmt: skip
+    return document

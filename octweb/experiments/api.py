@@ -1,0 +1,214 @@
+"""API of experiments, below /api/v1/."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers, viewsets
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from octweb.core.api import PROBLEMS
+from octweb.datasets.models import Dataset
+from octweb.experiments import actions
+from octweb.experiments.board import Line, board, elapsed, held_out, honest_words, reasons
+from octweb.experiments.models import Candidate, Experiment
+from octweb.experiments.plan import KINDS
+
+
+class TrialSerializer(serializers.Serializer):
+    """A method that is tried with these settings."""
+
+    method = serializers.CharField(max_length=50)
+    parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
+
+    def validate_parameters(self, values: dict[str, Any]) -> dict[str, Any]:
+        for name, value in values.items():
+            if isinstance(value, list | dict):
+                raise serializers.ValidationError(f"'{name}' must be a number, a text, true or false.")
+        return values
+
+
+class NewExperimentSerializer(serializers.Serializer):
+    """What a new experiment needs: a data set; the rest is chosen for it."""
+
+    dataset = serializers.UUIDField()
+    name = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
+    kinds = serializers.ListField(
+        child=serializers.ChoiceField(KINDS), required=False, default=list(KINDS), allow_empty=False,
+        help_text="what one question of a tree may look at",
+    )  # fmt: skip
+    time_limit = serializers.FloatField(required=False, default=actions.LONGEST_FIT, help_text="seconds of one fit")
+    folds = serializers.IntegerField(required=False, default=actions.FOLDS, min_value=2, max_value=50)
+    seed = serializers.IntegerField(required=False, default=0, min_value=0, max_value=2**31 - 1)
+    test_share = serializers.FloatField(
+        required=False, default=None, allow_null=True, help_text="rows held out of everything; null: as fits the rows"
+    )
+    nested = serializers.BooleanField(
+        required=False, default=None, allow_null=True, help_text="leave out pairs of folds, too"
+    )
+    candidates = TrialSerializer(
+        many=True, required=False, default=list, help_text="instead of those that are chosen for the data"
+    )
+
+    def create(self, validated_data: dict[str, Any]) -> Experiment:
+        user = self.context["request"].user
+        dataset = Dataset.objects.get_visible(user, validated_data.pop("dataset"))
+        return actions.start(owner=user, dataset=dataset, **validated_data)
+
+
+class CandidateSerializer(serializers.Serializer):
+    """A row of the leaderboard; shares in [0, 1], null while they are not known."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    method = serializers.CharField()
+    parameters = serializers.DictField()
+    asks = serializers.CharField(help_text="what one question looks at")
+    status = serializers.CharField()
+    fits_done = serializers.IntegerField()
+    accuracies = serializers.ListField(child=serializers.FloatField(), help_text="by fold")
+    accuracy = serializers.FloatField(allow_null=True)
+    standard_error = serializers.FloatField(allow_null=True)
+    leaves = serializers.IntegerField(allow_null=True, help_text="of the tree on all training rows")
+    fold_leaves = serializers.ListField(child=serializers.IntegerField())
+    train_accuracy = serializers.FloatField(allow_null=True)
+    claim = serializers.DictField(allow_null=True)
+    seconds = serializers.FloatField(allow_null=True)
+    recommended = serializers.BooleanField()
+    error = serializers.CharField()
+    model = serializers.UUIDField(allow_null=True)
+    run = serializers.UUIDField(allow_null=True, help_text="the run that trains it on all rows")
+
+
+class ExperimentSerializer(serializers.Serializer):
+    """An experiment with its leaderboard."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    dataset = serializers.UUIDField()
+    status = serializers.CharField()
+    created = serializers.DateTimeField()
+    folds = serializers.IntegerField()
+    seed = serializers.IntegerField()
+    test_share = serializers.FloatField()
+    nested = serializers.BooleanField()
+    time_limit = serializers.FloatField()
+    tried = serializers.IntegerField()
+    seconds = serializers.FloatField(allow_null=True)
+    recommended = serializers.UUIDField(
+        allow_null=True, help_text="the simplest within one standard error of the highest"
+    )
+    highest = serializers.UUIDField(allow_null=True)
+    reasons = serializers.ListField(child=serializers.CharField())
+    estimate = serializers.DictField(
+        allow_null=True,
+        help_text="correct, n and accuracy on rows that took no part in the choice; null while not known",
+    )
+    estimate_words = serializers.CharField()
+    skipped = serializers.ListField(child=serializers.DictField())
+    candidates = CandidateSerializer(many=True)
+    owner = serializers.CharField()
+
+
+def as_json(experiment: Experiment) -> dict[str, Any]:
+    """The members of `ExperimentSerializer`."""
+    found = board(experiment)
+    estimate = None
+    if found.honest is not None:
+        estimate = {"correct": found.honest.correct, "n": found.honest.n, "accuracy": found.honest.accuracy}
+    elif test := held_out(experiment):
+        estimate = {name: test[name] for name in ("correct", "n", "accuracy")}
+    own = ("id", "name", "created", "folds", "seed", "test_share", "nested", "time_limit", "skipped")
+    return {name: getattr(experiment, name) for name in own} | {
+        "dataset": experiment.dataset_id,
+        "status": found.status,
+        "tried": found.tried,
+        "seconds": elapsed(experiment, found.lines),
+        "recommended": found.chosen.label if found.chosen else None,
+        "highest": found.highest.label if found.highest else None,
+        "reasons": reasons(found),
+        "estimate": estimate,
+        "estimate_words": honest_words(found),
+        "candidates": [_candidate_json(line) for line in found.sorted("accuracy")],
+        "owner": experiment.owner.username,
+    }
+
+
+def _candidate_json(line: Line) -> dict[str, Any]:
+    candidate, score = line.candidate, line.score
+    return {
+        "id": candidate.pk, "name": candidate.name, "method": candidate.method, "parameters": candidate.parameters,
+        "asks": line.asks, "status": candidate.status, "fits_done": line.done, "accuracies": line.accuracies,
+        "accuracy": score and score.mean, "standard_error": score and score.error, "leaves": line.leaves,
+        "fold_leaves": line.fold_leaves, "train_accuracy": line.train_accuracy, "claim": line.claim, "seconds": line.seconds,
+        "recommended": line.recommended, "error": line.failed, "model": candidate.model_id, "run": candidate.retrained_id,
+    }  # fmt: skip
+
+
+@extend_schema_view(destroy=extend_schema(responses={204: None} | PROBLEMS(401, 403, 404, 409, 429)))
+class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
+    """Experiments of the caller: many methods and sizes on the same folds of one data set."""
+
+    serializer_class = ExperimentSerializer
+    queryset = Experiment.objects.none()
+
+    def get_object(self) -> Experiment:
+        found = Experiment.objects.select_related("dataset", "owner", "chosen")
+        return found.get_visible(self.request.user, self.kwargs["pk"])
+
+    @extend_schema(responses={200: ExperimentSerializer(many=True)} | PROBLEMS(401, 403, 404, 429))
+    def list(self, request: Request) -> Response:
+        found = Experiment.objects.visible_to(request.user).select_related("dataset", "owner", "chosen")
+        page = self.paginate_queryset(found)
+        return self.get_paginated_response(ExperimentSerializer([as_json(e) for e in page or ()], many=True).data)
+
+    @extend_schema(responses={200: ExperimentSerializer} | PROBLEMS(401, 403, 404, 429))
+    def retrieve(self, request: Request, pk: str) -> Response:
+        return self._answer(self.get_object())
+
+    @extend_schema(
+        request=NewExperimentSerializer,
+        responses={201: ExperimentSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429),
+    )
+    def create(self, request: Request) -> Response:
+        form = NewExperimentSerializer(data=request.data, context={"request": request})
+        form.is_valid(raise_exception=True)
+        return self._answer(form.save(), 201)
+
+    def perform_destroy(self, instance: Experiment) -> None:
+        actions.delete(instance)
+
+    @extend_schema(request=None, responses={200: ExperimentSerializer} | PROBLEMS(401, 403, 404, 409, 429))
+    @action(detail=True, methods=["post"])
+    def stop(self, request: Request, pk: str) -> Response:
+        return self._answer(actions.stop(self.get_object()))
+
+    @extend_schema(request=None, responses={200: ExperimentSerializer} | PROBLEMS(401, 403, 404, 409, 429))
+    @action(detail=True, methods=["post"], url_path="continue")
+    def go_on(self, request: Request, pk: str) -> Response:
+        return self._answer(actions.go_on(self.get_object()))
+
+    @extend_schema(request=None, responses={200: ExperimentSerializer} | PROBLEMS(401, 403, 404, 409, 429))
+    @action(detail=True, methods=["post"], url_path=r"candidates/(?P<key>[0-9a-f-]{36})/open")
+    def open(self, request: Request, pk: str, key: str) -> Response:
+        """Make the tree of a candidate a model; the first one that is opened is measured on the rows held out."""
+        actions.open_candidate(self._candidate(key))
+        return self._answer(self.get_object())
+
+    @extend_schema(request=None, responses={200: ExperimentSerializer} | PROBLEMS(401, 403, 404, 409, 422, 429))
+    @action(detail=True, methods=["post"], url_path=r"candidates/(?P<key>[0-9a-f-]{36})/retrain")
+    def retrain(self, request: Request, pk: str, key: str) -> Response:
+        """Queue a run with the settings of a candidate on all rows."""
+        actions.retrain(self._candidate(key), owner=request.user)
+        return self._answer(self.get_object())
+
+    def _candidate(self, key: str) -> Candidate:
+        found = Candidate.objects.filter(experiment=self.get_object()).select_related("experiment__dataset", "owner")
+        return found.get_visible(self.request.user, key)
+
+    def _answer(self, experiment: Experiment, status: int = 200) -> Response:
+        experiment.refresh_from_db()
+        return Response(ExperimentSerializer(as_json(experiment)).data, status=status)

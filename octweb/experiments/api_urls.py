@@ -1,0 +1,11 @@
+"""API of experiments, below /api/v1/."""
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from octweb.experiments.api import ExperimentViewSet
+
+router = SimpleRouter()
+router.register("experiments", ExperimentViewSet, basename="experiment")
+
+urlpatterns = [path("", include(router.urls))]

@@ -1,0 +1,302 @@
+"""The leaderboard of an experiment: what each candidate reached, which one is recommended and why, and what the choice is worth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from django.utils import timezone
+
+from octweb.core.templatetags.octweb import NARROW
+from octweb.experiments.models import Candidate, Experiment
+from octweb.figures.outline import tree_outline
+from octweb.jobs.models import FINISHED, RunStatus
+from octweb.runs import advice
+from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
+from trainer.evaluate import Choice, Honest, Record, Score, choose, honest
+from trainer.methods import get
+from trainer.tree.file import from_json
+
+COLUMNS = {"one column": 1, "groups of categories": 1, "two columns": 2, "many columns": 3}
+SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Order of the queue"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A row of the leaderboard; shares in [0, 1], None where it is not known yet."""
+
+    candidate: Candidate
+    title: str
+    asks: str
+    done: int
+    accuracies: tuple[float, ...]
+    score: Score | None
+    leaves: int | None
+    fold_leaves: tuple[int, ...]
+    train_accuracy: float | None
+    claim: dict[str, Any] | None
+    seconds: float | None
+    recommended: bool = False
+    failed: str = ""
+
+    @property
+    def label(self) -> str:
+        return str(self.candidate.pk)
+
+    @property
+    def error_points(self) -> str:
+        return f"{100 * self.score.error:.1f}" if self.score else ""
+
+    @property
+    def next_fit(self) -> int:
+        """Which fit is under way, counted from 1."""
+        return min(self.done + 1, self.candidate.experiment.fits)
+
+    @property
+    def ranges(self) -> str:
+        """Leaves in the folds, where they differ from those of the tree on all training rows."""
+        if not self.fold_leaves or set(self.fold_leaves) == {self.leaves}:
+            return ""
+        low, high = min(self.fold_leaves), max(self.fold_leaves)
+        return f"({low} to {high})" if low < high else f"({low})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """An experiment as it stands."""
+
+    experiment: Experiment
+    lines: tuple[Line, ...]
+    choice: Choice | None
+    honest: Honest | None
+    status: str
+
+    @property
+    def chosen(self) -> Line | None:
+        return next((line for line in self.lines if line.recommended), None)
+
+    @property
+    def highest(self) -> Line | None:
+        return self.line(self.choice.highest.label) if self.choice else None
+
+    @property
+    def tried(self) -> int:
+        return sum(line.candidate.is_finished for line in self.lines)
+
+    @property
+    def finished(self) -> bool:
+        return self.tried == len(self.lines)
+
+    def line(self, label: str) -> Line | None:
+        return next((line for line in self.lines if line.label == label), None)
+
+    def sorted(self, by: str) -> list[Line]:
+        """The lines by accuracy, leaves or time, those without a number last; else in the order of the queue."""
+        keys = {
+            "accuracy": lambda x: -x.score.mean,
+            "leaves": lambda x: (x.leaves, -x.score.mean),
+            "time": lambda x: (x.seconds or 0.0, -x.score.mean),
+        }
+        if by not in keys:
+            return list(self.lines)
+        scored = [line for line in self.lines if line.score is not None and line.leaves is not None]
+        rest = [line for line in self.lines if line not in scored]
+        return sorted(scored, key=keys[by]) + rest
+
+
+def board(experiment: Experiment) -> Board:
+    """The experiment with its candidates, scored and compared."""
+    candidates = list(
+        experiment.candidates.defer("document", "log", "experiment__skipped").select_related("experiment")
+    )
+    lines = [_line(candidate, experiment) for candidate in candidates]
+    scores = [line.score for line in lines if line.score is not None and line.candidate.is_done]
+    choice = choose(scores) if scores else None
+    chosen = choice.chosen.label if choice else ""
+    lines = [_recommended(line) if line.label == chosen else line for line in lines]
+    return Board(
+        experiment=experiment,
+        lines=tuple(lines),
+        choice=choice,
+        honest=_honest(experiment, lines),
+        status=status_of(candidates),
+    )
+
+
+def status_of(candidates: Sequence[Candidate]) -> str:
+    """Where the experiment stands, in the words of a run."""
+    states = {c.status for c in candidates}
+    if RunStatus.RUNNING in states or (RunStatus.QUEUED in states and states & set(FINISHED)):
+        return str(RunStatus.RUNNING)
+    if RunStatus.QUEUED in states:
+        return str(RunStatus.QUEUED)
+    if RunStatus.CANCELLED in states:
+        return str(RunStatus.CANCELLED)
+    return str(RunStatus.SUCCEEDED if RunStatus.SUCCEEDED in states else RunStatus.FAILED)
+
+
+def elapsed(experiment: Experiment, lines: Sequence[Line]) -> float | None:
+    """Seconds from the first start to the last end, or to now."""
+    starts = [line.candidate.started for line in lines if line.candidate.started]
+    if not starts:
+        return None
+    running = any(not line.candidate.is_finished for line in lines)
+    ends: list[datetime] = [line.candidate.finished for line in lines if line.candidate.finished]
+    end = timezone.now() if running or not ends else max(ends)
+    return (end - min(starts)).total_seconds()
+
+
+def reasons(found: Board) -> list[str]:
+    """Why this tree, in sentences."""
+    if found.choice is None or found.chosen is None or found.highest is None:
+        return []
+    chosen, highest = found.choice.chosen, found.choice.highest
+    depth = int(found.chosen.candidate.summary.get("depth") or 0)
+    most = f"It asks at most {depth} question{'s' if depth != 1 else ''}, {found.chosen.asks} at a time"
+    if not depth:
+        most = "It asks nothing: no question pays for its leaves"
+    sentences = [f"{most}, and is right for {_percent(chosen.mean)} of unseen rows."]
+    if chosen.label == highest.label:
+        sentences.append("No other candidate is more accurate.")
+        simpler = [
+            line for line in found.lines if line.score and line.leaves and line.leaves < (found.chosen.leaves or 0)
+        ]
+        if simpler:
+            sentences.append("All smaller trees are worse by more than one standard error.")
+    else:
+        behind, error = 100 * (highest.mean - chosen.mean), 100 * highest.error
+        sentences.append(
+            f"The highest, {_percent(highest.mean)}, has {found.highest.leaves} leaves; the difference of {behind:.1f} points "
+            f"is no larger than its standard error of {error:.1f} points."
+        )
+    return sentences
+
+
+def honest_words(found: Board) -> str:
+    """What the choice is worth on rows that took no part in it, or when that will be known."""
+    experiment = found.experiment
+    if experiment.nested:
+        if found.honest is None:
+            return "What the choice is worth is worked out when all candidates are done: the choice is then made again without each fold."
+        same = sum(pick == (found.chosen.label if found.chosen else "") for pick in found.honest.picks)
+        return (
+            f"An honest estimate: chosen in the same way without each fold in turn, the tree is right for "
+            f"{_percent(found.honest.accuracy)} of the rows of that fold ({found.honest.correct:,} of {found.honest.n:,}). "
+            f"{same} of {len(found.honest.picks)} of these choices were the same."
+        )
+    rows = round(experiment.dataset.rows * experiment.test_share)
+    if experiment.chosen_id is None:
+        return (
+            f"About {rows:,} rows were kept out of all of this. They are measured once, when you open the first tree."
+        )
+    test = held_out(experiment)
+    if test is None:
+        return "No rows were held out."
+    return (
+        f"An honest estimate: of {test['n']:,} rows that took no part in any of this, the tree that you opened first is right "
+        f"for {_percent(test['accuracy'])} ({test['correct']:,})."
+    )
+
+
+def held_out(experiment: Experiment) -> dict[str, Any] | None:
+    """What the first tree that was opened reaches on the rows held out; None before."""
+    if experiment.chosen_id is None or not experiment.test_share:
+        return None
+    return (experiment.chosen.summary.get("metrics") or {}).get("test")
+
+
+def tree_of(line: Line) -> dict[str, Any] | None:
+    """The tree of a candidate as an outline."""
+    return _outline(str(line.candidate.pk), str(line.candidate.finished)) if line.candidate.is_done else None
+
+
+@lru_cache(maxsize=64)
+def _outline(pk: str, finished: str) -> dict[str, Any] | None:
+    document = Candidate.objects.values_list("document", flat=True).get(pk=pk)
+    return tree_outline(from_json(json.loads(document)).tree) if document else None
+
+
+def points(found: Board) -> list[dict[str, Any]]:
+    """What the picture shows."""
+    return [
+        {
+            "id": line.label, "name": line.candidate.name, "leaves": line.leaves, "accuracy": line.score.mean,
+            "error": line.score.error, "proved": bool(line.claim and line.claim["kind"] == "proved"),
+            "recommended": line.recommended, "highest": found.highest is not None and line.label == found.highest.label,
+        }
+        for line in found.lines
+        if line.score is not None and line.leaves is not None
+    ]  # fmt: skip
+
+
+def _line(candidate: Candidate, experiment: Experiment) -> Line:
+    method = get(candidate.method)
+    own = sorted((r for r in candidate.records if r.get("second", -1) < 0), key=lambda r: r["fold"])
+    good = [r for r in own if not r.get("error")]
+    accuracies, leaves = tuple(r["accuracy"] for r in good), tuple(r["leaves"] for r in good)
+    summary, claim = candidate.summary, _claim(candidate)
+    score = None
+    if len(accuracies) == experiment.folds:
+        score = Score(
+            label=str(candidate.pk),
+            accuracies=accuracies,
+            leaves=float(summary.get("leaves") or sum(leaves) / len(leaves)),
+            columns=COLUMNS[advice.asks(method)],
+            claim={"proved": 0, "gap": 1}.get(claim["kind"] if claim else "", 2),
+        )
+    broken = next((r["error"] for r in own if r.get("error")), "")
+    return Line(
+        candidate=candidate,
+        title=method.title,
+        asks=advice.asks(method),
+        done=len(candidate.records),
+        accuracies=accuracies,
+        score=score,
+        leaves=summary.get("leaves"),
+        fold_leaves=leaves,
+        train_accuracy=summary.get("train_accuracy"),
+        claim=claim,
+        seconds=summary.get("seconds"),
+        failed=broken or (candidate.error if candidate.status == RunStatus.FAILED else ""),
+    )
+
+
+def _claim(candidate: Candidate) -> dict[str, Any] | None:
+    """The badge of the tree on all training rows, as templates take it."""
+    summary = candidate.summary
+    if not summary:
+        return None
+    if summary.get("splits") is not None:
+        return {"kind": "splits", "proved": summary.get("splits_proved"), "total": summary.get("splits")}
+    if get(candidate.method).guarantee is not Guarantee.TREE:
+        return {"kind": "heuristic"}
+    gap = summary.get("gap")
+    if summary.get("status") == Status.OPTIMAL or (gap is not None and gap <= OPTIMAL_GAP):
+        return {"kind": "proved"}
+    return {"kind": "gap", "gap": gap}
+
+
+def _recommended(line: Line) -> Line:
+    return replace(line, recommended=True)
+
+
+def _honest(experiment: Experiment, lines: Sequence[Line]) -> Honest | None:
+    """The estimate by nested folds, once nothing is under way."""
+    if not experiment.nested or any(not line.candidate.is_finished for line in lines):
+        return None
+    known = {f.name for f in fields(Record)}
+    records = {
+        line.label: [Record(**{k: v for k, v in r.items() if k in known}) for r in line.candidate.records]
+        for line in lines
+        if line.score is not None
+    }
+    kinds = {line.label: (line.score.columns, line.score.claim) for line in lines if line.score is not None}
+    return honest(records, kinds, experiment.folds)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}{NARROW}%"

@@ -1,0 +1,77 @@
+"""The form of a new experiment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+
+from octweb.datasets.models import Dataset
+from octweb.experiments.actions import FOLDS, LONGEST_FIT
+from octweb.experiments.plan import HELD_OUT, evaluation
+from octweb.runs import advice
+from octweb.runs.constraint_fields import MinutesField
+
+CHECKS = (
+    ("auto", "As fits the number of rows"),
+    ("held-out", "Hold out a quarter of the rows, measured once"),
+    ("nested", "Nested folds: no row is lost, three times the fits"),
+)
+
+
+class ExperimentForm(forms.Form):
+    """What trees may ask, how long one fit may take, and how the choice is checked."""
+
+    name = forms.CharField(
+        max_length=200, required=False, label="Name", help_text="Left empty: best tree for the data set."
+    )
+    kinds = forms.MultipleChoiceField(label="What may a tree ask?", widget=forms.CheckboxSelectMultiple)
+    time_limit = MinutesField(min_value=0, initial=LONGEST_FIT, label="Longest time of one fit", help_text="A fit that ends at its limit keeps its best tree and its gap.")  # fmt: skip
+    folds = forms.IntegerField(min_value=3, max_value=20, initial=FOLDS, label="Folds")
+    check = forms.ChoiceField(
+        choices=CHECKS, initial="auto", label="How is the choice checked?", widget=forms.RadioSelect
+    )
+
+    def __init__(self, *args: Any, dataset: Dataset, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.dataset = dataset
+        possible = [kind for kind in advice.kinds(dataset) if not kind.refusal]
+        self.fields["kinds"].choices = [(kind.id, kind.title) for kind in possible]  # type: ignore[attr-defined]
+        self.fields["kinds"].initial = [kind.id for kind in possible]
+        self.fields["time_limit"].unit = "min"  # type: ignore[attr-defined]
+        self.fields["time_limit"].widget.attrs["step"] = "any"
+
+    def clean_time_limit(self) -> float:
+        value = self.cleaned_data["time_limit"]
+        if not 0 < value <= settings.MAX_TRAINING_SECONDS:
+            raise forms.ValidationError(
+                f"must be more than 0 and at most {settings.MAX_TRAINING_SECONDS / 60:g} minutes."
+            )
+        return value
+
+    def wanted(self) -> dict[str, Any]:
+        """Kinds and time as far as they can be read, for the plan that is shown."""
+        initial = {"kinds": self.fields["kinds"].initial, "time_limit": LONGEST_FIT}
+        if not self.is_bound:
+            return initial
+        self.is_valid()
+        return initial | {name: v for name, v in self.cleaned_data.items() if name in initial and v}
+
+    def request(self) -> dict[str, Any]:
+        """Arguments for `experiments.start`."""
+        values = self.cleaned_data
+        how: dict[str, Any] = {
+            "auto": {"test_share": None, "nested": None},
+            "held-out": {"test_share": HELD_OUT, "nested": False},
+            "nested": {"test_share": 0.0, "nested": True},
+        }[values["check"]]
+        named = {name: values[name] for name in ("name", "kinds", "time_limit", "folds")}
+        return named | how
+
+    def check_words(self) -> str:
+        """What `auto` means on these data."""
+        _, nested = evaluation(self.dataset)
+        if nested:
+            return "These data have few rows, so none is held out: the choice is made again without each fold (nested folds)."
+        return f"{round(self.dataset.rows * HELD_OUT):,} rows are held out of everything and measured once, when you choose a tree."

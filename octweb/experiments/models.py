@@ -1,0 +1,71 @@
+"""Experiment: many candidates on the same folds of one data set; Candidate: a method with its settings, a job of the queue."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from octweb.core.ownership import Owned
+from octweb.jobs.models import FINISHED, Job, RunStatus
+
+
+class Experiment(Owned):
+    """What is tried on which rows. Which tree is recommended is worked out from the candidates, never stored."""
+
+    name = models.CharField(max_length=200)
+    dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="experiments")
+    folds = models.PositiveIntegerField(default=5)
+    seed = models.PositiveIntegerField(default=0)
+    test_share = models.FloatField(default=0.0)  # held out of everything, measured once a tree is chosen
+    nested = models.BooleanField(default=False)  # where rows are few: every pair of folds is left out, too
+    time_limit = models.FloatField(default=60.0)  # seconds of one fit
+    skipped = models.JSONField(default=list)  # what was not tried: {"method", "title", "reason"}
+    chosen = models.ForeignKey("Candidate", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    chosen_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(Owned.Meta):
+        verbose_name = "experiment"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def fits(self) -> int:
+        """Trees that each candidate grows: one a fold, one a pair of folds where nested, and one on all rows that train."""
+        pairs = self.folds * (self.folds - 1) // 2 if self.nested else 0
+        return self.folds + pairs + 1
+
+
+class Candidate(Job):
+    """One method with its settings. `records` has a line for each fold that is done; `document` is the tree on all training rows."""
+
+    TASK = "octweb.experiments.tasks.try_candidate"
+    ADVICE = "Try a smaller depth."
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="candidates")
+    number = models.PositiveIntegerField()
+    name = models.CharField(max_length=200)
+    method = models.CharField(max_length=50)
+    parameters = models.JSONField(default=dict)
+    records = models.JSONField(default=list)
+    document = models.TextField(blank=True)
+    model = models.ForeignKey("registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    retrained = models.ForeignKey(
+        "runs.TrainingRun", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta(Job.Meta):
+        abstract = False
+        ordering = ["number"]
+        verbose_name = "candidate"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all its folds are measured and its tree is there."""
+        return self.status == RunStatus.SUCCEEDED

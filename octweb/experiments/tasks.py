@@ -1,0 +1,14 @@
+"""The task of a candidate: supervise its child."""
+
+from __future__ import annotations
+
+from django_tasks import task
+
+from octweb.experiments.work import CandidateSupervisor
+from octweb.jobs.supervisor import stopping, worker_name
+
+
+@task()
+def try_candidate(job_id: str) -> str:
+    """Evaluate one candidate; returns the job's last status. A job that somebody else has is left alone."""
+    return CandidateSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

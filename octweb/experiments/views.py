@@ -1,0 +1,218 @@
+"""Pages of experiments: list, new, the live leaderboard, and what can be done with a candidate."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from octweb.core.problems import Conflict, Unprocessable
+from octweb.datasets.models import Dataset
+from octweb.experiments import actions
+from octweb.experiments.board import SORTS, Board, board, elapsed, honest_words, points, reasons, tree_of
+from octweb.experiments.forms import ExperimentForm
+from octweb.experiments.listing import entries
+from octweb.experiments.models import Candidate, Experiment
+from octweb.experiments.plan import plan
+from octweb.figures.experiment import experiment_figure
+from octweb.jobs.models import RunStatus
+from octweb.jobs.queue import worker_seen
+from trainer.errors import ParameterError
+
+
+def _experiment(request: HttpRequest, pk: Any) -> Experiment:
+    return Experiment.objects.select_related("dataset", "owner", "chosen").get_visible(request.user, pk)
+
+
+def _candidate(request: HttpRequest, pk: Any) -> Candidate:
+    return Candidate.objects.select_related("experiment__dataset", "owner").get_visible(request.user, pk)
+
+
+@login_required
+@require_GET
+def experiment_list(request: HttpRequest) -> HttpResponse:
+    words = request.GET.get("q", "").strip()[:200]
+    found = sorted(entries(request.user, words, ""), key=lambda e: e.created, reverse=True)
+    page = Paginator(found, 30).get_page(request.GET.get("page"))
+    return render(request, "experiments/list.html", {"page": page, "words": words})
+
+
+@login_required
+def experiment_new(request: HttpRequest) -> HttpResponse:
+    """What may be asked and how long a fit may take; the plan is shown before the start."""
+    datasets = Dataset.objects.visible_to(request.user)
+    chosen = request.POST.get("dataset") or request.GET.get("dataset")
+    dataset = datasets.get_visible(request.user, chosen) if chosen else datasets.first()
+    if dataset is None:
+        messages.info(request, "An experiment needs a data set. Upload one, or take a sample.")
+        return redirect("datasets:new")
+    form = ExperimentForm(request.POST if request.method == "POST" else None, dataset=dataset)
+    if request.method == "POST" and "show" not in request.POST and form.is_valid():
+        try:
+            experiment = actions.start(owner=request.user, dataset=dataset, **form.request())
+            return redirect("experiments:detail", experiment.pk)
+        except ParameterError as error:
+            form.add_error(None, str(error))
+        except (Conflict, Unprocessable) as error:
+            form.add_error(None, str(error.detail))
+    wanted = form.wanted()
+    context = {
+        "form": form,
+        "dataset": dataset,
+        "datasets": datasets[:200],
+        "planned": plan(dataset, kinds=wanted["kinds"], time_limit=wanted["time_limit"]),
+        "check": form.check_words(),
+        "workers_seen": worker_seen(),
+    }
+    if request.headers.get("HX-Request"):
+        return render(request, "experiments/_plan.html", context)
+    return render(request, "experiments/new.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_GET
+def experiment_detail(request: HttpRequest, pk: Any) -> HttpResponse:
+    return render(request, "experiments/detail.html", _context(request, _experiment(request, pk)))
+
+
+@login_required
+@require_GET
+def experiment_live(request: HttpRequest, pk: Any) -> HttpResponse:
+    """The part that changes: 204 while there is nothing new."""
+    context = _context(request, _experiment(request, pk))
+    if request.GET.get("seen") == context["seen"]:
+        return HttpResponse(status=204)
+    return render(request, "experiments/_live.html", context)
+
+
+@login_required
+@require_GET
+def experiment_chart(request: HttpRequest, pk: Any) -> HttpResponse:
+    """Plotly JSON of accuracy against leaves."""
+    return JsonResponse(experiment_figure(points(board(_experiment(request, pk)))))
+
+
+@login_required
+@require_POST
+def experiment_stop(request: HttpRequest, pk: Any) -> HttpResponse:
+    return _do(request, _experiment(request, pk), actions.stop, "Stopped; what is done is kept.")
+
+
+@login_required
+@require_POST
+def experiment_go_on(request: HttpRequest, pk: Any) -> HttpResponse:
+    return _do(request, _experiment(request, pk), actions.go_on, "It goes on where it was stopped.")
+
+
+@login_required
+@require_POST
+def experiment_delete(request: HttpRequest, pk: Any) -> HttpResponse:
+    experiment = _experiment(request, pk)
+    try:
+        actions.delete(experiment)
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+        return redirect("experiments:detail", experiment.pk)
+    messages.info(request, "The experiment was deleted; models that were opened stay.")
+    return redirect("experiments:list")
+
+
+@login_required
+@require_POST
+def candidate_open(request: HttpRequest, pk: Any) -> HttpResponse:
+    candidate = _candidate(request, pk)
+    try:
+        return redirect("registry:detail", actions.open_candidate(candidate).pk)
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+        return redirect("experiments:detail", candidate.experiment_id)
+
+
+@login_required
+@require_POST
+def candidate_retrain(request: HttpRequest, pk: Any) -> HttpResponse:
+    candidate = _candidate(request, pk)
+    try:
+        return redirect("runs:detail", actions.retrain(candidate, owner=request.user).pk)
+    except (Conflict, Unprocessable) as error:
+        messages.warning(request, str(error.detail))
+    except ParameterError as error:
+        messages.warning(request, f"This cannot be trained: {error}")
+    return redirect("experiments:detail", candidate.experiment_id)
+
+
+def _do(request: HttpRequest, experiment: Experiment, action: Any, words: str) -> HttpResponse:
+    try:
+        action(experiment)
+        messages.info(request, words)
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+    return redirect("experiments:detail", experiment.pk)
+
+
+def _context(request: HttpRequest, experiment: Experiment) -> dict[str, Any]:
+    found = board(experiment)
+    sort = request.GET.get("sort", "accuracy")
+    lines = found.sorted(sort)
+    changing = [
+        (x.label, x.candidate.status, x.done, x.candidate.cancel_requested, x.candidate.model_id) for x in found.lines
+    ]
+    seen = hashlib.sha256(repr([changing, sort, experiment.chosen_id]).encode()).hexdigest()[:16]
+    scale = _scale(found)
+    return {
+        "experiment": experiment,
+        "board": found,
+        "lines": [{"line": line, "bar": _bar(line, scale)} for line in lines],
+        "band": _band(found, scale),
+        "scale": scale,
+        "sort": sort,
+        "sorts": SORTS,
+        "reasons": reasons(found),
+        "honest": honest_words(found),
+        "outline": tree_of(found.chosen) if found.chosen else None,
+        "elapsed": elapsed(experiment, found.lines),
+        "can_go_on": found.finished
+        and any(x.candidate.status in (RunStatus.CANCELLED, RunStatus.FAILED) for x in found.lines),
+        "training_rows": round(experiment.dataset.rows * (1 - experiment.test_share)),
+        "worker_seen": worker_seen() if found.status == RunStatus.QUEUED else True,
+        "lease": settings.WORKER_LEASE_SECONDS,
+        "seen": seen,
+    }
+
+
+def _scale(found: Board) -> tuple[float, float]:
+    """The ends of the small axis beside the accuracies."""
+    scores = [line.score for line in found.lines if line.score is not None]
+    low = min((s.mean - s.error for s in scores), default=0.0)
+    high = max((s.mean + s.error for s in scores), default=1.0)
+    margin = max(0.005, 0.1 * (high - low))
+    return max(0.0, low - margin), min(1.0, high + margin)
+
+
+def _bar(line: Any, scale: tuple[float, float]) -> dict[str, float] | None:
+    if line.score is None:
+        return None
+    return {
+        "low": _place(line.score.mean - line.score.error, scale),
+        "high": _place(line.score.mean + line.score.error, scale),
+        "mean": _place(line.score.mean, scale),
+    }
+
+
+def _band(found: Board, scale: tuple[float, float]) -> dict[str, float] | None:
+    if found.choice is None:
+        return None
+    low, high = _place(found.choice.floor, scale), _place(found.choice.highest.mean, scale)
+    return {"start": low, "width": round(high - low, 2)}
+
+
+def _place(value: float, scale: tuple[float, float]) -> float:
+    """A share as a place from 0 to 120 on the small axis."""
+    return round(120 * (value - scale[0]) / (scale[1] - scale[0]), 2)

@@ -1,0 +1,102 @@
+"""What is special about the job of a candidate: its child is `manage.py evaluate`, whose records of folds are kept as they come."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from octweb.core.files import place_in
+from octweb.experiments.models import Candidate
+from octweb.jobs.child import PROGRESS, Process
+from octweb.jobs.models import RunStatus
+from octweb.jobs.supervisor import Refused, Supervisor
+from octweb.runs.options import arguments_of
+
+MEMORY_SLACK = 1.25
+START_SECONDS = 120.0  # reading the file and compiling do not count as time of a fit
+
+
+@dataclass(kw_only=True)
+class CandidateChild(Process):
+    """`manage.py evaluate` of one method; the folds that an earlier attempt finished lie in its file of records."""
+
+    data: Path = Path()
+
+    def write_inputs(self) -> None:
+        dataset = self.job.experiment.dataset
+        self.data = place_in(dataset.file, self.folder / "data.parquet")
+        (self.folder / "schema.json").write_text(json.dumps(dataset.columns), encoding="utf-8")
+        known = "".join(json.dumps(record) + "\n" for record in self.job.records)
+        (self.folder / PROGRESS).write_text(known, encoding="utf-8")
+        self.offset = len(known.encode())
+
+    @property
+    def result(self) -> Path:
+        return self.folder / "model.json"
+
+    def command(self) -> list[str]:
+        candidate: Candidate = self.job
+        experiment = candidate.experiment
+        # the study has its own seed and threads
+        values = {k: v for k, v in candidate.parameters.items() if k not in ("seed", "threads")}
+        return [
+            sys.executable,
+            str(settings.BASE_DIR / "manage.py"),
+            "evaluate",
+            f"--target={experiment.dataset.target}",
+            f"--method={candidate.method}",
+            *arguments_of(values.items()),
+            f"--seed={experiment.seed}",
+            f"--folds={experiment.folds}",
+            f"--test-share={experiment.test_share}",
+            *(["--nested"] if experiment.nested else []),
+            f"--schema={self.folder / 'schema.json'}",
+            f"--state={self.folder / PROGRESS}",
+            f"--model={self.result}",
+            f"--name={candidate.name}",
+            "--dask=",
+            "--json",
+            "--",
+            str(self.data),
+        ]
+
+
+class CandidateSupervisor(Supervisor):
+    """One attempt at one candidate."""
+
+    jobs = Candidate
+    noun = "evaluation"
+
+    def load(self) -> Candidate:
+        return Candidate.objects.select_related("experiment__dataset", "owner").get(pk=self.job_id)
+
+    def prepare(self, job: Candidate) -> CandidateChild:
+        try:
+            return CandidateChild.prepare(job)
+        except FileNotFoundError as error:
+            raise Refused("The stored file of the data set is gone. Upload it again.") from error
+
+    def limits(self, job: Candidate) -> tuple[float, float]:
+        each = float(job.parameters.get("time_limit") or job.experiment.time_limit)
+        memory = float(job.parameters.get("memory_limit") or settings.MAX_TRAINING_MB)
+        return START_SECONDS + each * job.experiment.fits * 1.1, memory * MEMORY_SLACK
+
+    def keep(self, records: list[dict[str, Any]]) -> None:
+        if not records:
+            return
+        candidate = Candidate.objects.select_for_update().only("records").get(pk=self.job_id)
+        known = {(r.get("fold"), r.get("second", -1)): r for r in candidate.records}
+        known |= {(r.get("fold"), r.get("second", -1)): r for r in records}
+        Candidate.objects.filter(pk=self.job_id).update(records=list(known.values()))
+
+    def store(self, job: Candidate, child: Process, summary: dict[str, Any]) -> None:
+        document = child.result.read_text(encoding="utf-8")
+        whole = summary.get("whole") or {}
+        with transaction.atomic():
+            self.end(RunStatus.SUCCEEDED, document=document, summary=whole, log=child.log())

@@ -1,0 +1,114 @@
+"""Accuracy against leaves of the candidates of an experiment, with the band of one standard error of the highest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from octweb.figures.palette import axis, escape, frame, short
+
+LABELLED = 12
+
+
+def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Plotly JSON; a point has `name`, `leaves`, `accuracy` and `error` in [0, 1], `proved`, `recommended`, `highest`, `id`.
+
+    The axis of leaves doubles from tick to tick. Nothing is drawn but axes and a sentence before the first candidate is done.
+    """
+    shown = sorted(points, key=lambda p: (p["leaves"], -p["accuracy"]))
+    largest = max((p["leaves"] for p in shown), default=8)
+    ticks = [2**k for k in range(math.ceil(math.log2(max(2, largest))) + 1)]
+    layout = frame(
+        height=420,
+        margin={"l": 60, "r": 24, "t": 28, "b": 48},
+        xaxis=axis(
+            "leaves (doubling scale)", type="log", tickvals=ticks, ticktext=[f"{t:,}" for t in ticks],
+            range=[-0.12, math.log10(max(2, largest)) + 0.15],
+        ),
+        yaxis=axis("accuracy on unseen rows, %", ticksuffix="\u202f%"),
+        hovermode="closest",
+    )  # fmt: skip
+    if not shown:
+        layout["annotations"] = [_sentence("the first points appear when a candidate has all its folds")]
+        layout["yaxis"] |= {"range": [50, 100]}
+        return {"data": [], "layout": layout}
+    layout["shapes"], layout["annotations"] = _band(shown)
+    data = [_trace(shown, proved) for proved in (True, False)]
+    data = [trace for trace in data if trace["x"]]
+    if chosen := [p for p in shown if p["recommended"]]:
+        data.append(_ring(chosen[0]))
+    return {"data": data, "layout": layout}
+
+
+def _trace(shown: Sequence[dict[str, Any]], proved: bool) -> dict[str, Any]:
+    own = [p for p in shown if p["proved"] is proved]
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": "proved optimal" if proved else "not proved as a whole",
+        "x": [p["leaves"] for p in own],
+        "y": [100 * p["accuracy"] for p in own],
+        "error_y": {
+            "type": "data", "array": [100 * p["error"] for p in own], "color": "var(--ink-3)", "thickness": 1.25, "width": 0,
+        },
+        "text": [_label(p) for p in own],
+        "textposition": "top center",
+        "textfont": {"color": "var(--ink)", "size": 12},
+        "cliponaxis": False,
+        "customdata": [p["id"] for p in own],
+        "hovertext": [_hover(p) for p in own],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "marker": {
+            "color": "var(--ink)", "size": 10, "symbol": "square" if proved else "circle-open",
+            "line": {"color": "var(--ink)", "width": 1.5},
+        },
+    }  # fmt: skip
+
+
+def _ring(p: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "recommended",
+        "x": [p["leaves"]],
+        "y": [100 * p["accuracy"]],
+        "hoverinfo": "skip",
+        "marker": {"size": 22, "symbol": "circle-open", "line": {"color": "var(--proved)", "width": 2}},
+    }
+
+
+def _band(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The band from one standard error below the highest up to it, and its words."""
+    top = next((p for p in shown if p["highest"]), None)
+    if top is None:
+        return [], []
+    high, low = 100 * top["accuracy"], 100 * (top["accuracy"] - top["error"])
+    band = {
+        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": low, "y1": high,
+        "fillcolor": "var(--proved-bg)", "line": {"width": 0}, "layer": "below",
+    }  # fmt: skip
+    words = {
+        "text": "within one standard error of the highest", "showarrow": False, "xref": "paper", "x": 1, "xanchor": "right",
+        "yref": "y", "y": high, "yanchor": "bottom", "font": {"size": 12, "color": "var(--ink-2)"},
+    }  # fmt: skip
+    return [band], [words]
+
+
+def _label(p: dict[str, Any]) -> str:
+    if p["recommended"]:
+        return f"<b>recommended, {_leaves(p)}</b>"
+    return f"highest, {_leaves(p)}" if p["highest"] else ""
+
+
+def _hover(p: dict[str, Any]) -> str:
+    name = escape(short(str(p["name"]), 60))
+    return f"<b>{name}</b><br>{100 * p['accuracy']:.1f} ± {100 * p['error']:.1f}\u202f%<br>{_leaves(p)}"
+
+
+def _leaves(p: dict[str, Any]) -> str:
+    return "1 leaf" if p["leaves"] == 1 else f"{p['leaves']:,} leaves"
+
+
+def _sentence(text: str) -> dict[str, Any]:
+    return {"text": text, "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}

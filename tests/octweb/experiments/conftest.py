@@ -1,0 +1,47 @@
+"""A data set of the runs' tests, and candidates with records that were made without any training."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from octweb.experiments import actions
+from octweb.experiments.models import Candidate
+from octweb.jobs.models import RunStatus
+from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from tests.octweb.small_models import trained
+
+TWO = [
+    {"method": "cart", "parameters": {"depth": 2}},
+    {"method": "exact", "parameters": {"depth": 1, "leaf_penalty": 0.01}},
+]
+
+
+@pytest.fixture
+def experiment(owner, dataset):  # noqa: F811
+    return actions.start(owner=owner, dataset=dataset, candidates=TWO, folds=3, test_share=0.25)
+
+
+@pytest.fixture
+def finish(cart_document):
+    """A function that ends a candidate with these accuracies of folds and this number of leaves."""
+
+    def end(candidate: Candidate, accuracies, leaves=2, **summary):
+        candidate.records = [
+            {"fold": f, "second": -1, "accuracy": a, "correct": round(30 * a), "n": 30, "leaves": leaves, "error": ""}
+            for f, a in enumerate(accuracies)
+        ]
+        test = {"n": 30, "correct": 24, "accuracy": 0.8}
+        candidate.summary = {
+            "leaves": leaves, "depth": 1, "train_accuracy": 0.9, "seconds": 0.5, "status": "heuristic", "gap": None,
+            "metrics": {"test": test},
+        } | summary  # fmt: skip
+        document = trained("cart", depth=2)
+        document["metrics"]["test"] = test
+        candidate.document = json.dumps(document)
+        candidate.status = RunStatus.SUCCEEDED
+        candidate.save()
+        return candidate
+
+    return end

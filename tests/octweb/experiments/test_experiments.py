@@ -1,0 +1,259 @@
+"""Experiments: plan, leaderboard, choice, held-out rows that are looked at once, stop and go on; pages and API."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from octweb.core.problems import Conflict
+from octweb.experiments import actions
+from octweb.experiments.board import board, held_out, honest_words, points, reasons
+from octweb.experiments.models import Candidate, Experiment
+from octweb.experiments.plan import evaluation, plan
+from octweb.figures.experiment import experiment_figure
+from octweb.jobs.models import RunStatus
+from octweb.registry.models import TreeModel
+from octweb.runs.models import TrainingRun
+from trainer.errors import ParameterError
+from trainer.methods import get
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(client, owner, media):
+    client.force_login(owner)
+    return client
+
+
+@pytest.fixture
+def candidates(experiment):
+    return list(experiment.candidates.all())
+
+
+def test_the_plan_fits_the_table(dataset):
+    found = plan(dataset, time_limit=60)
+    methods = {t.method for t in found.trials}
+    assert {"cart", "exact", "exact-numeric", "bivariate", "odt"} <= methods
+    for trial in found.trials:
+        get(trial.method).settings(trial.parameters)
+    names = [t.words for t in found.trials]
+    assert len(set(names)) == len(names)
+    assert {t.method for t in plan(dataset, kinds=["two"], time_limit=60).trials} == {"bivariate"}
+
+
+def test_what_is_left_out_says_why(dataset):
+    dataset.columns = [c for c in dataset.columns if c["name"] != "colour"]
+    assert any("no column of three or more" in s["reason"] for s in plan(dataset, time_limit=60).skipped)
+    dataset.rows = 10**8
+    assert any("too large" in s["reason"] for s in plan(dataset, time_limit=60).skipped)
+
+
+def test_few_rows_are_not_held_out(dataset):
+    assert evaluation(dataset) == (0.0, True)
+    dataset.rows = 5000
+    assert evaluation(dataset) == (0.25, False)
+
+
+def test_a_start_queues_every_candidate_on_the_same_folds(experiment, candidates):
+    assert [c.method for c in candidates] == ["cart", "exact"]
+    assert {c.status for c in candidates} == {"queued"}
+    assert board(experiment).status == "queued"
+    assert candidates[1].name == "Exact search, depth 1, penalty 1\u202f%"
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"kinds": ["nonsense"]}, "kinds"),
+        ({"folds": 1, "test_share": 0.1}, "folds"),
+        ({"test_share": 0.95}, "test_share"),
+        ({"time_limit": 0}, "time_limit"),
+        ({"candidates": [{"method": "cart", "parameters": {"depth": 99}}]}, "depth"),
+        ({"candidates": [{"method": "cart"}] * 41}, "candidates"),
+    ],
+)
+def test_what_cannot_be_started_is_refused(owner, dataset, changes, name):
+    with pytest.raises(ParameterError) as error:
+        actions.start(owner=owner, dataset=dataset, **changes)
+    assert name in error.value.errors
+    assert Experiment.objects.count() == 0
+
+
+def test_the_simplest_within_one_standard_error_is_recommended(experiment, candidates, finish):
+    finish(candidates[0], [0.9, 0.8, 1.0], leaves=8)
+    finish(candidates[1], [0.9, 0.9, 0.8], leaves=2, status="optimal", gap=0.0)
+    found = board(experiment)
+    assert found.chosen.candidate == candidates[1]
+    assert found.highest.candidate == candidates[0]
+    text = " ".join(reasons(found))
+    assert "86.7" in text
+    assert "no larger than its standard error" in text
+    assert [p["recommended"] for p in points(found)] == [False, True]
+    assert [x.candidate.method for x in found.sorted("leaves")] == ["exact", "cart"]
+    assert [x.candidate.method for x in found.sorted("accuracy")] == ["cart", "exact"]
+
+
+def test_unfinished_folds_recommend_nothing(experiment, candidates, finish):
+    finish(candidates[0], [0.9, 0.8])
+    found = board(experiment)
+    assert found.chosen is None
+    assert points(found) == []
+
+
+def test_rows_held_out_are_looked_at_when_the_first_tree_is_opened(experiment, candidates, finish):
+    finish(candidates[0], [0.9, 0.8, 1.0])
+    finish(candidates[1], [0.5, 0.5, 0.5])
+    assert held_out(experiment) is None
+    assert "kept out of all of this" in honest_words(board(experiment))
+    model = actions.open_candidate(candidates[0])
+    assert actions.open_candidate(candidates[0]).pk == model.pk
+    actions.open_candidate(candidates[1])
+    experiment.refresh_from_db()
+    assert experiment.chosen == candidates[0]
+    assert held_out(experiment)["correct"] == 24
+    assert "80.0" in honest_words(board(experiment))
+    assert TreeModel.objects.count() == 2
+
+
+def test_the_first_tree_opened_stays_the_choice(experiment, candidates, finish):
+    finish(candidates[0], [0.9, 0.8, 1.0])
+    finish(candidates[1], [0.9, 0.8, 1.0])
+    actions.open_candidate(candidates[1])
+    actions.open_candidate(candidates[0])
+    experiment.refresh_from_db()
+    assert experiment.chosen == candidates[1]
+
+
+def test_folds_go_into_the_model_where_no_rows_were_held_out(owner, dataset, finish):
+    experiment = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, nested=True)
+    model = actions.open_candidate(finish(experiment.candidates.get(), [0.9, 0.8, 1.0]))
+    assert model.unseen_accuracy == pytest.approx(0.9)
+
+
+def test_stop_keeps_what_is_done_and_go_on_takes_the_rest(experiment, candidates, finish):
+    finish(candidates[0], [0.9, 0.8, 1.0])
+    actions.stop(experiment)
+    assert board(experiment).status == "cancelled"
+    with pytest.raises(Conflict):
+        actions.stop(experiment)
+    actions.go_on(experiment)
+    assert [c.status for c in experiment.candidates.all()] == ["succeeded", "queued"]
+    with pytest.raises(Conflict):
+        actions.go_on(experiment)
+
+
+def test_retrain_is_a_run_on_all_rows(owner, experiment, candidates, finish):
+    with pytest.raises(Conflict):
+        actions.retrain(candidates[0], owner=owner)
+    run = actions.retrain(finish(candidates[0], [0.9, 0.8, 1.0]), owner=owner)
+    assert (run.method, run.test_share, run.parameters["depth"]) == ("cart", 0.0, 2)
+
+
+def test_an_experiment_that_runs_is_not_deleted(experiment):
+    with pytest.raises(Conflict):
+        actions.delete(experiment)
+    actions.stop(experiment)
+    actions.delete(experiment)
+    assert Candidate.objects.count() == 0
+
+
+def test_one_row_in_the_list_of_runs(browser, experiment, candidates):
+    text = browser.get(reverse("runs:list")).content.decode()
+    assert text.count("Best tree for Small") == 1
+    assert "0 of 2 tried" in text
+    assert "Best tree" not in browser.get(reverse("runs:list"), {"q": "nothing like it"}).content.decode()
+    assert "Best tree" in browser.get(reverse("runs:list"), {"q": "small best", "status": "queued"}).content.decode()
+
+
+def test_pages_before_during_and_after(browser, experiment, candidates, finish):
+    url = reverse("experiments:detail", args=[experiment.pk])
+    assert "Nothing is done yet" in browser.get(url).content.decode()
+    live = reverse("experiments:live", args=[experiment.pk])
+    seen = browser.get(live).context["seen"]
+    assert browser.get(live, {"seen": seen}).status_code == 204
+    finish(candidates[0], [0.9, 0.8, 1.0])
+    text = browser.get(live, {"seen": seen}).content.decode()
+    assert "recommended" in text
+    assert "so far" in text
+    assert browser.get(reverse("experiments:chart", args=[experiment.pk])).json()["data"]
+    answer = browser.post(reverse("experiments:open", args=[candidates[0].pk]))
+    assert answer.url.startswith("/models/")
+    browser.post(reverse("experiments:stop", args=[experiment.pk]))
+    text = browser.get(url).content.decode()
+    assert "stopped by you after 0 of 4 fits" in text
+    assert "Go on" in text
+
+
+def test_start_from_the_page_and_the_plan_that_it_shows(browser, dataset):
+    url = reverse("experiments:new")
+    page = browser.get(url, {"dataset": dataset.pk})
+    assert page.context["planned"].trials
+    data = {"dataset": dataset.pk, "kinds": ["two"], "time_limit": "0.5", "folds": 3, "check": "nested", "name": ""}
+    shown = browser.post(url, data | {"show": "1"}, headers={"HX-Request": "true"})
+    assert {t.method for t in shown.context["planned"].trials} == {"bivariate"}
+    assert Experiment.objects.count() == 0
+    assert browser.post(url, data).status_code == 302
+    experiment = Experiment.objects.get()
+    assert (experiment.nested, experiment.time_limit, experiment.fits) == (True, 30.0, 7)
+    assert browser.post(url, data | {"kinds": []}).status_code == 422
+
+
+@pytest.mark.parametrize("name", ["detail", "live", "chart"])
+def test_strangers_get_404(client, stranger, experiment, name, media):
+    client.force_login(stranger)
+    assert client.get(reverse(f"experiments:{name}", args=[experiment.pk])).status_code == 404
+
+
+def test_the_api_has_one_object(client_of, owner, stranger, dataset, finish):
+    api = client_of(owner)
+    made = api.post(
+        "/api/v1/experiments/",
+        {"dataset": str(dataset.pk), "kinds": ["one"], "folds": 3, "test_share": 0.2},
+        format="json",
+    )
+    assert made.status_code == 201, made.json()
+    pk = made.json()["id"]
+    assert made.json()["recommended"] is None
+    first = Candidate.objects.filter(experiment=pk).first()
+    finish(first, [0.9, 0.9, 0.9])
+    shown = api.get(f"/api/v1/experiments/{pk}/").json()
+    assert shown["recommended"] == str(first.pk)
+    assert shown["estimate"] is None
+    opened = api.post(f"/api/v1/experiments/{pk}/candidates/{first.pk}/open/").json()
+    assert opened["estimate"] == {"correct": 24, "n": 30, "accuracy": 0.8}
+    assert api.post(f"/api/v1/experiments/{pk}/candidates/{first.pk}/retrain/").status_code == 200
+    assert TrainingRun.objects.count() == 1
+    assert api.delete(f"/api/v1/experiments/{pk}/").status_code == 409
+    assert api.post(f"/api/v1/experiments/{pk}/stop/").json()["status"] == "cancelled"
+    assert api.post(f"/api/v1/experiments/{pk}/continue/").json()["status"] == "running"
+    assert api.get("/api/v1/experiments/").json()["count"] == 1
+    assert client_of(stranger).get(f"/api/v1/experiments/{pk}/").status_code == 404
+    bad = api.post("/api/v1/experiments/", {"dataset": str(dataset.pk), "kinds": ["x"]}, format="json")
+    assert bad.status_code == 400
+
+
+def test_the_picture_has_axes_before_the_first_point_and_a_band_after():
+    empty = experiment_figure([])
+    assert empty["data"] == []
+    assert empty["layout"]["annotations"]
+    p = {
+        "id": "a",
+        "name": "A",
+        "leaves": 4,
+        "accuracy": 0.7,
+        "error": 0.01,
+        "proved": True,
+        "recommended": True,
+        "highest": True,
+    }
+    drawn = experiment_figure(
+        [p, p | {"id": "b", "leaves": 9, "proved": False, "recommended": False, "highest": False}]
+    )
+    assert [t["name"] for t in drawn["data"]] == ["proved optimal", "not proved as a whole", "recommended"]
+    assert drawn["layout"]["shapes"][0]["y0"] == pytest.approx(69.0)
+
+
+def test_status_of_one_that_waits_beside_one_that_is_done(experiment, candidates, finish):
+    finish(candidates[0], [0.5, 0.5, 0.5])
+    assert board(experiment).status == RunStatus.RUNNING

@@ -1,0 +1,50 @@
+"""A real child: folds are kept as they come, the tree and its summary at the end, and an attempt goes on where one was stopped."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from octweb.experiments import actions
+from octweb.experiments.board import board
+from octweb.experiments.models import Candidate
+from octweb.experiments.work import CandidateSupervisor
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def run(candidate: Candidate) -> str:
+    return CandidateSupervisor(job_id=str(candidate.pk), worker="here", stopping=threading.Event()).run()
+
+
+def test_candidates_run_to_a_recommendation_and_an_honest_estimate(owner, dataset):
+    trials = [
+        {"method": "cart", "parameters": {"depth": 1}},
+        {"method": "cart", "parameters": {"depth": 3, "min_leaf": 2}},
+    ]
+    experiment = actions.start(owner=owner, dataset=dataset, candidates=trials, folds=3, nested=True)
+    for candidate in experiment.candidates.all():
+        assert run(candidate) == "succeeded", Candidate.objects.get(pk=candidate.pk).error
+    found = board(experiment)
+    assert [line.done for line in found.lines] == [6, 6]
+    assert found.chosen is not None
+    assert found.honest.n == dataset.rows
+    model = actions.open_candidate(found.chosen.candidate)
+    assert model.leaves == found.chosen.leaves
+    assert model.unseen_accuracy == pytest.approx(found.chosen.score.mean)
+
+
+def test_folds_that_are_done_are_not_computed_again(owner, dataset):
+    experiment = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, test_share=0.2)
+    candidate = experiment.candidates.get()
+    assert run(candidate) == "succeeded"
+    candidate.refresh_from_db()
+    known = candidate.records
+    assert sum(r["n"] for r in known) == candidate.summary["n"] == 96
+    marked = [r | {"seconds": 1234.0} for r in known[:2]]
+    Candidate.objects.filter(pk=candidate.pk).update(records=marked, status="queued", attempt=0, document="")
+    assert run(candidate) == "succeeded"
+    candidate.refresh_from_db()
+    assert sorted(r["seconds"] for r in candidate.records)[1:] == [1234.0, 1234.0]
+    assert candidate.document
