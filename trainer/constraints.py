@@ -102,42 +102,42 @@ def _share(text: str) -> Fraction:
 CONSTRAINTS = (
     Parameter(
         name="max_leaves", type="integer", default=None, minimum=1, maximum=256, label="Largest number of leaves",
-        help="The tree has at most this many leaves. No value means no limit.", advanced=True,
+        help="The tree may have at most this many leaves; empty means no limit.", advanced=True,
     ),
     Parameter(
         name="max_columns", type="integer", default=None, minimum=0, maximum=10_000, label="Largest number of columns",
-        help="The tree asks at most this many different columns. No value means no limit.", advanced=True,
+        help="The tree may use at most this many different columns; empty means no limit.", advanced=True,
     ),
     Parameter(
         name="recall", type="text", default="", label="Least recall",
-        help="Share of a class that must be classified correctly (sensitivity, specificity), as 'yes: 0.9; no: 0.8'.",
+        help="The share of a class that must be classified correctly (sensitivity, specificity), for example 'yes: 0.9; no: 0.8'.",
         advanced=True, check=recalls,
     ),
     Parameter(
         name="fairness", type="choice", default="none", choices=("none", "parity", "opportunity"), label="Fairness",
-        help="Equal rates of a prediction between groups: among all rows (parity, two classes) or those of the class (opportunity).",
+        help="Predict a class equally often in all groups: among all rows (parity, two classes) or among the rows of that class (opportunity).",
         advanced=True, check=favoured,
     ),
     Parameter(
         name="fairness_column", type="text", default="", label="Groups",
-        help="The column whose values are the groups that fairness compares.", advanced=True,
+        help="The column whose values form the groups that are compared.", advanced=True,
     ),
     Parameter(
         name="fairness_class", type="text", default="", label="Favoured class",
-        help="The predicted class whose rates are compared; the last class where nothing is given.", advanced=True,
+        help="The predicted class whose rates are compared; empty means the last class.", advanced=True,
     ),
     Parameter(
         name="fairness_delta", type="number", default=0.05, minimum=0, maximum=1, label="Largest difference of rates",
-        help="How far the rates of two groups may be apart.", advanced=True,
+        help="The largest allowed difference between the rates of two groups.", advanced=True,
     ),
     Parameter(
         name="forbidden_pairs", type="text", default="", label="Forbidden pairs",
-        help="Columns that no path asks together, as 'age + income; sex + region'.", advanced=True,
+        help="Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.", advanced=True,
         check=forbidden_pairs,
     ),
     Parameter(
         name="monotone", type="text", default="", label="Monotone columns",
-        help="Columns along which the class may only rise or fall (classes in their order), as 'age up; price down'.",
+        help="Columns along which the predicted class may only rise or only fall (classes in their order), for example 'age up; price down'.",
         advanced=True, check=directions,
     ),
 )  # fmt: skip

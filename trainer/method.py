@@ -95,9 +95,9 @@ class Parameter:
         if self.type == "text":
             return "text"
         if self.minimum is not None and self.maximum is not None:
-            return f"{kind} from {self.minimum:g} to {self.maximum:g}"
+            return f"{kind} from {self.minimum:,.10g} to {self.maximum:,.10g}"
         if self.minimum is not None:
-            return f"{kind} of at least {self.minimum:g}"
+            return f"{kind} of at least {self.minimum:,.10g}"
         return kind
 
     def to_json(self) -> dict[str, Any]:
@@ -286,7 +286,7 @@ def coefficient_penalty(settings: Mapping[str, Any]) -> Fraction:
 
 DEPTH = Parameter(
     name="depth", type="integer", default=3, minimum=0, maximum=20, flag=True, label="Depth",
-    help="The largest number of questions on the way from the root to a leaf.", unit="questions",
+    help="The largest number of questions between the root and a leaf.", unit="questions",
 )  # fmt: skip
 LEAF_PENALTY = Parameter(
     name="leaf_penalty", type="number", default=0.0, minimum=0, maximum=0.999, flag=True, label="Leaf penalty",
@@ -298,25 +298,25 @@ COEFFICIENT_PENALTY = Parameter(
 )  # fmt: skip
 PAPER_LAMBDA = Parameter(
     name="paper_lambda", type="number", default=None, minimum=0, maximum=0.999, label="The paper's λ",
-    help="Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings; takes the place of the "
-    "leaf penalty. No value means that the leaf penalty counts.",
+    help="Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the "
+    "leaf penalty; empty means that the leaf penalty is used.",
     advanced=True,
 )  # fmt: skip
 TIME_LIMIT = Parameter(
     name="time_limit", type="number", default=600.0, minimum=0, maximum=604_800, flag=True, label="Time limit",
-    help="Wall time; the best tree found by then is kept, with its gap.", unit="s",
+    help="The training stops after this time and keeps the best tree found, with its gap.", unit="s",
 )  # fmt: skip
 MEMORY_LIMIT = Parameter(
     name="memory_limit", type="integer", default=None, minimum=64, maximum=1_000_000, flag=True, label="Memory limit",
-    help="Resident memory of the training process; no value means no limit of its own.", unit="MB", advanced=True,
+    help="Memory the training may use; empty means only the server's limit.", unit="MB", advanced=True,
 )  # fmt: skip
 THREADS = Parameter(
     name="threads", type="integer", default=1, minimum=1, maximum=256, flag=True, label="Threads",
-    help="Processor threads. The tree does not depend on it.", advanced=True,
+    help="Number of processor threads. The tree does not depend on it.", advanced=True,
 )  # fmt: skip
 SEED = Parameter(
     name="seed", type="integer", default=0, minimum=0, maximum=2**31 - 1, flag=True, label="Seed",
-    help="Fixes every random choice, so that the same run gives the same tree.", advanced=True,
+    help="Fixes every random choice, so that the same run gives the same tree again.", advanced=True,
 )  # fmt: skip
 MIN_LEAF = Parameter(
     name="min_leaf", type="integer", default=1, minimum=1, maximum=10**9, label="Rows per leaf",
@@ -335,15 +335,15 @@ BINARISE = Parameter(
 )  # fmt: skip
 BINS = Parameter(
     name="bins", type="integer", default=5, minimum=2, maximum=1000, flag=True, label="Quantiles",
-    help="k gives k−1 thresholds, or k buckets, for each numeric column.", advanced=True,
+    help="With k quantiles each numeric column gets k − 1 thresholds, or k buckets.", advanced=True,
 )  # fmt: skip
 SOLVER = Parameter(
     name="solver", type="choice", default="auto", choices=("auto", *BACKENDS), flag=True, label="Solver",
-    help="'auto' takes Gurobi when a full licence is found, else the open solver.", advanced=True,
+    help="'auto' uses Gurobi if a full licence is found, and otherwise the open solver SCIP.", advanced=True,
 )  # fmt: skip
 MIP_GAP = Parameter(
     name="mip_gap", type="number", default=0.0, minimum=0, maximum=1, flag=True, label="Gap to stop at",
-    help="The relative gap at which the search may stop; 0 asks for a proof.", advanced=True,
+    help="The search may stop at this relative gap; 0 asks for a full proof.", advanced=True,
 )  # fmt: skip
 
 # the limits that every method takes, in the order in which forms show them

@@ -23,11 +23,11 @@ from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_
 
 MIN_NODE = Parameter(
     name="min_node", type="integer", default=2, minimum=2, maximum=10**9, label="Rows to split",
-    help="A node with fewer training rows is a leaf.", unit="rows", advanced=True,
+    help="A node with fewer training rows than this becomes a leaf.", unit="rows", advanced=True,
 )  # fmt: skip
 MIN_GAIN = Parameter(
     name="min_gain", type="number", default=0.0, minimum=0, maximum=1, label="Least gain",
-    help="The least share of the training rows by which a split must lower the impurity; 0 allows splits without gain.",
+    help="A split must reduce the impurity by at least this share of the training rows; 0 allows splits without gain.",
     advanced=True,
 )  # fmt: skip
 
@@ -50,16 +50,16 @@ def _check_pruning(settings: Settings, names: Names) -> None:
 
 PRUNING = Parameter(
     name="pruning", type="text", default="0", label="Pruning",
-    help="Cost-complexity α: training error rate that a leaf must save. 0 keeps the tree, 'cross-validation' chooses α.",
+    help="Cost-complexity α: the training error rate that each leaf must save. 0 keeps the whole tree, 'cross-validation' chooses α.",
     check=_check_pruning,
 )  # fmt: skip
 PRUNING_FOLDS = Parameter(
     name="pruning_folds", type="integer", default=5, minimum=2, maximum=50, label="Pruning folds",
-    help="Folds of the cross-validation that chooses α.", advanced=True,
+    help="Number of folds of the cross-validation that chooses α.", advanced=True,
 )  # fmt: skip
 IMPURITY = Parameter(
     name="impurity", type="choice", default="gini", choices=("gini", "entropy", "error"), label="Impurity",
-    help="What a split lowers: Gini, entropy, or classification error.", advanced=True,
+    help="The measure that a split reduces: Gini, entropy, or classification error.", advanced=True,
 )  # fmt: skip
 
 MakeSplitter = Callable[[SplitData, Monitor, Crew[Any]], Splitter]

@@ -89,7 +89,7 @@ METHOD = Method(
         MIN_GAIN,
         Parameter(
             name="split_gap", type="number", default=0.0, minimum=0, maximum=0.99, label="Gap of a split",
-            help="A split may be worse than the best one by this share of its impurity; the share that is proved is reported.",
+            help="A split may be worse than the best one by this share of its impurity; the proved share is reported.",
             advanced=True,
         ),
         Parameter(
@@ -105,11 +105,11 @@ METHOD = Method(
         ),
         Parameter(
             name="branching", type="choice", default="2", choices=("1", "2"), label="Branching strategy",
-            help="Where a box is cut: 1 in the middle, 2 where its points are.", advanced=True,
+            help="Where a box is divided: 1 in the middle, 2 at the median of its points.", advanced=True,
         ),
         Parameter(
             name="order", type="choice", default="depth-first", choices=("depth-first", "best-first"), label="Order",
-            help="Which box comes next: the newest, or the one of least bound.", advanced=True,
+            help="Which box is searched next: the newest, or the one with the lowest bound.", advanced=True,
         ),
         *COMMON,
     ),

@@ -296,18 +296,18 @@ METHOD = Method(
         LEAF_PENALTY,
         Parameter(
             name="max_leaves", type="integer", default=None, minimum=1, maximum=1 << 20, label="Most leaves",
-            help="The largest number of leaves; no value means as many as the depth allows.", unit="leaves",
+            help="The tree may have at most this many leaves; empty means as many as the depth allows.", unit="leaves",
         ),
         having(MIN_LEAF, advanced=True),
         Parameter(
             name="forbidden", type="text", default="", label="Columns not to ask",
-            help="Columns that no question may use, separated by semicolons, as 'age; sex'.", advanced=True,
+            help="Columns that no question may use, separated by semicolons, for example 'age; sex'.", advanced=True,
             check=_banned,
         ),
         CLASS_WEIGHT,
         Parameter(
             name="optimal_trees", type="integer", default=0, minimum=0, maximum=1000, label="Optimal trees to list",
-            help="All trees with the best objective and the fewest leaves are counted, and so many are listed; 0: neither.",
+            help="Count all trees with the best objective and the fewest leaves, and list up to this many; 0 does neither.",
             unit="trees", advanced=True,
         ),
         *(p for p in CONSTRAINTS if p.name in KEEP),

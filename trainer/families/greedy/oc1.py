@@ -55,15 +55,15 @@ METHOD = Method(
         MIN_GAIN,
         Parameter(
             name="restarts", type="integer", default=20, minimum=0, maximum=1000, label="Restarts",
-            help="Random hyperplanes to climb from, besides the best threshold.", advanced=True,
+            help="Number of random hyperplanes to start from, besides the best threshold.", advanced=True,
         ),
         Parameter(
             name="jumps", type="integer", default=5, minimum=0, maximum=1000, label="Jumps",
-            help="Random directions that are tried where no coefficient alone improves the split.", advanced=True,
+            help="Number of random directions to try when no single coefficient improves the split.", advanced=True,
         ),
         Parameter(
             name="cycle", type="choice", default="sequential", choices=tuple(CYCLES), label="Cycle",
-            help="Coefficients in order, the one that helps most, or fifty at random.", advanced=True,
+            help="Which coefficient is changed next: each in order, the one that helps most, or fifty at random.", advanced=True,
         ),
         *COMMON,
     ),

@@ -161,7 +161,7 @@ METHOD = Method(
         PAPER_LAMBDA,
         Parameter(
             name="root_cuts", type="boolean", default=False, label="Cuts at the root",
-            help="Separate minimum cuts at the root relaxation too, not only at trees.", advanced=True,
+            help="Look for minimum cuts at the root relaxation too, not only at trees.", advanced=True,
         ),
         *CONSTRAINTS,
         *TAIL,

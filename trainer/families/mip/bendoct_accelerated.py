@@ -242,41 +242,41 @@ def _switch(name: str, label: str, text: str) -> Parameter:
 
 
 SWITCHES = (
-    _switch("polishing", "Polishing", "Replace the bottom of every tree that is met by the best two levels for its rows."),
-    _switch("path_bounds", "Path bounds", "Bound what lies below a fixed path by the best subtree of depth two."),
-    _switch("negative_samples", "Bound wrong rows", "Path bounds speak of the rows that the best subtree gets wrong."),
-    _switch("structure", "Bound structure", "Path bounds also fix the best subtree itself."),
-    _switch("endpoints_only", "End points only", "Path bounds at the end of each path only, not along it."),
-    _switch("at_integral", "Bounds at trees", "Separate path bounds at whole trees too, not only at fractional points."),
+    _switch("polishing", "Polishing", "Replace the lowest two levels of every tree that is found by the best two levels for its rows."),
+    _switch("path_bounds", "Path bounds", "Bound the subtree below a fixed path by the best subtree of depth two."),
+    _switch("negative_samples", "Bound wrong rows", "Write path bounds over the rows that the best subtree classifies wrongly."),
+    _switch("structure", "Bound structure", "Let path bounds also fix the best subtree itself."),
+    _switch("endpoints_only", "End points only", "Add path bounds only at the end of each path, not along it."),
+    _switch("at_integral", "Bounds at trees", "Check path bounds at whole trees too, not only at fractional points."),
     _switch(
-        "objective_form", "Objective form", "Path bounds in the form that holds for every tree, also beside side constraints."
+        "objective_form", "Objective form", "Write path bounds in the form that holds for every tree, also with side constraints."
     ),
-    _switch("split_bounds", "Split bounds", "Bound each split three levels above the last leaves by its two best subtrees."),
+    _switch("split_bounds", "Split bounds", "Bound each split three levels above the lowest leaves by its two best subtrees."),
     _switch(
         "exact_bounds", "Exact bounds",
-        "Bound what lies below a fixed path by the exact search, ten seconds at most in all; from depth 5 on.",
+        "From depth 5 on, bound the subtree below a fixed path by the exact search, for at most ten seconds in total.",
     ),
     Parameter(
         name="equivalent_points", type="choice", default="recursive", choices=("none", "basic", "chain", "recursive"),
-        label="Equivalent points", help="Rows that agree on most questions end in one leaf unless the tree asks another.",
+        label="Equivalent points", help="Rows that agree on most questions end in the same leaf unless the tree asks one of the others.",
         advanced=True,
     ),
     _switch(
-        "separated", "Separated", "Equivalent points: add rows where they are violated, in place of stating all beforehand."
+        "separated", "Separated", "Equivalent points: add rows only where they are violated, instead of writing all of them beforehand."
     ),
-    _switch("disaggregated", "Disaggregated", "Equivalent points: one inequality a node in place of their sum."),
-    _switch("group_selection", "Group selection", "Equivalent points: choose the class of each set that may be right."),
+    _switch("disaggregated", "Disaggregated", "Equivalent points: one inequality per node instead of their sum."),
+    _switch("group_selection", "Group selection", "Equivalent points: choose which class of each set may be classified correctly."),
     Parameter(
         name="split_set", type="integer", default=Techniques().split_set, minimum=0, maximum=3, label="Split set",
         help="Equivalent points: the largest number of questions on which a set may differ.", advanced=True,
     ),
     Parameter(
         name="set_limit", type="integer", default=Techniques().set_limit, minimum=0, maximum=100_000, label="Sets",
-        help="Equivalent points: the largest number of sets, those of largest loss first.", advanced=True,
+        help="Equivalent points: the largest number of sets; those with the largest loss come first.", advanced=True,
     ),
-    _switch("strengthened", "Strengthened cuts", "Benders cuts that look at the sibling of a leaf too."),
-    _switch("root_cuts", "Cuts at the root", "Separate minimum cuts at the root relaxation too, not only at trees."),
-    _switch("cache", "Cache", "Keep the best subtrees of sets of rows that were met."),
+    _switch("strengthened", "Strengthened cuts", "Use Benders cuts that also look at the sibling of a leaf."),
+    _switch("root_cuts", "Cuts at the root", "Look for minimum cuts at the root relaxation too, not only at trees."),
+    _switch("cache", "Cache", "Remember the best subtree of every set of rows that has been solved."),
 )  # fmt: skip
 
 METHOD = Method(

@@ -156,7 +156,7 @@ METHOD = Method(
         PAPER_LAMBDA,
         Parameter(
             name="strengthening", type="boolean", default=False, label="Strengthening cuts",
-            help="Separate the paper's cuts (4): rows of different classes that one answer keeps together.", advanced=True,
+            help="Use the paper's cuts (4): rows of different classes that one answer keeps together.", advanced=True,
         ),
         *CONSTRAINTS,
         *TAIL,

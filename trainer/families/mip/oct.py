@@ -52,8 +52,8 @@ METHOD = Method(
         PAPER_LAMBDA,
         thresholds("variables", "one a column and its threshold as a variable"),
         Parameter(
-            name="single_features", type="boolean", default=False, label="One row a question",
-            help="Write the routing rows for each question by itself, as in the original; the relaxation is weaker.",
+            name="single_features", type="boolean", default=False, label="One row per question",
+            help="Write the routing rows for each question separately, as in the original; the relaxation is weaker.",
             advanced=True, check=_check_rows,
         ),
         *CONSTRAINTS,

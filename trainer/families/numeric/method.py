@@ -97,7 +97,7 @@ METHOD = Method(
         CLASS_WEIGHT,
         having(
             MIP_GAP,
-            help="From depth 3 on, the relative gap that a better tree must close to be looked for; 0 asks for a proof.",
+            help="From depth 3 on, the search may stop at this relative gap; 0 asks for a full proof.",
         ),
         *COMMON,
     ),

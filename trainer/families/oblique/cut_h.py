@@ -64,16 +64,16 @@ CUTS = (
     MAX_LEAVES,
     Parameter(
         name="then_fewest", type="boolean", default=False, label="Then fewest leaves",
-        help="Among the trees of best objective one with the fewest leaves, and the proof covers that too.", advanced=True,
+        help="Among the trees with the best objective, find one with the fewest leaves; the proof covers that too.", advanced=True,
         check=_full_proof,
     ),
     Parameter(
         name="pareto", type="boolean", default=False, label="Accuracy against size",
-        help="Also the best tree for every smaller number of leaves, and for fewer coefficients; the time is shared.",
+        help="Also find the best tree for every smaller number of leaves and for fewer coefficients, within the same time limit.",
     ),
     Parameter(
         name="balanced", type="boolean", default=False, label="Balanced",
-        help="The search is over trees in which every path has as many questions as the depth allows; questions that part no row "
+        help="Search over trees in which every path has as many questions as the depth allows. Questions that separate no rows "
         "are left out of the tree that is shown.", advanced=True,
         check=_check_balanced,
     ),
@@ -84,25 +84,25 @@ CUTS = (
     ),
     Parameter(
         name="tight", type="boolean", default=True, label="Routes of correct rows only",
-        help="Rows of data that are classified wrongly have no route in the model; fewer points must be separated.",
+        help="Rows that are classified wrongly have no route in the model, so that fewer points must be separated.",
         advanced=True,
     ),
     Parameter(
         name="full_routing", type="boolean", default=False, label="Routes of all rows",
-        help="Every row is routed to a leaf, also one that is wrong there; a smallest leaf turns it on.", advanced=True,
+        help="Route every row to a leaf, also rows that are classified wrongly. A minimum number of rows per leaf turns this on.", advanced=True,
     ),
     Parameter(
         name="symmetry", type="boolean", default=True, label="Break symmetry",
-        help="Keep one of the mirrored forms of each tree only.", advanced=True,
+        help="Keep only one of the mirrored forms of each tree.", advanced=True,
     ),
     Parameter(
         name="everywhere", type="boolean", default=True, label="Share cuts",
-        help="A set of points that no hyperplane parts is forbidden at every node and mirrored, not only where it was found.",
+        help="A set of points that no hyperplane can separate is forbidden at every node and mirrored, not only where it was found.",
         advanced=True,
     ),
     Parameter(
         name="several", type="integer", default=5, minimum=1, maximum=50, label="Cuts at a time",
-        help="How many minimal sets are sought for a node whose rows cannot be parted.", advanced=True,
+        help="How many minimal sets to look for at a node whose rows cannot be separated.", advanced=True,
     ),
 )  # fmt: skip
 METHOD = Method(

@@ -129,7 +129,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
 BIG_M = Parameter(
     name="big_m", type="choice", default="data", choices=CONSTANTS, label="Large constants",
-    help="What ties rows to hyperplanes: the largest difference between a row and the others, or 2 as in the paper.",
+    help="The constants that tie rows to hyperplanes: the largest difference between a row and the others (data), or 2 as in the paper.",
     advanced=True,
 )  # fmt: skip
 METHOD = Method(

@@ -49,22 +49,22 @@ class Plan:
 
 HYPERPLANES = Parameter(
     name="hyperplanes", type="choice", default="margin", choices=STYLES, label="Hyperplanes",
-    help="How a split is drawn between its rows: widest margin, soft margin (as in the paper), or with the fewest columns, "
+    help="How a hyperplane is placed between its rows: with the widest margin, with a soft margin (as in the paper), or with the fewest columns, "
     "also over other trees that are as good.",
 )  # fmt: skip
 FIRST_TREES = Parameter(
     name="first_trees", type="choice", default="all", choices=("all", "cart", "none"), label="First trees",
-    help="Trees that the local search begins with: those of cart, exact, bivariate and oc1, of cart alone, or none.",
+    help="The trees the local search starts from: those of cart, exact, bivariate and oc1 (all), only that of cart, or none.",
     advanced=True,
 )  # fmt: skip
 SEARCH_SECONDS = Parameter(
     name="search_seconds", type="number", default=30.0, minimum=0, maximum=86_400, label="Local search",
-    help="How long first trees and local search may take before the solver begins, at most half of the limit.",
+    help="Time for first trees and local search before the solver starts, at most half of the time limit.",
     unit="s", advanced=True,
 )  # fmt: skip
 MAX_LEAVES = Parameter(
     name="max_leaves", type="integer", default=None, minimum=1, maximum=256, label="Largest number of leaves",
-    help="The tree has at most this many leaves. No value means no limit.", advanced=True,
+    help="The tree may have at most this many leaves; empty means no limit.", advanced=True,
 )  # fmt: skip
 OBLIQUE_DEPTH = having(DEPTH, default=2, maximum=6)
 HEAD = (OBLIQUE_DEPTH, LEAF_PENALTY, PAPER_LAMBDA, MIN_LEAF, HYPERPLANES)

@@ -62,7 +62,7 @@ def _weight(text: str) -> Fraction:
 GOALS = (
     Parameter(
         name="sensitivity", type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
-        help="Share of the positive rows that must be found; the specificity is then maximised. No value: no such limit.",
+        help="The share of positive rows that must be found; the specificity is then maximised. Empty means no such limit.",
     ),
     Parameter(
         name="specificity", type="number", default=None, minimum=0, maximum=1, label="Least specificity",
@@ -71,11 +71,11 @@ GOALS = (
     ),
     Parameter(
         name="positive", type="text", default="", label="Positive class",
-        help="The class that sensitivity speaks of; empty: the last one.", check=asked,
+        help="The class that sensitivity refers to; empty means the last class.", check=asked,
     ),
     Parameter(
         name="negative_weight", type="text", default="1", label="Weight of the other class",
-        help="What a correct row of the other class counts, a positive one counting 1; 'balanced': both classes count the same.",
+        help="The weight of a correct row of the other class, where a positive row counts 1; 'balanced' gives both classes the same total.",
         advanced=True,
     ),
     Parameter(

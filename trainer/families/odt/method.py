@@ -182,7 +182,7 @@ METHOD = Method(
     size_hint="Made for columns with up to about 15 categories and some thousand rows; depth 2 in seconds, depth 3 for smaller data.",
     claim="Optimal over all trees of the topology with subset questions, on the training rows.",
     parameters=(
-        having(DEPTH, default=2, maximum=4, help="Questions on the way to a leaf; 'topology' overrides it."),
+        having(DEPTH, default=2, maximum=4, help="The largest number of questions between the root and a leaf; 'topology' overrides it."),
         Parameter(
             name="topology", type="text", default="", label="Topology",
             help="depth-2, depth-2.5, depth-3, imbalanced, or brackets such as [[..][..]]; auto: the best of these four by "
@@ -190,21 +190,21 @@ METHOD = Method(
         ),
         Parameter(
             name="select", type="choice", default="none", choices=("none", "cart"), label="Columns",
-            help="cart: only the columns that a large greedy tree uses, so the claim speaks of these alone.", advanced=True,
+            help="'cart' uses only the columns that a large greedy tree asks; the claim then covers these columns only.", advanced=True,
         ),
         Parameter(
             name="max_card", type="integer", default=0, minimum=0, maximum=62, label="Largest subset",
-            help="A subset, or its complement, has at most this many categories; 0: any.",
+            help="A subset or its complement has at most this many categories; 0 means any number.",
         ),
         *GOALS,
         Parameter(
             name="bins", type="integer", default=10, minimum=2, maximum=60, flag=True, label="Bins",
-            help="Numeric columns are cut at this many quantiles.", advanced=True,
+            help="Numeric columns are cut into this many bins at their quantiles.", advanced=True,
         ),
         *MIP,
         having(
             SOLVER, choices=("auto", "search", *BACKENDS),
-            help="'search' (and 'auto') is the exact search of this method; the others solve the paper's mixed-integer program.",
+            help="'search' (and 'auto') runs this method's own exact search; the others solve the paper's mixed-integer program.",
             check=_check_solver,
         ),
         MIP_GAP,

@@ -46,7 +46,7 @@ def _check_techniques(settings: Settings, names: Names) -> None:
 MIP = (
     Parameter(
         name="first_tree", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree of a solver",
-        help="What a solver starts from: a greedy tree (CART), that of the exact search, or none.", advanced=True,
+        help="The tree the solver starts from: a greedy tree (CART), the tree of the exact search, or none.", advanced=True,
     ),
     Parameter(
         name="exact_seconds", type="number", default=5.0, minimum=0, maximum=86_400, label="Exact search first",
@@ -54,7 +54,7 @@ MIP = (
     ),
     Parameter(
         name="without", type="text", default="", label="Leave out of the model",
-        help="Techniques of the paper that a solver does without, for comparison: anchor, relax, strengthen.", advanced=True,
+        help="Techniques of the paper to leave out, for comparison: anchor, relax, strengthen.", advanced=True,
         check=_check_techniques,
     ),
 )  # fmt: skip

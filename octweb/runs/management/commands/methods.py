@@ -1,10 +1,13 @@
 """`manage.py methods`: what can be trained, and with which parameters."""
 
 import json
+from pathlib import Path
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from trainer.errors import DataError
 from trainer.methods import METHODS
+from trainer.reference import write_pages
 
 
 class Command(BaseCommand):
@@ -13,8 +16,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
+        parser.add_argument(
+            "--write", metavar="FOLDER", help="write the tables of parameters into the pages of this folder"
+        )
 
     def handle(self, *args, **options):
+        if options["write"]:
+            self._write(Path(options["write"]))
+            return
         if options["json"]:
             self.stdout.write(json.dumps({"methods": [method.to_json() for method in METHODS]}))
             return
@@ -24,3 +33,10 @@ class Command(BaseCommand):
             for p in method.parameters:
                 default = "none" if p.default is None else p.default
                 self.stdout.write(f"  {p.name} = {default}: {p.help} ({p.allowed()})")
+
+    def _write(self, folder):
+        try:
+            changed = write_pages(folder)
+        except (OSError, DataError) as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write("\n".join(map(str, changed)) or "every page is up to date")
