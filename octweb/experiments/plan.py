@@ -14,7 +14,7 @@ from trainer.methods import get
 
 FEW_ROWS = 1000  # below, no rows are held out: nested folds use them all
 HELD_OUT = 0.25
-SMALL, LARGE = (0.0005, 1.5), (0.002, 5.0)  # leaf penalties: a share of the rows, but at least so many rows
+SMALL, LARGE = (0.0005, 1.0), (0.002, 3.0)  # leaf penalties: a share of the rows, but at least so many rows
 KINDS = ("one", "two", "many", "groups")
 
 

@@ -17,7 +17,7 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     The axis of leaves doubles from tick to tick. Nothing is drawn but axes and a sentence before the first candidate is done.
     """
     shown = sorted(points, key=lambda p: (p["leaves"], -p["accuracy"]))
-    largest = max((p["leaves"] for p in shown), default=8)
+    largest = max([4, *(p["leaves"] for p in shown)])
     ticks = [2**k for k in range(math.ceil(math.log2(max(2, largest))) + 1)]
     layout = frame(
         height=420,
@@ -74,7 +74,12 @@ def _ring(p: dict[str, Any]) -> dict[str, Any]:
         "x": [p["leaves"]],
         "y": [100 * p["accuracy"]],
         "hoverinfo": "skip",
-        "marker": {"size": 22, "symbol": "circle-open", "line": {"color": "var(--proved)", "width": 2}},
+        "marker": {
+            "color": "var(--proved)",
+            "size": 22,
+            "symbol": "circle-open",
+            "line": {"color": "var(--proved)", "width": 2},
+        },
     }
 
 

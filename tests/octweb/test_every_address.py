@@ -19,6 +19,7 @@ from rest_framework.test import APIClient
 
 from octweb.batch import actions as batch
 from octweb.datasets import actions as datasets
+from octweb.experiments import actions as experiments
 from octweb.registry import actions as registry
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
@@ -69,8 +70,13 @@ def things(owner, media) -> Things:
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="private one")
     rows = ContentFile(CSV.encode(), name="rows.csv")
     prediction = batch.enqueue(owner=owner, model=model, file=rows, source_name="rows.csv")
+    experiment = experiments.start(
+        owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, test_share=0.2
+    )
     return Things(
         by_prefix={
+            "experiments/candidates/": str(experiment.candidates.get().pk),
+            "experiments/": str(experiment.pk),
             "datasets/uploads/": str(upload.pk),
             "datasets/": str(dataset.pk),
             "runs/": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
@@ -92,6 +98,8 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
         if name in {"pk", "id", "key"}:
             assert own is not None, f"{route}: whose object is this? Add it to Things."
             value, private = own, True
+            if name == "key" and "experiments/" in route:
+                value = things.by_prefix["experiments/candidates/"]
         elif name == "name" and route.startswith("v2"):
             value, private = things.family, True
         else:

@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
 
 from octweb.batch import actions as batch
 from octweb.datasets import actions as datasets
+from octweb.experiments import actions as experiments
 from octweb.registry import actions as registry
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
@@ -39,7 +40,11 @@ def ids(owner) -> dict[str, str]:
     dataset = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv", target="class")
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="t")
     rows = ContentFile(CSV.encode(), name="rows.csv")
+    experiment = experiments.start(
+        owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, test_share=0.2
+    )
     return {
+        "experiments": str(experiment.pk),
         "predictions": str(batch.enqueue(owner=owner, model=model, file=rows, source_name="rows.csv").pk),
         "datasets": str(dataset.pk),
         "runs": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
