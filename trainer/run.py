@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Progress, Status, relative_gap
-from trainer.data.folds import check_evaluation, holdout, stratified_folds
+from trainer.data.folds import check_evaluation, holdout, rows_record, stratified_folds
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
@@ -32,6 +32,7 @@ from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, simplify, to_draft,
 
 TOLERANCE = 1e-9
 TICK = 0.05
+MAX_FOLD_NODES = 20_000  # larger trees of folds are not kept in the model file
 MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not repeated in every progress line
 
 
@@ -93,8 +94,13 @@ def train(
     if len(test_rows):
         test = request.table.take(test_rows).matrix()
         metrics["test"] = _metrics(tree, test, request.labels.codes[test_rows], _weights(request, test_rows))
+    fold = fold_trees = None
     if request.folds and not monitor.cancelled:
-        metrics["cross_validation"] = _cross_validate(method, request, settings, monitor)
+        fold = stratified_folds(request.labels.codes, request.folds, settings.get("seed", 0))
+        metrics["cross_validation"], trees = _cross_validate(method, request, settings, monitor, fold)
+        fold_trees = (
+            [one.to_json() for one in trees] if sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES else None
+        )
     model = ModelFile(
         tree=tree,
         target=request.labels.name,
@@ -104,6 +110,7 @@ def train(
         metrics=metrics,
         certificate=certificate.to_json(),
         fingerprint=fingerprint(problem.table, problem.labels),
+        rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees),
     )
     return TrainResult(
         model=model, tree=tree, certificate=certificate, summary=_summary(model, certificate, problem, solution)
@@ -282,10 +289,12 @@ def _metrics(tree: Tree, matrix: np.ndarray, codes: np.ndarray, weights: np.ndar
     return {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
 
 
-def _cross_validate(method: Method, request: TrainRequest, settings: Settings, monitor: Monitor) -> dict[str, Any]:
-    """Accuracy of the same method and settings on rows it has not seen; each fold has the time limit for itself."""
+def _cross_validate(
+    method: Method, request: TrainRequest, settings: Settings, monitor: Monitor, fold: np.ndarray
+) -> tuple[dict[str, Any], list[Tree]]:
+    """Accuracy of the same method and settings on rows it has not seen, and the trees; each fold has the time limit for itself."""
     codes = request.labels.codes
-    fold = stratified_folds(codes, request.folds, settings.get("seed", 0))
+    trees: list[Tree] = []
     k = len(request.labels.classes)
     confusion = np.zeros((k, k), np.int64)
     accuracies, leaves, ended = [], [], ""
@@ -307,13 +316,14 @@ def _cross_validate(method: Method, request: TrainRequest, settings: Settings, m
             break  # the tree of this fold is not the one that the settings ask for
         test = fold == f
         result = _metrics(tree, request.table.take(test).matrix(), codes[test], _weights(request, test))
+        trees.append(tree)
         accuracies.append(result["accuracy"])
         leaves.append(tree.n_leaves)
         confusion += np.asarray(result["confusion"])
     if len(accuracies) < request.folds:
         reason = {"ended": ended} if ended else {}
-        return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies, **reason}
-    return {
+        return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies, **reason}, trees
+    found = {
         "folds": request.folds,
         "accuracies": accuracies,
         "accuracy": float(np.mean(accuracies)),
@@ -323,6 +333,7 @@ def _cross_validate(method: Method, request: TrainRequest, settings: Settings, m
         "correct": int(np.trace(confusion)),
         "confusion": confusion.tolist(),
     }
+    return found, trees
 
 
 def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:

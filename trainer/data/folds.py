@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from trainer.errors import ParameterError
 
 MOST_FOLDS = 50
+SIGNS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))  # of folds, in a model file
 MOST_HELD_OUT = 0.9  # share of the rows
 
 
@@ -38,3 +41,22 @@ def check_evaluation(test_share: float, folds: int, rows: int) -> None:
         errors["folds"] = f"must be 0 or from 2 to {min(MOST_FOLDS, rows)}; it is {folds}."
     if errors:
         raise ParameterError(errors)
+
+
+def rows_record(
+    n: int, held_out: np.ndarray, fold: np.ndarray | None, weights: np.ndarray | None, fold_trees: list[Any] | None
+) -> dict[str, Any]:
+    """What a model file says of its `n` rows: the indices `held_out`, the fold of each row, int weights (n,), trees of the folds.
+
+    One sign stands for each row without gaps, in the order of the file: of `held_out` 1 for a row that did not train, of `folds`
+    the number of its fold (0-9, a-z, A-Z).
+    """
+    out = np.full(n, "0")
+    out[held_out] = "1"
+    return {
+        "used": n,
+        "held_out": "".join(out.tolist()) if len(held_out) else None,
+        "folds": None if fold is None else "".join(SIGNS[fold].tolist()),
+        "weights": None if weights is None else weights.tolist(),
+        "fold_trees": fold_trees,
+    }

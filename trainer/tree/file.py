@@ -48,6 +48,7 @@ class ModelFile:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     certificate: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
+    rows: Mapping[str, Any] | None = None  # which rows trained, see trainer.data.folds.rows_record; None in older files
     version: str = VERSION
 
     @classmethod
@@ -69,6 +70,7 @@ class ModelFile:
             metrics=dict(self.metrics),
             fingerprint=self.fingerprint,
             certificate=dict(self.certificate),
+            **({} if self.rows is None else {"rows": dict(self.rows)}),
         )
 
 
@@ -98,5 +100,6 @@ def _model(document: Mapping[str, Any]) -> ModelFile:
         metrics=document.get("metrics", {}),
         certificate=document.get("certificate", {}),
         fingerprint=document.get("fingerprint", ""),
+        rows=document.get("rows"),
         version=document.get("version", ""),
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from trainer.verify.findings import TOLERANCE, Finding, exact, recounted
 from trainer.verify.rows import Data, Rows
+from trainer.verify.structure import tree_trouble
 
 Counts = list[list[int]]  # of each node the weight of each class
 
@@ -187,7 +188,7 @@ def _metric(claim: str, given: dict[str, Any], confusion: np.ndarray) -> Finding
 
 def _crossed(model: dict[str, Any], data: Data, given: dict[str, Any]) -> Finding:
     """The trees of the folds over the rows that each of them had not seen."""
-    claim, trees = "metrics cross_validation", given.get("trees")
+    claim, trees = "metrics cross_validation", (model.get("rows") or {}).get("fold_trees")
     if trees is None:
         words = "The file does not hold the trees of the folds."
         return Finding(claim=claim, verdict="cannot be judged", detail=words)
@@ -197,6 +198,8 @@ def _crossed(model: dict[str, Any], data: Data, given: dict[str, Any]) -> Findin
         or given["folds"] != model["parameters"]["folds"]
     ):
         return recounted(claim, False, f"{len(trees)} trees and {len(accuracies)} accuracies are listed.")
+    if trouble := next((t for t in (tree_trouble(model, nodes)[0] for nodes in trees) if t), ""):
+        return recounted(claim, False, f"A tree of a fold is none: {trouble}")
     whole = np.zeros((len(model["classes"]),) * 2, np.int64)
     for f, nodes in enumerate(trees):
         unseen = data.rows.take(data.fold == f)

@@ -1,0 +1,67 @@
+"""Model files of every method on a small table, trained once a session, with the table as CSV."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.data.reader import load
+from trainer.methods import METHODS
+from trainer.run import TrainRequest, train
+from trainer.verify import Finding, verify
+
+SMALL = {"depth": 2, "time_limit": 60.0}
+OBLIQUE = ("cut-h", "cutw-h", "s-oct", "oct-h")
+TWO_CLASSES = {m.id for m in METHODS if m.two_classes}
+
+
+def csv_text(rows: int = 48, classes: int = 3, seed: int = 5) -> str:
+    """Two numeric columns, a categorical and a binary one; equal rows of different classes occur."""
+    rng = np.random.default_rng(seed)
+    lines = ["length,width,colour,flag,class"]
+    for _ in range(rows):
+        length, width = rng.integers(0, 12) / 2, rng.integers(0, 6)
+        colour, flag = rng.choice(["red", "green", "blue"]), rng.integers(2)
+        answer = int(length > 3) + int(colour == "red" and width > 2 and classes > 2)
+        if rng.random() < 0.15:
+            answer = int(rng.integers(classes))
+        lines.append(f"{length:g},{width},{colour},{flag},{'abc'[answer]}")
+    return "\n".join(lines) + "\n"
+
+
+@cache
+def _trained(folder: Path, method: str, test_share: float, folds: int, parameters: str) -> tuple[dict[str, Any], Path]:
+    asked = json.loads(parameters)
+    classes = 2 if method in TWO_CLASSES or asked.get("fairness") == "parity" else 3
+    data = folder / f"rows-{classes}-{method in OBLIQUE}.csv"
+    data.write_text(csv_text(rows=24 if method in OBLIQUE else 48, classes=classes))
+    table, labels, *_ = load(data, target="class")
+    request = TrainRequest(
+        table=table, labels=labels, method=method, parameters=SMALL | asked, test_share=test_share, folds=folds
+    )
+    return json.loads(json.dumps(train(request).model.to_json())), data
+
+
+def trained(
+    folder: Path, method: str, *, test_share: float = 0.0, folds: int = 0, **parameters: Any
+) -> tuple[dict[str, Any], Path]:
+    """A copy of the document, and the path of the rows."""
+    document, data = _trained(folder, method, test_share, folds, json.dumps(parameters, sort_keys=True))
+    return copy.deepcopy(document), data
+
+
+def findings(document: dict[str, Any], data: Path, folder: Path) -> list[Finding]:
+    """What the checker says of a document."""
+    path = folder / "model.json"
+    path.write_text(json.dumps(document))
+    return verify(path, data)
+
+
+def verdicts(document: dict[str, Any], data: Path, folder: Path) -> dict[str, str]:
+    """The verdict of each claim."""
+    return {f.claim: f.verdict for f in findings(document, data, folder)}
