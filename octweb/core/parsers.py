@@ -1,9 +1,10 @@
 """JSON as the API takes it: strict, parsed by orjson."""
 
-import orjson
 from django.conf import settings
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
+
+from octweb.core import strict_json
 
 
 class TooLarge(APIException):
@@ -13,19 +14,32 @@ class TooLarge(APIException):
     default_code = "too_large"
 
 
+def limited(stream) -> bytes:
+    """The body, if it is not too long."""
+    limit = settings.MAX_PREDICT_BYTES
+    body = stream.read(limit + 1)
+    if len(body) > limit:
+        raise TooLarge(f"The body is larger than {limit // 10**6} MB. Send the rows in several calls.")
+    return body
+
+
 class StrictJSONParser(BaseParser):
-    """application/json without NaN, infinities or duplicate work: bytes to Python objects in one pass."""
+    """application/json without NaN, infinities or a name that stands twice in an object."""
 
     media_type = "application/json"
 
     def parse(self, stream, media_type=None, parser_context=None):
-        limit = settings.MAX_PREDICT_BYTES
-        body = stream.read(limit + 1)
-        if len(body) > limit:
-            raise TooLarge(f"The body is larger than {limit // 10**6} MB. Send the rows in several calls.")
+        body = limited(stream)
         try:
-            return orjson.loads(body)
-        except orjson.JSONDecodeError as error:
+            return strict_json.loads(body)
+        except ValueError as error:
             raise ParseError(f"The body is not valid JSON: {error}.") from error
         except RecursionError as error:
             raise ParseError("The body is nested too deeply.") from error
+
+
+class BytesParser(BaseParser):
+    """The body as it is; subclasses name its media type."""
+
+    def parse(self, stream, media_type=None, parser_context=None):
+        return limited(stream)

@@ -17,12 +17,24 @@ from rest_framework.views import APIView
 
 from octweb.core import metrics
 from octweb.core.api import PROBLEMS
-from octweb.core.parsers import TooLarge
+from octweb.core.parsers import StrictJSONParser, TooLarge
 from octweb.registry import actions
+from octweb.registry.access import may_call
+from octweb.registry.answers import (
+    ArrowFileParser,
+    ArrowRenderer,
+    ArrowStreamParser,
+    CsvParser,
+    CsvRenderer,
+    answer_type,
+    columns_record,
+    table_answer,
+)
+from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV, predict_arrow, predict_columns, predict_csv
 from octweb.registry.claims import certificate_status
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
-from octweb.registry.predicting import predict_rows
+from octweb.registry.predicting import Predictions, predict_rows
 from octweb.registry.serializers import (
     ModelDetailSerializer,
     ModelSerializer,
@@ -48,13 +60,11 @@ class AnyFormat(BaseContentNegotiation):
 
 def callable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
     """The model, or 404 for one that does not exist or that this caller may not call: the two look the same."""
-    models = TreeModel.objects.callable_by(request.user).select_related("family")
-    if not document:
-        models = models.defer("document")
-    try:
-        return models.get(pk=pk)
-    except TreeModel.DoesNotExist as error:
-        raise Http404("There is no model with this id, or it is not yours and not approved.") from error
+    models = TreeModel.objects.select_related("family")
+    model = (models if document else models.defer("document")).filter(pk=pk).first()
+    if model is None or not may_call(request.user, request.auth, model):
+        raise Http404("There is no model with this id, or it is not yours and not approved.")
+    return model
 
 
 def flag(request: Request, name: str) -> bool:
@@ -163,30 +173,54 @@ class ModelPredict(APIView):
     """Classify rows. No serializer looks at the rows: they go from the parsed body into one matrix."""
 
     predict_scope = True
+    parser_classes = [StrictJSONParser, CsvParser, ArrowStreamParser, ArrowFileParser]
+    renderer_classes = [*APIView.renderer_classes, CsvRenderer, ArrowRenderer]
 
     @extend_schema(
         operation_id="models_predict",
-        request=RowsSerializer,
-        parameters=[OpenApiParameter("explain", bool, description="adds the path of each row in words")],
-        responses={200: PredictionsSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429),
+        request={
+            "application/json": RowsSerializer,
+            CSV: OpenApiTypes.STR,
+            ARROW_STREAM: OpenApiTypes.BINARY,
+            ARROW_FILE: OpenApiTypes.BINARY,
+        },
+        parameters=[OpenApiParameter("explain", bool, description="adds the path of each row in words; JSON only")],
+        responses={
+            (200, "application/json"): PredictionsSerializer,
+            (200, CSV): OpenApiTypes.STR,
+            (200, ARROW_STREAM): OpenApiTypes.BINARY,
+        }
+        | PROBLEMS(400, 401, 403, 404, 406, 413, 415, 422, 429),
     )
-    def post(self, request: Request, pk: uuid.UUID) -> Response:
+    def post(self, request: Request, pk: uuid.UUID) -> HttpResponse:
         with metrics.counted("v1") as call:
             model = callable_model(request, pk, document=False)
             call.of(model.family.name, model.version)
-            explain = flag(request, "explain")
-            found = predict_rows(model, rows_of(request.data))
+            explain, kind = flag(request, "explain"), answer_type(request)
+            if explain and kind != "application/json":
+                raise ValidationError(
+                    {"explain": "Paths in words are in JSON answers only: send Accept: application/json."}
+                )
+            found, by_column = predicted(model, request)
             call.predicted(found.label_counts())
-        return Response(
-            {
-                "model": str(model.pk),
-                "name": model.family.name,
-                "version": model.version,
-                "certificate": certificate_status(model),
-                "predictions": found.records(explain=explain),
-                "notes": list(found.notes),
-            }
-        )
+        if kind != "application/json":
+            return table_answer(model, found, kind)
+        if by_column and not explain:
+            answers = {"columns": columns_record(found)}
+        else:
+            answers = {"predictions": found.records(explain=explain)}
+        head = {"model": str(model.pk), "name": model.family.name, "version": model.version}
+        return Response({**head, "certificate": certificate_status(model), **answers, "notes": list(found.notes)})
+
+
+def predicted(model: TreeModel, request: Request) -> tuple[Predictions, bool]:
+    """The predictions for the rows of a body, of whatever type, and whether it is JSON columns."""
+    body = request.data
+    if isinstance(body, bytes):
+        return (predict_csv if request.content_type.startswith(CSV) else predict_arrow)(model, body), False
+    if isinstance(body, dict) and body.keys() == {"columns"}:
+        return predict_columns(model, body["columns"]), True
+    return predict_rows(model, rows_of(body)), False
 
 
 def rows_of(body: object) -> list:
@@ -194,7 +228,7 @@ def rows_of(body: object) -> list:
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
     if unknown := set(body) - {"rows"}:
-        raise ValidationError({sorted(unknown)[0][:60]: 'Not known. The body has one member, "rows".'})
+        raise ValidationError({sorted(unknown)[0][:60]: 'Not known. The body has one member, "rows" or "columns".'})
     rows = body.get("rows")
     if not isinstance(rows, list):
         raise ValidationError({"rows": "A list of objects is needed: one object a row, column → value."})

@@ -36,11 +36,6 @@ def approved_model(name: str, version: int | None) -> TreeModel | None:
     return _look_up((name, version), find)
 
 
-def may_call(user: Any, model: TreeModel) -> bool:
-    """The rule of `TreeModelQuerySet.callable_by` for a model at hand."""
-    return user.is_staff or model.owner_id == user.pk or model.state == State.APPROVED
-
-
 def forget() -> None:
     """Look all models up anew, now and once more when the transaction that is under way is committed."""
     clear()

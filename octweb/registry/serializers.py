@@ -186,13 +186,23 @@ class PredictionsSerializer(serializers.Serializer):
     name = serializers.CharField()
     version = serializers.IntegerField()
     certificate = CertificateStatusSerializer()
-    predictions = PredictionSerializer(many=True)
+    predictions = PredictionSerializer(many=True, required=False, help_text="by row")
+    columns = serializers.DictField(
+        child=serializers.ListField(), required=False, help_text="in place of predictions where columns were sent"
+    )
     notes = serializers.ListField(child=serializers.CharField(), help_text="what was done with odd values")
 
 
 class RowsSerializer(serializers.Serializer):
-    """Rows to predict; a row is an object of column → value."""
+    """Rows to predict: `rows`, each an object of column → value, or `columns`, column → list of values."""
 
     rows = serializers.ListField(
-        child=serializers.DictField(child=serializers.JSONField(allow_null=True)), help_text="columns and values"
+        child=serializers.DictField(child=serializers.JSONField(allow_null=True)),
+        required=False,
+        help_text="columns and values",
+    )
+    columns = serializers.DictField(
+        child=serializers.ListField(child=serializers.JSONField(allow_null=True)),
+        required=False,
+        help_text="in place of rows",
     )

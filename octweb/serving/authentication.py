@@ -10,11 +10,11 @@ import threading
 import time
 from typing import Any
 
-from django.utils import timezone
 from knox.auth import TokenAuthentication
 from knox.crypto import hash_token
 from rest_framework.exceptions import AuthenticationFailed
 
+from octweb.registry.access import alive
 from octweb.serving.models import ApiToken
 
 REMEMBERED = 5.0  # seconds
@@ -31,9 +31,14 @@ class ApiTokenAuthentication(TokenAuthentication):
         found = lookup(token)
         if found is None:
             raise AuthenticationFailed("This token is not known; it may have been revoked. Make a new one.")
-        if found.expiry is not None and found.expiry <= timezone.now():
-            raise AuthenticationFailed("This token has expired. Make a new one.")
-        return self.validate_user(found)
+        if not alive(found):
+            over = (
+                "This token has expired. Make a new one."
+                if found.user.is_active
+                else "The account of this token is closed."
+            )
+            raise AuthenticationFailed(over)
+        return found.user, found
 
 
 def forget(digest: str | None = None) -> None:

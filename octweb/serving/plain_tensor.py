@@ -10,9 +10,9 @@ import threading
 from typing import Any
 
 import numpy as np
-import orjson
 import simdjson
 
+from octweb.core import strict_json
 from octweb.serving.tensors import FLOATING, Request, Tensor
 from trainer.data.rows import plain_numbers
 
@@ -41,7 +41,7 @@ def plain_request(content: bytes, outputs: tuple[str, ...]) -> Request | None:
 
 def _small_request(content: bytes, outputs: tuple[str, ...]) -> Request | None:
     try:
-        document = orjson.loads(content)
+        document = strict_json.loads(content)
         inputs, name = document["inputs"], document.get("id")
         (tensor,) = inputs
         title, datatype, (rows, columns), data = tensor["name"], tensor["datatype"], tensor["shape"], tensor["data"]

@@ -23,22 +23,26 @@ from django.core.exceptions import RequestDataTooBig
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port, validate_host
-from django.utils import timezone
 
+from octweb.core import strict_json
 from octweb.core.headers import security_headers
 from octweb.core.metrics import Steady
 from octweb.core.throttles import WINDOWS, caller_of, rate
+from octweb.registry.access import may_call
+from octweb.registry.answers import columns_record
 from octweb.registry.claims import certificate_status
 from octweb.registry.compiled import Compiled, compiled
 from octweb.registry.models import TreeModel
-from octweb.registry.predicting import predict_rows
-from octweb.registry.remembered import approved_model, may_call, model_by_id
+from octweb.registry.predicting import Predictions, predict_rows
+from octweb.registry.remembered import approved_model, model_by_id
 from octweb.serving.authentication import lookup
 from octweb.serving.coding import packed
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer
-from octweb.serving.plain_tensor import plain_request
+from octweb.serving.json_rows import rows_matrix
+from octweb.serving.plain_tensor import SMALL_BYTES, plain_request
 from octweb.serving.tensors import FLOATING, JSON_LENGTH, TEXT, ProtocolError, Request, Tensor, parse
 from octweb.serving.wire import CutOff, coded
+from trainer.data.rows import plain_numbers
 from trainer.errors import TrainerError
 
 log = logging.getLogger(__name__)
@@ -155,21 +159,21 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes]) -> bytes | None:
     if int(environ.get("CONTENT_LENGTH") or 0) > settings.MAX_PREDICT_BYTES:
         return None
     token = lookup(environ["HTTP_AUTHORIZATION"][len(PREFIX) :].encode("ascii"))
-    if token is None or not token.user.is_active or (token.expiry is not None and token.expiry <= timezone.now()):
+    if token is None:
         return None
     caller, limit = caller_of(token.user, token), rate("user")
     if WINDOWS.take(caller, *limit, count=False):
         return None
     if v1 is not None:
         model = model_by_id(v1[1])
-        if model is None or not may_call(token.user, model) or not _is_json(environ):
+        if model is None or not may_call(token.user, token, model) or not _is_json(environ):
             return None
         own, api = served(model), "v1"
         found = _rows(own, body())
     else:
         assert v2 is not None
         model = approved_model(v2[1], int(v2[2]) if v2[2] else None)
-        if model is None:
+        if model is None or not may_call(token.user, token, model, public=True):
             return None
         own, api = served(model), "v2"
         found = _tensors(own, body(), environ.get(HEADER))
@@ -200,20 +204,26 @@ def _is_ours(host: str, allowed: tuple[str, ...]) -> bool:
 def _is_json(meta: dict[str, Any]) -> bool:
     """Whether the body says that it is JSON and the answer may be."""
     accept = meta.get("HTTP_ACCEPT", "*/*")
-    return meta.get("CONTENT_TYPE", "").partition(";")[0].strip().lower() == JSON and (
-        "*/*" in accept or JSON in accept
-    )
+    sent = meta.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
+    return sent == JSON and accept in ("", "*/*", JSON, f"{JSON}, */*")
 
 
 def _rows(own: Served, content: bytes) -> tuple[bytes, np.ndarray] | None:
     """An answer of `/api/v1/`, and the leaves of its rows."""
-    document = orjson.loads(content)
-    if type(document) is not dict or len(document) != 1:
-        return None
-    rows = document.get("rows")
-    if type(rows) is not list or not 0 < len(rows) <= settings.MAX_PREDICT_ROWS:
-        return None
-    matrix, notes = own.tree.matrix_of(rows), NOTHING
+    matrix, rows, notes = None, None, NOTHING
+    if len(content) >= SMALL_BYTES and own.tree.numbers_only:
+        matrix = rows_matrix(content, own.tree.names, settings.MAX_PREDICT_ROWS)
+        matrix = None if matrix is None else own.tree.checked(matrix)
+    if matrix is None:
+        document = strict_json.loads(content)
+        if type(document) is not dict or len(document) != 1:
+            return None
+        if "columns" in document:
+            return _columns(own, document["columns"])
+        rows = document.get("rows")
+        if type(rows) is not list or not 0 < len(rows) <= settings.MAX_PREDICT_ROWS:
+            return None
+        matrix = own.tree.matrix_of(rows)
     if matrix is not None:
         leaves = own.tree.tree.apply(matrix)
         if len(leaves) == 1:
@@ -225,6 +235,25 @@ def _rows(own: Served, content: bytes) -> tuple[bytes, np.ndarray] | None:
         found = predict_rows(own.model, rows)
         leaves, notes = found.leaves, found.notes
     return _rows_answer(own, leaves, notes), leaves
+
+
+def _columns(own: Served, columns: Any) -> tuple[bytes, np.ndarray] | None:
+    """An answer in columns to columns, if all of them are there and all cells are plain numbers."""
+    if type(columns) is not dict or columns.keys() != set(own.tree.names):
+        return None
+    lists = [columns[name] for name in own.tree.names]
+    if set(map(type, lists)) != {list} or len(set(map(len, lists))) != 1:
+        return None
+    cells = [plain_numbers(column) for column in lists]
+    if any(c is None for c in cells) or not 0 < len(cells[0]) <= settings.MAX_PREDICT_ROWS:
+        return None
+    matrix = own.tree.checked(np.stack(cells, axis=1))
+    if matrix is None:
+        return None
+    leaves = own.tree.tree.apply(matrix)
+    record = columns_record(Predictions(tree=own.tree.tree, matrix=matrix, leaves=leaves))
+    head = own.head_v1.removesuffix(b',"predictions":[')
+    return head + b',"columns":' + orjson.dumps(record) + b',"notes":[]}', leaves
 
 
 def _rows_answer(own: Served, leaves: np.ndarray, notes: tuple[str, ...]) -> bytes:

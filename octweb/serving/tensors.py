@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from octweb.core import strict_json
 from trainer.data.rows import plain_numbers
 
 TYPES: dict[str, str] = {
@@ -63,9 +64,11 @@ def parse(body: bytes, header_length: str | None, known_outputs: tuple[str, ...]
     """The request of a body; raises ProtocolError with what is wrong and where."""
     split = _header_length(header_length, len(body))
     try:
-        document = orjson.loads(body[:split])
-    except orjson.JSONDecodeError as error:
+        document = strict_json.loads(body[:split])
+    except ValueError as error:
         raise ProtocolError(f"The body is not valid JSON: {error}.") from error
+    except RecursionError as error:
+        raise ProtocolError("The body is nested too deeply.") from error
     if not isinstance(document, dict):
         raise ProtocolError("The body must be a JSON object.")
     name = document.get("id")

@@ -14,9 +14,11 @@ from rest_framework.views import APIView
 
 from octweb.core import metrics
 from octweb.core.problems import document, exception_handler
+from octweb.registry.access import may_call
 from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_status
 from octweb.registry.models import TreeModel
+from octweb.registry.remembered import approved_model
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer, metadata, output
 from octweb.serving.tensors import JSON_LENGTH, ProtocolError, answer, parse
 from trainer.errors import DataError
@@ -63,17 +65,12 @@ class ProtocolView(APIView):
         return errors
 
 
-def served_model(name: str, version: str | None, *, body: bool = True) -> TreeModel:
-    """The approved model of this name and version; without a version the highest one."""
-    models = TreeModel.objects.approved().filter(family__name=name).select_related("family").order_by("-version")
-    if not body:
-        models = models.defer("document")
-    if version is not None:
-        if not (version.isascii() and version.isdigit() and len(version) < 10):
-            raise Http404(f"There is no version '{version[:20]}': versions are whole numbers.")
-        models = models.filter(version=int(version))
-    model = models.first()
-    if model is None:
+def served_model(request: Request, name: str, version: str | None = None) -> TreeModel:
+    """The approved model of this name and version, without its document; without a version the highest one."""
+    if version is not None and not (version.isascii() and version.isdigit() and len(version) < 10):
+        raise Http404(f"There is no version '{version[:20]}': versions are whole numbers.")
+    model = approved_model(name, None if version is None else int(version))
+    if model is None or not may_call(request.user, request.auth, model, public=True):
         which = f"model '{name[:60]}'" + (f" in version {version}" if version else "")
         raise Http404(f"There is no approved {which}.")
     return model
@@ -90,7 +87,7 @@ class Model(ProtocolView):
     """Inputs, outputs and versions of a model."""
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
-        model = served_model(name, version)
+        model = served_model(request, name, version)
         versions = TreeModel.objects.approved().filter(family=model.family).order_by("version")
         return Response(metadata(model, list(versions.values_list("version", flat=True))))
 
@@ -99,7 +96,7 @@ class ModelReady(ProtocolView):
     """A model is ready once it is approved."""
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
-        model = served_model(name, version, body=False)
+        model = served_model(request, name, version)
         return Response({"name": model.family.name, "version": str(model.version), "ready": True})
 
 
@@ -108,7 +105,7 @@ class Infer(ProtocolView):
 
     def post(self, request: Request, name: str, version: str | None = None) -> HttpResponse:
         with metrics.counted("v2") as call:
-            model = served_model(name, version, body=False)
+            model = served_model(request, name, version)
             call.of(model.family.name, model.version)
             return self._answer(request, model, call)
 

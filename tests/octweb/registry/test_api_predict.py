@@ -103,7 +103,7 @@ def test_limits(model, client_of, owner, settings):
 
 
 def test_other_media_types_are_415(model, client_of, owner):
-    answer = client_of(owner).post(f"/api/v1/models/{model.pk}/predict/", "a=1", content_type="text/csv")
+    answer = client_of(owner).post(f"/api/v1/models/{model.pk}/predict/", "a=1", content_type="text/xml")
     assert answer.status_code == 415
 
 

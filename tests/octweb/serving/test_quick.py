@@ -80,7 +80,11 @@ def wsgi(path: str, body: bytes, token: str, **changes) -> tuple[int, dict[str, 
 
 def rows(n: int) -> list[dict]:
     table, _ = small_table()
-    return [{c.name: c.values[i].item() for c in table.columns[:3]} for i in range(n)]
+    return [{c.name: c.values[i % 120].item() for c in table.columns[:3]} for i in range(n)]
+
+
+def columns(n: int) -> dict[str, list]:
+    return {name: [row[name] for row in rows(n)] for name in rows(1)[0]}
 
 
 def tensor(n: int, **changes) -> dict:
@@ -96,7 +100,14 @@ def v2(model) -> str:
     return f"/v2/models/{model.family.name}/infer"
 
 
-GOOD_V1 = [{"rows": rows(1)}, {"rows": rows(50)}, {"rows": [rows(1)[0] | {"flag": True}]}]
+GOOD_V1 = [
+    {"rows": rows(1)},
+    {"rows": rows(50)},
+    {"rows": rows(200)},
+    {"columns": columns(1)},
+    {"columns": columns(150)},
+    {"rows": [rows(1)[0] | {"flag": True}]},
+]
 GOOD_V2 = [
     {"inputs": [tensor(1)]},
     {"inputs": [tensor(40)], "id": "seven"},

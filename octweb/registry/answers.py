@@ -1,0 +1,97 @@
+"""Answers of prediction calls in columns: JSON, Arrow and CSV, with the columns that a predicted file has."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from django.http import HttpResponse
+from drf_orjson_renderer.renderers import ORJSONRenderer
+from rest_framework.request import Request
+
+from octweb.core.parsers import BytesParser
+from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
+from octweb.registry.models import TreeModel
+from octweb.registry.predicting import Predictions
+from trainer.predict_file import CsvWriter
+
+MAX_HEADER = 1_000  # characters of notes
+
+
+def column_names(classes: tuple[str, ...]) -> list[str]:
+    """Names of the columns of an answer."""
+    return ["label", *(f"probability {c}" for c in classes), "leaf"]
+
+
+def columns_record(found: Predictions) -> dict[str, list[Any]]:
+    """Column → values."""
+    tree, leaves = found.tree, found.leaves
+    shares = tree.probabilities[leaves]
+    labels = np.array(tree.classes, object)[tree.labels[leaves]]
+    columns = [labels.tolist(), *(shares[:, k].tolist() for k in range(shares.shape[1])), leaves.tolist()]
+    return dict(zip(column_names(tree.classes), columns, strict=True))
+
+
+def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpResponse:
+    """An Arrow stream or a CSV text; which model answered, and notes, are in headers."""
+    content = _arrow(found) if media_type == ARROW_STREAM else _csv(found)
+    response = HttpResponse(content, content_type=media_type)
+    response["Octweb-Model"], response["Octweb-Model-Version"] = model.family.name, str(model.version)
+    if found.notes:
+        response["Octweb-Notes"] = json.dumps(list(found.notes))[:MAX_HEADER]
+    return response
+
+
+def _arrow(found: Predictions) -> bytes:
+    tree, leaves = found.tree, found.leaves
+    labels = pa.array([tree.classes[int(k)] for k in tree.labels], pa.string())
+    shares = [pa.array(tree.probabilities[:, k]).take(pa.array(leaves)) for k in range(len(tree.classes))]
+    batch = pa.record_batch(
+        [labels.take(pa.array(leaves)), *shares, pa.array(leaves)], names=column_names(tree.classes)
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _csv(found: Predictions) -> str:
+    text = io.StringIO()
+    CsvWriter(found.tree, text).write(1, found.leaves, np.ones(len(found.leaves), bool))
+    return text.getvalue()
+
+
+class ArrowStreamParser(BytesParser):
+    media_type = ARROW_STREAM
+
+
+class ArrowFileParser(BytesParser):
+    media_type = ARROW_FILE
+
+
+class CsvParser(BytesParser):
+    media_type = CSV
+
+
+class CsvRenderer(ORJSONRenderer):
+    """Chosen by `Accept: text/csv`; the view writes the table itself, so that only errors come here, as JSON."""
+
+    media_type, format = CSV, "csv"
+
+
+class ArrowRenderer(ORJSONRenderer):
+    """The same for Arrow."""
+
+    media_type, format = ARROW_STREAM, "arrow"
+
+
+def answer_type(request: Request) -> str:
+    """The media type of the answer: what `Accept` asks for; where it asks for nothing, that of the body."""
+    chosen: str = request.accepted_renderer.media_type
+    if chosen in (CSV, ARROW_STREAM) or request.headers.get("Accept", "*/*").strip() not in ("", "*/*"):
+        return chosen
+    sent = (request.content_type or "").partition(";")[0].strip().lower()
+    return {CSV: CSV, ARROW_STREAM: ARROW_STREAM, ARROW_FILE: ARROW_STREAM}.get(sent, chosen)

@@ -1,0 +1,151 @@
+"""Bodies of prediction calls other than rows of JSON: columns of JSON, Arrow streams and files, CSV; each read to one matrix.
+
+JSON columns are checked by the rules of JSON rows, Arrow and CSV by those of files. A cell that the tree needs and that is empty is
+an error here, which names the row: an answer has one prediction for each row.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from django.conf import settings
+from rest_framework.exceptions import ParseError, ValidationError
+
+from octweb.core.parsers import TooLarge
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.registry.predicting import Predictions, predict_rows
+from trainer.data.file_bytes import ReadLimits
+from trainer.data.raw import PARQUET, RawTable, read_csv
+from trainer.data.reader import rows_for_model
+from trainer.errors import RowError
+
+ARROW_STREAM, ARROW_FILE, CSV = "application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file", "text/csv"
+TYPES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string, pa.types.is_large_string)
+MAX_LINE = (
+    1_000_000  # bytes of a line of CSV: cells of one line that is longer would take far more room than their text
+)
+
+
+def predict_columns(model: TreeModel, columns: Any) -> Predictions:
+    """Predict `{"name": [values], ...}`; the rules and errors are those of rows."""
+    if not isinstance(columns, dict) or not columns:
+        raise ValidationError({"columns": "An object is needed: one member a column, name → list of values."})
+    for name, cells in columns.items():
+        if not isinstance(cells, list):
+            raise ValidationError({f"columns.{name[:60]}": "A list of values is needed."})
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    n = max(lengths.values())
+    if short := [name for name, length in lengths.items() if length != n]:
+        text = f"The columns differ in length: {n:,} values in one, {lengths[short[0]]:,} in '{short[0][:60]}'."
+        raise ValidationError({"columns": text})
+    check_rows(n)
+    return predict_rows(model, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+
+
+def check_rows(n: int) -> None:
+    """Refuse more rows than one call may have."""
+    if n > settings.MAX_PREDICT_ROWS:
+        raise TooLarge(f"{n:,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
+
+
+def predict_csv(model: TreeModel, content: bytes) -> Predictions:
+    """Predict the rows of a CSV text with a header line; raises DataError with line numbers."""
+    check_rows(content.count(b"\n") - 1)
+    if max(map(len, content.splitlines()), default=0) > MAX_LINE:
+        raise TooLarge(f"A line of the CSV text is longer than {MAX_LINE:,} bytes.")
+    limits = ReadLimits(rows=settings.MAX_PREDICT_ROWS, columns=settings.MAX_COLUMNS)
+    return _predict(model, read_csv(content, limits=limits))
+
+
+def predict_arrow(model: TreeModel, content: bytes) -> Predictions:
+    """Predict the rows of an Arrow stream or file."""
+    try:
+        table = _arrow_table(content)
+    except (pa.ArrowException, OSError, ValueError, IndexError, struct.error) as error:
+        raise ParseError(f"The body is no valid Arrow stream or file: {str(error)[:200]}.") from error
+    names = tuple(str(name) for name in table.column_names)
+    if len(set(names)) < len(names):
+        raise ParseError("The Arrow body has two columns of the same name.")
+    cells = tuple(_plain(name, column) for name, column in zip(names, table.columns, strict=True))
+    lines = np.arange(1, table.num_rows + 1)
+    return _predict(model, RawTable(names=names, columns=cells, line_numbers=lines, detected=PARQUET))
+
+
+def _predict(model: TreeModel, raw: RawTable) -> Predictions:
+    file = model_file(model)
+    tree = file.tree
+    rows = rows_for_model(
+        raw, tree.schema, target=file.target, classes=tree.classes, used=tree.used_columns, only_used=True
+    )
+    matrix = rows.table.matrix()
+    if not rows.usable.all():
+        i = int(np.flatnonzero(~rows.usable)[0])
+        j = next(j for j in sorted(tree.used_columns) if np.isnan(matrix[i, j]))
+        where = f"{raw.place} {raw.line_numbers[i]}: column '{tree.schema[j].name}'"
+        raise RowError(f"{where} has no value, and the tree needs one.", row=i, column=tree.schema[j].name)
+    return Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix), notes=rows.notes)
+
+
+def _arrow_table(content: bytes) -> pa.Table:
+    """The table of a body; what it unpacks to is not longer than the body itself, since compressed buffers are refused."""
+    if content[:6] == b"ARROW1":
+        content = content[8:]  # a file is a stream between two marks
+    batches, rows, schema = [], 0, None
+    for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(content)):
+        if message.type in ("record batch", "dictionary") and _compressed(message.metadata.to_pybytes()):
+            raise ValueError("its buffers are compressed; send it plain, and compress the body by Content-Encoding")
+    with pa.ipc.open_stream(pa.BufferReader(content)) as reader:
+        schema = reader.schema
+        if len(schema) > settings.MAX_COLUMNS:
+            raise TooLarge(f"{len(schema):,} columns are too many; {settings.MAX_COLUMNS:,} is the limit.")
+        for batch in reader:
+            rows += batch.num_rows
+            check_rows(rows)
+            batch.validate(full=True)
+            batches.append(batch)
+    return pa.Table.from_batches(batches, schema=schema)
+
+
+def _compressed(metadata: bytes) -> bool:
+    """Whether a message's record batch has the member `compression`; the layout is that of Arrow's Message.fbs."""
+    message = _int(metadata, 0)
+    kind, header = metadata[_member(metadata, message, 1)], _reference(metadata, message, 2)
+    if kind == 2:  # DictionaryBatch: its member `data` is the record batch
+        header = _reference(metadata, header, 1)
+    return _member(metadata, header, 3) != 0
+
+
+def _int(data: bytes, at: int) -> int:
+    return int(struct.unpack_from("<i", data, at)[0])
+
+
+def _member(data: bytes, table: int, number: int) -> int:
+    """The place of a member of a flatbuffers table; 0 where it is absent."""
+    where = table - _int(data, table)
+    size = struct.unpack_from("<H", data, where)[0]
+    offset = struct.unpack_from("<H", data, where + 4 + 2 * number)[0] if 4 + 2 * number < size else 0
+    return table + offset if offset else 0
+
+
+def _reference(data: bytes, table: int, number: int) -> int:
+    at = _member(data, table, number)
+    return at + _int(data, at)
+
+
+def _plain(name: str, column: pa.ChunkedArray) -> pa.Array:
+    """A column as files have them; texts of a dictionary become texts, which share their room only until then."""
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if pa.types.is_dictionary(array.type):
+        longest = max((len(str(v)) for v in array.dictionary.to_pylist()), default=0)
+        if longest * len(array) > settings.MAX_PREDICT_BYTES:
+            raise TooLarge(f"Column '{name[:60]}' unpacks to more than {settings.MAX_PREDICT_BYTES // 10**6} MB.")
+        array = array.dictionary_decode()
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), pa.float64())
+    if not any(test(array.type) for test in TYPES):
+        raise ParseError(f"Column '{name[:60]}' has the Arrow type {array.type}; send numbers, booleans or texts.")
+    return array.cast(pa.string()) if pa.types.is_large_string(array.type) else array
