@@ -19,6 +19,12 @@ $(VENV)/.test: $(VENV)/.runtime requirements-test.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	touch $@
 
+# clients whose pins are not octweb's, in an environment of their own
+$(VENV)/clients/.ready: $(VENV)/.test requirements-clients.txt
+	test -x $(VENV)/clients/bin/python || $(PYTHON) -m venv $(VENV)/clients
+	$(VENV)/clients/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-clients.txt
+	touch $@
+
 $(VENV)/.bench: $(VENV)/.test requirements-bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
 	touch $@
@@ -26,7 +32,7 @@ $(VENV)/.bench: $(VENV)/.test requirements-bench.txt
 run: setup
 	PORT=$(PORT) $(BIN)/python manage.py serve
 
-test: $(VENV)/.test
+test: $(VENV)/.test $(VENV)/clients/.ready
 	BIN=$(BIN) tests/run.sh
 
 test-fast: $(VENV)/.test

@@ -7,7 +7,10 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from octweb.core import views as core
 from octweb.home.views import home
-from octweb.serving import schema  # noqa: F401  (how tokens appear in the OpenAPI document)
+from octweb.serving import (
+    invocations,
+    schema,  # noqa: F401  (how tokens appear in the OpenAPI document)
+)
 
 admin.autodiscover()
 admin.site.site_header = admin.site.site_title = "octweb administration"
@@ -30,6 +33,9 @@ urlpatterns = [
     path("api/v1/", include("octweb.serving.api_urls")),
     path("api/v1/", include("octweb.batch.api_urls")),
     path("v2", include("octweb.serving.v2_urls")),
+    path("invocations", invocations.Invocations.as_view(), name="invocations"),
+    path("ping", invocations.Ping.as_view(), name="ping"),
+    path("version", invocations.version, name="version"),
     path("accounts/login/", auth.LoginView.as_view(), name="login"),
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
     path("accounts/password/", auth.PasswordChangeView.as_view(), name="password_change"),

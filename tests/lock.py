@@ -30,3 +30,4 @@ if __name__ == "__main__":
     hosts = lock("requirements-hosts", runtime)
     test = lock("requirements-test", hosts)
     lock("requirements-bench", test)
+    lock("requirements-clients", set())

@@ -74,7 +74,7 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
 
 
 def is_api(request: HttpRequest) -> bool:
-    return request.path.startswith(("/api/v1/", "/v2"))
+    return request.path_info.startswith(("/api/v1/", "/v2", "/invocations", "/ping"))
 
 
 def _error(request: HttpRequest, status: int, heading: str, detail: str, todo: str) -> HttpResponse:

@@ -47,6 +47,26 @@ def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
     }
 
 
+def configuration(model: TreeModel) -> dict[str, Any]:
+    """The same as Triton's model configuration has it: a first dimension for the rows, which have no limit but that of a call."""
+    found = metadata(model, [model.version])
+
+    def tensor(record: dict[str, Any]) -> dict[str, Any]:
+        kind = "STRING" if record["datatype"] == TEXT else record["datatype"]
+        return {"name": record["name"], "data_type": f"TYPE_{kind}", "dims": record["shape"]}
+
+    return {
+        "name": found["name"],
+        "platform": found["platform"],
+        "backend": "octweb",
+        "version_policy": {"specific": {"versions": [model.version]}},
+        "max_batch_size": 0,
+        "input": [tensor(r) for r in found["inputs"]],
+        "output": [tensor(r) for r in found["outputs"]],
+        "parameters": {"target": {"string_value": found["parameters"]["target"]}},
+    }
+
+
 def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predictions:
     """Predictions for the rows of the tensors; raises ProtocolError or RowError naming row and column."""
     tree = model_file(model).tree

@@ -134,7 +134,7 @@ def _number(text, i, powers, fives):
     elif room >= 0:
         found = _rounded(value, exponent, fives)
     if found < 0.0:
-        return i, _strtod(text.ctypes.data + start, 0)
+        return i, _strtod(text.ctypes.data + start, 0)  # type: ignore[call-overload]
     return i, -found if negative else found
 
 

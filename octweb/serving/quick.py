@@ -210,7 +210,8 @@ def _is_json(meta: dict[str, Any]) -> bool:
 
 def _rows(own: Served, content: bytes) -> tuple[bytes, np.ndarray] | None:
     """An answer of `/api/v1/`, and the leaves of its rows."""
-    matrix, rows, notes = None, None, NOTHING
+    matrix, notes = None, NOTHING
+    rows: list[Any] = []
     if len(content) >= SMALL_BYTES and own.tree.numbers_only:
         matrix = rows_matrix(content, own.tree.names, settings.MAX_PREDICT_ROWS)
         matrix = None if matrix is None else own.tree.checked(matrix)
@@ -220,9 +221,10 @@ def _rows(own: Served, content: bytes) -> tuple[bytes, np.ndarray] | None:
             return None
         if "columns" in document:
             return _columns(own, document["columns"])
-        rows = document.get("rows")
-        if type(rows) is not list or not 0 < len(rows) <= settings.MAX_PREDICT_ROWS:
+        sent = document.get("rows")
+        if type(sent) is not list or not 0 < len(sent) <= settings.MAX_PREDICT_ROWS:
             return None
+        rows = sent
         matrix = own.tree.matrix_of(rows)
     if matrix is not None:
         leaves = own.tree.tree.apply(matrix)
@@ -244,8 +246,8 @@ def _columns(own: Served, columns: Any) -> tuple[bytes, np.ndarray] | None:
     lists = [columns[name] for name in own.tree.names]
     if set(map(type, lists)) != {list} or len(set(map(len, lists))) != 1:
         return None
-    cells = [plain_numbers(column) for column in lists]
-    if any(c is None for c in cells) or not 0 < len(cells[0]) <= settings.MAX_PREDICT_ROWS:
+    cells = [c for c in map(plain_numbers, lists) if c is not None]
+    if len(cells) < len(lists) or not 0 < len(lists[0]) <= settings.MAX_PREDICT_ROWS:
         return None
     matrix = own.tree.checked(np.stack(cells, axis=1))
     if matrix is None:

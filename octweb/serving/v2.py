@@ -12,17 +12,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from octweb.core import metrics
+from octweb.core import metrics, strict_json
 from octweb.core.problems import document, exception_handler
 from octweb.registry.access import may_call
 from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_status
 from octweb.registry.models import TreeModel
 from octweb.registry.remembered import approved_model
-from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer, metadata, output
+from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, configuration, infer, metadata, output
 from octweb.serving.tensors import JSON_LENGTH, ProtocolError, answer, parse
 from trainer.errors import DataError
 from trainer.version import VERSION
+
+EXTENSIONS = ("binary_tensor_data", "model_repository", "model_configuration")
 
 
 def live(request: HttpRequest) -> HttpResponse:
@@ -80,7 +82,7 @@ class Server(ProtocolView):
     """What this server is."""
 
     def get(self, request: Request) -> Response:
-        return Response({"name": "octweb", "version": VERSION, "extensions": ["binary_tensor_data"]})
+        return Response({"name": "octweb", "version": VERSION, "extensions": list(EXTENSIONS)})
 
 
 class Model(ProtocolView):
@@ -98,6 +100,32 @@ class ModelReady(ProtocolView):
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
         model = served_model(request, name, version)
         return Response({"name": model.family.name, "version": str(model.version), "ready": True})
+
+
+class Config(ProtocolView):
+    """A model's configuration, in the words of the protocol's extension."""
+
+    def get(self, request: Request, name: str, version: str | None = None) -> Response:
+        return Response(configuration(served_model(request, name, version)))
+
+
+class RepositoryIndex(ProtocolView):
+    """The models that are served: every version that is approved."""
+
+    def post(self, request: Request) -> Response:
+        _index_body(request._request.body)
+        models = TreeModel.objects.approved().order_by("family__name", "version").values_list("family__name", "version")
+        return Response([{"name": n, "version": str(v), "state": "READY", "reason": ""} for n, v in models])
+
+
+def _index_body(content: bytes) -> None:
+    """Refuse what is no body of the extension; `ready` changes nothing, since all models that are served are ready."""
+    try:
+        document = strict_json.loads(content) if content.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"The body is not valid JSON: {error}.") from error
+    if not isinstance(document, dict) or not isinstance(document.get("ready", True), bool):
+        raise ProtocolError('The body must be empty or an object: {"ready": true}.')
 
 
 class Infer(ProtocolView):

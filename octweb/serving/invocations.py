@@ -1,0 +1,183 @@
+"""MLflow's scoring protocol: `POST /invocations`, `GET /ping`, `GET /version`, so that its client works unchanged.
+
+The protocol serves one model at an address and knows no tokens. Here the model is named by `?model=`, by the header `Octweb-Model`
+or, since MLflow's client sends neither, by the login of its `.netrc` entry, whose password is the token.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from rest_framework.authentication import get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed, ParseError, UnsupportedMediaType, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from octweb.core import metrics, strict_json
+from octweb.registry.answers import columns_record
+from octweb.registry.bodies import CSV, check_rows, predict_columns, predict_csv
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.registry.predicting import Predictions, predict_rows
+from octweb.serving.authentication import ApiTokenAuthentication
+from octweb.serving.v2 import ProtocolView, served_model
+from trainer.version import VERSION
+
+HEADER = "Octweb-Model"
+FORMATS = ("dataframe_split", "dataframe_records", "instances", "inputs")
+OUTPUTS = ("label", "probabilities", "records")
+WHICH = f"Name the model: /invocations?model=NAME, the header {HEADER}, or the login of a .netrc entry."
+
+
+class BasicTokenAuthentication(ApiTokenAuthentication):
+    """`Authorization: Basic` with a token for the password, besides `Token`; what `.netrc` of a client can send."""
+
+    def authenticate(self, request: Request) -> Any:
+        kind, _, value = get_authorization_header(request).partition(b" ")
+        if kind.lower() != b"basic":
+            return super().authenticate(request)
+        try:
+            login, _, secret = base64.b64decode(value, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError) as error:
+            raise AuthenticationFailed("The header Authorization: Basic is damaged.") from error
+        request._request.META["octweb.login"] = login
+        return self.authenticate_credentials(secret.encode())
+
+
+class ScoringView(ProtocolView):
+    """Base of the views: which model is meant."""
+
+    authentication_classes = [BasicTokenAuthentication, *ProtocolView.authentication_classes[1:]]
+
+    def named(self, request: Request) -> tuple[str, str | None]:
+        """Name and version that the call gives; the name is empty where it gives none."""
+        query = request.query_params
+        name = query.get("model") or request.headers.get(HEADER) or request.META.get("octweb.login") or ""
+        name, _, version = name.partition("/")
+        return name, query.get("version") or version or None
+
+
+class Ping(ScoringView):
+    """The server answers, for anybody; with a model: it is served."""
+
+    def get_permissions(self) -> list[Any]:
+        name, _ = self.named(self.request)
+        return super().get_permissions() if name else []
+
+    def get(self, request: Request) -> HttpResponse:
+        name, version = self.named(request)
+        if name:
+            served_model(request, name, version)
+        return HttpResponse("\n", content_type="application/json")
+
+
+class Invocations(ScoringView):
+    """Predict."""
+
+    def post(self, request: Request) -> Response:
+        with metrics.counted("invocations") as call:
+            model = self._model(request)
+            call.of(model.family.name, model.version)
+            found, params = _predicted(model, request)
+            call.predicted(found.label_counts())
+        return Response(
+            {"predictions": _output(found, params)}, headers={HEADER: f"{model.family.name}/{model.version}"}
+        )
+
+    def _model(self, request: Request) -> TreeModel:
+        name, version = self.named(request)
+        if not name:
+            names = TreeModel.objects.approved().order_by().values_list("family__name", flat=True).distinct()[:2]
+            if len(names) != 1:
+                raise ValidationError({"model": WHICH} if names else {"model": "No model is approved yet."})
+            name = names[0]
+        try:
+            return served_model(request, name, version)
+        except Http404 as error:
+            raise Http404(f"{error} {WHICH}") from error
+
+
+def version(request: HttpRequest) -> HttpResponse:
+    """The version of octweb."""
+    return HttpResponse(VERSION, content_type="text/plain")
+
+
+def _predicted(model: TreeModel, request: Request) -> tuple[Predictions, dict[str, Any]]:
+    kind, content = (request.content_type or "").partition(";")[0].strip().lower(), request._request.body
+    if kind == CSV:
+        return predict_csv(model, content), {}
+    if kind != "application/json":
+        raise UnsupportedMediaType(kind or "none", f"Send application/json or text/csv; this is '{kind[:40]}'.")
+    document = _json(content)
+    sent = [name for name in FORMATS if isinstance(document, dict) and name in document]
+    if len(sent) != 1:
+        raise ParseError(f"The body must be a JSON object with one of {', '.join(FORMATS)}.")
+    params = document.get("params") or {}
+    if not isinstance(params, dict):
+        raise ValidationError({"params": "An object is needed."})
+    data = document[sent[0]]
+    return (_split(model, data) if sent[0] == "dataframe_split" else _rows(model, data, sent[0])), params
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return strict_json.loads(content)
+    except ValueError as error:
+        if b"NaN" not in content:
+            raise ParseError(f"The body is not valid JSON: {error}.") from error
+    except RecursionError as error:
+        raise ParseError("The body is nested too deeply.") from error
+    try:
+        # as MLflow's client writes a data frame with gaps
+        return json.loads(content, parse_constant=lambda word: None if word == "NaN" else float(word))
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"The body is not valid JSON: {error}.") from error
+
+
+def _split(model: TreeModel, data: Any) -> Predictions:
+    names, rows = (data.get("columns"), data.get("data")) if isinstance(data, dict) else (None, None)
+    if not isinstance(names, list) or not isinstance(rows, list) or not all(isinstance(name, str) for name in names):
+        raise ValidationError(
+            {"dataframe_split": "An object with 'columns' (names) and 'data' (a list of rows) is needed."}
+        )
+    if len(set(names)) < len(names):
+        raise ValidationError({"dataframe_split": "A column stands twice in 'columns'."})
+    return predict_rows(model, _records(names, rows, "dataframe_split.data"))
+
+
+def _rows(model: TreeModel, data: Any, place: str) -> Predictions:
+    if isinstance(data, dict):
+        return predict_columns(model, data)
+    if not isinstance(data, list) or not data:
+        raise ValidationError({place: "A list of rows, or an object of columns, is needed."})
+    check_rows(len(data))
+    if isinstance(data[0], list):
+        return predict_rows(model, _records([c.name for c in model_file(model).tree.schema], data, place))
+    return predict_rows(model, data)
+
+
+def _records(names: list[str], rows: list[Any], place: str) -> list[dict[str, Any]]:
+    """Rows that are lists, with the names of their columns."""
+    check_rows(len(rows))
+    for i, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != len(names):
+            raise ValidationError(
+                {f"{place}[{i}]": f"A list of {len(names)} values is needed, in this order: {', '.join(names)}."}
+            )
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _output(found: Predictions, params: dict[str, Any]) -> list[Any]:
+    output = params.get("output", "label")
+    if output not in OUTPUTS:
+        raise ValidationError({"params.output": f"'{str(output)[:40]}' is not one of {', '.join(OUTPUTS)}."})
+    if output == "probabilities":
+        return [record["probabilities"] for record in found.records()]
+    columns = columns_record(found)
+    if output == "label":
+        return columns["label"]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -1,0 +1,130 @@
+"""MLflow's and KServe's own clients against a live server, unchanged, from an environment of their own (`make test` makes it)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from octweb.registry.parsed import model_file
+from octweb.serving.actions import create_token
+from tests.conftest import ROOT
+from tests.octweb.small_models import small_table
+
+PYTHON = Path(os.environ.get("OCTWEB_CLIENTS_PYTHON", ROOT / ".venv" / "clients" / "bin" / "python"))
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(not PYTHON.exists(), reason="the clients' environment is not there: make .venv/clients/.ready"),
+]
+
+MLFLOW = """
+import json, sys
+import pandas as pd
+from mlflow.pyfunc.scoring_server.client import ScoringServerClient
+
+asked = json.load(sys.stdin)
+client = ScoringServerClient("127.0.0.1", asked["port"])
+client.ping()
+client.wait_server_ready(timeout=20)
+frame = pd.DataFrame(asked["rows"])
+found = {
+    "version": client.get_version(),
+    "frame": client.invoke(frame).get_predictions()[0].tolist(),
+    "list": client.invoke(frame.values.tolist())["predictions"],
+    "records": client.invoke(frame, params={"output": "records"}).get_predictions().to_dict("records"),
+}
+frame.loc[1, "width"] = float("nan")
+try:
+    client.invoke(frame)
+except Exception as error:
+    found["error"] = str(error)
+print(json.dumps(found))
+"""
+
+KSERVE = """
+import asyncio, json, sys
+import numpy as np
+from kserve import InferInput, InferRequest, InferenceRESTClient, RESTConfig
+
+asked = json.load(sys.stdin)
+TYPES = {"FP64": np.float64, "INT64": np.int64, "BYTES": np.object_}
+
+def inputs(binary):
+    for r in asked["tensors"]:
+        tensor = InferInput(r["name"], r["shape"], r["datatype"])
+        tensor.set_data_from_numpy(np.array(r["data"], TYPES[r["datatype"]]), binary_data=binary)
+        yield tensor
+
+async def main():
+    found = {}
+    async with InferenceRESTClient(RESTConfig(protocol="v2")) as client:
+        base, headers = asked["url"], {"Authorization": f"Token {asked['token']}"}
+        found["live"] = await client.is_server_live(base)
+        found["ready"] = await client.is_server_ready(base)
+        found["model"] = await client.is_model_ready(base, asked["model"], headers=headers)
+        try:
+            found["other"] = await client.is_model_ready(base, "other", headers=headers)
+        except Exception as error:
+            found["other"] = type(error).__name__
+        for binary in (False, True):
+            request = InferRequest(model_name=asked["model"], infer_inputs=list(inputs(binary)), request_id="k1")
+            answer = await client.infer(base, request, headers=dict(headers), model_name=asked["model"])
+            outputs = {o.name: o.as_numpy().ravel().tolist() for o in answer.outputs}
+            found["binary" if binary else "json"] = [answer.id, [getattr(v, "decode", lambda: v)() for v in outputs["label"]]]
+    print(json.dumps(found))
+
+asyncio.run(main())
+"""
+
+
+def ask(script: str, question: dict, **environment: str) -> dict:
+    """What a script in the clients' environment prints."""
+    kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+    done = subprocess.run(
+        [PYTHON, "-W", "ignore", "-c", script], input=json.dumps(question), capture_output=True, text=True, timeout=300,
+        env=kept | {"NO_PROXY": "*"} | environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def rows(n: int = 5) -> list[dict]:
+    table, _ = small_table()
+    colours = table.columns[3].schema.categories
+    cells = table.matrix()[:n].tolist()
+    return [{"width": a, "height": b, "flag": int(c), "colour": colours[int(d)]} for a, b, c, d in cells]
+
+
+def labels(model, n: int = 5) -> list[str]:
+    table, _ = small_table()
+    tree = model_file(model).tree
+    return [tree.classes[k] for k in tree.predict(table.matrix()[:n])]
+
+
+def test_mlflows_client_unchanged(live_server, approved, owner, tmp_path):
+    _, secret = create_token(owner=owner, scope="predict")
+    netrc = tmp_path / "netrc"
+    netrc.write_text(f"machine 127.0.0.1 login {approved.family.name} password {secret}\n")
+    netrc.chmod(0o600)
+    port = live_server.url.rpartition(":")[2]
+    found = ask(MLFLOW, {"port": port, "rows": rows()}, NETRC=str(netrc))
+    assert found["frame"] == found["list"] == labels(approved)
+    assert [r["label"] for r in found["records"]] == labels(approved)
+    assert "rows[1]: column 'width' has no value" in found["error"]
+    assert found["version"]
+
+
+def test_kserves_client_unchanged(live_server, approved, owner):
+    _, secret = create_token(owner=owner, scope="predict")
+    cells = rows()
+    types = {"width": "FP64", "height": "FP64", "flag": "INT64", "colour": "BYTES"}
+    tensors = [{"name": n, "datatype": t, "shape": [5], "data": [r[n] for r in cells]} for n, t in types.items()]
+    question = {"url": live_server.url, "token": secret, "model": approved.family.name, "tensors": tensors}
+    found = ask(KSERVE, question)
+    assert [found["live"], found["ready"], found["model"]] == [True, True, True]
+    assert found["other"] is not True
+    assert found["json"] == found["binary"] == ["k1", labels(approved)]
