@@ -3,7 +3,10 @@
 import multiprocessing
 import os
 import shutil
+import signal
 import tempfile
+import threading
+import time
 
 bind = os.environ.get("OCTWEB_BIND", "127.0.0.1:8000")
 worker_class = "octweb.core.gunicorn_worker.Worker"  # gthread with a quicker way for predictions
@@ -12,7 +15,9 @@ threads = int(os.environ.get("OCTWEB_WEB_THREADS", 8))
 keepalive = 75  # longer than the proxy keeps its connections
 timeout = 120
 graceful_timeout = 30
-max_requests, max_requests_jitter = 50_000, 5_000
+worker_connections = 800  # of a process; more make those that were quiet longest close
+# Loaded once and then forked: a process that is started anew answers at once. A reload (SIGHUP) starts new processes of the same code.
+preload_app = True
 # who may say X-Forwarded-Proto: the proxy on this host; in containers the network of the proxy alone reaches this port
 forwarded_allow_ips = os.environ.get("OCTWEB_PROXY_ADDRESSES", "127.0.0.1,::1")
 accesslog = None  # the proxy writes one
@@ -21,6 +26,24 @@ control_socket_disable = True
 # /metrics adds up what the processes counted: they need a folder for it, empty at the start, before prometheus-client is imported
 own_metrics = "" if os.environ.get("PROMETHEUS_MULTIPROC_DIR") else tempfile.mkdtemp(prefix="octweb-metrics-")
 os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", own_metrics)
+
+
+RECYCLE = int(
+    os.environ.get("OCTWEB_WEB_RECYCLE", 50_000)
+)  # calls of a process after which the oldest one is replaced; 0: never
+OVERLAP_SECONDS = 1.0
+
+
+def post_request(worker, req, environ, resp):
+    """Instead of `max_requests`, which ends a process before there is another: one more process, and then one fewer, the oldest."""
+    if RECYCLE and worker.nr % RECYCLE == 0:
+        threading.Thread(target=_replace_the_oldest, args=(worker.ppid,), daemon=True).start()
+
+
+def _replace_the_oldest(master):
+    os.kill(master, signal.SIGTTIN)
+    time.sleep(OVERLAP_SECONDS)
+    os.kill(master, signal.SIGTTOU)
 
 
 def on_exit(server):

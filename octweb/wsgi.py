@@ -8,6 +8,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
 _django = get_wsgi_application()
 
 from octweb.serving.quick import QuickApplication  # noqa: E402  (models need the applications to be ready)
+from octweb.serving.warming import warm  # noqa: E402
 from octweb.serving.wire import Wire  # noqa: E402
 
+warm()
 application = QuickApplication(Wire(_django))

@@ -65,7 +65,7 @@ class Command(BaseCommand):
             [
                 sys.executable, "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"{host}:{port}",
                 "--worker-class", WORKER, "--workers", "1", "--threads", str(threads), "--graceful-timeout", "10",
-                "--access-logfile", "/dev/null", "--no-control-socket",
+                "--access-logfile", "/dev/null", "--no-control-socket", "--preload", "--worker-connections", "800",
             ]
         ] + [[sys.executable, manage, "worker"] for _ in range(workers)]  # fmt: skip
         stop: list[int] = []

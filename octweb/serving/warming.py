@@ -1,0 +1,20 @@
+"""What a web process loads at its first call otherwise: addresses with their views, and the compiled kernels of predictions.
+
+It opens no connection and starts no thread, so that a gunicorn that loads the application before it forks (`preload_app`) has
+processes that answer at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from django.urls import get_resolver
+
+from octweb.serving.json_rows import rows_matrix
+from trainer.tree.route import apply, flatten
+
+
+def warm() -> None:
+    """Load it."""
+    get_resolver().url_patterns  # noqa: B018  (imports all views)
+    matrix = rows_matrix(b'{"rows":[{"a":1.5e0}]}', ("a",), 1)
+    apply(flatten([(None, -1, -1)], ()), np.ones((1, 1)) if matrix is None else matrix)

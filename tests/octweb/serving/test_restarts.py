@@ -1,0 +1,142 @@
+"""Processes of the web server that are replaced under load: recycled, reloaded, restarted behind a socket of systemd."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.conftest import ROOT
+
+APPLICATION = """
+import os
+def application(environ, start):
+    environ["wsgi.input"].read()
+    body = str(os.getpid()).encode()
+    start("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+"""
+CLIENTS = 4
+
+
+class Load:
+    """Clients that call until told to stop; each tries a call once more where a connection that it had used was closed."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.over = port, threading.Event()
+        self.seen: list[str] = []  # process numbers, in order
+        self.failed: list[str] = []
+        self.team = [threading.Thread(target=self._client, args=(path,)) for path in ["/", "/m/infer"] * (CLIENTS // 2)]
+        for thread in self.team:
+            thread.start()
+
+    def _client(self, path: str) -> None:
+        line, used = self._line(), False
+        while not self.over.is_set():
+            try:
+                line.request("POST", path, b"x")
+                answer = line.getresponse()
+                body, used = answer.read().decode(), answer.headers["Connection"] != "close"
+                (self.seen if answer.status == 200 else self.failed).append(body)
+            except (OSError, http.client.HTTPException) as error:
+                if not used:
+                    self.failed.append(repr(error))
+                line, used = self._line(), False
+            time.sleep(0.001)
+        line.close()
+
+    def _line(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def until(self, done: Callable[[], bool]) -> None:
+        """Wait, with much patience for a busy machine."""
+        end = time.monotonic() + 60
+        while not done() and not self.failed and time.monotonic() < end:
+            time.sleep(0.02)
+        assert self.failed == []
+        assert done()
+
+    def stop(self) -> None:
+        self.over.set()
+        for thread in self.team:
+            thread.join()
+
+
+@pytest.fixture
+def listening() -> Iterator[socket.socket]:
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", 0))
+        sock.listen(2048)
+        yield sock
+
+
+@pytest.fixture
+def start(tmp_path, listening) -> Iterator[Callable[..., subprocess.Popen]]:
+    """Starts gunicorn with deploy/gunicorn.conf.py on the socket, as systemd does."""
+    (tmp_path / "who.py").write_text(APPLICATION)
+    started = []
+
+    def run(**environment: str) -> subprocess.Popen:
+        # systemd gives the socket as descriptor 3, and says for which process it is
+        code = (
+            f"import os, sys\nos.dup2({listening.fileno()}, 3)\nos.environ['LISTEN_PID'] = str(os.getpid())\n"
+            "os.environ['LISTEN_FDS'] = '1'\n"
+            "os.execv(sys.executable, [sys.executable, '-m', 'gunicorn', '--config', 'deploy/gunicorn.conf.py',"
+            f" '--pythonpath', {str(tmp_path)!r}, '--log-level', 'error', 'who:application'])"
+        )
+        kept = os.environ | {"PYTHONPATH": str(ROOT), "OCTWEB_WEB_PROCESSES": "1", "OCTWEB_WEB_THREADS": "4"}
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], cwd=ROOT, env=kept | environment, pass_fds=[listening.fileno()]
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        process.wait(60)
+
+
+@pytest.fixture
+def load(listening) -> Iterator[Load]:
+    found = Load(listening.getsockname()[1])
+    yield found
+    found.stop()
+
+
+def processes(load: Load) -> int:
+    return len(set(load.seen))
+
+
+def test_a_process_that_is_recycled_is_missed_by_nobody(start, load):
+    start(OCTWEB_WEB_RECYCLE="400")
+    load.until(lambda: processes(load) >= 3)
+
+
+def test_a_reload_fails_no_call(start, load):
+    process = start()
+    load.until(lambda: processes(load) >= 1)
+    for wanted in (2, 3):
+        process.send_signal(signal.SIGHUP)
+        load.until(lambda wanted=wanted: processes(load) >= wanted)
+
+
+def test_a_restart_behind_the_socket_fails_no_call(start, load):
+    for wanted in (1, 2):
+        process = start()
+        load.until(lambda wanted=wanted: processes(load) >= wanted)
+        process.terminate()
+        process.wait(60)
+    start()
+    load.until(lambda: processes(load) >= 3)
