@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from docs.modules import made
 from tests.conftest import ROOT
 from trainer.methods import METHODS
 from trainer.reference import page_with_table
@@ -49,3 +50,8 @@ def test_no_path_of_a_machine_and_no_unfinished_mark():
                 text = path.read_text(encoding="utf-8", errors="replace")
                 found += [f"{path.relative_to(ROOT)}: {m.group()}" for m in marks.finditer(text)]
     assert found == []
+
+
+@pytest.mark.parametrize("path", made(), ids=lambda path: path.name)
+def test_the_graph_of_modules_is_todays(path):
+    assert path.read_text(encoding="utf-8") == made()[path], "stale; run `python -m docs.modules`"

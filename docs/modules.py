@@ -1,0 +1,131 @@
+"""Draw the graph of modules: `python -m docs.modules` writes docs/modules.md and its pictures from the imports of the code.
+
+Rows are the layers of the import contracts in pyproject.toml, boxes the packages and modules in them, lines the imports between
+boxes of different rows, those left out that follow from others. A test fails where the files are stale.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import grimp
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs"
+CONTRACTS = {"trainer": "imports of the trainer go down only", "octweb": "imports of the application go down only"}
+WIDTH, ROW, BOX = 1180, 74, 34
+STYLE = (
+    "text{font:13px system-ui,sans-serif;fill:#1d2733} .b{fill:#eef2f7;stroke:#8a99ab} .f{fill:#e3efe6;stroke:#7fa189} "
+    ".l{fill:none;stroke:#5b6b7d} .n{fill:#5b6b7d;font-size:11px}"
+)
+
+
+def layers(package: str) -> list[list[str]]:
+    """The rows of a package from the top down, full names."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contract = next(c for c in settings["tool"]["importlinter"]["contracts"] if c["name"] == CONTRACTS[package])
+    rows = []
+    for line in contract["layers"]:
+        names = [name.strip(" ()") for name in line.replace(":", "|").split("|")]
+        rows.append([name if name.startswith(package) else f"{package}.{name}" for name in names])
+    return rows
+
+
+def boxes(graph: grimp.ImportGraph, package: str) -> list[list[str]]:
+    """The same rows, with the families of the trainer as boxes of their own."""
+    families = sorted(m for m in graph.find_children("trainer.families"))
+    return [families if row == ["trainer.families"] else row for row in layers(package)]
+
+
+def imports(graph: grimp.ImportGraph, rows: list[list[str]]) -> Counter[tuple[str, str]]:
+    """How many modules of a box import one of another box."""
+    home = {m: box for row in rows for box in row for m in (box, *graph.find_descendants(box))}
+    found: Counter[tuple[str, str]] = Counter()
+    for module, box in home.items():
+        for target in graph.find_modules_directly_imported_by(module):
+            other = home.get(target)
+            if other is not None and other != box:
+                found[box, other] += 1
+    return found
+
+
+def needed(found: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The imports without those that another way of imports makes, too."""
+    below: dict[str, set[str]] = {}
+    for one, other in found:
+        below.setdefault(one, set()).add(other)
+
+    def reached(box: str, seen: set[str]) -> set[str]:
+        for other in below.get(box, set()) - seen:
+            seen.add(other)
+            reached(other, seen)
+        return seen
+
+    far = {box: set().union(*(reached(other, set()) for other in others)) for box, others in below.items()}
+    return sorted((one, other) for one, other in found if other not in far[one])
+
+
+def picture(package: str, rows: list[list[str]], found: Counter[tuple[str, str]]) -> str:
+    """The graph as SVG."""
+    place: dict[str, tuple[float, float, float]] = {}
+    for i, row in enumerate(rows):
+        step = WIDTH / len(row)
+        for j, box in enumerate(row):
+            place[box] = (step * (j + 0.5), 24 + ROW * i, min(step - 14, 190))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {ROW * len(rows) + 8}"><style>{STYLE}</style>'
+    ]
+    for box, other in needed(found):
+        (x, y, _), (u, v, _) = place[box], place[other]
+        if y != v:
+            y, middle = y + BOX, (y + v + BOX) / 2
+            parts.append(
+                f'<path class="l" d="M{x:.0f} {y:.0f}C{x:.0f} {middle:.0f} {u:.0f} {middle:.0f} {u:.0f} {v:.0f}" '
+                f'opacity="0.6"/>'
+            )
+    for box, (x, y, w) in place.items():
+        name = escape(box.removeprefix("trainer.families.").removeprefix(package + "."))
+        kind = "f" if ".families." in box else "b"
+        parts.append(f'<rect class="{kind}" x="{x - w / 2:.0f}" y="{y:.0f}" width="{w:.0f}" height="{BOX}" rx="5"/>')
+        parts.append(f'<text x="{x:.0f}" y="{y + 21:.0f}" text-anchor="middle">{name}</text>')
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def page(drawn: dict[str, tuple[list[list[str]], Counter[tuple[str, str]]]]) -> str:
+    """The pictures with their rows in words."""
+    text = [
+        "# Modules",
+        "",
+        "Made by `python -m docs.modules` from the imports of the code and the contracts in `pyproject.toml`. A row imports only rows "
+        "below it; boxes of one row do not import each other unless the contract allows it. Lines that follow from others are left out. Green: the families of methods.",
+    ]
+    for package, (rows, found) in drawn.items():
+        text += ["", f"## {package}", "", f"![Layers and imports of {package}](pictures/modules-{package}.svg)", ""]
+        text += ["| box | imports |", "|---|---|"]
+        for box in (b for row in rows for b in row):
+            below = [b.removeprefix(f"{package}.") for b in sorted(other for one, other in found if one == box)]
+            names = ", ".join(f"`{name}`" for name in below)
+            text.append(f"| `{box}` | {names or 'nothing here'} |")
+    return "\n".join(text) + "\n"
+
+
+def made() -> dict[Path, str]:
+    """The files that this command writes, with their texts."""
+    graph = grimp.build_graph("trainer", "octweb", cache_dir=None)
+    drawn = {}
+    for package in CONTRACTS:
+        rows = boxes(graph, package)
+        drawn[package] = rows, imports(graph, rows)
+    files = {FOLDER / "modules.md": page(drawn)}
+    for package, (rows, found) in drawn.items():
+        files[FOLDER / "pictures" / f"modules-{package}.svg"] = picture(package, rows, found)
+    return files
+
+
+if __name__ == "__main__":
+    for path, content in made().items():
+        path.write_text(content, encoding="utf-8")
+        print(path.relative_to(ROOT))
