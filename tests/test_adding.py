@@ -16,16 +16,20 @@ from tests.conftest import ROOT
 from trainer.reference import BEGIN, END
 
 SHOW = """
+from io import BytesIO
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.test import Client
+from octweb.datasets import actions
 call_command("migrate", verbosity=0)
 user = get_user_model().objects.create_user("ada")
-browser = Client(raise_request_exception=True)
+rows = BytesIO(b"x,y" + b"\\n1,a\\n2,b\\n3,a" * 20)
+dataset = actions.create(owner=user, file=rows, source_name="rows.csv", target="y")
+browser = Client(SERVER_NAME="localhost")
 browser.force_login(user)
-page = browser.get("/runs/new/").content.decode()
+page = browser.get("/runs/new/", {"dataset": dataset.pk, "method": "majority"})
+print("in the form:", page.status_code == 200 and "Most frequent class" in page.content.decode())
 api = browser.get("/api/v1/methods/").content.decode()
-print("in the form:", "Most frequent class" in page)
 print("in the API:", '"majority"' in api)
 """
 
