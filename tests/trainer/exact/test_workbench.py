@@ -1,0 +1,233 @@
+"""Wishes against the enumeration of all trees: values, prices, conflicts, price lists."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.trainer.oracles.workbench import cost, kept, places, random_table, shapes
+from trainer.errors import ParameterError
+from trainer.families.exact.workbench.bench import Workbench
+
+INFINITE = 10**9
+
+
+def random_wishes(rng, problem, questions):
+    """One to five wishes, some of which contradict each other; some ask what the encoding does not."""
+    names, classes = problem.table.names, problem.labels.classes
+    texts = []
+    for _ in range(int(rng.integers(1, 6))):
+        place = rng.choice(["root", "root", "y", "n", "yn", "ny", "nn"])
+        verb = rng.choice(["ask", "ask", "any", "held", "forbid", "leaf", "depth"])
+        column = int(rng.integers(len(names)))
+        if verb == "ask" and questions.encoded:
+            texts.append(f"ask {place} {questions.wish(int(rng.integers(questions.encoded)))}")
+        elif verb == "held" and problem.table.columns[column].schema.categories:
+            texts.append(f"ask {place} {names[column]} in a|b")
+        elif verb == "held":
+            texts.append(f"ask {place} {names[column]} <= {rng.choice([0.25, 1.25])}")
+        elif verb == "any":
+            texts.append(f"ask {place} {names[column]}")
+        elif verb == "forbid":
+            texts.append(f"forbid {place} {names[column]}")
+        elif verb == "leaf":
+            texts.append(f"leaf {place} {rng.choice(['', *classes])}".strip())
+        elif verb == "depth":
+            texts.append(f"depth {place} {rng.integers(3)}")
+    return texts
+
+
+class Brute:
+    """All trees of a problem with the held questions of some wishes."""
+
+    def __init__(self, problem, bench, wishes, depth, min_leaf=1):
+        q = bench.space.questions
+        self.problem, self.bench = problem, bench
+        self.answers = np.array([q.answers(k) for k in range(len(q.splits))]).reshape(len(q.splits), len(problem.table))
+        self.columns = q.columns
+        self.held = {}
+        for w in wishes:
+            if w.item.verb == "ask" and w.item.number >= q.encoded:
+                self.held.setdefault(w.place, set()).add(w.item.number)
+        # a held question may stand at several places; give every place its own list, counting each question once
+        self.common = q.encoded
+        self.y, self.w = problem.y, problem.row_weights
+        self.penalty = problem.leaf_penalty * problem.n
+        everywhere = np.ones(len(self.y), bool)
+        self.trees = list(_shapes(self, everywhere, "", depth, min_leaf))
+
+    def best(self, wishes):
+        """The least cost with the wishes, or INFINITE."""
+        spoken = [_plain(w) for w in wishes]
+        costs = [self.cost(t, spoken) for t in self.trees if kept(t, spoken, self.columns)]
+        return min(costs, default=INFINITE)
+
+    def cost(self, tree, spoken):
+        classes = self.problem.n_classes
+        return cost(tree, spoken, self.answers, self.y, self.w, classes, self.penalty)
+
+
+def _shapes(brute, rows, place, depth, min_leaf):
+    answers, held = brute.answers, brute.held
+
+    class Held(dict):
+        def values(self):
+            return [range(len(answers) - brute.common)]
+
+    return shapes(answers, Held(held), rows, place, depth, min_leaf, brute.w)
+
+
+def _plain(wish):
+    i = wish.item
+    return (
+        i.verb,
+        i.place,
+        i.number if i.verb == "ask" and i.number >= 0 else None,
+        i.column,
+        i.number if i.verb == "leaf" and i.number >= 0 else None,
+        i.number if i.verb == "depth" else None,
+    )
+
+
+def instance(seed):
+    rng = np.random.default_rng(seed)
+    problem = random_table(seed)
+    depth, min_leaf = int(rng.integers(0, 4)) if seed % 5 == 0 else int(rng.integers(2, 4)), 2 if seed % 6 == 0 else 1
+    bench = Workbench(problem, depth=depth, min_leaf=min_leaf)
+    texts = random_wishes(rng, problem, bench.space.questions)
+    wishes = bench.wishes(texts)
+    return problem, bench, texts, wishes, Brute(problem, bench, wishes, depth, min_leaf), rng
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_values_prices_and_conflicts_are_those_of_enumeration(part, count):
+    contradicted = free = 0
+    for seed in range(part, min(count, 500), 5):
+        problem, bench, texts, wishes, brute, _ = instance(seed)
+        want = brute.best(wishes)
+        found = bench.complete(texts)
+        if want == INFINITE:
+            contradicted += 1
+            assert not found.found
+            assert found.reason
+            assert brute.best(found.conflict) == INFINITE
+            for left in found.conflict:
+                assert brute.best([w for w in found.conflict if w is not left]) < INFINITE
+            continue
+        free += 1
+        assert found.found
+        assert found.cost == found.bound == want, (seed, texts)
+        shape = _without_labels(found.tree)
+        assert kept(shape, [_plain(w) for w in wishes], brute.columns)
+        assert brute.cost(shape, [_plain(w) for w in wishes]) == want
+        errors, leaves = bench.space.cost_of(found.tree)
+        assert errors + leaves * brute.penalty == want
+        tree = bench.tree(found.tree)
+        assert problem.n - problem.correct(tree) == errors
+        assert [p.wish for p in found.prices] == list(wishes)
+        for price in found.prices:
+            without = brute.best([w for w in wishes if w != price.wish])
+            assert price.price == want - without >= 0, (seed, texts, price)
+        assert found.optimum.cost == found.optimum.bound == brute.best([]), (seed, texts)
+    assert contradicted > 0
+    assert free > 0
+
+
+def _without_labels(tree):
+    return (tree[0], _without_labels(tree[1]), _without_labels(tree[2])) if isinstance(tree, tuple) else None
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_price_lists_are_those_of_enumeration(part, count):
+    lists = 0
+    for seed in range(part, min(count, 500), 3):
+        _, bench, texts, wishes, brute, rng = instance(seed)
+        found = bench.complete(texts)
+        if not found.found:
+            continue
+        tree = _without_labels(found.tree)
+        place = str(rng.choice([p for p, _ in places(tree)]))
+        path = _ancestors(tree, place)
+        others = [w for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
+        spoken = [_plain(w) for w in others]
+        spoken += [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
+        # what other branches cost does not matter to the difference
+        trees = [t for t in brute.trees if kept(t, spoken, brute.columns)]
+        least = min(brute.cost(t, spoken) for t in trees)
+        want = {}
+        for t in trees:
+            part_there = dict(places(t)).get(place)
+            if part_there is not None:
+                q = part_there[0]
+                want[q] = min(want.get(q, INFINITE), brute.cost(t, spoken) - least)
+        got = list(bench.price_list(place or "root", texts, tree=found.tree))
+        assert all(p.proved for p in got)
+        assert {p.question: p.price for p in got} == want, (seed, texts, place)
+        for p in got:
+            assert p.tree[0] == p.question
+        lists += len(got) > 0
+    assert lists > 0
+
+
+def _ancestors(tree, place):
+    path = []
+    for letter in place:
+        path.append(tree[0])
+        tree = tree[1] if letter == "y" else tree[2]
+    return path
+
+
+def test_an_edit_below_a_node_searches_nothing_off_its_way():
+    rng = np.random.default_rng(3)
+    problem = random_table(11)
+    X, y = rng.integers(0, 2, (300, 14)), rng.integers(0, 2, 300).astype(np.int32)
+    from trainer.data.problem import Problem
+    from trainer.table import Labels, numeric_table
+
+    problem = Problem(
+        table=numeric_table(X.astype(float)), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=problem.leaf_penalty
+    )
+    bench = Workbench(problem, depth=4)
+    first = bench.complete(["ask root x0 <= 0.5"])
+    place = "y"
+    second = bench.complete(["ask root x0 <= 0.5", f"forbid {place} x1"])
+    fresh = Workbench(problem, depth=4).complete(["ask root x0 <= 0.5", f"forbid {place} x1"])
+    assert second.cost == fresh.cost
+    assert second.states < 0.7 * fresh.states
+    assert first.states > 0
+
+
+@pytest.mark.parametrize(
+    ("wish", "word"),
+    [
+        ("please", "ask PLACE"),
+        ("ask q c 0", "no place"),
+        ("ask root nothing", "no column"),
+        ("ask root c 0 <= many", "no number"),
+        ("leaf y nobody", "no class"),
+        ("depth y deep", "whole number"),
+        ("forbid y cc", "no column"),
+    ],
+)
+def test_a_wish_that_is_not_understood_is_refused_in_a_sentence(wish, word):
+    bench = Workbench(random_table(1))
+    with pytest.raises(ParameterError, match=word):
+        bench.complete([wish])
+
+
+def test_a_stopped_search_keeps_a_tree_and_a_valid_bound():
+    rng = np.random.default_rng(5)
+    from trainer.data.problem import Problem
+    from trainer.table import Labels, numeric_table
+
+    X, y = rng.integers(0, 2, (400, 60)), rng.integers(0, 2, 400).astype(np.int32)
+    problem = Problem(table=numeric_table(X.astype(float)), labels=Labels(name="y", classes=("a", "b"), codes=y))
+    calls = itertools.count()
+    found = Workbench(problem, depth=4).complete(["forbid y x3", "ask n x5"], stop=lambda: next(calls) > 40)
+    if found.found:
+        assert found.bound <= found.cost
+        assert found.cost <= 200
+    assert not found.optimal
+    assert all(p.price is None for p in found.prices)

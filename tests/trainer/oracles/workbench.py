@@ -1,0 +1,113 @@
+"""Wishes and good trees by enumeration of all trees, written from the definitions alone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.data.encoding import Scheme
+from trainer.data.problem import Problem
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+
+
+def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Problem:
+    """Few rows of numeric, binary and categorical columns, with ties, equal and constant columns, weights, sometimes one class."""
+    rng = np.random.default_rng(seed)
+    n, classes = int(rng.integers(2, max_rows + 1)), int(rng.integers(1, 4)) if seed % 9 == 0 else int(rng.integers(2, 4))
+    columns, questions = [], 0
+    for j in range(int(rng.integers(1, 5))):
+        kind = rng.choice(["binary", "numeric", "categorical", "copy", "constant"], p=[0.45, 0.25, 0.15, 0.1, 0.05])
+        levels: tuple[str, ...] = ()
+        if kind == "copy" and columns:
+            kind, values = str(columns[-1].kind), columns[-1].values.copy()
+            levels = columns[-1].schema.categories
+        elif kind == "numeric" and questions <= 3:
+            values = rng.integers(0, 3, n).astype(float)
+        elif kind == "categorical" and questions <= 3:
+            values, levels = rng.integers(0, 3, n).astype(float), ("a", "b", "c d")
+        elif kind == "constant":
+            kind, values = "numeric", np.full(n, 2.0)
+        else:
+            kind, values = "binary", rng.integers(0, 2, n).astype(float)
+        questions += 1 if kind == "binary" else 2 if kind == "numeric" else 3
+        if questions > 6:
+            break
+        schema = ColumnSchema(name=f"c {j}", kind=Kind(kind), categories=levels)
+        columns.append(Column(schema=schema, values=values))
+    y = rng.integers(0, classes, n).astype(np.int32)
+    return Problem(
+        table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),
+        labels=Labels(name="class", classes=("no", "yes", "may be")[:classes], codes=y),
+        leaf_penalty=[Fraction(0), Fraction(1, 20), Fraction(1, 100), Fraction(1, 7)][rng.integers(4)],
+        weights=rng.integers(1, 5, n) if weights and rng.random() < 0.4 else None,
+        scheme=Scheme.ALL_THRESHOLDS,
+    )
+
+
+def shapes(answers, held, rows, place, height, min_weight, w):
+    """Every tree: None, or (question, yes, no). answers: (questions, rows) boolean; held[place]: further questions there."""
+    yield None
+    if not height:
+        return
+    common = len(answers) - sum(len(v) for v in held.values())
+    for q in [*range(common), *held.get(place, ())]:
+        yes, no = rows & answers[q], rows & ~answers[q]
+        if not yes.any() or not no.any() or min(w[yes].sum(), w[no].sum()) < min_weight:
+            continue
+        left = list(shapes(answers, held, yes, place + "y", height - 1, min_weight, w))
+        for other in shapes(answers, held, no, place + "n", height - 1, min_weight, w):
+            for one in left:
+                yield q, one, other
+
+
+def places(shape, place=""):
+    """Every place of a tree with what hangs there."""
+    yield place, shape
+    if shape is not None:
+        yield from places(shape[1], place + "y")
+        yield from places(shape[2], place + "n")
+
+
+def height(shape):
+    return 0 if shape is None else 1 + max(height(shape[1]), height(shape[2]))
+
+
+def kept(shape, wishes, columns):
+    """Whether a tree keeps the wishes (verb, place, question or None, column, label or None, number)."""
+    at = dict(places(shape))
+    for verb, place, question, column, _, number in wishes:
+        part = at.get(place, "absent")
+        if verb == "ask" and (
+            part in (None, "absent") or columns[part[0]] != column or (question is not None and part[0] != question)
+        ):
+            return False
+        if part == "absent":
+            continue
+        if verb == "forbid" and any(s is not None and columns[s[0]] == column for _, s in places(part)):
+            return False
+        if verb == "leaf" and part is not None:
+            return False
+        if verb == "depth" and height(part) > number:
+            return False
+    labels = {}
+    for verb, place, _, _, label, _ in wishes:
+        if verb == "leaf" and place in at and label is not None and labels.setdefault(place, label) != label:
+            return False
+    return True
+
+
+def cost(shape, wishes, answers, y, w, classes, penalty):
+    """errors + penalty * leaves, with the classes that wishes name; a leaf without one takes its majority."""
+    named = {place: label for verb, place, _, _, label, _ in wishes if verb == "leaf" and label is not None}
+
+    def visit(part, rows, place):
+        if part is None:
+            counts = [int(w[rows & (y == k)].sum()) for k in range(classes)]
+            right = counts[named[place]] if place in named else max(counts)
+            return sum(counts) - right + penalty
+        return visit(part[1], rows & answers[part[0]], place + "y") + visit(
+            part[2], rows & ~answers[part[0]], place + "n"
+        )
+
+    return visit(shape, np.ones(len(y), bool), "")

@@ -1,0 +1,104 @@
+"""`Workbench`: wishes with prices and proofs, and all good trees, on one problem; what was searched stays for what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from trainer.data.problem import Problem
+from trainer.errors import ParameterError
+from trainer.families.exact.workbench.complete import Completer, Completion, QuestionPrice
+from trainer.families.exact.workbench.prefix import Prefix
+from trainer.families.exact.workbench.space import Space
+from trainer.families.exact.workbench.wishes import Wish, parse_all
+from trainer.tree.nodes import Tree
+from trainer.tree.shapes import LabelledShape
+
+MOST_DEPTH = 20
+SCOPE = "all trees of depth at most {depth} over the yes/no questions of the encoding"
+
+
+class Workbench:
+    """Trees of depth ≤ `depth` over the yes/no questions of the problem's encoding.
+
+    `min_leaf`: the smallest weight of rows in a leaf; `without`: columns that are never asked. `memory`: bytes that caches may take.
+    Raises ParameterError or DataError for what the exact search cannot take. Not for several threads at once.
+    """
+
+    def __init__(
+        self, problem: Problem, *, depth: int = 3, min_leaf: int = 1, without: Sequence[str] = (), memory: int = 1 << 30
+    ) -> None:
+        if not 0 <= depth <= MOST_DEPTH:
+            raise ParameterError({"depth": f"it must lie between 0 and {MOST_DEPTH}; it is {depth}."})
+        banned = frozenset(problem.names.columns.index(problem.names.column(name, "without")) for name in without)
+        self.problem, self.depth = problem, depth
+        self.space = Space(problem, depth=depth, min_leaf=min_leaf, banned=banned, memory=memory)
+        self.prefix = Prefix(self.space)
+        self.completer = Completer(self.prefix)
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The questions of the encoding in words."""
+        return tuple(self.space.questions.text(q) for q in range(self.space.questions.encoded))
+
+    def wishes(self, texts: Sequence[str]) -> tuple[Wish, ...]:
+        """The wishes that texts express (`trainer.families.exact.workbench.wishes.GRAMMAR`). Raises ParameterError."""
+        return parse_all(texts, self.space.questions)
+
+    def complete(
+        self,
+        wishes: Sequence[str] = (),
+        *,
+        prices: bool = True,
+        time_limit: float | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> Completion:
+        """The best tree that keeps the wishes, with a proved bound and the price of each wish, costs in rows.
+
+        time_limit in seconds; `stop()` is asked about every 50 ms. Wishes that no tree keeps come back with a `conflict`.
+        """
+        read = self.wishes(wishes)
+        self.space.begin(time_limit, stop)
+        return self.completer.complete(read, prices=prices)
+
+    def price_list(
+        self,
+        place: str,
+        wishes: Sequence[str] = (),
+        *,
+        tree: LabelledShape = None,
+        time_limit: float | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> Iterator[QuestionPrice]:
+        """What each question would cost at a place ('root', 'y', ...) of `tree`, by default the best tree with the wishes.
+
+        Raises ParameterError where the tree does not have the place.
+        """
+        read = self.wishes(wishes)
+        self.space.begin(time_limit, stop)
+        if tree is None:
+            tree = self.completer.complete(read, prices=False).tree
+        word = "" if place == "root" else place
+        try:
+            self.completer.spot(read, tree, word)
+        except KeyError:
+            raise ParameterError({"place": f"the tree has no place '{place}'."}) from None
+        return self.completer.price_list(read, tree, word)
+
+    def tree(self, shape: LabelledShape) -> Tree:
+        """The tree of a shape (question, yes, no) in the columns' own units, counted over the training rows."""
+        return self.problem.tree(self.space.questions.draft(shape))
+
+    def scope(self, wishes: Sequence[Wish] = ()) -> str:
+        """Of which trees a claim speaks."""
+        scope = SCOPE.format(depth=self.depth)
+        if self.space.min_leaf > 1:
+            scope += f", with at least {self.space.min_leaf} rows in a leaf"
+        if self.space.banned:
+            names = ", ".join(self.problem.table.names[c] for c in sorted(self.space.banned))
+            scope += f", without the columns {names}"
+        held = [w.text for w in wishes if w.item.verb == "ask" and w.item.number >= self.space.questions.encoded]
+        if held:
+            scope += f", to which these wishes add a question at their place: {'; '.join(held)}"
+        if wishes:
+            scope = f"best of all trees with these wishes ({'; '.join(w.text for w in wishes)}), among {scope}"
+        return scope

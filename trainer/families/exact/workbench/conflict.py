@@ -1,0 +1,123 @@
+"""Which wishes contradict each other: a set of which none can be left out, with the numbers that make it so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainer.families.exact.workbench.prefix import Prefix, Spot
+from trainer.families.exact.workbench.wishes import Items, Wish, below, place_name
+
+
+class Stopped(Exception):
+    """The search was stopped before it could say."""
+
+
+class Feasible:
+    """Whether any tree keeps a set of wishes."""
+
+    def __init__(self, prefix: Prefix) -> None:
+        self.prefix = prefix
+        self.memo: dict[tuple[int, bytes, frozenset[int], Items], bool] = {}
+
+    def __call__(self, items: Items) -> bool:
+        """True if a tree of the space keeps the wishes. Raises Stopped."""
+        return self._spot(self.prefix.top(items))
+
+    def _spot(self, spot: Spot) -> bool:
+        spot = self.prefix.settle(spot)
+        here = [i for i in spot.items if not i.place]
+        leaf = {i.number for i in here if i.verb == "leaf"}
+        if not any(i.verb == "ask" for i in spot.items):
+            return len(leaf - {-1}) < 2 or self._any_question(spot)
+        if leaf or not self._possible(spot):
+            return False
+        return self._any_question(spot)
+
+    def _any_question(self, spot: Spot) -> bool:
+        if any(i.verb == "leaf" and not i.place for i in spot.items):
+            return False
+        key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items)
+        if key not in self.memo:
+            if self.prefix.space.stopped():
+                raise Stopped
+            self.memo[key] = any(self._with(spot, q) for q in self.prefix.candidates(spot))
+        return self.memo[key]
+
+    def _with(self, spot: Spot, question: int) -> bool:
+        sides = self.prefix._sides(spot, question)
+        return all(self._spot(side) for side in sides.spots)
+
+    def _possible(self, spot: Spot) -> bool:
+        """Whether each question that is asked here or below parts these rows at all, and the height has room for it."""
+        space = self.prefix.space
+        for ask in (i for i in spot.items if i.verb == "ask"):
+            if len(ask.place) >= spot.height or ask.column in spot.banned | space.banned:
+                return False
+            asked = [ask.number] if ask.number >= 0 else questions_about(self.prefix, spot.items, ask.column)
+            if not any(space.parts(spot.rows, q) for q in asked):
+                return False
+        return True
+
+
+def questions_about(prefix: Prefix, items: Items, column: int) -> list[int]:
+    """The questions about a column, held ones too."""
+    held = [i.number for i in items if i.verb == "held" and i.column == column]
+    return [*prefix.space.questions.of_column(column), *held]
+
+
+def minimal_conflict(feasible: Feasible, wishes: Sequence[Wish], held: Items) -> tuple[Wish, ...]:
+    """A set of wishes that no tree keeps, of which none can be left out; found by leaving out one after the other."""
+    kept = list(wishes)
+    for wish in wishes:
+        rest = [w for w in kept if w is not wish]
+        if not feasible(frozenset(w.item for w in rest) | held):
+            kept = rest
+    return tuple(kept)
+
+
+def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
+    """One sentence with the numbers that make the conflict, as far as they can be read off the wishes."""
+    space, questions = prefix.space, prefix.space.questions
+    asks = [w.item for w in conflict if w.item.verb == "ask"]
+    deepest = max(asks, key=lambda i: len(i.place), default=None)
+    if deepest is not None and len(deepest.place) >= space.depth:
+        room = f"{space.depth} question{'s' if space.depth != 1 else ''}"
+        return f"A question at {place_name(deepest.place)} is number {len(deepest.place) + 1} on its way; trees have at most {room} on a way."
+    for item in asks:
+        if item.column in space.banned:
+            return f"The column '{space.problem.table.names[item.column]}' may not be asked at all."
+        clash = [w for w in conflict if w.item.verb in ("leaf", "depth") and item.place.startswith(w.place)]
+        if clash:
+            return f"A tree that asks at {place_name(item.place)} cannot keep '{clash[0].text}'."
+        clash = [w for w in conflict if w.item.verb == "forbid" and item.place.startswith(w.place)]
+        if clash and all(w.item.column == item.column for w in clash):
+            return f"'{clash[0].text}' forbids the column that a question at {place_name(item.place)} is to ask."
+    return _rows_reason(prefix, conflict) if asks else f"No tree of at most {len(questions.splits)} questions keeps them all."
+
+
+def _rows_reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
+    """How many rows come to the place where a question parts nothing any more."""
+    space = prefix.space
+    asks = sorted((w.item for w in conflict if w.item.verb == "ask"), key=lambda i: len(i.place))
+    last = asks[-1]
+    rows, place = space.all_rows, ""
+    items: Items = frozenset(asks)
+    while place != last.place:
+        named = [i.number for i in items if not i.place and i.verb == "ask" and i.number >= 0]
+        if not named:
+            break
+        letter = last.place[len(place)]
+        rows = space.split(rows, named[0])[0 if letter == "y" else 1]
+        items, place = below(items, letter), place + letter
+    total = space.weight(rows)
+    column = space.problem.table.names[last.column]
+    counts = np.sort(space.counts(rows))[::-1]
+    if place != last.place:
+        return f"Below {place_name(place)}, where {total:,} rows arrive, no question makes room for '{column}' at {place_name(last.place)}."
+    what = f"the question '{space.questions.text(last.number)}'" if last.number >= 0 else f"no question about '{column}'"
+    verb = "does not part" if last.number >= 0 else "parts"
+    least = f" into sides of at least {space.min_leaf}" if space.min_leaf > 1 else ""
+    pure = " (all of one class)" if len(counts) > 1 and counts[1] == 0 else ""
+    return f"At {place_name(last.place)} {what} {verb} the {total:,} rows{pure} that arrive{least}."

@@ -1,0 +1,267 @@
+"""The best tree that keeps a set of wishes: E(D, h, A, W), with A the columns that are not banned and W a partial tree.
+
+Where no wish and no held question lies at or below a place its value is that of the common search; only places on the way to a
+wish have states of their own, so that a wish below a place searches nothing off its way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.workbench.space import FAR, NONE_BANNED, Space, literal
+from trainer.families.exact.workbench.wishes import Items, below, keeps
+from trainer.tree.shapes import LabelledShape
+
+LEAF, COMMON, OPEN = -1, -2, -3  # choices beside questions: a leaf, the tree of the common search, none
+MOST_STATES = 400_000
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A subproblem: rows, how they were reached, the height that is left, banned columns, and what is asked of it."""
+
+    rows: np.ndarray
+    path: tuple[int, ...] | None
+    height: int
+    banned: frozenset[int]
+    items: Items
+
+
+@dataclass(frozen=True)
+class Found:
+    """A lower bound, whether it is exact, and the choice at the top: a question, LEAF with its label, COMMON, OPEN.
+
+    `upper` and `choice` are a tree that keeps the wishes also where the search was stopped.
+    """
+
+    lower: int
+    exact: bool
+    choice: int = OPEN
+    label: int | None = None
+    upper: int = FAR
+    height: int = 0
+
+
+class Prefix:
+    """The search with wishes over one space; what it finds stays for the next wishes."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.memo: dict[tuple[int, bytes, frozenset[int], Items], Found] = {}
+        self.states = 0
+
+    def top(self, items: Items) -> Spot:
+        """The whole problem with these wishes."""
+        return Spot(self.space.all_rows, (), self.space.depth, NONE_BANNED, items)
+
+    # -- the recursion -------------------------------------------------------------------------------------------------
+
+    def settle(self, spot: Spot) -> Spot:
+        """The same subproblem with what binds here applied, and without what cannot bind."""
+        here = [i for i in spot.items if not i.place]
+        banned = spot.banned | {i.column for i in here if i.verb == "forbid"}
+        height = min([spot.height, *(i.number for i in here if i.verb == "depth")])
+        items = frozenset(
+            i
+            for i in spot.items
+            if not (not i.place and i.verb in ("forbid", "depth"))
+            and not (i.verb == "held" and (i.column in banned or len(i.place) >= height))
+            and not (i.verb == "leaf" and len(i.place) > height)
+            and not (i.verb == "forbid" and (i.column in banned or len(i.place) >= height))
+            and not (i.verb == "depth" and len(i.place) + i.number >= height)
+        )
+        return Spot(spot.rows, spot.path, height, banned, items)
+
+    def value(self, spot: Spot, ub: int = FAR) -> Found:
+        """E of the subproblem if below `ub`, else a lower bound of at least `ub`, less only where the search was stopped."""
+        spot = self.settle(spot)
+        if not spot.items:
+            return self._common(spot, ub)
+        key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items)
+        known = self.memo.get(key)
+        if known is not None and (known.exact or known.lower >= ub):
+            return known
+        self.states += 1
+        found = self._search(spot, ub)
+        if not self.space.stopped():
+            self.memo[key] = found
+        return found
+
+    def trim(self) -> None:
+        """Forget the states where they are many; between questions only."""
+        if len(self.memo) > MOST_STATES:
+            self.memo.clear()
+
+    def _common(self, spot: Spot, ub: int) -> Found:
+        known = self.space.solve(spot.rows, spot.path, spot.height, spot.banned, ub)
+        return Found(known.lower, known.exact, COMMON, upper=known.lower if known.exact else FAR, height=spot.height)
+
+    def _search(self, spot: Spot, ub: int) -> Found:
+        here = [i for i in spot.items if not i.place]
+        asks = any(i.verb == "ask" for i in spot.items)
+        labels = {i.number for i in here if i.verb == "leaf"}
+        if labels:
+            return self._leaf(spot, labels - {-1}, asks)
+        lower, best = 0, Found(ub, False, upper=ub)
+        if not any(i.verb == "held" for i in spot.items):
+            if not any(i.verb == "ask" for i in here):
+                common = self._common(spot, ub)
+                lower = common.lower
+                if lower >= ub or self.space.stopped():
+                    return Found(lower, False)
+                if not asks and self._kept(spot, common):
+                    return common
+        elif not asks and not any(i.verb != "held" for i in spot.items):
+            common = self._common(spot, ub)  # a tree that asks no held question
+            if common.exact and common.upper < ub:
+                best = common
+        if not asks:
+            cost = self.space.leaf_cost(self.space.counts(spot.rows))
+            if cost <= best.upper and cost < ub:
+                best = Found(cost, True, LEAF, upper=cost)
+        return self._questions(spot, ub, lower, best, asks)
+
+    def _leaf(self, spot: Spot, named: set[int], asks: bool) -> Found:
+        if asks or len(named) > 1:
+            return Found(FAR, True)
+        label = next(iter(named)) if named else None
+        cost = self.space.leaf_cost(self.space.counts(spot.rows), label)
+        return Found(cost, True, LEAF, label, cost)
+
+    def _kept(self, spot: Spot, common: Found) -> bool:
+        """Whether the best tree without the wishes keeps them anyway."""
+        if not common.exact:
+            return False
+        tree = self.space.tree(spot.rows, spot.path, spot.height, spot.banned, common.lower)
+        return keeps(tree, spot.items, self.space.questions, spot.banned)
+
+    def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
+        """The minimum over the questions that may stand here, cheapest bounds first."""
+        sides = [self._sides(spot, q) for q in self.candidates(spot)]
+        sides.sort(key=lambda side: side.lower)
+        for side in sides:
+            if self.space.stopped():
+                break
+            if side.lower >= best.upper:
+                continue
+            cost = self._attempt(side, best.upper)
+            if cost < best.upper:
+                best = Found(cost, True, side.question, upper=cost)
+            if best.upper <= lower:
+                break
+        leaf = FAR if asks else self.space.leaf_cost(self.space.counts(spot.rows))
+        floor = max(lower, min([leaf, *(s.lower for s in sides)]))
+        if self.space.stopped():
+            return Found(min(floor, best.upper), False, best.choice, best.label, best.upper, best.height)
+        if best.choice != OPEN:
+            return best
+        return Found(max(ub, floor) if floor < FAR else FAR, floor >= FAR)
+
+    def _sides(self, spot: Spot, question: int) -> Sides:
+        space = self.space
+        yes, no = space.split(spot.rows, question)
+        encoded = space.questions.encoded
+        spots = tuple(
+            self.settle(
+                Spot(
+                    rows,
+                    literal(spot.path, question, letter == "y", encoded),
+                    spot.height - 1,
+                    spot.banned,
+                    below(spot.items, letter),
+                )
+            )
+            for rows, letter in ((yes, "y"), (no, "n"))
+        )
+        return Sides(question, spots, [space.floor(space.counts(s.rows), s.height) for s in spots])
+
+    def _attempt(self, side: Sides, ub: int) -> int:
+        """The cost of the best tree with this question if it is below `ub`, else something that is not; raises its bounds."""
+        order = sorted((0, 1), key=lambda s: (bool(side.spots[s].items), -len(side.spots[s].rows)))
+        exact = 0
+        for s in order:
+            spot, rest = side.spots[s], side.bounds[1 - s]
+            if spot.items and not any(i.verb == "held" for i in spot.items):
+                relaxed = self._common(spot, ub - rest)
+                side.bounds[s] = max(side.bounds[s], relaxed.lower)
+                if side.lower >= ub or self.space.stopped():
+                    return FAR
+            found = self.value(spot, ub - rest)
+            side.bounds[s] = max(side.bounds[s], found.lower)
+            exact += found.exact
+            if side.lower >= ub or self.space.stopped():
+                return FAR
+        return side.lower if exact == 2 else FAR
+
+    def candidates(self, spot: Spot, *, alike: bool = False) -> list[int]:
+        """The questions that may stand at a place: allowed, parting its rows, admitted by every `ask` here.
+
+        `alike`: also those that part the rows like another one.
+        """
+        if spot.height <= 0:
+            return []
+        space = self.space
+        here = [i for i in spot.items if not i.place]
+        asks = [i for i in here if i.verb == "ask"]
+        mask = space.mask(spot.banned)
+        for ask in asks:
+            for q in np.flatnonzero(mask).tolist():
+                if space.questions.columns[q] != ask.column or ask.number not in (-1, q):
+                    mask[q] = 0
+        found: list[int] = []
+        if mask.any():
+            # with wishes on one side a question and its opposite are not the same
+            alike = alike or any(i.place for i in spot.items)
+            g = space.instance
+            found = dp_node.prepare(
+                g.rows, spot.rows, g.segment_of, g.segments, g.equal, g.n_classes, mask, space.min_leaf, not alike, True
+            ).features.tolist()
+        for item in here:
+            if item.verb == "held" and item.number not in found and item.column not in spot.banned | space.banned:
+                admitted = all(a.column == item.column and a.number in (-1, item.number) for a in asks)
+                if admitted and space.parts(spot.rows, item.number):
+                    found.append(item.number)
+        return found
+
+    # -- trees ---------------------------------------------------------------------------------------------------------
+
+    def tree(self, spot: Spot, found: Found) -> LabelledShape:
+        """The tree behind an answer."""
+        spot = self.settle(spot)
+        if found.choice == LEAF:
+            return self._label(spot, found.label)
+        if found.choice == COMMON:
+            shape = self.space.tree(spot.rows, spot.path, found.height, spot.banned, found.upper)
+            return self._labelled(shape, spot.rows)
+        side = self._sides(spot, found.choice)
+        parts = []
+        for part in side.spots:
+            value = self.value(part)
+            parts.append(self.tree(part, value))
+        return found.choice, parts[0], parts[1]
+
+    def _label(self, spot: Spot, label: int | None) -> int:
+        return int(self.space.counts(spot.rows).argmax()) if label is None else label
+
+    def _labelled(self, tree: LabelledShape, rows: np.ndarray) -> LabelledShape:
+        """The tree with the majority written into its leaves."""
+        if not isinstance(tree, tuple):
+            return int(self.space.counts(rows).argmax()) if tree is None else tree
+        yes, no = self.space.split(rows, tree[0])
+        return tree[0], self._labelled(tree[1], yes), self._labelled(tree[2], no)
+
+
+@dataclass
+class Sides:
+    """Both sides of a question with lower bounds of their costs."""
+
+    question: int
+    spots: tuple[Spot, ...]
+    bounds: list[int]
+
+    @property
+    def lower(self) -> int:
+        return min(FAR, self.bounds[0] + self.bounds[1])

@@ -1,0 +1,122 @@
+"""The questions that a tree may ask, oriented as in the model file: the answer yes goes left.
+
+Those of the encoding come first; held questions, which a wish names and the encoding lacks, follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainer.data.encoding import QT_SHIFT, EncodedFeature, Test
+from trainer.data.problem import Problem
+from trainer.dtypes import BIT, BitArray
+from trainer.tree.describe import split_text
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
+from trainer.tree.shapes import LabelledShape
+from trainer.tree.splits import Interval, Split, Subset, Threshold, goes_left
+
+
+class Questions:
+    """Splits by number, their columns, and the answers of the training rows."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.splits: list[Split] = [_left_is_yes(feature) for feature in problem.binary.features]
+        self.encoded = len(self.splits)
+        self.columns: list[int] = [split.used[0] for split in self.splits]
+        self._answers: list[np.ndarray] = [goes_left(split, problem.matrix) for split in self.splits]
+
+    @property
+    def bits(self) -> BitArray:
+        """The answers to the questions of the encoding, uint8 (rows, questions); 1 is yes."""
+        if not self.encoded:
+            return np.zeros((len(self.problem.table), 0), BIT)
+        return np.column_stack(self._answers[: self.encoded]).astype(BIT)
+
+    def answers(self, question: int) -> np.ndarray:
+        """Boolean array (rows,): who answers yes."""
+        return self._answers[question]
+
+    def find(self, split: Split) -> int:
+        """The number of the question; a split that is not there yet is added as a held one."""
+        for number, known in enumerate(self.splits):
+            if _same(known, split):
+                return number
+        self.splits.append(split)
+        self.columns.append(split.used[0])
+        self._answers.append(goes_left(split, self.problem.matrix))
+        return len(self.splits) - 1
+
+    def of_column(self, column: int) -> list[int]:
+        """The questions of the encoding about a column."""
+        return [q for q in range(self.encoded) if self.columns[q] == column]
+
+    def column_name(self, question: int) -> str:
+        """The column that a question asks."""
+        return self.problem.table.names[self.columns[question]]
+
+    def text(self, question: int) -> str:
+        """The question in words."""
+        return split_text(self.splits[question], self.problem.table.schema)
+
+    def wish(self, question: int) -> str:
+        """The question as the grammar of wishes writes it, exactly."""
+        split, schema = self.splits[question], self.problem.table.schema
+        if isinstance(split, Threshold):
+            return f"{schema[split.feature].name} <= {split.threshold!r}"
+        if isinstance(split, Interval):
+            return f"{schema[split.feature].name} between {split.low!r} and {split.high!r}"
+        assert isinstance(split, Subset)
+        column = schema[split.feature]
+        return f"{column.name} in {'|'.join(column.categories[c] for c in split.codes)}"
+
+    def draft(self, tree: LabelledShape) -> Draft:
+        """The tree (question, yes, no) in the columns' own units."""
+        if not isinstance(tree, tuple):
+            return DraftLeaf(label=tree)
+        return DraftBranch(split=self.splits[tree[0]], left=self.draft(tree[1]), right=self.draft(tree[2]))
+
+
+def _left_is_yes(feature: EncodedFeature) -> Split:
+    assert feature.test is not Test.VALUE
+    return feature.split()[0]
+
+
+def _same(known: Split, split: Split) -> bool:
+    """Equal questions; thresholds of quantiles lie a little above the value that people see."""
+    if isinstance(known, Threshold) and isinstance(split, Threshold):
+        near = 0 <= known.threshold - split.threshold <= 1.5 * QT_SHIFT
+        return known.feature == split.feature and (known.threshold == split.threshold or near)
+    return known == split
+
+
+def leaves_of(tree: LabelledShape) -> int:
+    """How many leaves a tree has."""
+    return leaves_of(tree[1]) + leaves_of(tree[2]) if isinstance(tree, tuple) else 1
+
+
+def asked_questions(tree: LabelledShape) -> list[int]:
+    """The questions of a tree, from the root down."""
+    return [tree[0], *asked_questions(tree[1]), *asked_questions(tree[2])] if isinstance(tree, tuple) else []
+
+
+def subtree(tree: LabelledShape, place: str) -> LabelledShape:
+    """What hangs at a place; raises KeyError where the tree does not have it."""
+    for letter in place:
+        if not isinstance(tree, tuple):
+            raise KeyError(place)
+        tree = tree[1] if letter == "y" else tree[2]
+    return tree
+
+
+def path_to(tree: LabelledShape, place: str) -> Sequence[int]:
+    """The questions of the ancestors of a place."""
+    path = []
+    for letter in place:
+        if not isinstance(tree, tuple):
+            raise KeyError(place)
+        path.append(tree[0])
+        tree = tree[1] if letter == "y" else tree[2]
+    return path

@@ -1,0 +1,215 @@
+"""Wishes: what a person asks of a tree, as text and as parts of a partial tree.
+
+A place is a word over y and n, the answers from the root; the empty word is the root. `ask` demands that its place is a branch;
+the other wishes bind only where the tree has their place.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trainer.errors import ParameterError, closest, listed
+from trainer.families.exact.workbench.questions import Questions
+from trainer.table import ColumnSchema, Kind
+from trainer.tree.shapes import LabelledShape
+from trainer.tree.splits import Interval, Split, Subset, Threshold
+
+Verb = Literal["ask", "forbid", "leaf", "depth", "held"]
+MOST_WISHES = 100
+MOST_PLACE = 20
+GRAMMAR = (
+    "A wish is 'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN', "
+    "'leaf PLACE [CLASS]' or 'depth PLACE N'; a place is 'root' or the answers from the root, as 'yn'."
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A wish, or a held question, seen from a place above it: `place` is the way that is left.
+
+    `number` is the question of `ask` and `held` (-1: any about `column`), the class of `leaf` (-1: its majority), and the
+    height of `depth`.
+    """
+
+    verb: Verb
+    place: str
+    number: int = -1
+    column: int = -1
+
+
+Items = frozenset[Item]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A wish with its words."""
+
+    text: str
+    item: Item
+
+    @property
+    def place(self) -> str:
+        return self.item.place
+
+
+def parse(text: str, questions: Questions) -> Wish:
+    """The wish that a text expresses; raises ParameterError with a sentence on what is wrong in it."""
+    words = text.split(None, 2)
+    if len(words) < 2 or words[0] not in ("ask", "forbid", "leaf", "depth"):
+        raise _bad(text, GRAMMAR)
+    place = _place(words[1], text)
+    rest = words[2].strip() if len(words) == 3 else ""
+    schema = questions.problem.table.schema
+    if words[0] == "ask":
+        column, split = _question(rest, schema, text)
+        number = -1 if split is None else questions.find(split)
+        return Wish(text.strip(), Item("ask", place, number, column))
+    if words[0] == "forbid":
+        return Wish(text.strip(), Item("forbid", place, column=_column(rest, schema, text)))
+    if words[0] == "leaf":
+        return Wish(text.strip(), Item("leaf", place, _label(rest, questions, text)))
+    if not re.fullmatch(r"\d{1,4}", rest):
+        raise _bad(text, "'depth' takes a whole number of questions, as 'depth y 1'.")
+    return Wish(text.strip(), Item("depth", place, int(rest)))
+
+
+def parse_all(texts: Sequence[str], questions: Questions) -> tuple[Wish, ...]:
+    """The wishes, each once."""
+    if len(texts) > MOST_WISHES:
+        raise ParameterError({"wish": f"{len(texts)} wishes are too many; {MOST_WISHES} are possible."})
+    return tuple({wish.item: wish for wish in (parse(text, questions) for text in texts)}.values())
+
+
+def held(wishes: Sequence[Wish], questions: Questions) -> Items:
+    """The held questions at their places; they stay when their wish is dropped."""
+    return frozenset(
+        Item("held", w.place, w.item.number, w.item.column)
+        for w in wishes
+        if w.item.verb == "ask" and w.item.number >= questions.encoded
+    )
+
+
+def below(items: Items, letter: str) -> Items:
+    """What is left of the items on the side that answers `letter`."""
+    return frozenset(
+        Item(i.verb, i.place[1:], i.number, i.column) for i in items if i.place and i.place[0] == letter
+    )
+
+
+def keeps(tree: LabelledShape, items: Items, questions: Questions, banned: frozenset[int] = frozenset()) -> bool:
+    """True if the tree, whose leaves without a class take their majority, keeps all wishes; held questions ask nothing.
+
+    A leaf wish with a class is kept by a leaf that carries this class by name.
+    """
+    here = [i for i in items if not i.place]
+    banned = banned | {i.column for i in here if i.verb == "forbid"}
+    if any(i.verb == "depth" and _height(tree) > i.number for i in here):
+        return False
+    if not isinstance(tree, tuple):
+        named = {i.number for i in here if i.verb == "leaf"} - {-1}
+        return not any(i.verb == "ask" for i in items) and (not named or named == {tree})
+    if any(i.verb == "leaf" for i in here) or questions.columns[tree[0]] in banned:
+        return False
+    for i in here:
+        if i.verb == "ask" and (i.column != questions.columns[tree[0]] or i.number not in (-1, tree[0])):
+            return False
+    return keeps(tree[1], below(items, "y"), questions, banned) and keeps(
+        tree[2], below(items, "n"), questions, banned
+    )
+
+
+def _height(tree: LabelledShape) -> int:
+    return 1 + max(_height(tree[1]), _height(tree[2])) if isinstance(tree, tuple) else 0
+
+
+def _bad(text: str, reason: str) -> ParameterError:
+    return ParameterError({"wish": f"'{text[:120]}' is not understood. {reason}"})
+
+
+def _place(word: str, text: str) -> str:
+    if word == "root":
+        return ""
+    if not re.fullmatch(f"[yn]{{1,{MOST_PLACE}}}", word):
+        raise _bad(text, f"'{word[:40]}' is no place: write 'root', or the answers from the root as in 'yn'.")
+    return word
+
+
+def place_name(place: str) -> str:
+    """A place as wishes write it."""
+    return place or "root"
+
+
+def _column(name: str, schema: Sequence[ColumnSchema], text: str) -> int:
+    names = [column.name for column in schema]
+    if name not in names:
+        near = closest(name, names)
+        raise _bad(text, f"There is no column '{name[:80]}'.{near} Columns: {listed(names)}.")
+    return names.index(name)
+
+
+def _label(name: str, questions: Questions, text: str) -> int:
+    classes = questions.problem.labels.classes
+    if not name:
+        return -1
+    if name not in classes:
+        raise _bad(text, f"There is no class '{name[:80]}'.{closest(name, classes)} Classes: {listed(classes)}.")
+    return classes.index(name)
+
+
+def _question(rest: str, schema: Sequence[ColumnSchema], text: str) -> tuple[int, Split | None]:
+    """The column and the question, or None for any question about it; names of columns may hold spaces and signs."""
+    names = [column.name for column in schema]
+    if rest in names:
+        return names.index(rest), None
+    for column in sorted(range(len(names)), key=lambda j: -len(names[j])):
+        if rest.startswith(names[column] + " "):
+            tail = rest[len(names[column]) :].strip()
+            for sign, read in (("<=", _threshold), ("in ", _subset), ("between ", _interval)):
+                if tail.startswith(sign):
+                    return column, read(column, tail[len(sign) :].strip(), schema[column], text)
+    _column(re.split(r" <=| in | between ", rest)[0], schema, text)
+    raise _bad(text, GRAMMAR)
+
+
+def _number(word: str, text: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        raise _bad(text, f"'{word[:40]}' is no number.") from None
+    if math.isnan(value):
+        raise _bad(text, "A question compares with a number.")
+    return value
+
+
+def _threshold(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
+    if schema.kind is Kind.CATEGORICAL:
+        raise _bad(text, f"'{schema.name}' has categories: write '{schema.name} in A|B'.")
+    value = _number(tail, text)
+    if math.isinf(value):
+        raise _bad(text, "A threshold is a finite number.")
+    return Threshold(feature=column, threshold=value)
+
+
+def _interval(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
+    low, word, high = tail.partition(" and ")
+    if not word or schema.kind is Kind.CATEGORICAL:
+        raise _bad(text, "Two numbers are needed: 'COLUMN between LOW and HIGH' is LOW < x <= HIGH.")
+    return Interval(feature=column, low=_number(low, text), high=_number(high, text))
+
+
+def _subset(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
+    if schema.kind is not Kind.CATEGORICAL:
+        raise _bad(text, f"'{schema.name}' is a number: write '{schema.name} <= VALUE'.")
+    named = [tail] if tail in schema.categories else [word.strip() for word in tail.split("|")]
+    for name in named:
+        if name not in schema.categories:
+            raise _bad(
+                text,
+                f"'{schema.name}' has no category '{name[:80]}'.{closest(name, schema.categories)} "
+                f"Categories: {listed(schema.categories)}.",
+            )
+    return Subset(feature=column, codes=tuple(sorted({schema.categories.index(name) for name in named})))
