@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
 from trainer.families.exact.workbench.complete import Completer, Completion, QuestionPrice
+from trainer.families.exact.workbench.count import Stopped
+from trainer.families.exact.workbench.good import Filters, GoodTrees, first_trees, limit_of
 from trainer.families.exact.workbench.prefix import Prefix
-from trainer.families.exact.workbench.space import Space
+from trainer.families.exact.workbench.space import NONE_BANNED, Space
 from trainer.families.exact.workbench.wishes import Wish, parse_all
+from trainer.method import exact_fraction
 from trainer.tree.nodes import Tree
-from trainer.tree.shapes import LabelledShape
+from trainer.tree.shapes import LabelledShape, Shape
+
+__all__ = ["GoodTrees", "Stopped", "Workbench"]
 
 MOST_DEPTH = 20
 SCOPE = "all trees of depth at most {depth} over the yes/no questions of the encoding"
@@ -84,6 +90,61 @@ class Workbench:
             raise ParameterError({"place": f"the tree has no place '{place}'."}) from None
         return self.completer.price_list(read, tree, word)
 
+    def good_trees(
+        self,
+        *,
+        slack: Fraction | str | None = None,
+        slack_rows: Fraction | str | int | None = None,
+        must: Sequence[str] = (),
+        without: Sequence[str] = (),
+        max_leaves: int | None = None,
+        recalls: Mapping[str, Fraction | str] | None = None,
+        time_limit: float | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> GoodTrees:
+        """All trees whose cost is within a share `slack` of the least cost, or within `slack_rows` rows of it.
+
+        Decimals are taken as written (texts or fractions, no floats). `must`, `without`: columns to ask and not to ask; `recalls`:
+        least share of right rows by class. Raises ParameterError, and Stopped where the time is over.
+        """
+        if (slack is None) == (slack_rows is None):
+            raise ParameterError({"slack": "give either a share of the least cost or a number of rows."})
+        names = self.problem.names
+        filters = Filters(
+            must=tuple(dict.fromkeys(names.columns.index(names.column(name, "must")) for name in must)),
+            without=frozenset(names.columns.index(names.column(name, "without")) for name in without),
+            max_leaves=max_leaves,
+            recalls=tuple(
+                (names.classes.index(names.label(name, "recalls")), _amount(share, "recalls"))
+                for name, share in (recalls or {}).items()
+            ),
+        )
+        self.space.begin(time_limit, stop)
+        least = self._least()
+        limit = limit_of(
+            least,
+            self.space.instance.Q,
+            slack=None if slack is None else _amount(slack, "slack"),
+            slack_rows=None if slack_rows is None else _amount(slack_rows, "slack_rows"),
+        )
+        return GoodTrees(self.space, least=least, limit=limit, filters=filters)
+
+    def best_trees(
+        self, most: int, *, time_limit: float | None = None, stop: Callable[[], bool] | None = None
+    ) -> list[tuple[Fraction, Shape]]:
+        """The `most` best trees with their costs in rows, in order of cost. Raises Stopped."""
+        self.space.begin(time_limit, stop)
+        Q = self.space.instance.Q
+        found = first_trees(self.space, least=self._least(), most=most, limit=None)
+        return [(Fraction(cost, Q), tree) for cost, tree in found]
+
+    def _least(self) -> int:
+        """The least cost of all trees, in 1/Q rows."""
+        known = self.space.solve(self.space.all_rows, (), self.space.depth, NONE_BANNED)
+        if not known.exact:
+            raise Stopped
+        return known.lower // self.space.instance.scale
+
     def tree(self, shape: LabelledShape) -> Tree:
         """The tree of a shape (question, yes, no) in the columns' own units, counted over the training rows."""
         return self.problem.tree(self.space.questions.draft(shape))
@@ -102,3 +163,14 @@ class Workbench:
         if wishes:
             scope = f"best of all trees with these wishes ({'; '.join(w.text for w in wishes)}), among {scope}"
         return scope
+
+
+def _amount(value: Fraction | str | int, name: str) -> Fraction:
+    """The number as written, not negative."""
+    try:
+        amount = value if isinstance(value, Fraction) else exact_fraction(str(value))
+    except ValueError:
+        raise ParameterError({name: f"'{str(value)[:60]}' is not a number."}) from None
+    if amount < 0:
+        raise ParameterError({name: f"it must not be negative; it is {value}."})
+    return amount

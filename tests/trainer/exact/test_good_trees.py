@@ -1,0 +1,235 @@
+"""Good trees against the enumeration of all trees: counts, filters, order, samples, ranges, answers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.oracles.workbench import cost, random_table, shapes
+from trainer.data.problem import Problem
+from trainer.data.reader import load
+from trainer.errors import ParameterError
+from trainer.families.exact.workbench import count as counting
+from trainer.families.exact.workbench.bench import Stopped, Workbench
+from trainer.table import Labels, numeric_table
+
+
+class Every:
+    """All trees of a problem with their costs, in 1/Q rows."""
+
+    def __init__(self, problem, bench, depth, min_leaf):
+        q = bench.space.questions
+        self.columns, self.problem = q.columns, problem
+        self.answers = np.array([q.answers(k) for k in range(q.encoded)]).reshape(q.encoded, len(problem.table)).astype(bool)
+        self.y, self.w = problem.y, problem.row_weights
+        everywhere = np.ones(len(self.y), bool)
+        self.trees = list(shapes(self.answers, {}, everywhere, "", depth, min_leaf, self.w))
+        penalty = problem.leaf_penalty * problem.n
+        self.costs = [
+            cost(t, [], self.answers, self.y, self.w, problem.n_classes, penalty) * penalty.denominator for t in self.trees
+        ]
+
+    def said(self, tree):
+        out = np.empty(len(self.y), int)
+
+        def visit(part, rows):
+            if part is None:
+                out[rows] = max(range(self.problem.n_classes), key=lambda k: (self.w[rows & (self.y == k)].sum(), -k))
+                return
+            visit(part[1], rows & self.answers[part[0]])
+            visit(part[2], rows & ~self.answers[part[0]])
+
+        visit(tree, np.ones(len(self.y), bool))
+        return out
+
+    def idle(self, tree):
+        def visit(part, rows):
+            if part is None:
+                return False
+            yes, no = rows & self.answers[part[0]], rows & ~self.answers[part[0]]
+            if part[1] is None and part[2] is None:
+                tops = [max(range(self.problem.n_classes), key=lambda k: (self.w[r & (self.y == k)].sum(), -k)) for r in (yes, no)]
+                return tops[0] == tops[1]
+            return visit(part[1], yes) or visit(part[2], no)
+
+        return visit(tree, np.ones(len(self.y), bool))
+
+    def asked(self, tree):
+        return set() if tree is None else {self.columns[tree[0]]} | self.asked(tree[1]) | self.asked(tree[2])
+
+    def met(self, tree, column):
+        """Weight of the rows whose path asks a column."""
+
+        def visit(part, rows):
+            if part is None:
+                return 0
+            if self.columns[part[0]] == column:
+                return int(self.w[rows].sum())
+            return visit(part[1], rows & self.answers[part[0]]) + visit(part[2], rows & ~self.answers[part[0]])
+
+        return visit(tree, np.ones(len(self.y), bool))
+
+
+def leaves(tree):
+    return 1 if tree is None else leaves(tree[1]) + leaves(tree[2])
+
+
+def instance(seed):
+    rng = np.random.default_rng(seed + 1000)
+    problem = random_table(seed)
+    depth, min_leaf = int(rng.integers(0, 4)) if seed % 5 == 0 else int(rng.integers(2, 4)), 2 if seed % 6 == 0 else 1
+    bench = Workbench(problem, depth=depth, min_leaf=min_leaf)
+    return problem, bench, Every(problem, bench, depth, min_leaf), rng
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_counts_order_and_ranges_are_those_of_enumeration(part, count):
+    for seed in range(part, min(count, 500), 5):
+        problem, bench, every, rng = instance(seed)
+        slack = ["0", "0.1", "0.37", "1", "5"][rng.integers(5)]
+        rows = ["0", "1", "2.5"][rng.integers(3)] if rng.random() < 0.4 else None
+        good = bench.good_trees(slack_rows=rows) if rows else bench.good_trees(slack=slack)
+        Q = bench.space.instance.Q
+        least = min(every.costs)
+        limit = math.floor(least + Fraction(rows) * Q) if rows else math.floor((1 + Fraction(slack)) * least)
+        assert (good.least, good.limit) == (least, limit), seed
+        want = [(c, t) for c, t in zip(every.costs, every.trees, strict=True) if c <= limit]
+        assert good.count == len(want), seed
+        by_cost = Counter(c for c, _ in want)
+        assert Counter({c: n for c, _, n in good.levels}) == by_cost
+        assert good.without_idle == sum(not every.idle(t) for _, t in want), seed
+        assert good.first_questions == Counter(t[0] for _, t in want if t is not None)
+        listed = list(good.trees())
+        assert [c for c, _ in listed] == sorted(c for c, _ in want)
+        assert {t for _, t in listed} == {t for _, t in want}
+        lo, hi = good.asked
+        for column in range(len(problem.table.columns)):
+            met = [every.met(t, column) for _, t in want]
+            assert (lo[column], hi[column]) == (min(met), max(met)), (seed, column)
+            assert good.asking(column) == sum(column in every.asked(t) for _, t in want)
+        assert good.answers() == (len({every.said(t).tobytes() for _, t in want}), True)
+        best = bench.best_trees(20)
+        assert [c * Q for c, _ in best] == sorted(every.costs)[:20]
+        shares, exact = good.shares()
+        assert exact
+        votes = np.array([every.said(t) for _, t in want])
+        for i, origin in enumerate(bench.space.origin):
+            counts = np.bincount(votes[:, origin], minlength=problem.n_classes)
+            assert shares[i] == pytest.approx(counts / len(want))
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_filters_choose_among_the_same_good_trees(part, count):
+    chosen = 0
+    for seed in range(part, min(count, 500), 3):
+        problem, bench, every, rng = instance(seed)
+        names = problem.table.names
+        must = [str(n) for n in names if rng.random() < 0.3][:2]
+        without = [str(n) for n in names if n not in must and rng.random() < 0.25]
+        most = int(rng.integers(1, 7)) if rng.random() < 0.5 else None
+        recalls = {problem.labels.classes[0]: Fraction(int(rng.integers(0, 11)), 10)} if rng.random() < 0.4 else {}
+        good = bench.good_trees(slack="0.4", must=must, without=without, max_leaves=most, recalls=recalls)
+        limit = math.floor(Fraction("1.4") * min(every.costs))
+        wanted, banned = {names.index(n) for n in must}, {names.index(n) for n in without}
+
+        def passes(tree, wanted=wanted, banned=banned, most=most, recalls=recalls, every=every, problem=problem):
+            if not wanted <= every.asked(tree) or banned & every.asked(tree):
+                return False
+            if most is not None and leaves(tree) > most:
+                return False
+            for share in recalls.values():
+                own = every.y == 0
+                right = every.w[own & (every.said(tree) == 0)].sum()
+                if right < share * int(every.w[own].sum()):
+                    return False
+            return True
+
+        want = [(c, t) for c, t in zip(every.costs, every.trees, strict=True) if c <= limit and passes(t)]
+        assert good.limit == limit
+        assert good.count == len(want), (seed, must, without, most, recalls)
+        assert good.without_idle == sum(not every.idle(t) for _, t in want)
+        assert {t for _, t in good.trees()} == {t for _, t in want}
+        assert good.first_questions == Counter(t[0] for _, t in want if t is not None)
+        assert good.answers() == (len({every.said(t).tobytes() for _, t in want}), True)
+        if want:
+            lo, hi = good.asked
+            for column in range(len(names)):
+                met = [every.met(t, column) for _, t in want]
+                assert (lo[column], hi[column]) == (min(met), max(met)), (seed, column)
+            chosen += len(want)
+            assert set(good.sample(30, seed=seed)) <= {t for _, t in want}
+    assert chosen > 0
+
+
+def test_a_sample_is_uniform():
+    problem, bench, _, _ = instance(3)
+    good = bench.good_trees(slack="1")
+    assert 5 < good.count < 3000
+    drawn = Counter(good.sample(20 * good.count, seed=1))
+    assert set(drawn) <= {t for _, t in good.trees()}
+    chi = sum((drawn[t] - 20) ** 2 / 20 for _, t in good.trees())
+    # mean count - 1, deviation sqrt(2 (count - 1)); five deviations
+    assert chi < good.count - 1 + 5 * math.sqrt(2 * (good.count - 1))
+
+
+def test_depth_four_is_that_of_enumeration_too(count):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 2, (9, 4)).astype(float), rng.integers(0, 2, 9).astype(np.int32)
+        problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 50))
+        bench = Workbench(problem, depth=4)
+        every = Every(problem, bench, 4, 1)
+        good = bench.good_trees(slack="0.5")
+        limit = math.floor(Fraction("1.5") * min(every.costs))
+        assert good.count == sum(c <= limit for c in every.costs)
+        assert len(set(good.trees())) == good.count
+
+
+def test_numbers_beyond_64_bits_stay_exact():
+    a = counting.Entry(3, np.array([1, 2]), np.array([1, 2]), np.array([1 << 40, 3]), (1 << 40) + 3, 9)
+    bag = counting.Bag((1 << 62) - 1)
+    bag.pairs(a, a, 0, 9)
+    bag.pairs(a, a, 0, 9)
+    keys, costs, counts, total = bag.emptied()
+    assert list(keys) == list(costs) == [2, 3, 4]
+    assert list(counts) == [2 << 80, 12 << 40, 18]
+    assert total == 2 * ((1 << 40) + 3) ** 2
+
+
+def test_a_stopped_count_says_what_it_has_seen():
+    rng = np.random.default_rng(5)
+    X, y = rng.integers(0, 2, (300, 30)).astype(float), rng.integers(0, 2, 300).astype(np.int32)
+    problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 100))
+    bench = Workbench(problem, depth=4)
+    bench.best_trees(1)
+    good = bench.good_trees(slack="0.1")
+    good.space.begin(0.0, None)
+    with pytest.raises(Stopped):
+        _ = good.count
+    assert good.at_least() >= 0
+
+
+@pytest.mark.parametrize("bad", [{}, {"slack": "0.1", "slack_rows": "1"}, {"slack": "much"}, {"slack": "-1"}, {"slack": "0", "must": ["none"]}])
+def test_bad_limits_are_refused_in_a_sentence(bad):
+    with pytest.raises(ParameterError):
+        Workbench(random_table(1)).good_trees(**bad)
+
+
+def test_the_published_counts_for_tic_tac_toe(data_folder):
+    table, labels, _ = load(data_folder / "tic-tac-toe.csv", target="class")
+    for penalty, depth, least, limit, count in (
+        (Fraction(1, 100), 4, "247.48", "259.84", 13_488),
+        (Fraction(10, 958), 4, "250", "262", 3_664),
+        (Fraction(1, 100), 3, None, None, 4_952),
+        (Fraction(10, 958), 3, None, None, 4_952),
+    ):
+        bench = Workbench(Problem(table=table, labels=labels, leaf_penalty=penalty), depth=depth)
+        good = bench.good_trees(slack="0.05")
+        assert good.count == count
+        if least:
+            Q = bench.space.instance.Q
+            assert (Fraction(good.least, Q), Fraction(good.limit, Q)) == (Fraction(least), Fraction(limit))

@@ -1,0 +1,283 @@
+"""Kernels that count trees by cost: N(D, h, c), the number of trees of height ≤ h for the rows D with cost c.
+
+A tree has a key, the sum of the keys of its leaves: its cost, or whatever a filter needs to know (errors of each class, leaves), from
+which the cost follows. The bits of a key above `low` say which wanted columns a tree asks; they are joined, not added.
+A bag holds a sparse list: keys, costs, counts, and slots of an open hash table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.families.exact.kernels.dp import both_sides, price, share
+from trainer.kernels.compiled import kernel
+
+FAR = np.int64(1) << np.int64(61)
+EMPTY = np.int64(-1)
+
+
+class Layout(NamedTuple):
+    """What the key of a tree is made of."""
+
+    unit: int  # cost of one error
+    leaf: int  # cost of one leaf
+    class_keys: np.ndarray  # int64 (K,), key of one error in a row of the class
+    leaf_key: int
+    low: int  # mask of the part of a key that is added
+    bits: np.ndarray  # int64 (questions,), what a question joins to the key
+    idle: bool  # whether questions with two leaves of one class below them are counted
+
+
+@kernel
+def _slot(slots, keys, key):
+    """Where the key is in the table, or the free place where it belongs."""
+    mask = np.int64(len(slots) - 1)
+    at = (key * np.int64(-7046029254386353131) >> np.int64(20)) & mask
+    while slots[at] != EMPTY and keys[slots[at]] != key:
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
+def new_bag(size):
+    """An empty bag: keys, costs, counts, slots, and how many entries there are."""
+    return (
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.full(4 * size, EMPTY, np.int64),
+        0,
+    )
+
+
+@kernel
+def _grown(bag):
+    keys, costs, counts, slots, used = bag
+    size = 2 * len(keys)
+    k, c, n = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    k[:used], c[:used], n[:used] = keys[:used], costs[:used], counts[:used]
+    table = np.full(4 * size, EMPTY, np.int64)
+    for i in range(used):
+        table[_slot(table, k, k[i])] = i
+    return k, c, n, table, used
+
+
+@kernel
+def _put(bag, key, cost, count):
+    keys, costs, counts, slots, used = bag
+    at = _slot(slots, keys, key)
+    if slots[at] != EMPTY:
+        counts[slots[at]] += count
+        return bag
+    slots[at] = used
+    keys[used], costs[used], counts[used] = key, cost, count
+    bag = (keys, costs, counts, slots, used + 1)
+    return _grown(bag) if used + 1 == len(keys) else bag
+
+
+@kernel
+def put(bag, key, cost, count):
+    """The bag with `count` more trees of a key."""
+    return _put(bag, key, cost, count)
+
+
+@kernel
+def combine(bag, ka, ca, na, kb, cb, nb, bit, low, budget):
+    """The bag with all pairs of a tree of the first list and one of the second below a question; costs ascending."""
+    for i in range(len(ka)):
+        for j in range(len(kb)):
+            cost = ca[i] + cb[j]
+            if cost > budget:
+                break
+            key = ((ka[i] & low) + (kb[j] & low)) | ((ka[i] | kb[j]) & ~low) | bit
+            bag = _put(bag, key, cost, na[i] * nb[j])
+    return bag
+
+
+@kernel
+def emptied(bag):
+    """Keys, costs and counts of a bag, ascending by cost, without those of no tree."""
+    keys, costs, counts, _, used = bag
+    some = counts[:used] != 0
+    k, c, n = keys[:used][some], costs[:used][some], counts[:used][some]
+    order = np.argsort(c, kind="mergesort")
+    return k[order], c[order], n[order]
+
+
+@kernel
+def _leaf(counts, layout):
+    """Majority (the first of equals), cost and key of a leaf with these class weights."""
+    top, total = 0, np.int64(0)
+    for k in range(len(counts)):
+        total += counts[k]
+        if counts[k] > counts[top]:
+            top = k
+    key = np.int64(layout.leaf_key)
+    for k in range(len(counts)):
+        if k != top:
+            key += counts[k] * layout.class_keys[k]
+    return top, (total - counts[top]) * layout.unit + layout.leaf, key
+
+
+@kernel
+def _options(node, P, f, s, height, min_leaf, layout, costs, keys, tops):
+    """What may hang at side s of position f: at position m its leaf, at g the question g with two leaves; FAR where nothing may.
+
+    Returns the least cost; tops[s] is the majority of the side.
+    """
+    classes, m = node.ones.shape
+    side, one, zero = np.empty(classes, np.int64), np.empty(classes, np.int64), np.empty(classes, np.int64)
+    for k in range(classes):
+        side[k] = node.ones[k, f] if s else node.totals[k] - node.ones[k, f]
+    tops[s], costs[m], keys[m] = _leaf(side, layout)
+    least = costs[m]
+    for g in range(m):
+        costs[g] = FAR
+        if g == f or height < 2:
+            continue
+        inside, outside = np.int64(0), np.int64(0)
+        for k in range(classes):
+            both = np.int64(P[k, min(f, g), max(f, g)])
+            one[k] = both if s else node.ones[k, g] - both
+            zero[k] = side[k] - one[k]
+            inside += one[k]
+            outside += zero[k]
+        if inside == 0 or outside == 0 or inside < min_leaf or outside < min_leaf:
+            continue
+        top1, cost1, key1 = _leaf(one, layout)
+        top0, cost0, key0 = _leaf(zero, layout)
+        if top0 == top1 and not layout.idle:
+            continue
+        costs[g], keys[g] = cost0 + cost1, (key0 + key1) | layout.bits[node.features[g]]
+        least = min(least, costs[g])
+    return least
+
+
+@kernel
+def _gathered(costs, keys, most, out_keys, out_costs, out_counts):
+    """The options of cost ≤ `most` by key; how many keys there are."""
+    used = 0
+    for g in range(len(costs)):
+        if costs[g] > most:
+            continue
+        at = 0
+        while at < used and out_keys[at] != keys[g]:
+            at += 1
+        if at == used:
+            out_keys[at], out_costs[at], out_counts[at] = keys[g], costs[g], 0
+            used += 1
+        out_counts[at] += 1
+    return used
+
+
+@kernel
+def count_two(node, P, height, min_leaf, layout, budget):
+    """N(D, height, c) for c ≤ budget and a height of two at most: keys, costs, counts, ascending by cost."""
+    m = len(node.features)
+    bag = new_bag(16)
+    _, cost, key = _leaf(node.totals.astype(np.int64), layout)
+    if cost <= budget:
+        bag = _put(bag, key, cost, 1)
+    if height == 0:
+        return emptied(bag)
+    costs, keys = np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64)
+    k, c, n = np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64)
+    tops, used = np.empty(2, np.int64), np.empty(2, np.int64)
+    for f in range(m):
+        least0 = _options(node, P, f, 0, height, min_leaf, layout, costs[0], keys[0], tops)
+        least1 = _options(node, P, f, 1, height, min_leaf, layout, costs[1], keys[1], tops)
+        if least0 + least1 > budget:
+            continue
+        used[0] = _gathered(costs[0], keys[0], budget - least1, k[0], c[0], n[0])
+        used[1] = _gathered(costs[1], keys[1], budget - least0, k[1], c[1], n[1])
+        bit = layout.bits[node.features[f]]
+        for i in range(used[0]):
+            for j in range(used[1]):
+                if c[0, i] + c[1, j] <= budget:
+                    key = ((k[0, i] & layout.low) + (k[1, j] & layout.low)) | ((k[0, i] | k[1, j]) & ~layout.low) | bit
+                    bag = _put(bag, key, c[0, i] + c[1, j], n[0, i] * n[1, j])
+        if tops[0] == tops[1] and not layout.idle and costs[0, m] + costs[1, m] <= budget:
+            bag = _put(bag, (keys[0, m] + keys[1, m]) | bit, costs[0, m] + costs[1, m], -1)
+    return emptied(bag)
+
+
+@kernel
+def options_two(node, P, height, min_leaf, layout, budget):
+    """Every part of a tree that `count_two` counts: position of the question, side, position below (m: a leaf), key, cost, int64 (., 5)."""
+    m = len(node.features)
+    out = np.empty((64, 5), np.int64)
+    used = 0
+    costs, keys, tops = np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64), np.empty(2, np.int64)
+    for f in range(m):
+        least0 = _options(node, P, f, 0, height, min_leaf, layout, costs[0], keys[0], tops)
+        least1 = _options(node, P, f, 1, height, min_leaf, layout, costs[1], keys[1], tops)
+        if least0 + least1 > budget:
+            continue
+        for s in range(2):
+            most = budget - (least0 if s else least1)
+            for g in range(m + 1):
+                if costs[s, g] > most:
+                    continue
+                if used == len(out):
+                    wider = np.empty((2 * used, 5), np.int64)
+                    wider[:used] = out
+                    out = wider
+                out[used, 0], out[used, 1], out[used, 2] = f, s, g
+                out[used, 3], out[used, 4] = keys[s, g], costs[s, g]
+                used += 1
+    return out[:used].copy()
+
+
+@kernel
+def three_sums(node, P, Rn, unit, leaf, min_leaf, similar, lb, exact, budget, flag):
+    """Raise lb (2, p), lower bounds of both sides of each question, to the least costs of height two where their sum may be ≤ budget."""
+    e0, e1 = np.empty(4, np.int64), np.empty(4, np.int64)
+    for p in range(len(node.features)):
+        if flag[0]:
+            return
+        if lb[0, p] + lb[1, p] > budget:
+            continue
+        if not (exact[0, p] and exact[1, p]):
+            both_sides(node, P, Rn, p, min_leaf, e0, e1)
+            lb[0, p], lb[1, p] = price(e0, unit, leaf, 4), price(e1, unit, leaf, 4)
+            exact[0, p] = exact[1, p] = 1
+        if similar:
+            for s in range(2):
+                share(node, P, p, s, lb[s, p], unit, lb)
+
+
+@kernel
+def widest(keys, lo, hi, out_keys, out_lo, out_hi, first):
+    """Join the ranges (entries, columns) of some keys to those of ascending `out_keys`; first[t] = 1 until a key has been met."""
+    for i in range(len(keys)):
+        t = np.searchsorted(out_keys, keys[i])
+        if t == len(out_keys) or out_keys[t] != keys[i]:
+            continue
+        for c in range(lo.shape[1]):
+            if first[t] or lo[i, c] < out_lo[t, c]:
+                out_lo[t, c] = lo[i, c]
+            if first[t] or hi[i, c] > out_hi[t, c]:
+                out_hi[t, c] = hi[i, c]
+        first[t] = 0
+
+
+@kernel
+def range_pairs(ka, la, ha, kb, lb, hb, bit, low, column, weight, out_keys, out_lo, out_hi, first):
+    """Join the ranges of all pairs below a question about `column`, which `weight` of rows meet, to those of ascending `out_keys`."""
+    columns = la.shape[1]
+    for i in range(len(ka)):
+        for j in range(len(kb)):
+            key = ((ka[i] & low) + (kb[j] & low)) | ((ka[i] | kb[j]) & ~low) | bit
+            t = np.searchsorted(out_keys, key)
+            if t == len(out_keys) or out_keys[t] != key:
+                continue
+            for c in range(columns):
+                least = weight if c == column else la[i, c] + lb[j, c]
+                most = weight if c == column else ha[i, c] + hb[j, c]
+                if first[t] or least < out_lo[t, c]:
+                    out_lo[t, c] = least
+                if first[t] or most > out_hi[t, c]:
+                    out_hi[t, c] = most
+            first[t] = 0

@@ -1,0 +1,348 @@
+"""Counting all trees up to a cost: N(D, h, c), as exact integers.
+
+Only costs that some good tree of the whole can still have are kept at a subproblem: its budget is what the limit leaves when the
+rest of the tree costs as little as it can. The budget belongs to the way to a subproblem; a kept list says up to which it is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.errors import ParameterError
+from trainer.families.exact.kernels import count as kc
+from trainer.families.exact.kernels import dp
+from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.workbench.space import NONE_BANNED, Space, literal
+
+MOST_INT64 = 1 << 62
+KEY_BITS = 62
+
+
+class Stopped(Exception):
+    """The count was stopped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which of the good trees are meant: columns that must and must not be asked, most leaves, least recalls by class code."""
+
+    must: tuple[int, ...] = ()
+    without: frozenset[int] = NONE_BANNED
+    max_leaves: int | None = None
+    recalls: tuple[tuple[int, Fraction], ...] = ()
+
+    @property
+    def any(self) -> bool:
+        return bool(self.must or self.without or self.max_leaves is not None or self.recalls)
+
+
+@dataclass
+class Entry:
+    """The trees of a subproblem by key, ascending by cost, complete up to `budget`; `parts` are the pairs below each question."""
+
+    height: int
+    keys: np.ndarray
+    costs: np.ndarray
+    counts: np.ndarray  # int64, or Python integers where these would not hold them
+    total: int
+    budget: int
+    leaf: tuple[int, int] | None = None  # key and class of the single leaf, where it is cheap enough
+    parts: list[tuple[int, Entry, Entry]] = field(default_factory=list)
+    choices: dict[int, Any] | None = None  # filled in by those who list trees
+    ranges: tuple[np.ndarray, np.ndarray] | None = None
+
+
+class Keys:
+    """The layout of the keys that some filters need."""
+
+    def __init__(self, space: Space, filters: Filters, *, idle: bool) -> None:
+        self.space, self.filters = space, filters
+        g = space.instance
+        totals = [int(v) for v in space.counts(space.all_rows)]
+        leaves, sizes = 1, [1] * g.n_classes
+        detailed = filters.max_leaves is not None or bool(filters.recalls)
+        bits = len(filters.must)
+        if detailed:
+            self.most_leaves = 1 << space.depth
+            leaves, place = 1, self.most_leaves + 1
+            for k, total in enumerate(totals):
+                sizes[k] = place
+                place *= total + 1
+        else:
+            leaves, sizes, place = g.P, [g.Q] * g.n_classes, 1 << (KEY_BITS - bits)
+        if place.bit_length() + bits > KEY_BITS + 1:
+            raise ParameterError(
+                {"filters": "so many classes, rows and columns do not fit into one key. Leave out recalls or columns."}
+            )
+        shift = KEY_BITS - bits
+        self.detailed, self.sizes, self.totals, self.shift = detailed, sizes, totals, shift
+        marks = {column: 1 << (shift + j) for j, column in enumerate(filters.must)}
+        encoded = space.questions.columns[: space.questions.encoded]
+        self.wanted = sum(marks.values())
+        self.layout = kc.Layout(
+            unit=g.Q,
+            leaf=g.P,
+            class_keys=np.array(sizes, np.int64),
+            leaf_key=leaves,
+            low=(1 << shift) - 1,
+            bits=np.array([marks.get(c, 0) for c in encoded], np.int64).reshape(-1),
+            idle=idle,
+        )
+
+    def leaves(self, key: int) -> int:
+        """Leaves of the trees of a key with details."""
+        return (key & int(self.layout.low)) % (self.most_leaves + 1)
+
+    def errors(self, key: int) -> list[int]:
+        """Errors in each class of the trees of a key with details."""
+        rest = (key & int(self.layout.low)) // (self.most_leaves + 1)
+        out = []
+        for total in self.totals:
+            rest, wrong = divmod(rest, total + 1)
+            out.append(wrong)
+        return out
+
+    def admits(self, key: int) -> bool:
+        """Whether the trees of a key pass the filters."""
+        if key & self.wanted != self.wanted:
+            return False
+        f = self.filters
+        if f.max_leaves is not None and self.leaves(key) > f.max_leaves:
+            return False
+        if f.recalls:
+            errors = self.errors(key)
+            return all(self.totals[k] - errors[k] >= share * self.totals[k] for k, share in f.recalls)
+        return True
+
+
+class Counter:
+    """Trees of one space by key up to a limit; `reduce`: one question for each way to part the rows of a place."""
+
+    def __init__(
+        self, space: Space, filters: Filters | None = None, *, idle: bool = True, reduce: bool = False
+    ) -> None:
+        self.space, self.filters, self.reduce = space, filters or Filters(), reduce
+        self.keys = Keys(space, self.filters, idle=idle)
+        self.banned = self.filters.without
+        self.mask = space.mask(self.banned)
+        self.similar = space.min_leaf <= 1
+        self.partial = 0  # trees that were accepted before the count was stopped
+        self.memo: dict[tuple[int, bytes], Entry] = {}
+        self._member = np.zeros(len(space.instance.rows), np.uint8)
+
+    def root(self, limit: int) -> Entry:
+        """All trees with Q errors + P leaves ≤ limit. Raises Stopped."""
+        return self.entry(self.space.all_rows, (), self.space.depth, limit)
+
+    def entry(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> Entry:
+        """The trees of a subproblem up to its budget."""
+        key = (height, self._key(rows))
+        known = self.memo.get(key)
+        if known is not None and known.budget >= budget:
+            return known
+        if self.space.stopped():
+            raise Stopped
+        found = self._small(rows, height, budget) if height <= 2 else self._large(rows, path, height, budget)
+        self.memo[key] = found
+        return found
+
+    def _key(self, rows: np.ndarray) -> bytes:
+        self._member[rows] = 1
+        key = np.packbits(self._member).tobytes()
+        self._member[rows] = 0
+        return key
+
+    def node(self, rows: np.ndarray) -> dp_node.Node:
+        """The node of some rows with every question that parts them."""
+        g = self.space.instance
+        return dp_node.prepare(
+            g.rows, rows, g.segment_of, g.segments, g.equal, g.n_classes, self.mask, self.space.min_leaf, self.reduce, False
+        )  # fmt: skip
+
+    def pairs(self, node: dp_node.Node) -> np.ndarray:
+        """Pair counts of a node, int32 (classes, p, p)."""
+        m = len(node.features)
+        P = np.empty((self.space.instance.n_classes, m, m), np.int32)
+        dp_node.pair_counts(node, P)
+        return P
+
+    def leaf(self, rows: np.ndarray) -> tuple[int, int, int]:
+        """Class, cost and key of the leaf of some rows."""
+        label, cost, key = kc._leaf(self.space.counts(rows), self.keys.layout)
+        return int(label), int(cost), int(key)
+
+    def _small(self, rows: np.ndarray, height: int, budget: int) -> Entry:
+        node = self.node(rows)
+        P = self.pairs(node) if height == 2 else np.empty((self.space.instance.n_classes, 0, 0), np.int32)
+        keys, costs, counts = kc.count_two(node, P, height, self.space.min_leaf, self.keys.layout, budget)
+        return Entry(height, keys, costs, counts, int(counts.sum()), budget)
+
+    def _large(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> Entry:
+        bag, parts = Bag(int(self.keys.layout.low)), []
+        label, cost, key = self.leaf(rows)
+        if cost <= budget:
+            bag.put(key, cost, 1)
+        for question, lows in self._viable(rows, path, height, budget):
+            yes, no = self.space.split(rows, question)
+            pair = []
+            try:
+                for side, other, letter in ((yes, lows[1], True), (no, lows[0], False)):
+                    inner = literal(path, question, letter, self.space.questions.encoded)
+                    pair.append(self.entry(side, inner, height - 1, budget - other))
+            except Stopped:
+                if path == ():
+                    self.partial = sum(n for _, _, n in accepted(_part(bag, height, budget), self.keys, budget))
+                raise
+            if not len(pair[0].keys) or not len(pair[1].keys):
+                continue
+            parts.append((question, pair[0], pair[1]))
+            bag.pairs(pair[0], pair[1], int(self.keys.layout.bits[question]), budget)
+            if not self.keys.layout.idle:
+                self._without_idle(bag, yes, no, question, budget)
+        keys, costs, counts, total = bag.emptied()
+        leaf = (key, label) if cost <= budget else None
+        return Entry(height, keys, costs, counts, total, budget, leaf, parts)
+
+    def _without_idle(self, bag: Bag, yes: np.ndarray, no: np.ndarray, question: int, budget: int) -> None:
+        a, b = self.leaf(yes), self.leaf(no)
+        if a[0] == b[0] and a[1] + b[1] <= budget:
+            bag.put((a[2] + b[2]) | int(self.keys.layout.bits[question]), a[1] + b[1], -1)
+
+    def _viable(
+        self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int
+    ) -> list[tuple[int, tuple[int, int]]]:
+        """Questions below which some tree is within the budget, with the least costs of (yes, no)."""
+        g, node = self.space.instance, self.node(rows)
+        m = len(node.features)
+        if not m:
+            return []
+        lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
+        dp.count_bounds(node, g.Q, g.P, height - 1, True, True, True, lower, exact)
+        if height == 3:
+            P, Rn = self.pairs(node), dp.row_major(node)
+            kc.three_sums(
+                node, P, Rn, g.Q, g.P, self.space.min_leaf, self.similar, lower, exact, budget, self.space.flag
+            )
+        if self.space.stopped():
+            raise Stopped
+        found = []
+        for p in range(m):
+            low = [int(lower[0, p]), int(lower[1, p])]
+            if low[0] + low[1] > budget:
+                continue
+            question = int(node.features[p])
+            if height > 3:
+                low = self._least(rows, path, height, question, low, budget)
+            if low[0] + low[1] <= budget:
+                found.append((question, (low[1], low[0])))
+        return found
+
+    def _least(
+        self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, question: int, low: list[int], budget: int
+    ) -> list[int]:
+        """Least costs of (no, yes), or lower bounds whose sum is above the budget."""
+        scale = self.space.instance.scale
+        yes, no = self.space.split(rows, question)
+        for s, side in ((0, no), (1, yes)):
+            inner = literal(path, question, s == 1, self.space.questions.encoded)
+            ub = (budget - low[1 - s] + 1) * scale
+            known = self.space.solve(side, inner, height - 1, NONE_BANNED, ub)  # a bound that every filter shares
+            if self.space.stopped():
+                raise Stopped
+            low[s] = max(low[s], known.lower // scale)
+            if low[0] + low[1] > budget:
+                break
+        return low
+
+
+class Bag:
+    """A sparse list of trees by key that is being filled; counts are Python integers once 64 bits could not hold them."""
+
+    def __init__(self, low: int) -> None:
+        self.low, self.total = low, 0
+        self.bag: Any = kc.new_bag(64)
+        self.large: dict[int, list[int]] | None = None  # key: cost, count
+
+    def put(self, key: int, cost: int, count: int) -> None:
+        """`count` more trees of a key."""
+        self.total += count
+        if self.large is None:
+            self.bag = kc.put(self.bag, key, cost, count)
+        else:
+            self.large.setdefault(key, [cost, 0])[1] += count
+
+    def pairs(self, a: Entry, b: Entry, bit: int, budget: int) -> None:
+        """All pairs of a tree of one list and one of the other, below a question."""
+        most = a.total * b.total
+        if self.large is None and (self.total + most >= MOST_INT64 or a.counts.dtype == object or b.counts.dtype == object):
+            keys, costs, counts = kc.emptied(self.bag)
+            self.large = {int(k): [int(c), int(n)] for k, c, n in zip(keys, costs, counts, strict=True)}
+        if self.large is None:
+            self.bag = kc.combine(
+                self.bag, a.keys, a.costs, a.counts, b.keys, b.costs, b.counts, bit, self.low, budget
+            )
+            self.total += most  # at least as many as there are
+            return
+        for ka, ca, na in zip(a.keys.tolist(), a.costs.tolist(), a.counts.tolist(), strict=True):
+            for kb, cb, nb in zip(b.keys.tolist(), b.costs.tolist(), b.counts.tolist(), strict=True):
+                if ca + cb > budget:
+                    break
+                key = ((ka & self.low) + (kb & self.low)) | ((ka | kb) & ~self.low) | bit
+                self.large.setdefault(key, [ca + cb, 0])[1] += na * nb
+
+    def emptied(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """Keys, costs, counts ascending by cost, and the sum of the counts."""
+        if self.large is None:
+            keys, costs, counts = kc.emptied(self.bag)
+            return keys, costs, counts, int(counts.sum())
+        rows = sorted((c, k, n) for k, (c, n) in self.large.items() if n)
+        counts = np.array([n for _, _, n in rows], object)
+        keys = np.array([k for _, k, _ in rows], np.int64)
+        return keys, np.array([c for c, _, _ in rows], np.int64), counts, sum(n for _, _, n in rows)
+
+
+def accepted(entry: Entry, keys: Keys, limit: int) -> list[tuple[int, int, int]]:
+    """(cost, key, count) of the keys within the limit that pass the filters, ascending by cost."""
+    return [
+        (c, k, n)
+        for c, k, n in zip(entry.costs.tolist(), entry.keys.tolist(), entry.counts.tolist(), strict=True)
+        if c <= limit and keys.admits(k)
+    ]
+
+
+def _part(bag: Bag, height: int, budget: int) -> Entry:
+    keys, costs, counts, total = bag.emptied()
+    return Entry(height, keys, costs, counts, total, budget)
+
+
+def first_counts(counter: Counter, entry: Entry, limit: int) -> dict[int, int]:
+    """How many of the accepted trees ask each question first; the tree of one leaf asks none."""
+    out: dict[int, int] = {}
+    for question, yes, no in _root_parts(counter, entry, limit):
+        bag = Bag(int(counter.keys.layout.low))
+        bag.pairs(yes, no, int(counter.keys.layout.bits[question]), limit)
+        if not counter.keys.layout.idle:
+            sides = counter.space.split(counter.space.all_rows, question)
+            counter._without_idle(bag, sides[0], sides[1], question, limit)
+        number = sum(n for _, _, n in accepted(_part(bag, entry.height, limit), counter.keys, limit))
+        if number:
+            out[question] = number
+    return out
+
+
+def _root_parts(counter: Counter, entry: Entry, limit: int) -> Sequence[tuple[int, Entry, Entry]]:
+    if entry.height > 2:
+        return entry.parts
+    parts = []
+    rows = counter.space.all_rows
+    if entry.height:
+        for question in counter.node(rows).features.tolist():
+            sides = counter.space.split(rows, question)
+            below = [counter.entry(side, None, entry.height - 1, limit) for side in sides]
+            parts.append((question, below[0], below[1]))
+    return parts

@@ -1,0 +1,184 @@
+"""All good trees of a problem: how many, in order, a uniform sample, what they ask, and how they disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+from random import Random
+
+import numpy as np
+
+from trainer.families.exact.workbench.count import Counter, Entry, Filters, Stopped, accepted, first_counts
+from trainer.families.exact.workbench.listing import Answers, Lister, TooMany
+from trainer.families.exact.workbench.ranges import Ranges
+from trainer.families.exact.workbench.space import NONE_BANNED, Space
+from trainer.tree.shapes import Shape
+
+MOST_ANSWERS = 3_000_000  # sums of answers that are looked at
+
+
+class GoodTrees:
+    """The trees with cost ≤ limit that pass the filters; two trees differ if their shape or a question does.
+
+    Costs count 1/Q of a row. `limit` is that of all trees, whatever the filters choose. Whatever is asked for is counted then, and
+    raises Stopped where the space was told to stop.
+    """
+
+    def __init__(self, space: Space, *, least: int, limit: int, filters: Filters) -> None:
+        self.space, self.least, self.limit, self.filters = space, least, limit, filters
+        self.counter = Counter(space, filters)
+        self.lister = Lister(self.counter)
+        self.rows = space.all_rows
+
+    @cached_property
+    def root(self) -> Entry:
+        """The counts of the whole."""
+        return self.counter.root(self.limit)
+
+    @cached_property
+    def levels(self) -> list[tuple[int, int, int]]:
+        """(cost, key, count), ascending by cost."""
+        return accepted(self.root, self.counter.keys, self.limit)
+
+    @cached_property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(n for _, _, n in self.levels)
+
+    @cached_property
+    def without_idle(self) -> int:
+        """How many there are in which no question has two leaves of one class below it."""
+        return self._counted(Counter(self.space, self.filters, idle=False))
+
+    @cached_property
+    def distinct(self) -> int:
+        """How many there are if questions that part the rows at a place alike count once."""
+        return self._counted(Counter(self.space, self.filters, reduce=True))
+
+    def _counted(self, counter: Counter) -> int:
+        return sum(n for _, _, n in accepted(counter.root(self.limit), counter.keys, self.limit))
+
+    def at_least(self) -> int:
+        """How many have been seen before the count was stopped."""
+        return self.counter.partial
+
+    @cached_property
+    def first_questions(self) -> dict[int, int]:
+        """How many ask each question first; the tree of one leaf asks none."""
+        return first_counts(self.counter, self.root, self.limit)
+
+    def asking(self, column: int) -> int:
+        """How many ask a column."""
+        if column in self.filters.without:
+            return 0
+        if column in self.filters.must:
+            return self.count
+        without = replace(self.filters, without=self.filters.without | {column})
+        return self.count - self._counted(Counter(self.space, without))
+
+    @cached_property
+    def asked(self) -> tuple[np.ndarray, np.ndarray]:
+        """Least and largest weight of rows whose path asks each column, int64 (columns,)."""
+        lo, hi = Ranges(self.lister).of(self.root, self.rows)
+        at = np.searchsorted(np.sort(self.root.keys), np.array([k for _, k, _ in self.levels], np.int64))
+        if not len(at):
+            return np.zeros(lo.shape[1], np.int64), np.zeros(lo.shape[1], np.int64)
+        return lo[at].min(axis=0), hi[at].max(axis=0)
+
+    def answers(self, most: int = MOST_ANSWERS) -> tuple[int, bool]:
+        """How many different vectors of answers on the training rows, and whether all were seen."""
+        if not self.count:
+            return 0, True
+        if sum(1 for _ in self.levels) and self.root.total > 50 * most:
+            return self._sampled_answers()
+        try:
+            by_key = Answers(self.lister, most=most).of(self.root, self.rows)
+        except TooMany:
+            return self._sampled_answers()
+        return len(set().union(*(by_key[k] for _, k, _ in self.levels))), True
+
+    def _sampled_answers(self) -> tuple[int, bool]:
+        """A number that is reached at least: the different answers of a sample."""
+        seen = {self._said(tree).tobytes() for tree in self.sample(1000, seed=0)}
+        return len(seen), False
+
+    def trees(self) -> Iterator[tuple[int, Shape]]:
+        """(cost, tree) in order of cost."""
+        for cost, key, _ in self.levels:
+            for tree in self.lister.trees(self.root, self.rows, key):
+                yield cost, tree
+
+    def sample(self, size: int, *, seed: int = 0) -> list[Shape]:
+        """Trees drawn uniformly, with replacement."""
+        random = Random(seed)
+        if not self.count:
+            return []
+        out = []
+        for _ in range(size):
+            at = random.randrange(self.count)
+            for _, key, number in self.levels:
+                if at < number:
+                    break
+                at -= number
+            out.append(self.lister.draw(self.root, self.rows, key, random))
+        return out
+
+    def _said(self, tree: Shape) -> np.ndarray:
+        """The class that a tree answers for each row of the instance, int32."""
+        out = np.empty(len(self.rows), np.int32)
+
+        def visit(part: Shape, rows: np.ndarray) -> None:
+            if part is None:
+                out[rows] = int(self.space.counts(rows).argmax())
+                return
+            yes, no = self.space.split(rows, part[0])
+            visit(part[1], yes)
+            visit(part[2], no)
+
+        visit(tree, self.rows)
+        return out
+
+    def shares(self, size: int = 10_000, *, seed: int = 0) -> tuple[np.ndarray, bool]:
+        """For each row of the instance the share of trees that answer each class, float64, and whether it is exact.
+
+        Exact where there are at most `size` trees; otherwise from a uniform sample.
+        """
+        exact = self.count <= size
+        trees = [tree for _, tree in self.trees()] if exact else self.sample(size, seed=seed)
+        out = np.zeros((len(self.rows), self.space.instance.n_classes))
+        for tree in trees:
+            out[self.rows, self._said(tree)] += 1
+        return out / max(1, len(trees)), exact
+
+
+def first_trees(space: Space, *, least: int, most: int, limit: int | None) -> Iterator[tuple[int, Shape]]:
+    """The `most` best trees, (cost, tree) in order of cost, up to `limit` if there is one; the limit of the count grows as far as it must."""
+    slack = max(1, least // 200)
+    while True:
+        upto = least + slack if limit is None else min(limit, least + slack)
+        good = GoodTrees(space, least=least, limit=upto, filters=Filters())
+        if good.count >= most or upto == limit or _all(space, good):
+            for number, found in enumerate(good.trees()):
+                if number >= most:
+                    return
+                yield found
+            return
+        slack *= 2
+
+
+def _all(space: Space, good: GoodTrees) -> bool:
+    """Whether the limit lies above the cost of every tree."""
+    g = space.instance
+    return good.limit >= g.Q * g.total + (g.P << space.depth)
+
+
+def limit_of(least: int, Q: int, *, slack: Fraction | None, slack_rows: Fraction | None) -> int:
+    """The largest cost, in 1/Q rows, within a share of the least cost or within some rows of it, exactly."""
+    if slack_rows is not None:
+        return int(least + slack_rows * Q)
+    return int((1 + (slack or Fraction(0))) * least)
+
+
+__all__ = ["NONE_BANNED", "Filters", "GoodTrees", "Stopped", "first_trees", "limit_of"]
