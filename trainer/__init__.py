@@ -28,7 +28,7 @@ ESTIMATOR_NAMES = {
     "odt": "ODTClassifier",
 }
 
-__all__ = ["ESTIMATOR_NAMES", "Tree", "__version__", "make_classifier"]
+__all__ = ["ESTIMATOR_NAMES", "Tree", "Workbench", "__version__", "make_classifier"]
 
 
 def __getattr__(name: str) -> Any:
@@ -36,6 +36,10 @@ def __getattr__(name: str) -> Any:
         from trainer.tree.nodes import Tree
 
         return Tree
+    if name == "Workbench":
+        from trainer.families.exact.workbench.bench import Workbench
+
+        return Workbench
     if name == "make_classifier" or name in ESTIMATOR_NAMES.values():
         from trainer import estimators
 

@@ -90,10 +90,10 @@ def train(
         leaves=tree.n_leaves,
         draft=to_draft(tree),
     )
-    metrics: dict[str, Any] = {"train": _metrics(tree, problem.matrix, problem.y, problem.weights)}
+    metrics: dict[str, Any] = {"train": metrics_of(tree, problem.matrix, problem.y, problem.weights)}
     if len(test_rows):
         test = request.table.take(test_rows).matrix()
-        metrics["test"] = _metrics(tree, test, request.labels.codes[test_rows], _weights(request, test_rows))
+        metrics["test"] = metrics_of(tree, test, request.labels.codes[test_rows], _weights(request, test_rows))
     fold = fold_trees = None
     if request.folds and not monitor.cancelled:
         fold = stratified_folds(request.labels.codes, request.folds, settings.get("seed", 0))
@@ -113,7 +113,7 @@ def train(
         rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees),
     )
     return TrainResult(
-        model=model, tree=tree, certificate=certificate, summary=_summary(model, certificate, problem, solution)
+        model=model, tree=tree, certificate=certificate, summary=summary_of(model, certificate, problem, solution)
     )
 
 
@@ -283,7 +283,8 @@ def _weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
     return None if request.weights is None else request.weights[rows].astype(np.int64)
 
 
-def _metrics(tree: Tree, matrix: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+def metrics_of(tree: Tree, matrix: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+    """Rows, right ones, accuracy and confusion matrix of a tree on some rows; `weights` int64 (rows,), None for one each."""
     correct, confusion = training_counts(tree, matrix, codes, weights)
     n = int(confusion.sum())
     return {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
@@ -315,7 +316,7 @@ def _cross_validate(
         if monitor.cancelled:
             break  # the tree of this fold is not the one that the settings ask for
         test = fold == f
-        result = _metrics(tree, request.table.take(test).matrix(), codes[test], _weights(request, test))
+        result = metrics_of(tree, request.table.take(test).matrix(), codes[test], _weights(request, test))
         trees.append(tree)
         accuracies.append(result["accuracy"])
         leaves.append(tree.n_leaves)
@@ -350,7 +351,7 @@ def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
     return done
 
 
-def _summary(model: ModelFile, certificate: Certificate, problem: Problem, solution: Solution) -> dict[str, Any]:
+def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, solution: Solution) -> dict[str, Any]:
     """The JSON of `train`."""
     return {
         "method": certificate.method,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.errors import ModelFileError
-from trainer.verify import claims, recount
+from trainer.verify import claims, recount, wishes
 from trainer.verify.findings import Finding, damage
 from trainer.verify.proof import proof_findings
 from trainer.verify.restrictions import restrictions
@@ -66,7 +66,7 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     counts = recount.class_counts(nodes, leaf, rows.labels, rows.weights, len(model["classes"]))
     found = [recount.node_counts(nodes, counts), *recount.objective(model, counts)]
     found += [*recount.metrics(model, data, every), *restrictions(model, counts, rows, leaf)]
-    found += [claims.status(model), *claims.gap(model["certificate"])]
+    found += [*wishes.kept(model), claims.status(model), *claims.gap(model["certificate"])]
     if any(f.verdict == "refuted" for f in found):
         return [*found, _unjudged("What was counted is not what the file says.")]
     own = [*claims.bound(model, rows), *claims.splits(model)]

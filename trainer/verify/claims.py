@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify import search
+from trainer.verify import search, wishes
 from trainer.verify.findings import TOLERANCE, Finding, Verdict, exact, recounted
 from trainer.verify.planes import ceiling, disputed, groups
 from trainer.verify.recount import penalty
@@ -80,6 +80,8 @@ def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
     single = Fraction(int(sizes.max()), int(sizes.sum())) - penalty(model)
     if claimed < exact(certificate["objective"]) - TOLERANCE:
         return [_bound("refuted", "It lies below the objective of the tree itself.")]
+    if certificate.get("wishes"):
+        return _with_wishes(model, rows, claimed)
     if method in search.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
         return [_bound("refuted", "It lies below the objective of a single leaf.")]
     if method in OBLIQUE:
@@ -102,6 +104,17 @@ def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
     if claimed < best - TOLERANCE:
         return [_bound("refuted", f"A plain search finds {float(best):.12g}, which is better.")]
     return [_bound("proved", f"A plain search finds {float(best):.12g} at best.")]
+
+
+def _with_wishes(model: dict[str, Any], rows: Rows, claimed: Fraction) -> list[Finding]:
+    """The bound beside a plain search among the trees that keep the wishes."""
+    best, why = wishes.best(model, rows)
+    if best is None:
+        return [_bound("cannot be judged", f"Not contradicted; not solved again: {why}.")]
+    words = f"A plain search with these wishes finds {float(best):.12g}"
+    if claimed < best - TOLERANCE:
+        return [_bound("refuted", f"{words}, which is better.")]
+    return [_bound("proved", f"{words} at best.")]
 
 
 def _bound(verdict: Verdict, detail: str) -> Finding:

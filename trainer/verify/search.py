@@ -50,10 +50,10 @@ def _value(model: dict[str, Any], answers: np.ndarray, rows: Rows) -> Fraction |
     Y = np.zeros((len(X), classes))
     Y[np.arange(len(X)), rows.labels] = rows.weights
     n = int(Y.sum())
-    return (n - _plain(X, Y, depth, penalty(model) * n, int(asked(model, "min_leaf") or 1))) / n
+    return (n - plain(X, Y, depth, penalty(model) * n, int(asked(model, "min_leaf") or 1))) / n
 
 
-def _plain(X: np.ndarray, Y: np.ndarray, depth: int, price: Fraction, min_leaf: int) -> Fraction:
+def plain(X: np.ndarray, Y: np.ndarray, depth: int, price: Fraction, min_leaf: int) -> Fraction:
     """Smallest errors + price * leaves; counts in float64 are exact below 2^53."""
     totals = Y.sum(axis=0)
     found = Fraction(int(totals.sum() - totals.max())) + price
@@ -69,6 +69,6 @@ def _plain(X: np.ndarray, Y: np.ndarray, depth: int, price: Fraction, min_leaf: 
         return found
     for f in usable:
         one = X[:, f] > 0
-        low = _plain(X[~one], Y[~one], depth - 1, price, min_leaf)
-        found = min(found, low + _plain(X[one], Y[one], depth - 1, price, min_leaf))
+        low = plain(X[~one], Y[~one], depth - 1, price, min_leaf)
+        found = min(found, low + plain(X[one], Y[one], depth - 1, price, min_leaf))
     return found

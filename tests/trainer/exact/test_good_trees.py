@@ -24,13 +24,16 @@ class Every:
     def __init__(self, problem, bench, depth, min_leaf):
         q = bench.space.questions
         self.columns, self.problem = q.columns, problem
-        self.answers = np.array([q.answers(k) for k in range(q.encoded)]).reshape(q.encoded, len(problem.table)).astype(bool)
+        self.answers = (
+            np.array([q.answers(k) for k in range(q.encoded)]).reshape(q.encoded, len(problem.table)).astype(bool)
+        )
         self.y, self.w = problem.y, problem.row_weights
         everywhere = np.ones(len(self.y), bool)
         self.trees = list(shapes(self.answers, {}, everywhere, "", depth, min_leaf, self.w))
         penalty = problem.leaf_penalty * problem.n
         self.costs = [
-            cost(t, [], self.answers, self.y, self.w, problem.n_classes, penalty) * penalty.denominator for t in self.trees
+            cost(t, [], self.answers, self.y, self.w, problem.n_classes, penalty) * penalty.denominator
+            for t in self.trees
         ]
 
     def said(self, tree):
@@ -52,7 +55,10 @@ class Every:
                 return False
             yes, no = rows & self.answers[part[0]], rows & ~self.answers[part[0]]
             if part[1] is None and part[2] is None:
-                tops = [max(range(self.problem.n_classes), key=lambda k: (self.w[r & (self.y == k)].sum(), -k)) for r in (yes, no)]
+                tops = [
+                    max(range(self.problem.n_classes), key=lambda k: (self.w[r & (self.y == k)].sum(), -k))
+                    for r in (yes, no)
+                ]
                 return tops[0] == tops[1]
             return visit(part[1], yes) or visit(part[2], no)
 
@@ -166,7 +172,7 @@ def test_filters_choose_among_the_same_good_trees(part, count):
 
 
 def test_a_sample_is_uniform():
-    problem, bench, _, _ = instance(3)
+    _, bench, _, _ = instance(3)
     good = bench.good_trees(slack="1")
     assert 5 < good.count < 3000
     drawn = Counter(good.sample(20 * good.count, seed=1))
@@ -180,7 +186,9 @@ def test_depth_four_is_that_of_enumeration_too(count):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X, y = rng.integers(0, 2, (9, 4)).astype(float), rng.integers(0, 2, 9).astype(np.int32)
-        problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 50))
+        problem = Problem(
+            table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 50)
+        )
         bench = Workbench(problem, depth=4)
         every = Every(problem, bench, 4, 1)
         good = bench.good_trees(slack="0.5")
@@ -203,7 +211,9 @@ def test_numbers_beyond_64_bits_stay_exact():
 def test_a_stopped_count_says_what_it_has_seen():
     rng = np.random.default_rng(5)
     X, y = rng.integers(0, 2, (300, 30)).astype(float), rng.integers(0, 2, 300).astype(np.int32)
-    problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 100))
+    problem = Problem(
+        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 100)
+    )
     bench = Workbench(problem, depth=4)
     bench.best_trees(1)
     good = bench.good_trees(slack="0.1")
@@ -213,7 +223,10 @@ def test_a_stopped_count_says_what_it_has_seen():
     assert good.at_least() >= 0
 
 
-@pytest.mark.parametrize("bad", [{}, {"slack": "0.1", "slack_rows": "1"}, {"slack": "much"}, {"slack": "-1"}, {"slack": "0", "must": ["none"]}])
+@pytest.mark.parametrize(
+    "bad",
+    [{}, {"slack": "0.1", "slack_rows": "1"}, {"slack": "much"}, {"slack": "-1"}, {"slack": "0", "must": ["none"]}],
+)
 def test_bad_limits_are_refused_in_a_sentence(bad):
     with pytest.raises(ParameterError):
         Workbench(random_table(1)).good_trees(**bad)

@@ -187,7 +187,9 @@ def test_an_edit_below_a_node_searches_nothing_off_its_way():
     from trainer.table import Labels, numeric_table
 
     problem = Problem(
-        table=numeric_table(X.astype(float)), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=problem.leaf_penalty
+        table=numeric_table(X.astype(float)),
+        labels=Labels(name="y", classes=("a", "b"), codes=y),
+        leaf_penalty=problem.leaf_penalty,
     )
     bench = Workbench(problem, depth=4)
     first = bench.complete(["ask root x0 <= 0.5"])

@@ -14,7 +14,10 @@ from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Problem:
     """Few rows of numeric, binary and categorical columns, with ties, equal and constant columns, weights, sometimes one class."""
     rng = np.random.default_rng(seed)
-    n, classes = int(rng.integers(2, max_rows + 1)), int(rng.integers(1, 4)) if seed % 9 == 0 else int(rng.integers(2, 4))
+    n, classes = (
+        int(rng.integers(2, max_rows + 1)),
+        int(rng.integers(1, 4)) if seed % 9 == 0 else int(rng.integers(2, 4)),
+    )
     columns, questions = [], 0
     for j in range(int(rng.integers(1, 5))):
         kind = rng.choice(["binary", "numeric", "categorical", "copy", "constant"], p=[0.45, 0.25, 0.15, 0.1, 0.05])

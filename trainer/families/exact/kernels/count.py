@@ -54,7 +54,7 @@ def new_bag(size):
 
 @kernel
 def _grown(bag):
-    keys, costs, counts, slots, used = bag
+    keys, costs, counts, _slots, used = bag
     size = 2 * len(keys)
     k, c, n = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     k[:used], c[:used], n[:used] = keys[:used], costs[:used], counts[:used]

@@ -197,10 +197,16 @@ class Completer:
     def _question(
         self, question: int, spots: tuple[Spot, ...], cost: int, base: Fraction, proved: bool
     ) -> QuestionPrice:
-        tree = (question, *(self._tree(spot, self.prefix.value(spot)) for spot in spots))
+        yes, no = (self._tree(spot, self.prefix.value(spot)) for spot in spots)
+        tree = question, yes, no
         leaves = leaves_of(tree)
         exact = self.space.exact_cost(cost)
         errors = exact - leaves * Fraction(self.space.instance.P, self.space.instance.Q)
         return QuestionPrice(
-            question=question, price=max(Fraction(0), exact - base), proved=proved, errors=int(errors), leaves=leaves, tree=tree
+            question=question,
+            price=max(Fraction(0), exact - base),
+            proved=proved,
+            errors=int(errors),
+            leaves=leaves,
+            tree=tree,
         )

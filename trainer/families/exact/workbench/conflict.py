@@ -94,7 +94,11 @@ def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
         clash = [w for w in conflict if w.item.verb == "forbid" and item.place.startswith(w.place)]
         if clash and all(w.item.column == item.column for w in clash):
             return f"'{clash[0].text}' forbids the column that a question at {place_name(item.place)} is to ask."
-    return _rows_reason(prefix, conflict) if asks else f"No tree of at most {len(questions.splits)} questions keeps them all."
+    return (
+        _rows_reason(prefix, conflict)
+        if asks
+        else f"No tree of at most {len(questions.splits)} questions keeps them all."
+    )
 
 
 def _rows_reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
@@ -116,7 +120,9 @@ def _rows_reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
     counts = np.sort(space.counts(rows))[::-1]
     if place != last.place:
         return f"Below {place_name(place)}, where {total:,} rows arrive, no question makes room for '{column}' at {place_name(last.place)}."
-    what = f"the question '{space.questions.text(last.number)}'" if last.number >= 0 else f"no question about '{column}'"
+    what = (
+        f"the question '{space.questions.text(last.number)}'" if last.number >= 0 else f"no question about '{column}'"
+    )
     verb = "does not part" if last.number >= 0 else "parts"
     least = f" into sides of at least {space.min_leaf}" if space.min_leaf > 1 else ""
     pure = " (all of one class)" if len(counts) > 1 and counts[1] == 0 else ""

@@ -279,13 +279,13 @@ class Bag:
     def pairs(self, a: Entry, b: Entry, bit: int, budget: int) -> None:
         """All pairs of a tree of one list and one of the other, below a question."""
         most = a.total * b.total
-        if self.large is None and (self.total + most >= MOST_INT64 or a.counts.dtype == object or b.counts.dtype == object):
+        if self.large is None and (
+            self.total + most >= MOST_INT64 or a.counts.dtype == object or b.counts.dtype == object
+        ):
             keys, costs, counts = kc.emptied(self.bag)
             self.large = {int(k): [int(c), int(n)] for k, c, n in zip(keys, costs, counts, strict=True)}
         if self.large is None:
-            self.bag = kc.combine(
-                self.bag, a.keys, a.costs, a.counts, b.keys, b.costs, b.counts, bit, self.low, budget
-            )
+            self.bag = kc.combine(self.bag, a.keys, a.costs, a.counts, b.keys, b.costs, b.counts, bit, self.low, budget)
             self.total += most  # at least as many as there are
             return
         for ka, ca, na in zip(a.keys.tolist(), a.costs.tolist(), a.counts.tolist(), strict=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -91,8 +93,6 @@ class GoodTrees:
         """How many different vectors of answers on the training rows, and whether all were seen."""
         if not self.count:
             return 0, True
-        if sum(1 for _ in self.levels) and self.root.total > 50 * most:
-            return self._sampled_answers()
         try:
             by_key = Answers(self.lister, most=most).of(self.root, self.rows)
         except TooMany:
@@ -115,13 +115,10 @@ class GoodTrees:
         random = Random(seed)
         if not self.count:
             return []
+        ends = list(itertools.accumulate(number for _, _, number in self.levels))
         out = []
         for _ in range(size):
-            at = random.randrange(self.count)
-            for _, key, number in self.levels:
-                if at < number:
-                    break
-                at -= number
+            key = self.levels[bisect.bisect_right(ends, random.randrange(self.count))][1]
             out.append(self.lister.draw(self.root, self.rows, key, random))
         return out
 

@@ -46,9 +46,7 @@ class Ranges:
             sides = self.space.split(rows, question)
             la, ha = self.of(yes, sides[0])
             lb, hb = self.of(no, sides[1])
-            self._pairs(
-                question, (np.sort(yes.keys), la, ha), (np.sort(no.keys), lb, hb), rows, keys, lo, hi, first
-            )
+            self._pairs(question, (np.sort(yes.keys), la, ha), (np.sort(no.keys), lb, hb), rows, keys, lo, hi, first)
 
     def _pairs(
         self, question: int, a: tuple, b: tuple, rows: np.ndarray, keys: np.ndarray, lo: np.ndarray, hi: np.ndarray,

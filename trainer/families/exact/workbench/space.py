@@ -31,7 +31,13 @@ class Space:
     """Rows of a problem with the searches over its questions; `stop()` ends whatever is under way."""
 
     def __init__(
-        self, problem: Problem, *, depth: int, min_leaf: int = 1, banned: frozenset[int] = NONE_BANNED, memory: int = 1 << 30
+        self,
+        problem: Problem,
+        *,
+        depth: int,
+        min_leaf: int = 1,
+        banned: frozenset[int] = NONE_BANNED,
+        memory: int = 1 << 30,
     ) -> None:
         self.problem, self.questions = problem, Questions(problem)
         self.banned, self.min_leaf = banned, min_leaf
@@ -133,7 +139,9 @@ class Space:
         search, path = self._suited(path, height, banned)
         return search.solve(rows, path, height, min(ub, FAR))
 
-    def tree(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], cost: int) -> Shape:
+    def tree(
+        self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], cost: int
+    ) -> Shape:
         """The first tree of the known optimal `cost`, as (question, yes, no)."""
         search, path = self._suited(path, height, banned)
         return _turned(search.extract(rows, path, height, cost))

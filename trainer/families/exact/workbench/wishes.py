@@ -95,9 +95,7 @@ def held(wishes: Sequence[Wish], questions: Questions) -> Items:
 
 def below(items: Items, letter: str) -> Items:
     """What is left of the items on the side that answers `letter`."""
-    return frozenset(
-        Item(i.verb, i.place[1:], i.number, i.column) for i in items if i.place and i.place[0] == letter
-    )
+    return frozenset(Item(i.verb, i.place[1:], i.number, i.column) for i in items if i.place and i.place[0] == letter)
 
 
 def keeps(tree: LabelledShape, items: Items, questions: Questions, banned: frozenset[int] = frozenset()) -> bool:
@@ -117,9 +115,7 @@ def keeps(tree: LabelledShape, items: Items, questions: Questions, banned: froze
     for i in here:
         if i.verb == "ask" and (i.column != questions.columns[tree[0]] or i.number not in (-1, tree[0])):
             return False
-    return keeps(tree[1], below(items, "y"), questions, banned) and keeps(
-        tree[2], below(items, "n"), questions, banned
-    )
+    return keeps(tree[1], below(items, "y"), questions, banned) and keeps(tree[2], below(items, "n"), questions, banned)
 
 
 def _height(tree: LabelledShape) -> int:

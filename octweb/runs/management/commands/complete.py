@@ -1,0 +1,74 @@
+"""`manage.py complete`: the best tree that keeps a list of wishes, with its proof and the price of each. It never opens the database."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from octweb.core.orphans import exit_with_parent
+from octweb.runs.command import FAILED, TrainingCommand
+from octweb.runs.options import INFEASIBLE
+from trainer.methods import get
+from trainer.run import TrainRequest, save
+from trainer.tree.describe import rules_text
+from trainer.workbench import METHOD, ConflictError, Session
+
+
+class Command(TrainingCommand):
+    help = "The best tree that keeps some wishes on a CSV (also .gz) or Parquet file, and what each wish costs."
+
+    def add_arguments(self, parser):
+        super().add_arguments(parser)
+        parser.add_argument("--method", default=METHOD, choices=[METHOD])
+        parser.add_argument(
+            "--wish",
+            dest="wishes",
+            action="append",
+            default=[],
+            metavar="WISH",
+            help="'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN', "
+            "'leaf PLACE [CLASS]' or 'depth PLACE N'; PLACE is root or the answers from the root, as yn",
+        )
+        parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
+        parser.add_argument("--name", default="", help="a name, kept in the model file")
+        parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
+
+    def run(self, options: dict[str, Any]) -> None:
+        exit_with_parent()
+        raw = self.parameters(get(options["method"]), options)
+        table, labels = self.data(options)
+        request = TrainRequest(
+            table=table,
+            labels=labels,
+            method=options["method"],
+            parameters=raw,
+            test_share=options["test_share"],
+            name=options["name"],
+        )
+        session = Session(request)
+        session.bench.wishes(options["wishes"])
+        monitor = session.monitor()
+        self.interrupts.on_start(monitor)
+        found = session.complete(options["wishes"], monitor)
+        try:
+            result = session.result(found, monitor)
+        except ConflictError as error:
+            if options["json"]:
+                record = {"status": INFEASIBLE, "conflict": list(error.conflict), "reason": found.reason}
+                self.stdout.write(json.dumps(record))
+            raise CommandError(" ".join(str(error).split()), returncode=FAILED) from error
+        if options["output"]:
+            save(result.model, options["output"])
+        if options["json"]:
+            self.stdout.write(json.dumps(result.summary, allow_nan=False))
+            return
+        c = result.certificate
+        self.stdout.write(rules_text(result.tree))
+        self.stdout.write(
+            f"{c.status}: {c.correct} of {c.n} rows correct, {c.leaves} leaves, objective {c.objective:.6g}"
+        )
+        for wish in result.summary["wishes"]:
+            price = "not known" if wish["price"] is None else f"{wish['price'] * c.n:.1f} rows"
+            self.stdout.write(f"price {price}: {wish['wish']}")

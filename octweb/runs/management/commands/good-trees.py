@@ -1,0 +1,80 @@
+"""`manage.py good-trees`: all trees that are nearly as good as the best one, counted exactly. It never opens the database."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from octweb.core.orphans import exit_with_parent
+from octweb.runs.command import TrainingCommand
+from trainer.errors import ParameterError
+from trainer.methods import get
+from trainer.run import TrainRequest
+from trainer.workbench import METHOD, GoodRequest, Session
+
+
+class Command(TrainingCommand):
+    help = "Count and list the trees that are nearly as good as the best one on a CSV (also .gz) or Parquet file."
+
+    def add_arguments(self, parser):
+        super().add_arguments(parser)
+        parser.add_argument("--method", default=METHOD, choices=[METHOD])
+        slack = parser.add_mutually_exclusive_group(required=True)
+        slack.add_argument("--slack", metavar="SHARE", help="cost at most (1 + SHARE) times the least cost")
+        slack.add_argument("--slack-rows", metavar="N", help="cost at most N rows above the least cost")
+        parser.add_argument("--must", action="append", default=[], metavar="COLUMN", help="a column that a tree asks")
+        parser.add_argument("--without", action="append", default=[], metavar="COLUMN", help="a column no tree asks")
+        parser.add_argument("--max-leaves", type=int, metavar="N", help="the most leaves of a tree")
+        parser.add_argument(
+            "--recall", action="append", default=[], metavar="CLASS=SHARE", help="least share of right rows of a class"
+        )
+        parser.add_argument(
+            "--list", type=int, default=10, dest="listed", metavar="N", help="trees to list, best first"
+        )
+        parser.add_argument("--sample", type=int, default=0, metavar="N", help="trees to draw uniformly")
+
+    def run(self, options: dict[str, Any]) -> None:
+        exit_with_parent()
+        wanted = GoodRequest(
+            slack=options["slack"],
+            slack_rows=options["slack_rows"],
+            must=options["must"],
+            without=options["without"],
+            max_leaves=_at_least_one(options["max_leaves"]),
+            recalls=_recalls(options["recall"]),
+            listed=options["listed"],
+            sample=options["sample"],
+        )
+        raw = self.parameters(get(options["method"]), options)
+        table, labels = self.data(options)
+        session = Session(TrainRequest(table=table, labels=labels, method=options["method"], parameters=raw))
+        monitor = session.monitor()
+        self.interrupts.on_start(monitor)
+        record = session.good_trees(wanted, monitor)
+        if options["json"]:
+            self.stdout.write(json.dumps(record, allow_nan=False))
+            return
+        count = f"at least {record['at_least']:,}" if record["count"] is None else f"{record['count']:,}"
+        self.stdout.write(
+            f"{count} trees with objective {record['limit']:.6g} to {record['optimum']:.6g}, {record['status']}"
+        )
+        if record["count_without_idle"] is not None:
+            self.stdout.write(f"{record['count_without_idle']:,} of them ask no idle question")
+        for question, number in (record["first_questions"] or {}).items():
+            self.stdout.write(f"{number:>12,} ask first: {question}")
+
+
+def _at_least_one(most: int | None) -> int | None:
+    if most is not None and most < 1:
+        raise ParameterError({"max_leaves": f"a tree has at least one leaf; {most} is too few."})
+    return most
+
+
+def _recalls(texts: list[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, equals, share = text.rpartition("=")
+        if not equals:
+            raise ParameterError({"recall": f"'{text}' is not CLASS=SHARE."})
+        found[name] = share
+    return found

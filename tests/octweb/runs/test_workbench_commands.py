@@ -1,0 +1,176 @@
+"""`manage.py complete` and `manage.py good-trees`: records, model file, errors in one line, exit statuses."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from trainer.tree.file import read
+from trainer.verify import verify
+
+TRAINED = {"method", "status", "objective", "bound", "gap", "train_accuracy", "correct", "n", "features", "encoded_features",
+           "classes", "depth", "leaves", "seconds", "nodes", "solver", "solver_version", "warm_start_objective", "cuts",
+           "version"}  # fmt: skip
+
+
+def run(name, *arguments):
+    out = StringIO()
+    call_command(name, *arguments, stdout=out, stderr=StringIO())
+    return out.getvalue()
+
+
+def record_of(name, *arguments):
+    return json.loads(run(name, *arguments, "--json").splitlines()[-1])
+
+
+def test_a_completion_is_a_training_record_with_wishes_and_prices(csv_file, tmp_path):
+    output = tmp_path / "model.json"
+    wishes = ["ask root height <= 2", "forbid y colour", "leaf n yes"]
+    arguments = [f"--wish={w}" for w in wishes]
+    record = record_of("complete", str(csv_file), "--target=class", "--method=exact", "--depth=3",
+                       "--leaf-penalty=0.01", f"--output={output}", *arguments)  # fmt: skip
+    assert set(record) >= TRAINED
+    assert record["status"] == "optimal"
+    assert [w["wish"] for w in record["wishes"]] == wishes
+    free = record_of("train", str(csv_file), "--target=class", "--method=exact", "--depth=3", "--leaf-penalty=0.01")
+    assert record["objective"] < free["objective"]
+    assert record["optimum"]["proved"]
+    # the threshold 2 is none of the encoding, so that the optimum without wishes may ask it and be better
+    assert record["optimum"]["objective"] >= free["objective"] - 1e-12
+    for k, wish in enumerate(record["wishes"]):
+        rest = [a for j, a in enumerate(arguments) if j != k]
+        without = record_of("complete", str(csv_file), "--target=class", "--depth=3", "--leaf-penalty=0.01", *rest)
+        if k:  # a held question stays when its wish is dropped
+            assert wish["price"] == pytest.approx(without["objective"] - record["objective"])
+        assert wish["price"] >= 0
+    model = read(output)
+    assert model.certificate["wishes"] == record["wishes"]
+    assert "best of all trees with these wishes" in model.certificate["scope"]
+    root = model.tree.nodes[0]
+    assert root.split.threshold == 2
+    leaf = model.tree.nodes[root.right]
+    assert leaf.is_leaf
+    assert model.tree.classes[leaf.label] == "yes"
+    findings = verify(output, csv_file)
+    assert not [f for f in findings if f.verdict == "refuted"]
+
+
+def test_wishes_that_contradict_each_other_are_named(csv_file):
+    out = StringIO()
+    arguments = ["--wish=leaf y no", "--wish=depth n 2", "--wish=ask yn height"]
+    with pytest.raises(CommandError) as caught:
+        call_command("complete", str(csv_file), "--target=class", "--json", *arguments, stdout=out, stderr=StringIO())
+    assert caught.value.returncode == 1
+    assert "\n" not in str(caught.value)
+    record = json.loads(out.getvalue().splitlines()[-1])
+    assert (record["status"], record["conflict"]) == ("infeasible", ["leaf y no", "ask yn height"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--wish=ask root colur"], "Did you mean 'colour'"),
+        (["--wish=ask root height <= x"], "no number"),
+        (["--set=max_leaves=3"], "max_leaves"),
+        (["--depth=99"], "depth"),
+    ],
+)
+def test_bad_wishes_and_parameters_end_with_status_2(csv_file, arguments, word):
+    with pytest.raises(CommandError) as caught:
+        run("complete", str(csv_file), "--target=class", *arguments)
+    assert caught.value.returncode == 2
+    assert word in str(caught.value)
+
+
+def test_good_trees_have_the_members_of_the_contract(csv_file):
+    record = record_of("good-trees", str(csv_file), "--target=class", "--method=exact", "--depth=2",
+                       "--leaf-penalty=0.01", "--slack=0.2", "--list=7", "--sample=5")  # fmt: skip
+    assert record["status"] == "complete"
+    assert record["count"] >= record["count_without_idle"] >= 1
+    assert record["count"] >= record["answers"] >= 1
+    assert record["optimum"] >= record["limit"]
+    objectives = [t["objective"] for t in record["trees"]]
+    assert objectives == sorted(objectives, reverse=True)
+    assert objectives[0] == pytest.approx(record["optimum"])
+    assert len(objectives) == min(7, record["count"])
+    assert all(
+        t["objective"] >= record["limit"] - 1e-12 and len(t["nodes"]) == 2 * t["leaves"] - 1 for t in record["trees"]
+    )
+    assert len(record["sample"]) == 5
+    assert set(record["columns"]) == {"width", "height", "colour"}
+    assert all(0 <= c["asked_least"] <= c["asked_most"] <= 1 for c in record["columns"].values())
+    assert sum(record["first_questions"].values()) in (record["count"], record["count"] - 1)
+
+
+def test_filters_choose_and_leave_the_limit_as_it_is(csv_file):
+    common = [str(csv_file), "--target=class", "--depth=3", "--leaf-penalty=0.01", "--slack-rows=4"]
+    every = record_of("good-trees", *common)
+    must = record_of("good-trees", *common, "--must=height")
+    without = record_of("good-trees", *common, "--without=height")
+    assert must["count"] + without["count"] == every["count"]
+    assert must["count"] == every["columns"]["height"]["trees"]
+    assert every["limit"] == must["limit"] == without["limit"]
+    assert every["optimum"] - every["limit"] <= 4 / 120 + 1e-12
+    few = record_of("good-trees", *common, "--max-leaves=4", "--list=100000")
+    assert few["count"] == sum(t["leaves"] <= 4 for t in record_of("good-trees", *common, "--list=100000")["trees"])
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--slack=-1"], ["--slack=0", "--must=none"], ["--slack=0", "--list=-1"], ["--slack=0", "--recall=x"]]
+)
+def test_bad_questions_about_good_trees_end_with_status_2(csv_file, arguments):
+    with pytest.raises(CommandError) as caught:
+        run("good-trees", str(csv_file), "--target=class", *arguments)
+    assert caught.value.returncode == 2
+
+
+def test_a_count_that_is_stopped_says_what_was_left(csv_file, monkeypatch):
+    from trainer.families.exact.workbench.count import Counter, Stopped
+
+    def stopped(self, limit):
+        raise Stopped
+
+    monkeypatch.setattr(Counter, "root", stopped)
+    record = record_of("good-trees", str(csv_file), "--target=class", "--depth=2", "--slack=0.1")
+    assert record["count"] is None
+    assert record["at_least"] == 0
+    assert record["status"].startswith("left")
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        ["ask root height <= 2", "forbid y colour", "leaf n yes"],
+        ["ask root colour in red|green", "depth n 1"],
+        ["ask y width", "forbid root height"],
+        ["depth root 0"],
+        ["leaf root no"],
+    ],
+)
+def test_verify_searches_again_with_the_wishes(csv_file, tmp_path, wishes):
+    output = tmp_path / "model.json"
+    run("complete", str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01", f"--output={output}",
+        *(f"--wish={w}" for w in wishes))  # fmt: skip
+    findings = {f.claim: f for f in verify(output, csv_file)}
+    assert findings["bound"].verdict == "proved"
+    assert all(findings[f"wish '{w}'"].verdict == "recounted" for w in wishes)
+    document = json.loads(output.read_text())
+    document["certificate"]["wishes"] = [{"wish": "leaf root yes", "price": 0}, {"wish": "ask y colour", "price": 0}]
+    output.write_text(json.dumps(document))
+    assert [f for f in verify(output, csv_file) if f.claim.startswith("wish") and f.verdict == "refuted"]
+
+
+def test_a_bound_that_is_too_good_with_wishes_is_refuted(csv_file, tmp_path):
+    output = tmp_path / "model.json"
+    run("complete", str(csv_file), "--target=class", "--depth=2", f"--output={output}", "--wish=leaf y no")
+    document = json.loads(output.read_text())
+    # the same tree, said to be the best of those without the wish's class: a better one keeps the wish
+    worse = run("complete", str(csv_file), "--target=class", "--depth=2", "--wish=depth root 0", f"--output={output}")
+    assert worse
+    single = json.loads(output.read_text())
+    single["certificate"]["wishes"] = document["certificate"]["wishes"]
+    output.write_text(json.dumps(single))
+    assert {f.claim: f.verdict for f in verify(output, csv_file)}["bound"] == "refuted"

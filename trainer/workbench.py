@@ -1,0 +1,297 @@
+"""`complete` and `good-trees` on one page: a request in, a model file or a record out.
+
+The search runs in a worker thread. The calling thread keeps time, watches memory and stays free for signals.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+
+from trainer.data.folds import check_evaluation, holdout, rows_record
+from trainer.data.problem import Problem
+from trainer.errors import InfeasibleError, ParameterError, SolverError
+from trainer.families.exact.workbench.bench import Stopped, Workbench
+from trainer.families.exact.workbench.complete import Completion
+from trainer.families.exact.workbench.good import GoodTrees
+from trainer.method import Settings, Solution
+from trainer.methods import get
+from trainer.monitor import Monitor
+from trainer.pose import limits_of, pose
+from trainer.run import TrainRequest, TrainResult, certify, metrics_of, summary_of
+from trainer.table import fingerprint
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Tree
+from trainer.tree.shapes import LabelledShape
+from trainer.version import VERSION
+
+METHOD = "exact"
+LIMITS_NOT_YET = ("max_leaves", "recall", "forbidden_pairs", "max_columns")
+TICK, MEMORY_TICKS = 0.05, 10
+MOST_LISTED = 100_000
+T = TypeVar("T")
+
+
+class ConflictError(InfeasibleError):
+    """The wishes contradict each other; of `conflict` none can be left out."""
+
+    def __init__(self, message: str, conflict: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.conflict = conflict
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoodRequest:
+    """Which good trees are asked for: `slack` or `slack_rows`, decimals as written, filters, and how many are listed and drawn."""
+
+    slack: str | None = None
+    slack_rows: str | None = None
+    must: Sequence[str] = ()
+    without: Sequence[str] = ()
+    max_leaves: int | None = None
+    recalls: dict[str, str] = field(default_factory=dict)
+    listed: int = 10
+    sample: int = 0
+
+
+class Session:
+    """A workbench on the rows and settings of a training request; further questions use what earlier ones have found.
+
+    Raises ParameterError for another method than `exact`, and for limits that it cannot keep together with wishes.
+    """
+
+    def __init__(self, request: TrainRequest) -> None:
+        self.request, self.method = request, get(request.method)
+        if request.method != METHOD:
+            raise ParameterError(
+                {"method": f"wishes and good trees need the method '{METHOD}'; this is '{request.method}'."}
+            )
+        self.settings: Settings = self.method.settings(request.parameters)
+        for name in LIMITS_NOT_YET:
+            if self.settings[name]:
+                raise ParameterError({name: "it cannot be combined with wishes and good trees. Leave it out."})
+        check_evaluation(request.test_share, 0, len(request.table))
+        self.rows, self.held_out = holdout(request.labels.codes, request.test_share, self.settings["seed"])
+        weights = None if request.weights is None else request.weights[self.rows]
+        self.problem: Problem = pose(
+            request.table.take(self.rows), request.labels.take(self.rows), self.settings, weights=weights
+        )
+        self.method.check(self.settings, self.problem.names)
+        self.bench = Workbench(
+            self.problem,
+            depth=self.settings["depth"],
+            min_leaf=self.settings["min_leaf"],
+            without=[name.strip() for name in self.settings["forbidden"].split(";") if name.strip()],
+            memory=self.settings["memory_limit"] * 500_000 if self.settings["memory_limit"] else 1 << 30,
+        )
+
+    def monitor(self) -> Monitor:
+        """The limits of one question, from now."""
+        return Monitor(limits_of(self.settings))
+
+    # -- wishes --------------------------------------------------------------------------------------------------------
+
+    def complete(self, wishes: Sequence[str], monitor: Monitor) -> Completion:
+        """The best tree that keeps the wishes, or the conflict between them."""
+        return ticked(
+            lambda: self.bench.complete(wishes, time_limit=monitor.remaining(), stop=monitor.stopped),
+            monitor,
+            self.bench,
+        )
+
+    def result(self, found: Completion, monitor: Monitor) -> TrainResult:
+        """Model file and record of a completion. Raises ConflictError, and SolverError where there is no tree yet."""
+        if found.conflict:
+            texts = tuple(w.text for w in found.conflict)
+            raise ConflictError(
+                f"No tree keeps these wishes together: {'; '.join(texts)}. {found.reason} Take one of them back.", texts
+            )
+        if not found.found:
+            raise SolverError("The search was stopped before it found a tree with these wishes. Give it more time.")
+        solution = self._solution(found)
+        tree = self.bench.tree(found.tree)
+        certificate = certify(self.method, self.problem, self.settings, solution, tree, monitor)
+        record: dict[str, Any] = certificate.to_json()
+        record["wishes"] = self.wishes(found)
+        record["optimum"] = self._optimum(found)
+        model = ModelFile(
+            tree=tree,
+            target=self.request.labels.name,
+            method=self.method.id,
+            name=self.request.name,
+            parameters=self.settings.to_json() | {"test_share": self.request.test_share, "folds": 0},
+            metrics=self.metrics(tree),
+            certificate=record,
+            fingerprint=fingerprint(self.problem.table, self.problem.labels),
+            rows=rows_record(len(self.request.table), self.held_out, None, self.request.weights, None),
+        )
+        summary = summary_of(model, certificate, self.problem, solution)
+        summary |= {"wishes": record["wishes"], "optimum": record["optimum"], "scope": certificate.scope}
+        return TrainResult(model=model, tree=tree, certificate=certificate, summary=summary)
+
+    def metrics(self, tree: Tree) -> dict[str, Any]:
+        """How a tree does on the training rows, and on the held-out ones where there are some."""
+        found = {"train": metrics_of(tree, self.problem.matrix, self.problem.y, self.problem.weights)}
+        if len(self.held_out):
+            r = self.request
+            weights = None if r.weights is None else r.weights[self.held_out].astype(np.int64)
+            unseen = r.table.take(self.held_out).matrix()
+            found["test"] = metrics_of(tree, unseen, r.labels.codes[self.held_out], weights)
+        return found
+
+    def _solution(self, found: Completion) -> Solution:
+        return Solution(
+            draft=self.bench.space.questions.draft(found.tree),
+            bound=self.objective(found.bound),
+            finished=found.optimal,
+            scope=self.bench.scope(found.wishes),
+            nodes=found.states,
+            encoded_features=self.bench.space.questions.encoded,
+            solver_version=VERSION,
+            evidence=({"kind": "wishes", "cost": str(found.cost), "bound": str(found.bound)},),
+        )
+
+    def objective(self, cost: Fraction) -> float:
+        """The objective of a cost in rows."""
+        return float(1 - cost / self.problem.n)
+
+    def wishes(self, found: Completion) -> list[dict[str, Any]]:
+        """Each wish with the objective that is won back if it alone is dropped; None where that is not known."""
+        prices = {p.wish: p.price for p in found.prices}
+        n = self.problem.n
+        known = {w: prices.get(w) for w in found.wishes}
+        return [{"wish": w.text, "price": None if p is None else float(p / n)} for w, p in known.items()]
+
+    def _optimum(self, found: Completion) -> dict[str, Any] | None:
+        if found.optimum is None:
+            return None
+        cost, bound = found.optimum.cost, found.optimum.bound
+        return {"objective": self.objective(cost), "bound": self.objective(bound), "proved": cost == bound}
+
+    # -- good trees ----------------------------------------------------------------------------------------------------
+
+    def good_trees(self, request: GoodRequest, monitor: Monitor) -> dict[str, Any]:
+        """The record of `good-trees`: counts as exact integers, None for what was left where the time was over."""
+        if not (0 <= request.listed <= MOST_LISTED and 0 <= request.sample <= MOST_LISTED):
+            raise ParameterError({"list": f"from 0 to {MOST_LISTED:,} trees can be listed or drawn."})
+        return ticked(lambda: self._good_trees(request, monitor), monitor, self.bench)
+
+    def _good_trees(self, request: GoodRequest, monitor: Monitor) -> dict[str, Any]:
+        try:
+            good = self.bench.good_trees(
+                slack=request.slack, slack_rows=request.slack_rows, must=request.must, without=request.without,
+                max_leaves=request.max_leaves, recalls=request.recalls, time_limit=monitor.remaining(), stop=monitor.stopped,
+            )  # fmt: skip
+        except Stopped:
+            raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
+        return GoodRecord(self, good, request).build(monitor)
+
+
+class GoodRecord:
+    """The record of good trees, part by part; what was stopped is None and named in the status."""
+
+    def __init__(self, session: Session, good: GoodTrees, request: GoodRequest) -> None:
+        self.session, self.good, self.request = session, good, request
+        self.left: list[str] = []
+        self.Q = session.bench.space.instance.Q
+
+    def build(self, monitor: Monitor) -> dict[str, Any]:
+        """All parts, the counts first."""
+        good = self.good
+        record: dict[str, Any] = {
+            "count": self._part("count", lambda: good.count),
+            "count_without_idle": self._part("count_without_idle", lambda: good.without_idle),
+            "count_distinct": self._part("count_distinct", lambda: good.distinct),
+            "answers": None,
+            "answers_complete": False,
+            "optimum": self.session.objective(Fraction(good.least, self.Q)),
+            "limit": self.session.objective(Fraction(good.limit, self.Q)),
+            "first_questions": self._part("first_questions", self._first),
+            "columns": self._part("columns", self._columns),
+            "trees": self._part("trees", self._listed) or [],
+        }
+        if self.request.sample:
+            drawn = self._part("sample", lambda: good.sample(self.request.sample, seed=self.session.settings["seed"]))
+            record["sample"] = [self.tree(shape) for shape in drawn or []]
+        answers = self._part("answers", good.answers)
+        if answers is not None:
+            record["answers"], record["answers_complete"] = answers
+            if not answers[1]:
+                self.left.append("answers (at least so many)")
+        if record["count"] is None:
+            record["at_least"] = good.at_least()
+        why = f" ({monitor.reason})" if monitor.reason else ""
+        record["status"] = f"left{why}: {', '.join(self.left)}" if self.left else "complete"
+        record["seconds"] = monitor.elapsed()
+        return record
+
+    def _part(self, name: str, made: Callable[[], T]) -> T | None:
+        try:
+            return made()
+        except Stopped:
+            self.left.append(name)
+            return None
+
+    def _first(self) -> dict[str, int]:
+        questions = self.session.bench.space.questions
+        counts = sorted(self.good.first_questions.items(), key=lambda item: -item[1])
+        short = [questions.text(q) for q, _ in counts]
+        return {
+            text if short.count(text) == 1 else questions.wish(q): number
+            for text, (q, number) in zip(short, counts, strict=True)
+        }
+
+    def _columns(self) -> dict[str, dict[str, Any]]:
+        n, (lo, hi) = self.session.problem.n, self.good.asked
+        return {
+            name: {
+                "trees": self.good.asking(j),
+                "asked_least": float(Fraction(int(lo[j]), n)),
+                "asked_most": float(Fraction(int(hi[j]), n)),
+            }
+            for j, name in enumerate(self.session.problem.table.names)
+        }
+
+    def _listed(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for _, shape in self.good.trees():
+            if len(found) >= self.request.listed:
+                break
+            found.append(self.tree(shape))
+        return found
+
+    def tree(self, shape: LabelledShape) -> dict[str, Any]:
+        """Objective, leaves and nodes of a tree, counted over the rows."""
+        tree: Tree = self.session.bench.tree(shape)
+        return {"objective": self.session.problem.objective(tree), "leaves": tree.n_leaves, "nodes": tree.to_json()}
+
+
+def ticked(work: Callable[[], T], monitor: Monitor, bench: Workbench) -> T:
+    """The result of `work`, which runs in a thread while this one looks at time, memory and signals."""
+    outcome: list[T | BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, name="workbench", daemon=True)
+    thread.start()
+    ticks = 0
+    while thread.is_alive():
+        thread.join(TICK)
+        ticks += 1
+        if ticks % MEMORY_TICKS == 0:
+            monitor.check_memory()
+        if monitor.stopped():
+            bench.space.flag[0] = 1
+    result = outcome[0]
+    if isinstance(result, BaseException):
+        raise result
+    return result
