@@ -192,14 +192,15 @@ class _Search:
             return plain(X, self.Y[at], min(height, len(free)), self.price, self.min_leaf)
         found = [] if asks else [self._leaf(at, None)]
         for yes in self._allowed(at, banned, here) if height else ():
-            sides = []
+            sides: list[Fraction] = []
             for letter, side in (("y", at & yes), ("n", at & ~yes)):
                 below = tuple(replace(w, place=w.place[1:]) for w in wishes if w.place[:1] == letter)
-                sides.append(self.value(side, height - 1, banned, below))
-                if sides[-1] is None:
+                cost = self.value(side, height - 1, banned, below)
+                if cost is None:
                     break
-            if None not in sides:
-                found.append(sum(sides, Fraction(0)))
+                sides.append(cost)
+            if len(sides) == 2:
+                found.append(sides[0] + sides[1])
         return min(found, default=None)
 
     def _leaf(self, at: np.ndarray, label: str | None) -> Fraction:
