@@ -1,0 +1,117 @@
+"""A proof of the bound of an exact search: a second pass from the root that writes the steps which the bound needs.
+
+The pass starts from the known bound with all caches of the search warm.  Each question needs bounds of its two sides that add up to
+it; most have them from classes, equal rows and similar questions, which the checker sees for itself.  Trees of depth two are
+counted by the checker, so that a proof for depth three is one step, and one for depth four a step for each side that is
+not excused.  The format is docs/proof-format.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from trainer.families.exact.kernels import dp
+from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.search import INFINITE, Search
+
+Step = dict[str, Any]
+MOST_STEPS = 2_000_000
+
+
+class ProofTooLarge(Exception):
+    """The proof has more steps than are written."""
+
+
+def prove(search: Search, bound: int, stop: Callable[[], bool] = lambda: False) -> tuple[list[Step], int]:
+    """The steps that prove the integer cost `bound` for all rows, and the bound that they do prove: less where `stop` ended the pass.
+
+    `search` has been run.  Raises ProofTooLarge beyond two million steps.
+    """
+    writer = _Writer(search, stop)
+    rows = np.arange(len(search.instance.rows), dtype=np.int32)
+    proved = writer.prove(rows, (), search.depth, bound)
+    return writer.steps, proved
+
+
+class _Writer:
+    def __init__(self, search: Search, stop: Callable[[], bool]) -> None:
+        self.search, self.stop, self.steps = search, stop, list[Step]()
+        self.held: dict[Any, int] = {}  # what is proved already, by height and rows
+
+    def prove(self, rows: np.ndarray, path: tuple[int, ...], height: int, bound: int) -> int:
+        """Write what proves that no tree costs less than `bound`, and return what is proved."""
+        s = self.search
+        key = (height, np.packbits(np.isin(np.arange(len(s.instance.rows)), rows)).tobytes())
+        if self.held.get(key, 0) >= bound:
+            return bound
+        node = s.prepare(rows)
+        leaf, floor = s.node_bounds(node, height)
+        if min(leaf, floor) >= bound or not len(node.features):
+            bound = min(bound, leaf)
+            self._write(path, height, bound, "floor" if floor >= bound else "split")
+        elif height <= 2:
+            self._write(path, height, bound, "count")
+        else:
+            bound = min(bound, leaf)
+            if height > 3:
+                bound = self._sides(rows, path, height, bound)
+            self._write(path, height, bound, "split")
+        self.held[key] = bound
+        return bound
+
+    def _sides(self, rows: np.ndarray, path: tuple[int, ...], height: int, bound: int) -> int:
+        """Steps of the sides until those of each question add up to `bound`; returns the least sum."""
+        s = self.search
+        frame = s._frame(s.prepare(rows), height)
+        lower = frame.lower
+        for p in range(len(frame.node.features)):
+            if lower[0, p] + lower[1, p] >= bound:
+                continue
+            feature = int(frame.node.features[p])
+            parts = dp_node.split_rows(s.instance.rows, rows, feature)
+            paths = [(*path, 2 * feature + side) for side in (0, 1)]
+            needed = self._needed(parts, paths, height - 1, bound, lower[:, p])
+            for side in (0, 1):
+                if needed[side] > lower[side, p]:
+                    lower[side, p] = self.prove(parts[side], paths[side], height - 1, needed[side])
+                    if s.similar:
+                        dp.share(frame.node, frame.P, p, side, lower[side, p], s.instance.unit, lower)
+        return min(bound, int((lower[0] + lower[1]).min()))
+
+    def _needed(
+        self, parts: tuple[np.ndarray, np.ndarray], paths: list[tuple[int, ...]], height: int, bound: int,
+        lower: np.ndarray,
+    ) -> list[int]:  # fmt: skip
+        """True bounds of both sides that add up to `bound`, as low as they may be; lower ones where the pass is stopped."""
+        floors = [int(value) for value in lower]
+        known = [max(floors[side], self._known(parts[side], paths[side], height, 0)) for side in (0, 1)]
+        first = 0 if len(parts[0]) >= len(parts[1]) else 1
+        for side in (first, 1 - first):
+            if known[0] + known[1] < bound and not self.stop():
+                known[side] = max(
+                    known[side], self._known(parts[side], paths[side], height, bound - known[1 - side])
+                )
+        for side in (first, 1 - first):
+            if known[side] + floors[1 - side] >= bound:
+                return [bound - floors[1 - side] if s == side else floors[s] for s in (0, 1)]
+        needed = list(known)
+        needed[1 - first] = min(known[1 - first], max(floors[1 - first], bound - known[first]))
+        return needed
+
+    def _known(self, rows: np.ndarray, path: tuple[int, ...], height: int, target: int) -> int:
+        """What the search knows of a side; with a target it searches for a proof of it."""
+        s, literals = self.search, tuple(sorted(path))
+        found = s.memo.get(s._key(rows, literals, height))
+        if found is not None and (found.exact or found.lower >= target):
+            return found.lower
+        if not target:
+            return 0 if found is None else found.lower
+        return s.solve(rows, literals, height, min(target, int(INFINITE))).lower
+
+    def _write(self, path: tuple[int, ...], height: int, bound: int, by: str) -> None:
+        if len(self.steps) >= MOST_STEPS:
+            raise ProofTooLarge
+        self.steps.append({"path": list(path), "height": height, "bound": int(bound), "by": by})

@@ -1,0 +1,318 @@
+"""Steps over yes/no questions, checked by counting: floors from classes, trees of depth two from counts of pairs, splits.
+
+Rows of equal class and answers are one row with their weight.  Weights below 2^24 are summed in float32, others below 2^53 in
+float64: both are exact.  Costs are int64.  See docs/proof-format.md for the rules that the names of the reasons stand for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.verify.proof_space import BadProof, Space
+
+FAR = 1 << 61
+Known = Callable[["Part", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """A subproblem without its height: rows (bool) and the questions that may be asked (bool)."""
+
+    rows: np.ndarray
+    allowed: np.ndarray
+
+    @property
+    def key(self) -> bytes:
+        return hashlib.blake2b(np.packbits(self.rows).tobytes() + np.packbits(self.allowed).tobytes()).digest()
+
+
+class Counting:
+    """The rows of a space by class, with what each of them adds to the unavoidable errors."""
+
+    def __init__(self, space: Space, unit: int, leaf: int) -> None:
+        self.unit, self.leaf, self.min_leaf, self.apart = unit, leaf, space.min_leaf, space.apart
+        self.classes, self.allowed = space.classes, space.allowed
+        merged = np.column_stack([np.packbits(space.X, axis=1), space.labels.astype(">u4").view(np.uint8).reshape(-1, 4)])
+        rows, first, where = np.unique(merged, axis=0, return_index=True, return_inverse=True)
+        where = where.reshape(-1)
+        order = np.argsort(space.labels[first], kind="stable")
+        place = np.empty(len(rows), np.int64)
+        place[order] = np.arange(len(rows))
+        self.weight = np.bincount(place[where], space.weights, len(rows)).astype(np.int64)
+        self.float = np.float32 if int(self.weight.sum()) < 1 << 24 else np.float64
+        self.label = space.labels[first][order]
+        self.X = space.X[first][order]
+        _, group = np.unique(rows[order, :-4], axis=0, return_inverse=True)
+        counts = np.zeros((int(group.max()) + 1, self.classes), np.int64)
+        np.add.at(counts, (group.reshape(-1), self.label), self.weight)
+        self.patterns = len(counts)
+        top = counts.argmax(axis=1)[group.reshape(-1)]
+        self.excess = np.where(self.label == top, 0, self.weight)
+
+    @property
+    def deepest(self) -> int:
+        """No tree whose questions all part their rows is deeper."""
+        return min(self.X.shape[1], self.patterns - 1)
+
+    def root(self) -> Part:
+        return Part(np.ones(len(self.X), bool), self.allowed)
+
+    def follow(self, path: list[int]) -> Part:
+        """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
+        rows, allowed = np.ones(len(self.X), bool), self.allowed.copy()
+        for literal in path:
+            q, yes = divmod(literal, 2)
+            if not 0 <= q < len(allowed) or not allowed[q]:
+                raise BadProof(f"question {q} may not be asked there")
+            rows &= self.X[:, q] == bool(yes)
+            if self.apart is not None:
+                allowed &= ~self.apart[q]
+        return Part(rows, allowed)
+
+    def weight_of(self, rows: np.ndarray) -> int:
+        return int(self.weight[rows].sum())
+
+    def floors(self, sizes: np.ndarray, excess: np.ndarray, leaves: int) -> np.ndarray:
+        """Lower bounds by classes and equal rows: sizes (K, m) weights, excess (m,) unavoidable errors of m parts."""
+        top, total = np.cumsum(-np.sort(-sizes, axis=0), axis=0), sizes.sum(axis=0)
+        best = np.full(sizes.shape[1], FAR, np.int64)
+        for t in range(1, min(leaves, len(sizes)) + 1):
+            best = np.minimum(best, t * self.leaf + self.unit * np.maximum(excess, total - top[t - 1]))
+        return best
+
+    def totals(self, part: Part) -> np.ndarray:
+        return np.bincount(self.label[part.rows], self.weight[part.rows], self.classes).astype(np.int64)
+
+    def leaf_cost(self, part: Part) -> int:
+        totals = self.totals(part)
+        return self.leaf + self.unit * int(totals.sum() - totals.max())
+
+    def floor(self, part: Part, height: int, leaves: int) -> int:
+        """The bound that any part has without a step."""
+        excess = np.array([self.excess[part.rows].sum()])
+        return int(self.floors(self.totals(part)[:, None], excess, min(leaves, 1 << height))[0])
+
+    # -- counting --------------------------------------------------------------------------------------------------------
+
+    def count(self, part: Part, height: int, leaves: int, bound: int) -> int:
+        """The cost of the best tree of depth at most two; `bound` is not needed for it."""
+        frame = _Frame(self, part, part.allowed)
+        if height == 0 or not len(frame.columns):
+            return self.leaf_cost(part)
+        return int(frame.two(frame.pairs, frame.totals, frame.second, frame.first, height)[min(leaves, 1 << height) - 1])
+
+    # -- splits ----------------------------------------------------------------------------------------------------------
+
+    def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
+        """Raise BadProof unless the leaf and every split cost `bound` at least."""
+        if self.leaf_cost(part) < bound:
+            raise BadProof("a single leaf costs less")
+        frame = _Frame(self, part, part.allowed)
+        most = 1 << (height - 1)
+        plans = [(2 * most, 2 * most)] if leaves >= 2 * most else _plans(leaves, most)
+        if not len(frame.columns) or not plans:
+            return
+        sides = _Sides(self, frame, height - 1, plans)
+        if height > 3:
+            sides.look_up(part, known)
+        while True:
+            short = np.flatnonzero(sides.sums() < bound)
+            if not len(short):
+                return
+            q = int(short[np.argmin(sides.sums()[short])])
+            if height > 3 or q in sides.done:
+                name = int(frame.columns[q])
+                raise BadProof(f"the two sides of question {name} are proved to cost {int(sides.sums()[q])}, not {bound}")
+            sides.count(q)
+
+
+def _plans(leaves: int, most: int) -> list[tuple[int, int]]:
+    """How the leaves can be dealt to two sides."""
+    return [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]
+
+
+class _Frame:
+    """The columns that part a set of rows, each partition once, and the counts of their pairs by class."""
+
+    def __init__(self, counting: Counting, part: Part, allowed: np.ndarray) -> None:
+        c = self.counting = counting
+        self.part = part
+        index = np.flatnonzero(part.rows)
+        X = c.X[index]
+        ones = c.weight[index] @ X
+        self.total = int(c.weight[index].sum())
+        usable = allowed & (ones >= c.min_leaf) & (self.total - ones >= c.min_leaf)
+        columns = np.flatnonzero(usable)
+        if c.apart is None and len(columns):
+            # a column and its complement make the same partition
+            sign = X[0, columns]
+            _, first = np.unique(np.packbits(X[:, columns] ^ sign, axis=0), axis=1, return_index=True)
+            columns = columns[np.sort(first)]
+        self.columns, self.index = columns, index
+        self.label, self.weight = c.label[index], c.weight[index]
+        self.X = X[:, columns].astype(c.float)
+        starts = np.searchsorted(self.label, np.arange(c.classes + 1))
+        self.slices = [slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        self.plain = bool((self.weight == 1).all())
+        self.scaled = self.X if self.plain else self.X * self.weight[:, None].astype(c.float)
+        self.totals = np.array([self.weight[s].sum() for s in self.slices], np.int64)
+        self.pairs = np.array([self.X[s].T @ self.scaled[s] for s in self.slices])
+        m = len(columns)
+        self.first = np.ones(m, bool)
+        self.second = None if c.apart is None else ~c.apart[np.ix_(columns, columns)]
+        self.ones = np.array([np.diagonal(p) for p in self.pairs], np.int64).reshape(c.classes, m)
+        self.both = self.pairs.sum(axis=0).astype(np.int64)
+        self.excess = int(c.excess[index].sum())
+        self.excess_ones = (c.excess[index].astype(np.float64) @ self.X).astype(np.int64)
+
+    def side_pairs(self, q: int) -> tuple[np.ndarray, np.ndarray]:
+        """Counts of pairs by class on the no side and on the yes side of question q; the larger side by subtraction."""
+        yes = int(self.both[q, q]) * 2 <= self.total
+        made = np.empty_like(self.pairs)
+        for k, s in enumerate(self.slices):
+            chosen = np.flatnonzero((self.X[s, q] != 0) == yes)
+            own = self.X[s][chosen]
+            np.matmul(own.T, own if self.plain else self.scaled[s][chosen], out=made[k])
+        rest = self.pairs - made
+        return (rest, made) if yes else (made, rest)
+
+    def two(
+        self, pairs: np.ndarray, totals: np.ndarray, second: np.ndarray | None, first: np.ndarray, height: int = 2
+    ) -> np.ndarray:
+        """The least cost with at most 1, 2, 3 and 4 leaves, int64 (4,), from counts of pairs by class."""
+        c = self.counting
+        ones = np.array([np.diagonal(p) for p in pairs])
+        total = int(totals.sum())
+        least = np.empty(4, np.int64)
+        least[:] = c.leaf + c.unit * (total - int(totals.max()))
+        whole = ones.sum(axis=0).astype(np.int64)
+        usable = first & (whole >= c.min_leaf) & (total - whole >= c.min_leaf)
+        if height == 0 or not usable.any():
+            return least
+        yes_leaf = whole - ones.max(axis=0).astype(np.int64)
+        no_leaf = total - whole - (totals[:, None] - ones).max(axis=0).astype(np.int64)
+        first_error = np.where(usable, yes_leaf + no_leaf, FAR)
+        least[1:] = np.minimum(least[1:], 2 * c.leaf + _priced(first_error.min(), c.unit))
+        if height == 1:
+            return least
+        yes_two, no_two = self._seconds(pairs, totals, ones, whole, second)
+        three = np.where(usable, np.minimum(_sum(yes_two, no_leaf), _sum(yes_leaf, no_two)), FAR).min()
+        four = np.where(usable, _sum(yes_two, no_two), FAR).min()
+        least[2:] = np.minimum(least[2:], 3 * c.leaf + _priced(three, c.unit))
+        least[3] = min(int(least[3]), 4 * c.leaf + _priced(four, c.unit))
+        return least
+
+    def _seconds(
+        self, pairs: np.ndarray, totals: np.ndarray, ones: np.ndarray, whole: np.ndarray, second: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Least errors of the yes and of the no side of each first question when a second one parts it."""
+        both = pairs.max(axis=0)  # rows that a leaf for yes-yes classifies correctly
+        only = (ones[:, :, None] - pairs).max(axis=0)  # yes to the first, no to the second
+        none = (pairs + (totals.astype(ones.dtype)[:, None] - ones)[:, :, None] - ones[:, None, :]).max(axis=0)
+        yes, no = both + only, none + only.T
+        c = self.counting
+        if c.min_leaf > 1:
+            size = pairs.sum(axis=0)
+            held = np.diagonal(size)
+            rest = int(totals.sum()) - held[:, None] - held[None, :] + size
+            yes[np.minimum(size, held[:, None] - size) < c.min_leaf] = -np.inf
+            no[np.minimum(rest, held[None, :] - size) < c.min_leaf] = -np.inf
+        if second is not None:
+            yes[~second] = no[~second] = -np.inf
+        yes_best, no_best = yes.max(axis=1), no.max(axis=1)
+        total = int(totals.sum())
+        return _errors(whole, yes_best), _errors(total - whole, no_best)
+
+
+def _errors(size: np.ndarray, right: np.ndarray) -> np.ndarray:
+    found = np.isfinite(right)
+    return np.where(found, size - np.where(found, right, 0).astype(np.int64), FAR)
+
+
+def _sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.where((a >= FAR) | (b >= FAR), FAR, a + b)
+
+
+def _priced(errors: np.int64, unit: int) -> int:
+    return FAR if int(errors) >= FAR else int(errors) * unit
+
+
+class _Sides:
+    """What is proved of the two sides of each question of a frame, for each number of leaves that a plan gives them."""
+
+    def __init__(self, counting: Counting, frame: _Frame, height: int, plans: list[tuple[int, int]]) -> None:
+        c = self.c = counting
+        self.frame, self.height, self.plans = frame, height, plans
+        self.leaves = sorted({t for plan in plans for t in plan})
+        self.at = [(self.leaves.index(a), self.leaves.index(b)) for a, b in plans]
+        self.done: set[int] = set()
+        most, yes = 1 << height, frame.ones
+        no = frame.totals[:, None] - yes
+        self.bounds = np.array(
+            [
+                [c.floors(sizes, excess, min(t, most)) for t in self.leaves]
+                for sizes, excess in ((no, frame.excess - frame.excess_ones), (yes, frame.excess_ones))
+            ]
+        )  # (2, leaves, m)
+
+    def sums(self) -> np.ndarray:
+        """The least that a split costs with each question, over the ways to deal the leaves."""
+        least = self.bounds[0, self.at[0][0]] + self.bounds[1, self.at[0][1]]
+        for a, b in self.at[1:]:
+            least = np.minimum(least, self.bounds[0, a] + self.bounds[1, b])
+        return least
+
+    def part(self, q: int, yes: int) -> Part:
+        """The side of question q."""
+        rows = self.frame.part.rows.copy()
+        rows[self.frame.index] = (self.frame.X[:, q] != 0) == bool(yes)
+        column, apart = self.frame.columns[q], self.c.apart
+        allowed = self.frame.part.allowed if apart is None else self.frame.part.allowed & ~apart[column]
+        return Part(rows, allowed)
+
+    def look_up(self, part: Part, known: Known) -> None:
+        """Bounds of the sides that steps have proved, and what they say of the others."""
+        for q in range(len(self.frame.columns)):
+            for yes in (0, 1):
+                side = self.part(q, yes)
+                found = np.array([known(side, self.height, t) for t in self.leaves], np.int64)
+                if found.any():
+                    self._learn(q, yes, found)
+
+    def count(self, q: int) -> None:
+        """Both sides of question q by counting."""
+        self.done.add(q)
+        c, frame = self.c, self.frame
+        pairs = frame.side_pairs(q)
+        second = frame.second
+        for yes in (0, 1):
+            totals = frame.ones[:, q] if yes else frame.totals - frame.ones[:, q]
+            first = frame.first if second is None else second[q]
+            both = second if second is None else second & second[q][None, :]
+            least = frame.two(pairs[yes], totals, both, first, self.height)
+            self._learn(q, yes, least[[min(t, 1 << self.height) - 1 for t in self.leaves]])
+
+    def _learn(self, q: int, yes: int, found: np.ndarray) -> None:
+        """Keep the bounds of a side, and what similarity says of the others: rows that they lack can cost no more than their weight."""
+        c, frame = self.c, self.frame
+        self.bounds[yes, :, q] = np.maximum(self.bounds[yes, :, q], found)
+        found = self.bounds[yes, :, q]
+        both, ones = frame.both[q], np.diagonal(frame.both)
+        own = int(ones[q]) if yes else frame.total - int(ones[q])
+        for other in (0, 1):
+            common = both if yes and other else ones - both if other else ones[q] - both if yes else None
+            if common is None:
+                common = frame.total - ones[q] - ones + both
+            lacking = own - common
+            gained = found[:, None] - c.unit * lacking[None, :]
+            valid = np.ones(len(ones), bool)
+            if c.min_leaf > 1:  # leaving out rows may make a leaf too small
+                size = ones if other else frame.total - ones
+                valid &= size == common
+            if frame.second is not None:  # the other side may ask no more than this one
+                valid &= ~(frame.second & ~frame.second[q][None, :]).any(axis=1)
+            self.bounds[other] = np.where(valid[None, :], np.maximum(self.bounds[other], gained), self.bounds[other])
