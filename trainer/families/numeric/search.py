@@ -10,7 +10,7 @@ import heapq
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +27,16 @@ INFINITE = 1 << 60
 MOST_WEIGHT = (1 << 31) - 1
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A search with what a proof of its bound needs: rows in the order of each column, and integer costs."""
+
+    search: NumericSearch
+    order: np.ndarray
+    scale: int  # integer costs of 1/Q of a row
+    lower: int  # no tree of the depth has a smaller integer cost
+
+
 @dataclass(frozen=True, kw_only=True)
 class NumericResult:
     """The best tree, its cost in rows, and a bound that no tree of the depth falls below."""
@@ -35,6 +45,7 @@ class NumericResult:
     cost: Fraction
     bound: Fraction
     nodes: int  # depth-two subtrees and larger ones that were searched
+    prepared: Prepared = field(repr=False, compare=False)
 
     @property
     def optimal(self) -> bool:
@@ -65,6 +76,8 @@ class NumericSearch:
         self.flag, self.stop, self.nodes = flag, stop, 0
         self.unit, self.leaf = int(costs[0]), int(costs[1])
         self.on_better: Callable[[int, Any], None] = lambda cost, tree: None
+        # hears of each threshold that was looked at: height, feature, rank, what was found of its sides
+        self.note: Callable[[int, int, int, list[Any]], None] | None = None
 
     def check(self) -> None:
         """Raise where the search has to end."""
@@ -173,6 +186,8 @@ class NumericSearch:
             bounds[s] = max(bounds[s], found[s].cost)
             if not found[s].exact:
                 break
+        if self.note is not None:
+            self.note(height, line.f, t, found)
         line.low[c], line.high[c] = bounds
         line.first_low[c], line.first_high[c] = firsts
         if all(part is not None and part.exact for part in found) and sum(bounds) < target:
@@ -305,7 +320,8 @@ def solve_numeric(
     cost = value(best.cost)
     lower = best.cost - (slack if depth > 2 else 0) if finished else floor
     bound = cost if finished and not (slack and depth > 2) else min(cost, max(value(max(lower, floor)), Fraction(0)))
-    return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.nodes)
+    prepared = Prepared(search, order, scale, min(best.cost, max(lower, floor)))
+    return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.nodes, prepared=prepared)
 
 
 def _floor_of(X: FloatArray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray) -> int:
