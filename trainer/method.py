@@ -140,13 +140,26 @@ Check = Callable[[Settings, Names], object]  # raises ParameterError; what it re
 
 
 @dataclass(frozen=True, kw_only=True)
+class Proof:
+    """Steps that prove an integer cost `goal` of all trees, children before parents (docs/proof-format.md).
+
+    An error costs `scale` * Q and a leaf `scale` * P + 1, or Q and P where `scale` is 1; P/Q is the penalty of a leaf in rows.
+    """
+
+    scale: int
+    goal: int
+    steps: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Solution:
     """What a method returns: a draft tree and what it proved.
 
     `bound` is in the unit of the objective (mean accuracy less penalties) and None where nothing is proved about the whole
     tree. `goal` says what is maximised in place of accuracy. `finished` is False when the monitor stopped the search; the status
     then comes from the monitor. `scope` says in one sentence of which trees the claim speaks; `unproved` names a part of the
-    claim that is open even where bound and objective agree.
+    claim that is open even where bound and objective agree. `proof`, asked whether it has to stop, makes the steps that prove the
+    bound, or None where they would be too many or take too long.
     """
 
     draft: Draft
@@ -162,6 +175,7 @@ class Solution:
     evidence: tuple[dict[str, Any], ...] = ()
     goal: Goal | None = None
     unproved: str = ""
+    proof: Callable[[Callable[[], bool]], Proof | None] | None = field(default=None, repr=False, compare=False)
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
         """Why the run ended, before the gap is looked at."""

@@ -26,6 +26,7 @@ from trainer.method import Method, Settings, Solution
 from trainer.methods import METHODS, get
 from trainer.monitor import Monitor, Sink
 from trainer.pose import limits_of, pose
+from trainer.proving import ProofLimits, one_class, write_proof
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, simplify, to_draft, training_counts
@@ -41,7 +42,7 @@ class TrainRequest:
     """What to train on which rows; `test_share` in [0, 0.9] or `folds` ≥ 2 ask for accuracy on unseen rows.
 
     `warm_start` is a tree to begin with, its columns and classes matched by name. Folds begin without it: it may have seen
-    their held-out rows.
+    their held-out rows. `proof` is the file that the proof of the bound is written to, within `proof_limits`.
     """
 
     table: Table
@@ -53,6 +54,8 @@ class TrainRequest:
     weights: np.ndarray | None = None
     name: str = ""
     warm_start: Tree | None = None
+    proof: Path | None = None
+    proof_limits: ProofLimits = field(default_factory=ProofLimits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +104,14 @@ def train(
         fold_trees = (
             [one.to_json() for one in trees] if sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES else None
         )
+    claim = certificate.to_json()
+    if request.proof is not None and not monitor.cancelled:
+        monitor.report(phase="proof")
+        claim["evidence"].append(
+            write_proof(
+                request.proof, problem, method, settings, solution, request.proof_limits, lambda: monitor.cancelled
+            )
+        )
     model = ModelFile(
         tree=tree,
         target=request.labels.name,
@@ -108,7 +119,7 @@ def train(
         name=request.name,
         parameters=settings.to_json() | {"test_share": request.test_share, "folds": request.folds},
         metrics=metrics,
-        certificate=certificate.to_json(),
+        certificate=claim,
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees),
     )
@@ -249,7 +260,12 @@ def _solve(method: Method, problem: Problem, settings: Settings, monitor: Monito
         # one class: a single leaf is right everywhere, whatever the method
         correct = 1.0 - float(problem.leaf_penalty)
         proved = method.guarantee is Guarantee.TREE
-        return Solution(draft=DraftLeaf(), bound=correct if proved else None, scope="one class only")
+        return Solution(
+            draft=DraftLeaf(),
+            bound=correct if proved else None,
+            scope="one class only",
+            proof=lambda stop: one_class(problem),
+        )
     thread = threading.Thread(target=work, name="solve", daemon=True)
     thread.start()
     ticks = 0
@@ -378,6 +394,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
         "splits": certificate.splits,
         "splits_proved": certificate.splits_proved,
         "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
+        "proof": next((e for e in model.certificate["evidence"] if e["kind"] == "proof"), None),
         "version": model.version,
     }
 

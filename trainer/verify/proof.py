@@ -1,15 +1,36 @@
-"""The proof that goes with a model: steps from which a bound follows, each checked by itself."""
+"""The proof that goes with a model: steps from which a bound follows, each checked by itself (docs/proof-format.md)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from trainer.verify.findings import Finding
+from trainer.verify.findings import TOLERANCE, Finding, exact
+from trainer.verify.proof_space import BadProof, NoProof, read_space
+from trainer.verify.proof_steps import check_proof, read_proof
 from trainer.verify.rows import Rows
 
 
 def proof_findings(model: dict[str, Any], rows: Rows, proof_path: Path) -> list[Finding]:
     """What the proof shows of the bound of `model`; `rows` are those of the training."""
-    words = f"'{proof_path.name}' has no format that this program reads."
-    return [Finding(claim="proof", verdict="cannot be judged", detail=words, role="optimality")]
+    claimed = model["certificate"].get("bound")
+    try:
+        space = read_space(model, rows)
+        proved = check_proof(read_proof(proof_path), space)
+    except NoProof as reason:
+        return [_open(f"The proof was not looked at: {reason}.")]
+    except BadProof as reason:
+        return [Finding(claim="proof", verdict="refuted", detail=f"{reason}.")]
+    n = int(rows.weights.sum())
+    shown = 1 - proved.cost / n  # the best objective that the proof leaves open
+    steps = f"{proved.steps} steps hold" if proved.steps != 1 else "one step holds"
+    if claimed is None:
+        return [_open(f"The proof shows that no tree exceeds {float(shown):.12g}, and the file claims no bound.")]
+    words = f"{steps}: no tree exceeds {shown} = {float(shown):.12g}."
+    if shown > exact(claimed) + TOLERANCE:
+        return [_open(f"{words} The file claims {claimed}, which the proof does not show.")]
+    return [Finding(claim="bound", verdict="proved", detail=words, role="optimality")]
+
+
+def _open(words: str) -> Finding:
+    return Finding(claim="bound", verdict="cannot be judged", detail=words, role="optimality")

@@ -69,6 +69,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         solver_version=VERSION,
         warm_start_objective=None if found.start is None else _objective(found.start, problem),
         evidence=(_evidence(found), *further),
+        proof=None if found.search is None else found.proof,
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from trainer.families.exact.kernels import dp
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.search import INFINITE, Search
+from trainer.method import Proof
 
 Step = dict[str, Any]
 MOST_STEPS = 2_000_000
@@ -23,6 +24,17 @@ MOST_STEPS = 2_000_000
 
 class ProofTooLarge(Exception):
     """The proof has more steps than are written."""
+
+
+def made(search: Search, bound: int, stop: Callable[[], bool]) -> Proof | None:
+    """The proof of the integer cost `bound` of a search that has been run; None where it has too many steps or is stopped."""
+    search.flag, search.stop, search.improved = np.zeros(1, np.int64), stop, None
+    search.report = lambda cost, lower, nodes: None
+    try:
+        steps, proved = prove(search, bound, stop)
+    except ProofTooLarge:
+        return None
+    return Proof(scale=search.instance.scale, goal=proved, steps=steps) if proved >= bound else None
 
 
 def prove(search: Search, bound: int, stop: Callable[[], bool] = lambda: False) -> tuple[list[Step], int]:

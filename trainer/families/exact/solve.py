@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +13,9 @@ import numpy as np
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.families.exact.instance import ExactInstance, build
 from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.proof import made
 from trainer.families.exact.search import INFINITE, ExactOptions, Known, Search
+from trainer.method import Proof
 from trainer.tree.shapes import LabelledShape, Shape
 
 __all__ = ["ExactOptions", "ExactResult", "LabelledShape", "Shape", "evaluate", "solve_binary"]
@@ -34,6 +36,12 @@ class ExactResult:
     cache_entries: int
     evictions: int
     start: Fraction | None = None  # cost of the tree that was given to begin with
+    search: Search | None = field(default=None, repr=False, compare=False)
+    lower: int = 0  # the bound in the search's own integers
+
+    def proof(self, stop: Callable[[], bool]) -> Proof | None:
+        """The steps that prove the bound, with the caches of the search."""
+        return None if self.search is None else made(self.search, self.lower, stop)
 
 
 def solve_binary(
@@ -110,6 +118,8 @@ def _finish(search: Search, start: Shape) -> ExactResult:
         cache_entries=len(search.memo),
         evictions=search.evictions,
         start=first,
+        search=search,
+        lower=g.unit * errors + g.leaf * leaves if known.exact else known.lower,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from trainer.certificate import Guarantee
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
+from trainer.families.numeric.proof import made
 from trainer.families.numeric.search import NumericShape, solve_numeric
 from trainer.method import (
     CLASS_WEIGHT,
@@ -65,6 +66,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         encoded_features=len(problem.numeric.features),
         solver="octweb",
         solver_version=VERSION,
+        proof=lambda stop: made(found.prepared, settings["depth"], stop),
         evidence=({"kind": "interval-pruning", "cost": str(found.cost), "bound": str(found.bound)},),
     )
 

@@ -6,12 +6,14 @@ neighbours.  Trees of depth two are checked by sweeps.  The format is docs/proof
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from trainer.families.numeric.kernels import numeric
-from trainer.families.numeric.search import NumericSearch, Prepared, _Found
+from trainer.families.numeric.search import NumericSearch, Prepared, _Found, _Stopped
+from trainer.method import Proof
 
 Step = dict[str, Any]
 MOST_STEPS = 2_000_000
@@ -19,6 +21,16 @@ MOST_STEPS = 2_000_000
 
 class ProofTooLarge(Exception):
     """The proof has more steps than are written."""
+
+
+def made(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Proof | None:
+    """The proof of the bound of a search that has been run; None where it has too many steps or is stopped."""
+    prepared.search.flag, prepared.search.stop = np.zeros(1, np.int64), stop
+    try:
+        steps = prove_thresholds(prepared, depth, prepared.lower)
+    except (ProofTooLarge, _Stopped):
+        return None
+    return Proof(scale=prepared.scale, goal=prepared.lower, steps=steps)
 
 
 def prove_thresholds(prepared: Prepared, depth: int, bound: int) -> list[Step]:

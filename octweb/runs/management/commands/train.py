@@ -8,6 +8,7 @@ from typing import Any
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
 from trainer.methods import METHODS, get
+from trainer.proving import ProofLimits
 from trainer.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.tree.describe import rules_text
 from trainer.tree.file import read
@@ -29,6 +30,13 @@ class Command(TrainingCommand):
         )
         parser.add_argument("--name", default="", help="a name, kept in the model file")
         parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
+        parser.add_argument(
+            "--proof", metavar="FILE", help="where to write the proof of the bound, for `verify --proof`; .jsonl.gz is usual"
+        )
+        parser.add_argument("--proof-seconds", type=float, metavar="S", help="the longest that the proof may take")
+        parser.add_argument(
+            "--proof-size", type=float, metavar="MB", default=50.0, help="the largest proof that is written (50)"
+        )
         parser.add_argument("--progress", metavar="FILE", help="append one JSON line at each piece of news")
 
     def run(self, options: dict[str, Any]) -> None:
@@ -45,6 +53,8 @@ class Command(TrainingCommand):
             folds=options["folds"],
             name=options["name"],
             warm_start=read(options["warm_start"]).tree if options["warm_start"] else None,
+            proof=Path(options["proof"]) if options["proof"] else None,
+            proof_limits=ProofLimits(seconds=options["proof_seconds"], size=int(options["proof_size"] * 1_000_000)),
         )
         result = self._train(request, options["progress"])
         if options["output"]:
@@ -80,3 +90,10 @@ class Command(TrainingCommand):
             f"{c.status}: {c.correct} of {c.n} rows correct, {c.leaves} leaves, objective {c.objective:.6g}, {proof}, "
             f"{c.seconds:.3g} s"
         )
+        written = result.summary["proof"]
+        if written is not None:
+            self.stdout.write(
+                f"proof: {written['steps']} steps, {written['bytes']} bytes, {written['seconds']} s"
+                if written["made"]
+                else f"no proof: {written['reason']}"
+            )

@@ -1,0 +1,144 @@
+"""Proofs of trained trees as files: which family writes the steps, the header, and the limits (docs/proof-format.md).
+
+The mixed-integer methods over yes/no questions search the same trees as the exact search, which proves theirs afterwards.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.data.problem import Problem
+from trainer.errors import TrainerError
+from trainer.families.exact.solve import solve_binary
+from trainer.method import Method, Proof, Settings, Solution
+
+FORMAT, VERSION = "octweb-proof", 1
+SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
+LARGEST = 50_000_000  # bytes of a file
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProofLimits:
+    """How long a proof may take beyond the search, in seconds, and how large its file may be, in bytes."""
+
+    seconds: float | None = None
+    size: int = LARGEST
+
+
+class NotProved(TrainerError):
+    """There is no proof; the text says why."""
+
+
+def write_proof(
+    path: Path, problem: Problem, method: Method, settings: Settings, solution: Solution, limits: ProofLimits,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> dict[str, Any]:  # fmt: skip
+    """Write the proof of a solution's bound beside its model; returns what the model file says of it.
+
+    Where there is none, the record says why, and no file is left.
+    """
+    start = time.perf_counter()
+
+    def stop() -> bool:
+        return cancelled() or (limits.seconds is not None and time.perf_counter() - start > limits.seconds)
+
+    path.unlink(missing_ok=True)
+    try:
+        proof = _proof(problem, method, settings, solution, stop)
+        lines = _lines(problem, proof)
+        size, digest = _write(path, lines, limits.size)
+    except NotProved as reason:
+        return {"kind": "proof", "made": False, "reason": str(reason)}
+    return {
+        "kind": "proof",
+        "made": True,
+        "steps": len(proof.steps),
+        "bytes": size,
+        "sha256": digest,
+        "seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+def _proof(
+    problem: Problem, method: Method, settings: Settings, solution: Solution, stop: Callable[[], bool]
+) -> Proof:
+    if solution.bound is None or solution.goal is not None:
+        raise NotProved("The steps prove bounds of errors and leaves, and this method claims none.")
+    if method.id == "binoct" and problem.leaf_penalty:
+        raise NotProved("This method prices leaves in its own way.")
+    if solution.proof is not None:
+        found = solution.proof(stop)
+    elif method.id in SAME_TREES and "binarise" in settings:
+        found = _afterwards(problem, settings, stop)
+    else:
+        raise NotProved(f"There are no steps yet for what '{method.id}' was asked for.")
+    if found is None:
+        raise NotProved("The proof would have taken longer, or been larger, than it may.")
+    return found
+
+
+def _afterwards(problem: Problem, settings: Settings, stop: Callable[[], bool]) -> Proof | None:
+    """The proof of the exact search over the same trees; restrictions that it does not know can only raise the bound."""
+    found = solve_binary(
+        problem.binary.bits(problem.table),
+        problem.y,
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        depth=settings["depth"],
+        leaf_cost=problem.leaf_penalty * problem.n,
+        min_leaf=int(settings.get("min_leaf") or 1),
+        stop=stop,
+    )
+    return found.proof(stop)
+
+
+def one_class(problem: Problem) -> Proof:
+    """Every tree has a leaf, and costs that at least."""
+    return Proof(scale=1, goal=Fraction(problem.leaf_penalty * problem.n).numerator, steps=[])
+
+
+def _lines(problem: Problem, proof: Proof) -> Iterator[dict[str, Any]]:
+    yield {
+        "format": FORMAT,
+        "version": VERSION,
+        "rows": rows_digest(problem),
+        "scale": proof.scale,
+        "goal": proof.goal,
+    }
+    yield from proof.steps
+
+
+def rows_digest(problem: Problem) -> str:
+    """SHA-256 of the columns (float64), class numbers (int32) and weights (int64) of the training rows, all little-endian."""
+    sha = hashlib.sha256()
+    for column in problem.table.columns:
+        sha.update(np.ascontiguousarray(column.values + 0.0, dtype="<f8").tobytes())
+    sha.update(np.ascontiguousarray(problem.y, dtype="<i4").tobytes())
+    sha.update(np.ascontiguousarray(problem.row_weights, dtype="<i8").tobytes())
+    return sha.hexdigest()
+
+
+def _write(path: Path, lines: Iterator[dict[str, Any]], most: int) -> tuple[int, str]:
+    """Size and SHA-256 of the file, which is renamed into place; no time or name is in it, so that equal proofs are equal files."""
+    draft = path.with_name(f"{path.name}.part")
+    try:
+        with open(draft, "wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
+            for k, line in enumerate(lines):
+                stream.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+                if k % 1000 == 0 and raw.tell() > most:
+                    raise NotProved(f"The proof would be larger than {most // 1_000_000} MB.")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    content = path.read_bytes()
+    return len(content), hashlib.sha256(content).hexdigest()
