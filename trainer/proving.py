@@ -69,9 +69,7 @@ def write_proof(
     }
 
 
-def _proof(
-    problem: Problem, method: Method, settings: Settings, solution: Solution, stop: Callable[[], bool]
-) -> Proof:
+def _proof(problem: Problem, method: Method, settings: Settings, solution: Solution, stop: Callable[[], bool]) -> Proof:
     if solution.bound is None or solution.goal is not None:
         raise NotProved("The steps prove bounds of errors and leaves, and this method claims none.")
     if method.id == "binoct" and problem.leaf_penalty:

@@ -7,8 +7,10 @@ float64: both are exact.  Costs are int64.  See docs/proof-format.md for the rul
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +38,9 @@ class Counting:
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
         self.unit, self.leaf, self.min_leaf, self.apart = unit, leaf, space.min_leaf, space.apart
         self.classes, self.allowed = space.classes, space.allowed
-        merged = np.column_stack([np.packbits(space.X, axis=1), space.labels.astype(">u4").view(np.uint8).reshape(-1, 4)])
+        merged = np.column_stack(
+            [np.packbits(space.X, axis=1), space.labels.astype(">u4").view(np.uint8).reshape(-1, 4)]
+        )
         rows, first, where = np.unique(merged, axis=0, return_index=True, return_inverse=True)
         where = where.reshape(-1)
         order = np.argsort(space.labels[first], kind="stable")
@@ -103,7 +107,9 @@ class Counting:
         frame = _Frame(self, part, part.allowed)
         if height == 0 or not len(frame.columns):
             return self.leaf_cost(part)
-        return int(frame.two(frame.pairs, frame.totals, frame.second, frame.first, height)[min(leaves, 1 << height) - 1])
+        return int(
+            frame.two(frame.pairs, frame.totals, frame.second, frame.first, height)[min(leaves, 1 << height) - 1]
+        )
 
     # -- splits ----------------------------------------------------------------------------------------------------------
 
@@ -126,7 +132,9 @@ class Counting:
             q = int(short[np.argmin(sides.sums()[short])])
             if height > 3 or q in sides.done:
                 name = int(frame.columns[q])
-                raise BadProof(f"the two sides of question {name} are proved to cost {int(sides.sums()[q])}, not {bound}")
+                raise BadProof(
+                    f"the two sides of question {name} are proved to cost {int(sides.sums()[q])}, not {bound}"
+                )
             sides.count(q)
 
 
@@ -154,11 +162,11 @@ class _Frame:
             columns = columns[np.sort(first)]
         self.columns, self.index = columns, index
         self.label, self.weight = c.label[index], c.weight[index]
-        self.X = X[:, columns].astype(c.float)
+        self.X: Any = X[:, columns].astype(c.float)
         starts = np.searchsorted(self.label, np.arange(c.classes + 1))
-        self.slices = [slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        self.slices = [slice(a, b) for a, b in itertools.pairwise(starts.tolist())]
         self.plain = bool((self.weight == 1).all())
-        self.scaled = self.X if self.plain else self.X * self.weight[:, None].astype(c.float)
+        self.scaled: Any = self.X if self.plain else self.X * self.weight[:, None].astype(c.float)
         self.totals = np.array([self.weight[s].sum() for s in self.slices], np.int64)
         self.pairs = np.array([self.X[s].T @ self.scaled[s] for s in self.slices])
         m = len(columns)
@@ -286,7 +294,7 @@ class _Sides:
     def count(self, q: int) -> None:
         """Both sides of question q by counting."""
         self.done.add(q)
-        c, frame = self.c, self.frame
+        frame = self.frame
         pairs = frame.side_pairs(q)
         second = frame.second
         for yes in (0, 1):

@@ -40,6 +40,7 @@ class Engine(Protocol):
 
     @property
     def deepest(self) -> int: ...
+
     unit: int
 
     def root(self) -> Part: ...
@@ -108,9 +109,7 @@ def check_proof(lines: Iterator[tuple[int, dict[str, Any]]], space: Space) -> Pr
     return Proved(Fraction(-(-paid.numerator // paid.denominator), unit // scale), len(steps))
 
 
-def _check_step(
-    record: dict[str, Any], engine: Engine, steps: dict[int, _Step], known: Any, space: Space
-) -> _Step:
+def _check_step(record: dict[str, Any], engine: Engine, steps: dict[int, _Step], known: Any, space: Space) -> _Step:
     """The step of a line whose reason holds."""
     reason, path = record.get("by"), record.get("path")
     if reason not in REASONS or not isinstance(path, list) or not all(type(q) is int and q >= 0 for q in path):

@@ -23,7 +23,9 @@ class Sweep:
         self.rank = np.array([np.unique(x, return_inverse=True)[1].reshape(-1) for x in space.X.T], np.int64)
         self.rank = self.rank.reshape(space.X.shape[1], len(space.X))
         self.order = np.argsort(self.rank, axis=1, kind="stable")
-        self.starts = np.cumsum([0, *(int(r.max()) for r in self.rank)])  # questions of column f: starts[f] .. starts[f + 1]
+        self.starts = np.cumsum(
+            [0, *(int(r.max()) for r in self.rank)]
+        )  # questions of column f: starts[f] .. starts[f + 1]
         self.one_hot = np.zeros((self.classes, len(space.X)), np.int64)
         self.one_hot[space.labels, np.arange(len(space.X))] = space.weights
         self.weight = space.weights
@@ -96,14 +98,14 @@ class Sweep:
         lines = _Lines(self, part)
         lines.start(height - 1)
         for f in range(len(self.rank)):
-            for place in np.flatnonzero(lines.ends[f]):
+            for place in np.flatnonzero(lines.ends[f]).tolist():
                 low, high = (known(lines.part(f, place, yes), height - 1, 1 << (height - 1)) for yes in (0, 1))
                 if low or high:
                     lines.note(f, place, low, high)
             lines.spread(f)
         if (short := lines.short(bound)) is not None:
-            f, place = short
-            question = int(self.starts[f] + self.rank[f, lines.order[f, place]])
+            f, at = short
+            question = int(self.starts[f] + self.rank[f, lines.order[f, at]])
             raise BadProof(f"the two sides of question {question} are proved to cost less than {bound}")
 
 
@@ -128,7 +130,10 @@ class _Lines:
         if not self.ends.any():
             return leaf
         if len(totals) == 2:
-            low, high = np.maximum(self.cum[0], self.cum[1]), np.maximum(totals[0] - self.cum[0], totals[1] - self.cum[1])
+            low, high = (
+                np.maximum(self.cum[0], self.cum[1]),
+                np.maximum(totals[0] - self.cum[0], totals[1] - self.cum[1]),
+            )
         else:
             low, high = self.cum.max(axis=0), (totals[:, None, None] - self.cum).max(axis=0)
         errors = int(totals.sum()) - int((low + high)[self.ends].max())

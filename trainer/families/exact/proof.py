@@ -103,9 +103,7 @@ class _Writer:
         first = 0 if len(parts[0]) >= len(parts[1]) else 1
         for side in (first, 1 - first):
             if known[0] + known[1] < bound and not self.stop():
-                known[side] = max(
-                    known[side], self._known(parts[side], paths[side], height, bound - known[1 - side])
-                )
+                known[side] = max(known[side], self._known(parts[side], paths[side], height, bound - known[1 - side]))
         for side in (first, 1 - first):
             if known[side] + floors[1 - side] >= bound:
                 return [bound - floors[1 - side] if s == side else floors[s] for s in (0, 1)]

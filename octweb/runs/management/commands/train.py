@@ -31,7 +31,9 @@ class Command(TrainingCommand):
         parser.add_argument("--name", default="", help="a name, kept in the model file")
         parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
         parser.add_argument(
-            "--proof", metavar="FILE", help="where to write the proof of the bound, for `verify --proof`; .jsonl.gz is usual"
+            "--proof",
+            metavar="FILE",
+            help="where to write the proof of the bound, for `verify --proof`; .jsonl.gz is usual",
         )
         parser.add_argument("--proof-seconds", type=float, metavar="S", help="the longest that the proof may take")
         parser.add_argument(
