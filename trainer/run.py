@@ -143,6 +143,7 @@ def fit(method: Method, problem: Problem, settings: Settings, monitor: Monitor) 
                 "Simplifying the tree lost correct rows; this is a defect of the program, not of the data."
             )
         tree = simpler
+    tree = problem.stored(tree)
     return tree, certify(method, problem, settings, solution, tree, monitor), solution
 
 
@@ -225,7 +226,7 @@ def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = 
         record = progress.to_json()
         problem = problem_of()
         if draft is not None and problem is not None:
-            tree = problem.tree(draft)
+            tree = problem.stored(problem.tree(draft))
             record["correct"], record["leaves"] = problem.correct(tree), tree.n_leaves
             if len(tree.nodes) <= MAX_TREE_IN_PROGRESS:
                 record |= {

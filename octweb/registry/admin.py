@@ -124,7 +124,7 @@ class TreeModelAdmin(ReadOnly):
 
     @admin.display(description="rules, every digit")
     def rules(self, model: TreeModel) -> SafeString:
-        rules = rules_text(model_file(model).tree, full=True)
+        rules = rules_text(model_file(model).tree)
         return format_html("<details><summary>show</summary><pre>{}</pre></details>", rules)
 
     @admin.display(description="difference to the version now served")

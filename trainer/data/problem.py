@@ -16,6 +16,7 @@ from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError, ParameterError, closest, listed
 from trainer.table import Labels, Table
 from trainer.tree.nodes import Draft, Tree, grow
+from trainer.tree.shorten import shorten
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +131,10 @@ class Problem:
             classes=self.labels.classes,
             weights=None if self.weights is None else self.weights[take],
         )
+
+    def stored(self, tree: Tree) -> Tree:
+        """The tree in the shortest decimals that send every training row the same way: as it is kept and shown."""
+        return self.tree(shorten(tree, self.matrix))
 
     def correct(self, tree: Tree) -> int:
         """Weight of the rows that `tree` classifies correctly."""

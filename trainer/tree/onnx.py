@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import Kind
 from trainer.tree.nodes import Tree
 from trainer.version import VERSION
 
@@ -35,6 +35,8 @@ def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
     With `inputs="tensor"` the input is `X`, double (n, columns), categories as codes (their positions in the schema). With
     "columns" there is an input (n, 1) for each column that the tree reads, called like the column (see `input_names`):
     double for numeric and binary columns, string for categorical ones. "auto" takes columns where the tree reads text.
+    ONNX has no text that is missing: an empty text is a text like others, and a missing cell is given as "(missing)" where that is
+    a category of its column.
     """
     try:
         import onnx
@@ -178,8 +180,8 @@ class _Builder:
         schema = self.tree.schema[column]
         size = len(schema.categories)
         if self.by_column:
-            keys, codes = _dictionary(schema)
-            encoder: dict[str, Any] = {"keys_strings": keys, "values_int64s": codes, "default_int64": size}
+            keys = list(schema.categories)
+            encoder: dict[str, Any] = {"keys_strings": keys, "values_int64s": list(range(size)), "default_int64": size}
             out = self._add("LabelEncoder", [self.names[column]], domain="ai.onnx.ml", **encoder)
         else:
             value = self.number(column)
@@ -280,13 +282,3 @@ def _zero_value() -> Any:
     from onnx.onnx_pb import TensorProto
 
     return helper.make_attribute("value", helper.make_tensor("zero", TensorProto.INT64, [1], [0]))
-
-
-def _dictionary(column: ColumnSchema) -> tuple[list[str], list[int]]:
-    """Texts and their codes; an empty text is the category of missing cells where the column has one."""
-    keys, codes = list(column.categories), list(range(len(column.categories)))
-    own = column.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in keys
-    if own and "" not in keys:
-        keys.append("")
-        codes.append(keys.index(MISSING_CATEGORY))
-    return keys, codes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from tests.trainer.random_trees import cells, random_tree
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.onnx import input_names, to_onnx
-from trainer.tree.splits import Subset, Threshold
+from trainer.tree.splits import Linear, Subset, Threshold
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime runs the exported model")
 
@@ -69,7 +71,7 @@ def test_thresholds_keep_double_precision():
     assert session(tree, "auto").run(["label"], {"X": matrix})[0].tolist() == ["a", "b"]
 
 
-def test_text_columns_become_inputs_of_their_own_and_empty_text_is_the_missing_category():
+def test_text_columns_become_inputs_of_their_own_and_an_empty_text_is_not_missing():
     column = ColumnSchema(
         name="label", kind=Kind.CATEGORICAL, categories=("almond", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY
     )
@@ -78,5 +80,41 @@ def test_text_columns_become_inputs_of_their_own_and_empty_text_is_the_missing_c
     model = session(tree, "auto")
     name = input_names(tree)[0]
     assert [i.name for i in model.get_inputs()] == [name] != ["label"]
-    texts = np.array([[""], ["almond"], ["unknown"]], dtype=object)
-    assert model.run(["label"], {name: texts})[0].tolist() == ["yes", "no", "no"]
+    texts = np.array([[MISSING_CATEGORY], [""], ["almond"], ["unknown"]], dtype=object)
+    assert model.run(["label"], {name: texts})[0].tolist() == ["yes", "no", "no", "no"]
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_sums_over_wide_ranging_columns_reach_their_leaf_in_a_default_session(block):
+    for seed in range(50 * block, 50 * (block + 1)):
+        rng = np.random.default_rng(seed)
+        width = int(rng.integers(1, 5))
+        scales = 10.0 ** rng.integers(-12, 13, width)
+        matrix = rng.normal(size=(80, width)) * scales
+        near_one = [1 - 1e-8, 1 + 1e-9, -1 + 1e-10, 1.0, 1e-50]  # float32 has 1, or 0, for them
+        factors = [float(rng.choice(near_one) if rng.random() < 0.6 else rng.normal() / s) for s in scales]
+        split = Linear(features=tuple(range(width)), coefficients=tuple(factors), threshold=0.0, levels=(-1,) * width)
+        row = int(rng.integers(80))
+        split = replace(split, threshold=float(split.sums(matrix)[row]))  # the sum of a row
+        schema = [ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(width)]
+        below = DraftBranch(
+            split=Threshold(feature=0, threshold=float(matrix[3, 0])), left=DraftLeaf(), right=DraftLeaf()
+        )
+        tree = grow(
+            DraftBranch(split=split, left=DraftLeaf(), right=below), matrix, np.zeros(80, np.int32), schema=schema,
+            classes=("a", "b"),
+        )  # fmt: skip
+        close = np.vstack([matrix, np.nextafter(matrix[row], np.inf), np.nextafter(matrix[row], -np.inf)])
+        check(tree, close, session(tree, "tensor").run(["label", "probabilities", "leaf"], {"X": close}))
+
+
+def test_a_coefficient_that_rounds_to_one_stays_what_it_is():
+    schema = [ColumnSchema(name=name, kind=Kind.NUMERIC) for name in "uv"]
+    split = Linear(features=(0, 1), coefficients=(0.99999999, 0.001), threshold=1e8 - 0.5, levels=(-1, -1))
+    draft = DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    matrix = np.array([[1e8, 1.0], [1e8, 600.0], [1e8 + 2, 0.0]])
+    tree = grow(draft, matrix, np.array([0, 1, 1], np.int32), schema=schema, classes="ab")
+    assert tree.apply(matrix).tolist() == [1, 2, 2]
+    for inputs in ("tensor", "columns"):
+        rows = {"X": matrix} if inputs == "tensor" else {"u": matrix[:, :1], "v": matrix[:, 1:]}
+        assert session(tree, inputs).run(["leaf"], rows)[0].tolist() == [1, 2, 2]

@@ -217,10 +217,18 @@ def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str,
     )
     if found is None:
         return {"kind": "optimal-trees", "count": None, "listed": []}
-    names = [f.name for f in problem.binary.features]
 
     def words(shape: Shape) -> object:
-        return None if shape is None else {"question": names[shape[0]], "no": words(shape[1]), "yes": words(shape[2])}
+        """The tree in the words and digits of the tree that is kept."""
+        if shape is None:
+            return None
+        branch = problem.binary.branch(shape[0], DraftLeaf(label=0), DraftLeaf(label=1))
+        kept = problem.stored(problem.tree(branch)).nodes
+        question = kept[0].split
+        assert question is not None
+        one = kept[kept[0].left].label == 1  # whether "yes" has value 1
+        no, yes = (shape[1], shape[2]) if one else (shape[2], shape[1])
+        return {"question": question.text(problem.table.schema), "no": words(no), "yes": words(yes)}
 
     return {"kind": "optimal-trees", "count": str(found.count), "listed": [words(tree) for tree in found.trees]}
 

@@ -187,7 +187,7 @@ def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
                 "correct": s.correct,
                 "bound": sizes[s.leaves - 1].bound if s.leaves <= len(sizes) else s.bound,
                 "proved": s.bound == s.correct and s.leaves == t,
-                "tree": problem.tree(s.draft).to_json(),
+                "tree": problem.stored(problem.tree(s.draft)).to_json(),
             }
         )
     return points
@@ -259,6 +259,6 @@ def _sparse(instance: ObliqueInstance, units: Units, tree: ObliqueTree, stopped:
 
 def _counted(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:
     """Coefficients other than 0, rows correct, the tree; a threshold or a set of categories counts as one."""
-    tree = problem.tree(draft)
+    tree = problem.stored(problem.tree(draft))
     used = sum(v.split.parts() for v in tree.branches if v.split is not None)
     return used, problem.correct(tree), tree

@@ -1,0 +1,206 @@
+"""The rules that are shown give the model's answers: text and JSON are parsed by code of their own and followed row by row."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tests.trainer.random_trees import cells, random_tree
+from trainer.methods import METHODS
+from trainer.run import TrainRequest, train
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.tree.describe import rules_text
+from trainer.tree.numbers import number_text, read_number, shortest_between
+from trainer.tree.rules import rules_of
+
+LEVELS = ("red", "green", "blue", "grey")
+TREES = 20  # of each method, over 15 methods
+OBLIQUE = {"oc1", "bivariate", "cut-h", "cutw-h", "s-oct", "oct-h"}
+
+
+def table(seed: int, classes: int = 2) -> tuple[Table, Labels]:
+    """Columns as in real files: fine decimals, zeros with some positive values, whole numbers, sizes apart, text, yes or no."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(16, 30))
+    numbers = {
+        "index": np.round(1.5 + 0.02 * rng.random(n), 5),
+        "share": np.where(rng.random(n) < 0.6, 0, np.round(rng.random(n), 2)),
+        "count": rng.integers(0, 9, n).astype(float),
+        "income": np.round(rng.normal(size=n) * 1e6, -2),
+        "tiny": rng.normal(size=n) * 1e-7,
+    }
+    chosen = [str(name) for name in rng.choice(list(numbers), 2, replace=False)]
+    columns = [Column(schema=ColumnSchema(name=name, kind=Kind.NUMERIC), values=numbers[name]) for name in chosen]
+    columns.append(
+        Column(schema=ColumnSchema(name="member", kind=Kind.BINARY), values=rng.integers(0, 2, n).astype(float))
+    )
+    colour = rng.integers(0, len(LEVELS), n)
+    schema = ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=LEVELS)
+    columns.append(Column(schema=schema, values=colour.astype(float)))
+    score = sum((c.values > np.median(c.values)).astype(float) for c in columns) + rng.normal(size=n)
+    codes = np.clip((score - score.min()) / (np.ptp(score) + 1e-9) * classes, 0, classes - 1).astype(np.int32)
+    labels = Labels(name="y", classes=("no", "yes", "perhaps")[:classes], codes=codes)
+    return Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)), labels
+
+
+def number(text: str) -> float:
+    """A number as it stands in a rule."""
+    return float(text.replace("−", "-").replace(",", "").split("\u202f")[0])
+
+
+def holds(question: str, row: dict[str, object]) -> bool:
+    """Whether the answer to a question of the text is yes."""
+    if " ≤ " in question and " < " not in question:
+        left, right = question.split(" ≤ ")
+        total = 0.0
+        for sign, factor, name in re.findall(r"(^−|[+−] |^)(?:([\d.,E+-]+) × )?(\[[^]]+\]|[a-z]+)", left):
+            a = number(factor) if factor else 1.0
+            level = re.fullmatch(r"\[(\w+) is (\w+)\]", name)
+            value = float(row[level[1]] == level[2]) if level else float(row[name])  # type: ignore[arg-type]
+            total += (-a if "−" in sign else a) * value
+        return total <= number(right)
+    if between := re.fullmatch(r"(\S+) < (\w+) ≤ (\S+)", question):
+        return number(between[1]) < float(row[between[2]]) <= number(between[3])  # type: ignore[arg-type]
+    if above := re.fullmatch(r"(\w+) > (\S+)", question):
+        return float(row[above[1]]) > number(above[2])  # type: ignore[arg-type]
+    if chosen := re.fullmatch(r"(\w+) is one of (.+)", question):
+        return row[chosen[1]] in chosen[2].split(", ")
+    name, value = re.fullmatch(r"(\w+) is (\w+)", question).groups()  # type: ignore[union-attr]
+    return row[name] == (float(value) if value.isdigit() else value)
+
+
+def follow(text: str, row: dict[str, object]) -> str:
+    """The answer of the nested text for a row: the class and its rows."""
+    lines = text.splitlines()
+    at = 0
+    while lines[at].endswith("?"):
+        indent = len(lines[at]) - len(lines[at].lstrip())
+        question = re.sub(r"^ *(yes: |no: )?", "", lines[at])[:-1]
+        answer = "yes: " if holds(question, row) else "no: "
+        at = next(i for i in range(at + 1, len(lines)) if lines[i].startswith(" " * (indent + 2) + answer))
+    return re.sub(r"^ *(yes: |no: )?", "", lines[at])
+
+
+def fits(condition: dict, row: dict[str, object]) -> bool:
+    """Whether a condition of `rules --json` holds for a row; missing values and unknown categories answer no."""
+    op, value = condition["op"], condition["value"]
+    if "terms" in condition:
+        total = 0.0
+        for key, a in condition["terms"].items():
+            level = condition.get("levels", {}).get(key)
+            cell = row[key] if level is None else float(row[level["column"]] == level["category"])
+            total += a * (math.nan if cell is None else float(cell))  # type: ignore[arg-type]
+        return total <= float(value) if op == "<=" else not total <= float(value)
+    cell = row[condition["column"]]
+    if op in ("in", "not in"):
+        return (cell in value) is (op == "in")
+    if op == "is missing":
+        return cell is None
+    below = cell is not None and float(cell) <= float(value)  # type: ignore[arg-type]
+    return below if op == "<=" else not below
+
+
+def midpoints(matrix: np.ndarray, schema: tuple[ColumnSchema, ...]) -> np.ndarray:
+    """Rows of values half-way between two neighbours of their column."""
+    rows = []
+    for j, column in enumerate(schema):
+        values = np.unique(matrix[:, j])
+        for low, high in pairwise(values.tolist()) if column.kind is Kind.NUMERIC else ():
+            row = matrix[len(rows) % len(matrix)].copy()
+            row[j] = (low + high) / 2
+            rows.append(row)
+    return np.array(rows).reshape(-1, len(schema))
+
+
+def digits(value: float) -> int:
+    """The significant digits of a number as it is written."""
+    return len(Decimal(repr(value)).normalize().as_tuple().digits)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
+def test_rules_as_text_and_as_json_answer_as_the_model_does(method):
+    asked = {"depth": 2, "time_limit": 0.2}
+    names = {p.name for p in method.parameters}
+    for seed in range(TREES):
+        rows, labels = table(seed, 2 if method.two_classes or seed % 2 else 3)
+        own = asked | ({"binarise": "quantile-buckets"} if seed % 4 == 3 else {})
+        settings = {name: value for name, value in own.items() if name in names}
+        if method.id in ("cut-h", "cutw-h", "s-oct", "oct-h", "oc1") and seed % 2:
+            settings["depth"] = 1
+        tree = train(TrainRequest(table=rows, labels=labels, method=method.id, parameters=settings)).tree
+        matrix = rows.matrix()
+        text, rules = rules_text(tree), [rule.to_json() for rule in rules_of(tree)]
+        for row in np.vstack([matrix, midpoints(matrix, tree.schema)]):
+            record = cells(tree, row)
+            leaf = tree.nodes[int(tree.apply(row.reshape(1, -1))[0])]
+            expected = tree.classes[leaf.label]
+            assert follow(text, record).startswith(f"{expected} ({leaf.counts[leaf.label]} of {leaf.rows} row"), text
+            rule = next(r for r in rules if all(fits(c, record) for c in r["conditions"]))
+            assert (rule["class"], rule["leaf"], rule["rows"]) == (expected, leaf.id, leaf.rows)
+        check_thresholds(tree, matrix)
+
+
+def check_thresholds(tree, matrix):
+    """Every threshold is the shortest decimal of its gap, and every sum has 1 before its first column."""
+    for v in tree.branches:
+        for condition in v.split.conditions(tree.schema, True):
+            if condition.terms:
+                assert condition.terms[0][1] == 1, condition
+            elif condition.op in ("<=", ">"):
+                j = [c.name for c in tree.schema].index(condition.column)
+                values, cut = np.unique(matrix[:, j]), float(condition.value)
+                at = int(np.searchsorted(values, cut, side="right"))
+                low, high = float(values[at - 1]), float(values[at])
+                assert low < cut < high
+                fewest = digits(cut)
+                # no decimal with fewer digits lies in the gap: the multiples of the next power of ten step over it
+                for places in range(1, fewest):
+                    unit = Decimal(10) ** (Decimal(cut).adjusted() - places + 1)
+                    first = (Decimal(repr(low)) / unit).to_integral_value(rounding="ROUND_FLOOR") * unit + unit
+                    assert float(first) >= high, (low, cut, high)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_rules_of_random_trees_answer_rows_with_missing_and_unknown_categories(seed):
+    tree, matrix = random_tree(seed, rows=30)
+    rules = [rule.to_json() for rule in rules_of(tree)]
+    assert sorted(rule["leaf"] for rule in rules) == [leaf.id for leaf in tree.leaves]
+    twice = any(len(v.split.used) < v.split.parts() for v in tree.branches if v.split.kind == "linear")
+    for row, leaf in zip(matrix, tree.apply(matrix), strict=True):
+        record = cells(tree, row)
+        text = [column.kind is Kind.CATEGORICAL for column in tree.schema]
+        if not np.isfinite(row[np.logical_not(text)]).all():  # a row without a number is refused, it has no answer
+            continue
+        if not twice:  # a column that stands twice in a sum is one term of a rule
+            assert next(r for r in rules if all(fits(c, record) for c in r["conditions"]))["leaf"] == leaf
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "cut"),
+    [
+        (3.34, 3.36, 3.35), (4, 5, 4.5), (0, 0.06, 0.03), (0, 1, 0.5), (1.51869, 1.51871, 1.5187), (-5, -4, -4.5),
+        (10, 20, 15), (0, 100, 50), (95, 240, 200), (-1, 1, 0), (-3, 40, 20), (1e-10, 3e-10, 2e-10), (-1e9, 5e8, 0),
+    ],
+)  # fmt: skip
+def test_the_shortest_decimal_of_a_gap(low, high, cut):
+    assert shortest_between(low, high) == cut
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_every_gap_of_doubles_has_a_decimal_inside(seed):
+    rng = np.random.default_rng(seed)
+    low = float(rng.normal() * 10.0 ** rng.integers(-300, 300))
+    high = float(np.nextafter(low, np.inf)) if seed % 3 == 0 else low + abs(low) * 10.0 ** -int(rng.integers(0, 16))
+    for _ in range(seed % 3):
+        high = float(np.nextafter(high, np.inf))
+    if not low < high:
+        high = float(np.nextafter(low, np.inf))
+    cut = shortest_between(low, high)
+    assert low <= cut < high
+    assert (cut == low) == (float(np.nextafter(low, np.inf)) == high)
+    assert read_number(number_text(cut, full=True)) == cut
