@@ -32,11 +32,14 @@ RECYCLE = int(
     os.environ.get("OCTWEB_WEB_RECYCLE", 50_000)
 )  # calls of a process after which the oldest one is replaced; 0: never
 OVERLAP_SECONDS = 1.0
+_due = RECYCLE  # calls of this process
 
 
 def post_request(worker, req, environ, resp):
     """Instead of `max_requests`, which ends a process before there is another: one more process, and then one fewer, the oldest."""
-    if RECYCLE and worker.nr % RECYCLE == 0:
+    global _due
+    if RECYCLE and worker.nr >= _due:
+        _due = worker.nr + RECYCLE
         threading.Thread(target=_replace_the_oldest, args=(worker.ppid,), daemon=True).start()
 
 

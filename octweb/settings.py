@@ -19,6 +19,7 @@ HTTPS = boolean("OCTWEB_HTTPS", False)  # served behind TLS: secure cookies, HST
 SECRET_KEY = secret_key(DATA_DIR)
 ALLOWED_HOSTS = words("OCTWEB_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 PROXIES = integer("OCTWEB_PROXIES", 0)  # in front of the web server, each of which adds to X-Forwarded-For
+FORCE_SCRIPT_NAME = text("SCRIPT_NAME", "") or None  # the part of addresses before octweb's own, as for gunicorn
 CSRF_TRUSTED_ORIGINS = words("OCTWEB_TRUSTED_ORIGINS", "")
 
 # limits with names; every one is said in the error that it causes
@@ -82,6 +83,8 @@ MIDDLEWARE = [
     "octweb.serving.quick.QuickPredictions",  # answers prediction calls in which nothing is wrong, at once
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "octweb.core.manners.PrivateMiddleware",
+    "octweb.core.manners.OptionsMiddleware",
     "django.middleware.http.ConditionalGetMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -154,7 +157,7 @@ TIME_ZONE = text("OCTWEB_TIME_ZONE", "UTC")
 USE_I18N = False
 USE_TZ = True
 
-STATIC_URL = "static/"
+STATIC_URL = f"{FORCE_SCRIPT_NAME or ''}/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {

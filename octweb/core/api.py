@@ -32,3 +32,12 @@ class ProblemSerializer(serializers.Serializer):
 def PROBLEMS(*statuses: int) -> dict[Any, OpenApiResponse]:
     """Problem responses for an OpenAPI annotation."""
     return {(status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer) for status in statuses}
+
+
+class Text(serializers.CharField):
+    """A text; REST framework would take a number or true for one as well."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return str(super().to_internal_value(data))

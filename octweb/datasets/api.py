@@ -15,7 +15,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from octweb.core.api import PROBLEMS
+from octweb.core.api import PROBLEMS, Text
 from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions
 from octweb.datasets.choice import Choice, Reading
@@ -59,14 +59,12 @@ class NewDatasetSerializer(serializers.Serializer):
     """A file and how to read it."""
 
     file = serializers.FileField(allow_empty_file=True)
-    name = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
-    target = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
-    delimiter = serializers.CharField(required=False, default="", allow_blank=True, max_length=1, trim_whitespace=False)
-    encoding = serializers.CharField(required=False, default="", allow_blank=True, max_length=40)
+    name = Text(required=False, default="", allow_blank=True, max_length=200)
+    target = Text(required=False, default="", allow_blank=True, max_length=200)
+    delimiter = Text(required=False, default="", allow_blank=True, max_length=1, trim_whitespace=False)
+    encoding = Text(required=False, default="", allow_blank=True, max_length=40)
     header = serializers.BooleanField(required=False, default=True)
-    kinds = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text='JSON: {"column": "categorical"}'
-    )
+    kinds = Text(required=False, default="", allow_blank=True, help_text='JSON: {"column": "categorical"}')
 
     def validate_kinds(self, text: str) -> dict[str, Kind]:
         if not text:
@@ -80,18 +78,18 @@ class NewDatasetSerializer(serializers.Serializer):
 class ColumnChangeSerializer(serializers.Serializer):
     """A change of one column."""
 
-    name = serializers.CharField()
+    name = Text()
     kind = serializers.ChoiceField([str(k) for k in Kind], required=False)
     missing_policy = serializers.ChoiceField([str(p) for p in MissingPolicy], required=False)
-    unit = serializers.CharField(required=False, allow_blank=True, max_length=40)
+    unit = Text(required=False, allow_blank=True, max_length=40)
     role = serializers.ChoiceField(["feature", "ignored"], required=False)
 
 
 class DatasetChangeSerializer(serializers.Serializer):
     """What PATCH takes."""
 
-    name = serializers.CharField(required=False, max_length=200)
-    target = serializers.CharField(required=False, max_length=200)
+    name = Text(required=False, max_length=200)
+    target = Text(required=False, max_length=200)
     columns = ColumnChangeSerializer(many=True, required=False)
 
 
@@ -104,7 +102,7 @@ class RowsSerializer(serializers.Serializer):
 
 @extend_schema_view(
     list=extend_schema(
-        responses={200: DatasetSerializer(many=True)} | PROBLEMS(401, 403, 404, 429),
+        responses={200: DatasetSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429),
         parameters=[OpenApiParameter("name", str, description="a part of the name")],
     ),
     retrieve=extend_schema(responses={200: DatasetSerializer} | PROBLEMS(401, 403, 404, 429)),

@@ -159,7 +159,7 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
         found = Experiment.objects.select_related("dataset", "owner", "chosen")
         return found.get_visible(self.request.user, self.kwargs["pk"])
 
-    @extend_schema(responses={200: ExperimentSerializer(many=True)} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={200: ExperimentSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429))
     def list(self, request: Request) -> Response:
         found = Experiment.objects.visible_to(request.user).select_related("dataset", "owner", "chosen")
         page = self.paginate_queryset(found)

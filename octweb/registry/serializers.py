@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from octweb.core.api import Text
 from octweb.registry import actions, claims
 from octweb.registry.models import ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
@@ -156,9 +157,7 @@ class ReviewSerializer(serializers.Serializer):
     """A step of the review."""
 
     action = serializers.ChoiceField(list(actions.TRANSITIONS))
-    reason = serializers.CharField(
-        required=False, allow_blank=True, default="", max_length=5000, help_text="needed to reject"
-    )
+    reason = Text(required=False, allow_blank=True, default="", max_length=5000, help_text="needed to reject")
 
 
 class PredictionSerializer(serializers.Serializer):

@@ -15,8 +15,13 @@ from octweb.serving.models import ApiToken, Scope
 MAX_DAYS = 3650
 
 
-def create_token(*, owner, name: str = "", scope: str = Scope.FULL, days: int | None = None) -> tuple[ApiToken, str]:
-    """A token and its secret, which is stored nowhere; `days` until it expires, None for never."""
+def create_token(
+    *, owner, name: str = "", scope: str = Scope.FULL, days: int | None = None, made_by: ApiToken | None = None
+) -> tuple[ApiToken, str]:
+    """A token and its secret, which is stored nowhere; `days` until it expires, None for never.
+
+    One that is `made_by` another token may do no more than that one, and lives no longer.
+    """
     if scope not in Scope.values:
         raise ValidationError({"scope": f"'{scope}' is not one of {', '.join(Scope.values)}."})
     if days is not None and not 1 <= days <= MAX_DAYS:
@@ -26,6 +31,17 @@ def create_token(*, owner, name: str = "", scope: str = Scope.FULL, days: int | 
     if ApiToken.objects.filter(user=owner).count() >= limit:
         raise Conflict(f"You have {limit} tokens, which is the limit. Revoke one that you do not need.")
     expiry = None if days is None else timedelta(days=days)
+    if made_by is not None and made_by.expiry is not None:
+        left = made_by.expiry - timezone.now() - timedelta(seconds=1)  # a moment passes until it is written
+        if expiry is not None and expiry > left:
+            raise ValidationError(
+                {"days": "A token cannot make one that lives longer than itself; sign in to make it."}
+            )
+        expiry = left
+    if made_by is not None and made_by.scope == Scope.PREDICT and scope != Scope.PREDICT:
+        raise ValidationError(
+            {"scope": "A token for predictions cannot make one that may do more; sign in to make it."}
+        )
     return ApiToken.objects.create(user=owner, expiry=expiry, name=name.strip()[:100], scope=scope)
 
 

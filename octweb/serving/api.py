@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from octweb.core.api import PROBLEMS
+from octweb.core.api import PROBLEMS, Text
 from octweb.serving import actions
 from octweb.serving.models import ApiToken, Scope
 
@@ -29,7 +29,7 @@ class TokenSerializer(serializers.ModelSerializer):
 class NewTokenSerializer(serializers.Serializer):
     """What a token is asked to be."""
 
-    name = serializers.CharField(required=False, allow_blank=True, default="", max_length=100)
+    name = Text(required=False, allow_blank=True, default="", max_length=100)
     scope = serializers.ChoiceField(Scope.choices, required=False, default=Scope.FULL)
     days = serializers.IntegerField(
         required=False, allow_null=True, default=None, min_value=1, max_value=actions.MAX_DAYS, help_text="until expiry"
@@ -55,7 +55,7 @@ class TokenList(ListAPIView):
     def get_queryset(self):
         return ApiToken.objects.filter(user=self.request.user)
 
-    @extend_schema(responses={200: TokenSerializer(many=True)} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={200: TokenSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429))
     def get(self, request: Request) -> Response:
         return self.list(request)
 
@@ -66,7 +66,7 @@ class TokenList(ListAPIView):
     def post(self, request: Request) -> Response:
         form = NewTokenSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        token, secret = actions.create_token(owner=request.user, **form.validated_data)
+        token, secret = actions.create_token(owner=request.user, made_by=request.auth, **form.validated_data)
         token.token = secret
         return Response(CreatedTokenSerializer(token).data, status=201)
 

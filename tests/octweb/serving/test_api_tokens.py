@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from rest_framework.exceptions import ValidationError
 
 from octweb.core.problems import Conflict
 from octweb.serving.actions import create_token
@@ -28,7 +29,9 @@ def test_a_token_is_shown_once(client_of, owner):
     assert body["expiry"]
 
 
-@pytest.mark.parametrize("body", [{"days": 0}, {"days": "soon"}, {"scope": "all"}, {"name": "x" * 101}, []])
+@pytest.mark.parametrize(
+    "body", [{"days": 0}, {"days": "soon"}, {"scope": "all"}, {"name": "x" * 101}, {"name": 0}, {"name": True}, []]
+)
 def test_what_is_refused(client_of, owner, body):
     assert client_of(owner).post(URL, body, format="json").status_code == 400
 
@@ -79,3 +82,22 @@ def test_there_is_a_limit_of_tokens(owner, settings):
         create_token(owner=owner)
     ApiToken.objects.filter(expiry__isnull=False).update(expiry=timezone.now() - timedelta(days=1))
     create_token(owner=owner)
+
+
+def test_a_token_makes_none_that_lives_longer(client_of, owner):
+    client = client_of(owner, days=2)
+    assert client.post(URL, {"days": 3}, format="json").status_code == 400
+    for body in ({}, {"days": 1}):
+        made = client.post(URL, body, format="json").json()
+        assert made["expiry"] <= ApiToken.objects.order_by("created").first().expiry.isoformat()
+    assert client_of(owner).post(URL, {"days": 30}, format="json").status_code == 201
+    mine, _ = create_token(owner=owner, scope="predict")
+    with pytest.raises(ValidationError):
+        create_token(owner=owner, made_by=mine)
+
+
+@pytest.mark.parametrize("size", ["null", "0", "-1", "1.5", "", "x", "1e3", "²"])
+def test_a_page_size_that_is_none_is_refused(client_of, owner, size):
+    answer = client_of(owner).get(MODELS, {"page_size": size})
+    assert (answer.status_code, "page_size" in answer.json()["detail"]) == (400, True)
+    assert client_of(owner).get(MODELS, {"page_size": "2"}).status_code == 200

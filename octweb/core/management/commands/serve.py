@@ -21,6 +21,7 @@ from django.core.management.base import BaseCommand, CommandError
 ADMIN = "admin"
 WORKER = "octweb.core.gunicorn_worker.Worker"
 GRACE = 20.0
+WARM = "import octweb.wsgi; from django.core.management import call_command; call_command('warm')"  # predictions first
 
 
 class Command(BaseCommand):
@@ -60,6 +61,7 @@ class Command(BaseCommand):
         environment = os.environ | {
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba"))
         }
+        environment["OCTWEB_WARM"] = "0"  # the address answers at once; what is compiled is compiled beside it
         manage = str(settings.BASE_DIR / "manage.py")
         commands = [
             [
@@ -78,8 +80,8 @@ class Command(BaseCommand):
         ]
         # beside the others and not one of them: when it has ended, nothing is missing
         warming = subprocess.Popen(  # noqa: S603
-            ["nice", "-n", "15", sys.executable, manage, "warm"],  # noqa: S607
-            cwd=settings.BASE_DIR, env=environment, start_new_session=True,
+            ["nice", "-n", "15", sys.executable, "-c", WARM],  # noqa: S607
+            cwd=settings.BASE_DIR, env=environment | {"OCTWEB_WARM": "1"}, start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self.stdout.write(f"octweb: http://{host}:{port}/   (Ctrl-C ends it)")
