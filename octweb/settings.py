@@ -41,7 +41,8 @@ MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", os.cpu_count() or 
 MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 3600)  # for one file of rows to be predicted
 KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # answers of such files
 MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # of stored files that come from a bucket
-FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False)  # the approver of a model must not be its owner
+# the approver of a model must not be its owner; where nothing is said, as soon as there are two administrators
+FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
 DASK = text("OCTWEB_DASK", "")  # the scheduler that `manage.py evaluate` sends its folds to
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)

@@ -20,7 +20,16 @@ class OwnedQuerySet(models.QuerySet):
         """The objects that `user` may see."""
         if not user.is_authenticated:
             return self.none()
-        return self.all() if user.is_staff else self.filter(owner=user)
+        return self.kept() if user.is_staff else self.kept().filter(owner=user)
+
+    def kept(self) -> OwnedQuerySet:
+        """Those that nobody has deleted."""
+        return self.filter(deleted_at=None) if issubclass(self.model, Deletable) else self.all()
+
+    def deleted_by(self, user: Any) -> OwnedQuerySet:
+        """What was deleted and can be brought back by `user`."""
+        gone = self.filter(deleted_at__isnull=False)
+        return gone if user.is_staff else gone.filter(owner=user)
 
     def get_visible(self, user: Any, pk: Any) -> Any:
         """The object, or Http404 for one that does not exist or belongs to somebody else: the two look the same."""
@@ -42,3 +51,12 @@ class Owned(models.Model):
     class Meta:
         abstract = True
         ordering = ["-created", "-id"]
+
+
+class Deletable(Owned):
+    """What is hidden when it is deleted, can be brought back for some weeks, and is removed after them."""
+
+    deleted_at = models.DateTimeField(null=True, blank=True, db_index=True)
+
+    class Meta(Owned.Meta):
+        abstract = True

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.db import models
 
-from octweb.core.ownership import Owned
+from octweb.core.ownership import Deletable, Owned
 
 
-class Dataset(Owned):
+class Dataset(Deletable):
     """A table that was accepted; the rows lie in a Parquet file, the schema here. Its content never changes."""
 
     name = models.CharField(max_length=200)
@@ -22,7 +22,7 @@ class Dataset(Owned):
     source_bytes = models.BigIntegerField(default=0)
     sample = models.CharField(max_length=50, blank=True)
 
-    class Meta(Owned.Meta):
+    class Meta(Deletable.Meta):
         verbose_name = "data set"
 
     def __str__(self) -> str:

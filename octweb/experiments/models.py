@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.db import models
 
-from octweb.core.ownership import Owned
+from octweb.core.ownership import Deletable
 from octweb.jobs.models import FINISHED, Job, RunStatus
 
 
-class Experiment(Owned):
+class Experiment(Deletable):
     """What is tried on which rows. Which tree is recommended is worked out from the candidates, never stored."""
 
     name = models.CharField(max_length=200)
@@ -22,7 +22,7 @@ class Experiment(Owned):
     chosen = models.ForeignKey("Candidate", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     chosen_at = models.DateTimeField(null=True, blank=True)
 
-    class Meta(Owned.Meta):
+    class Meta(Deletable.Meta):
         verbose_name = "experiment"
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from octweb.registry.models import State, TreeModel
+from octweb.registry.models import Level, Share, State, TreeModel
 
 
 def alive(token: Any) -> bool:
@@ -17,11 +17,26 @@ def alive(token: Any) -> bool:
 def may_call(user: Any, token: Any, model: TreeModel, *, public: bool = False) -> bool:
     """Whether this user, with this token or without one, may call this model.
 
-    Approved models are for everyone who is known; owners and staff call others, too, but not at a `public` address, which serves
+    Approved models are for everyone who is known; owners, staff and those with whom it was shared call others, too, but not at a `public` address, which serves
     approved ones only. `TreeModelQuerySet.callable_by` is the same rule for lists. Tokens of every scope may predict.
     """
-    if not (user.is_authenticated and user.is_active and alive(token)):
+    return _may(user, token, model, public=public, levels=(Level.CALL,))
+
+
+def may_read(user: Any, token: Any, model: TreeModel) -> bool:
+    """As `may_call`, for looking at the model: those with whom it was shared for reading alone may, too."""
+    return _may(user, token, model, public=False, levels=(Level.READ, Level.CALL))
+
+
+def _may(user: Any, token: Any, model: TreeModel, *, public: bool, levels: tuple[Level, ...]) -> bool:
+    if not (user.is_authenticated and user.is_active and alive(token)) or model.deleted_at is not None:
         return False
     if model.state == State.APPROVED:
         return True
-    return not public and (user.is_staff or model.owner_id == user.pk)
+    if public:
+        return False
+    return user.is_staff or model.owner_id == user.pk or _shared(user, model, levels)
+
+
+def _shared(user: Any, model: TreeModel, levels: tuple[Level, ...]) -> bool:
+    return Share.objects.filter(model=model, user=user, level__in=levels).exists()

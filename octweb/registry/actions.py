@@ -1,6 +1,6 @@
 """What can be done with a model; pages, API, admin and the run queue call these and nothing else writes a model.
 
-draft → in review → approved | rejected → retired,  in review → draft (withdrawn)
+draft → in review → approved | rejected → retired,  in review → draft (withdrawn, or asked back),  rejected → in review (asked again)
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Max, OuterRef, Subquery
@@ -29,14 +30,15 @@ MAX_SLUG = 90  # leaves room for a suffix
 
 # verb: states from which it is possible, state after it, what it is called in a refusal
 TRANSITIONS: dict[str, tuple[tuple[State, ...], State, str]] = {
-    "ask": ((State.DRAFT,), State.IN_REVIEW, "sent to review"),
+    "ask": ((State.DRAFT, State.REJECTED), State.IN_REVIEW, "sent to review"),
     "withdraw": ((State.IN_REVIEW,), State.DRAFT, "withdrawn from review"),
     "approve": ((State.IN_REVIEW,), State.APPROVED, "approved"),
+    "return": ((State.IN_REVIEW,), State.DRAFT, "asked back"),
     "reject": ((State.IN_REVIEW,), State.REJECTED, "rejected"),
     "retire": ((State.APPROVED, State.REJECTED), State.RETIRED, "retired"),
 }
-FOR_STAFF = {"approve", "reject"}
-NEEDS_REASON = {"reject"}
+FOR_STAFF = {"approve", "return", "reject"}
+NEEDS_REASON = {"return": "Say what is missing: the owner reads it.", "reject": "Say why: the owner reads it."}
 
 
 def register(*, owner, document: dict[str, Any], dataset, title: str, name: str | None = None) -> TreeModel:
@@ -63,7 +65,7 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
 
 
 def ask_for_approval(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Send a draft to review; `reason` is a note to the reviewer."""
+    """Send a draft, or a rejected model again, to review; `reason` is a note to the reviewer."""
     return _move(model, "ask", by, reason)
 
 
@@ -72,9 +74,56 @@ def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
     return _move(model, "withdraw", by, reason)
 
 
-def approve(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Let everyone with a token call it; with OCTWEB_FOUR_EYES the approver must not be the owner."""
-    return _move(model, "approve", by, reason)
+def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = None) -> TreeModel:
+    """Let everyone with a token call it; where four eyes are wanted the approver must not be the owner.
+
+    With `publish` it is also served under its name from now on, or not; None serves it where its version is the highest.
+    """
+    with transaction.atomic():
+        before = served(model.family)
+        approved = _move(model, "approve", by, reason)
+        if before is not None and before.pk != model.pk:
+            higher = model.version > before.version if publish is None else publish
+            Family.objects.filter(pk=model.family_id).update(pinned=model if higher else before)
+            forget()
+    return approved
+
+
+def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
+    """Serve an approved model under its name, in place of the version that was; or under another name of its owner.
+
+    Under another name it becomes the next version there. Raises PermissionDenied and Conflict.
+    """
+    if not (by.is_staff or by.pk == model.owner_id):
+        raise PermissionDenied("Only the owner or an administrator may do this.")
+    with transaction.atomic():
+        held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
+        if held.state != State.APPROVED:
+            raise Conflict(f"{model} is {held.get_state_display().lower()}; only an approved model can be served.")
+        before = f"{held.family.name} version {held.version}"
+        if name.strip() and slugify(name) != held.family.name:
+            _rename(held, name)
+        Family.objects.filter(pk=held.family_id).update(pinned=held)
+        words = f"served as {held.family.name} version {held.version}"
+        words += f", before that {before}" if before != f"{held.family.name} version {held.version}" else ""
+        ReviewEvent.objects.create(model=held, by=by, before=held.state, after=held.state, reason=words)
+        forget()
+    return held
+
+
+def _rename(model: TreeModel, name: str) -> None:
+    """Move the model into another family of its owner, as its next version."""
+    if model.family.pinned_id == model.pk:
+        Family.objects.filter(pk=model.family_id).update(pinned=None)
+    family = _family(model.owner, name)
+    latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
+    model.family, model.version = family, latest + 1
+    TreeModel.objects.filter(pk=model.pk).update(family=family, version=latest + 1)
+
+
+def ask_back(model: TreeModel, *, by, reason: str) -> TreeModel:
+    """Give it back to its owner with what is missing; it is a draft again."""
+    return _move(model, "return", by, reason)
 
 
 def reject(model: TreeModel, *, by, reason: str) -> TreeModel:
@@ -87,7 +136,14 @@ def retire(model: TreeModel, *, by, reason: str = "") -> TreeModel:
     return _move(model, "retire", by, reason)
 
 
-VERBS = {"ask": ask_for_approval, "withdraw": withdraw, "approve": approve, "reject": reject, "retire": retire}
+VERBS = {
+    "ask": ask_for_approval,
+    "withdraw": withdraw,
+    "approve": approve,
+    "return": ask_back,
+    "reject": reject,
+    "retire": retire,
+}
 
 
 def possible(model: TreeModel, user) -> list[str]:
@@ -100,8 +156,15 @@ def possible(model: TreeModel, user) -> list[str]:
 
 
 def served(family: Family) -> TreeModel | None:
-    """The version that is served under the family's name: the highest approved one."""
-    return family.versions.approved().order_by("-version").first()
+    """The version that is served under the family's name: the one that was published, else the highest approved one."""
+    return family.versions.approved().served_first().first()
+
+
+def four_eyes() -> bool:
+    """Whether the approver must not be the owner: as OCTWEB_FOUR_EYES says, else where there are two administrators."""
+    if settings.FOUR_EYES is not None:
+        return bool(settings.FOUR_EYES)
+    return get_user_model().objects.filter(is_staff=True, is_active=True).count() > 1
 
 
 def live_on(moment: date | datetime) -> TreeModelQuerySet:
@@ -122,7 +185,7 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
     if (refusal := _forbidden(model, verb, by)) is not None:
         raise PermissionDenied(refusal)
     if verb in NEEDS_REASON and not reason:
-        raise ValidationError({"reason": "Say why: the owner reads it."})
+        raise ValidationError({"reason": NEEDS_REASON[verb]})
     states, after, words = TRANSITIONS[verb]
     with transaction.atomic():
         before = TreeModel.objects.select_for_update().values_list("state", flat=True).get(pk=model.pk)
@@ -144,7 +207,7 @@ def _forbidden(model: TreeModel, verb: str, user) -> str | None:
         return None if user.is_staff or user.pk == model.owner_id else "Only the owner or an administrator may do this."
     if not user.is_staff:
         return "Only an administrator may review a model."
-    if verb == "approve" and settings.FOUR_EYES and user.pk == model.owner_id:
+    if verb == "approve" and user.pk == model.owner_id and four_eyes():
         return "Four eyes: somebody else than the owner must approve this model."
     return None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.http import Http404, HttpResponse
@@ -19,7 +21,7 @@ from octweb.core import metrics
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser, TooLarge
 from octweb.registry import actions
-from octweb.registry.access import may_call
+from octweb.registry.access import may_call, may_read
 from octweb.registry.answers import (
     ArrowFileParser,
     ArrowRenderer,
@@ -39,6 +41,7 @@ from octweb.registry.serializers import (
     ModelDetailSerializer,
     ModelSerializer,
     PredictionsSerializer,
+    PublishSerializer,
     ReviewSerializer,
     RowsSerializer,
 )
@@ -60,9 +63,18 @@ class AnyFormat(BaseContentNegotiation):
 
 def callable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
     """The model, or 404 for one that does not exist or that this caller may not call: the two look the same."""
+    return _found(request, pk, document, may_call)
+
+
+def readable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
+    """As `callable_model`, with the models that were shared with the caller for reading alone."""
+    return _found(request, pk, document, may_read)
+
+
+def _found(request: Request, pk: uuid.UUID, document: bool, may: Callable[[Any, Any, TreeModel], bool]) -> TreeModel:
     models = TreeModel.objects.select_related("family")
     model = (models if document else models.defer("document")).filter(pk=pk).first()
-    if model is None or not may_call(request.user, request.auth, model):
+    if model is None or not may(request.user, request.auth, model):
         raise Http404("There is no model with this id, or it is not yours and not approved.")
     return model
 
@@ -82,7 +94,7 @@ class ModelList(ListAPIView):
     queryset = TreeModel.objects.none()
 
     def get_queryset(self):
-        models = TreeModel.objects.callable_by(self.request.user).defer("document").select_related("family", "owner")
+        models = TreeModel.objects.readable_by(self.request.user).defer("document").select_related("family", "owner")
         query = self.request.query_params
         for name, values in (("state", State.values), ("status", [str(s) for s in Status])):
             if chosen := query.get(name):
@@ -122,7 +134,7 @@ class ModelDetail(APIView):
         operation_id="models_retrieve", responses={200: ModelDetailSerializer} | PROBLEMS(401, 403, 404, 429)
     )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        model = callable_model(request, pk)
+        model = readable_model(request, pk)
         return Response(ModelDetailSerializer(model, context={"request": request}).data)
 
 
@@ -144,7 +156,7 @@ class ModelDownload(APIView):
         | PROBLEMS(400, 401, 403, 404, 422, 429),
     )
     def get(self, request: Request, pk: uuid.UUID) -> HttpResponse:
-        model = callable_model(request, pk)
+        model = readable_model(request, pk)
         name = request.query_params.get("format", "json")
         if name not in FORMATS:
             raise ValidationError({"format": f"'{name[:40]}' is not one of {', '.join(FORMATS)}."})
@@ -152,7 +164,7 @@ class ModelDownload(APIView):
 
 
 class ModelReview(GenericAPIView):
-    """Ask for approval, withdraw, approve, reject (with a reason), retire."""
+    """Ask for approval, withdraw, approve, ask back or reject (with a reason), retire."""
 
     serializer_class = ReviewSerializer
 
@@ -161,11 +173,29 @@ class ModelReview(GenericAPIView):
         responses={200: ModelDetailSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
     )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        model = callable_model(request, pk)
+        model = readable_model(request, pk)
         form = ReviewSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         step = form.validated_data
-        actions.VERBS[step["action"]](model, by=request.user, reason=step["reason"])
+        more = {"publish": step["publish"]} if step["action"] == "approve" else {}
+        actions.VERBS[step["action"]](model, by=request.user, reason=step["reason"], **more)
+        return Response(ModelDetailSerializer(model, context={"request": request}).data)
+
+
+class ModelPublish(GenericAPIView):
+    """Serve an approved model under its name, or under another name of its owner."""
+
+    serializer_class = PublishSerializer
+
+    @extend_schema(
+        request=PublishSerializer,
+        responses={200: ModelDetailSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
+    )
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        model = readable_model(request, pk)
+        form = PublishSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        model = actions.publish(model, by=request.user, name=form.validated_data["name"])
         return Response(ModelDetailSerializer(model, context={"request": request}).data)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from octweb.core.ownership import Owned, OwnedQuerySet
+from octweb.core.ownership import Deletable, OwnedQuerySet
 
 
 class State(models.TextChoices):
@@ -23,6 +23,8 @@ class Family(models.Model):
 
     name = models.SlugField(max_length=100, unique=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    # the version that is served under the name; empty: the highest approved one
+    pinned = models.ForeignKey("TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
 
     class Meta:
         verbose_name_plural = "families"
@@ -38,16 +40,36 @@ class TreeModelQuerySet(OwnedQuerySet):
         """Models that everyone with a token may call."""
         return self.filter(state=State.APPROVED)
 
+    def served_first(self) -> TreeModelQuerySet:
+        """The version that is served under its name first, then the higher ones."""
+        pinned = models.Case(models.When(family__pinned=models.F("pk"), then=0), default=1)
+        return self.order_by(pinned, "-version")
+
     def callable_by(self, user) -> TreeModelQuerySet:
-        """Own models, all approved ones, and for staff every model."""
+        """Own models, all approved ones, those shared for calls, and for staff every model."""
+        return self._open_to(user, (Level.CALL,))
+
+    def readable_by(self, user) -> TreeModelQuerySet:
+        """Those that the user may call, and those shared for reading alone."""
+        return self._open_to(user, (Level.READ, Level.CALL))
+
+    def _open_to(self, user, levels: tuple[Level, ...]) -> TreeModelQuerySet:
         if not user.is_authenticated:
             return self.none()
         if user.is_staff:
-            return self.all()
-        return self.filter(models.Q(owner=user) | models.Q(state=State.APPROVED))
+            return self.kept()
+        shared = Share.objects.filter(user=user, level__in=levels).values("model")
+        return self.kept().filter(models.Q(owner=user) | models.Q(state=State.APPROVED) | models.Q(pk__in=shared))
 
 
-class TreeModel(Owned):
+class Level(models.TextChoices):
+    """What a person may do with a model that was shared with them."""
+
+    READ = "read", "Read"
+    CALL = "call", "Read and call"
+
+
+class TreeModel(Deletable):
     """One trained tree; `document` is the model file, word for word."""
 
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="versions")
@@ -73,7 +95,7 @@ class TreeModel(Owned):
 
     objects = TreeModelQuerySet.as_manager()
 
-    class Meta(Owned.Meta):
+    class Meta(Deletable.Meta):
         verbose_name = "model"
         constraints = [models.UniqueConstraint(fields=["family", "version"], name="one_model_a_version")]
 
@@ -96,3 +118,19 @@ class ReviewEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model_id}: {self.before} → {self.after}"
+
+
+class Share(models.Model):
+    """A model that is open to one more person, whatever its review says."""
+
+    model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="shares")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    level = models.CharField(max_length=10, choices=Level, default=Level.READ)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["user__username"]
+        constraints = [models.UniqueConstraint(fields=["model", "user"], name="one_share_a_person")]
+
+    def __str__(self) -> str:
+        return f"{self.model_id} for {self.user_id}"

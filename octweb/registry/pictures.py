@@ -16,7 +16,7 @@ from octweb.core.api import PROBLEMS
 from octweb.figures.frontier import frontier_figure
 from octweb.figures.split import split_figures
 from octweb.figures.tree import tree_figure
-from octweb.registry.api import callable_model
+from octweb.registry.api import readable_model
 from octweb.registry.page import coefficient_frontier, data_of, frontier_tree, leaf_frontier
 from octweb.registry.parsed import model_file
 
@@ -33,7 +33,7 @@ class TreeFigure(APIView):
         responses={200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429),
     )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        model = callable_model(request, pk)
+        model = readable_model(request, pk)
         tree = model_file(model).tree
         for size in ("leaves", "coefficients"):
             if (number := _whole(request, size)) is not None:
@@ -55,7 +55,7 @@ class NodeFigure(APIView):
         responses={200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429),
     )
     def get(self, request: Request, pk: uuid.UUID, node: int) -> Response:
-        model = callable_model(request, pk)
+        model = readable_model(request, pk)
         tree = model_file(model).tree
         number = _whole(request, "picture") or 0
         if node >= len(tree.nodes) or tree.nodes[node].is_leaf:
@@ -74,7 +74,7 @@ class LeafFrontierFigure(APIView):
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        points = leaf_frontier(callable_model(request, pk))
+        points = leaf_frontier(readable_model(request, pk))
         if not points:
             raise Http404(
                 "This model has no frontier: train it with exact and a largest number of leaves, or with cut-h and pareto."
@@ -87,7 +87,7 @@ class CoefficientFrontierFigure(APIView):
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        points = coefficient_frontier(callable_model(request, pk))
+        points = coefficient_frontier(readable_model(request, pk))
         if not points:
             raise Http404("This model has no frontier of coefficients: train it with cut-h or cutw-h and pareto.")
         return Response(frontier_figure(points, rows="training rows", size="coefficients"))

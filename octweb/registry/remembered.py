@@ -27,11 +27,11 @@ def model_by_id(pk: str) -> TreeModel | None:
 
 
 def approved_model(name: str, version: int | None) -> TreeModel | None:
-    """The approved model of a family; without a version the highest one."""
+    """The approved model of a family; without a version the one that is served."""
 
     def find() -> TreeModel | None:
         models = _models().filter(family__name=name, state=State.APPROVED)
-        return (models if version is None else models.filter(version=version)).order_by("-version").first()
+        return (models if version is None else models.filter(version=version)).served_first().first()
 
     return _look_up((name, version), find)
 

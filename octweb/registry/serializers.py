@@ -157,7 +157,21 @@ class ReviewSerializer(serializers.Serializer):
     """A step of the review."""
 
     action = serializers.ChoiceField(list(actions.TRANSITIONS))
-    reason = Text(required=False, allow_blank=True, default="", max_length=5000, help_text="needed to reject")
+    reason = Text(
+        required=False, allow_blank=True, default="", max_length=5000, help_text="needed to reject and to ask back"
+    )
+    publish = serializers.BooleanField(
+        required=False,
+        default=None,
+        allow_null=True,
+        help_text="with approve: serve it under its name from now on; null: where its version is the highest",
+    )
+
+
+class PublishSerializer(serializers.Serializer):
+    """Under which name a model is served."""
+
+    name = Text(required=False, allow_blank=True, default="", max_length=90, help_text="empty: the name that it has")
 
 
 class PredictionSerializer(serializers.Serializer):

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from octweb.registry import views
+from octweb.registry import review, views
 
 app_name = "registry"
 urlpatterns = [
@@ -11,5 +11,8 @@ urlpatterns = [
     path("compare/figure/", views.model_frontier, name="frontier"),
     path("<uuid:pk>/", views.model_detail, name="detail"),
     path("<uuid:pk>/download/<slug:name>/", views.model_download, name="download"),
-    path("<uuid:pk>/review/<slug:verb>/", views.model_review, name="review"),
+    path("review/", review.review_list, name="waiting"),
+    path("<uuid:pk>/review/", review.review_page, name="review-page"),
+    path("<uuid:pk>/review/<slug:verb>/", review.review_step, name="review"),
+    path("<uuid:pk>/publish/", review.review_publish, name="publish"),
 ]

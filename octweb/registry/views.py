@@ -5,17 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
-from rest_framework.exceptions import APIException
+from django.views.decorators.http import require_GET
 
-from octweb.core.problems import flatten
 from octweb.figures.frontier import frontier_figure
 from octweb.figures.outline import tree_outline
 from octweb.figures.split import split_figures
@@ -37,7 +33,7 @@ MAX_DESCRIBED, MAX_DESCRIBED_ROWS = 32, 20_000  # splits and rows up to which th
 
 
 def _models(request: HttpRequest):
-    return TreeModel.objects.callable_by(request.user).select_related("family", "owner", "dataset")
+    return TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
 
 
 def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
@@ -183,22 +179,6 @@ def model_download(request: HttpRequest, pk: uuid.UUID, name: str) -> HttpRespon
     if name not in FORMATS:
         raise Http404
     return download(_model(request, pk), name)
-
-
-@login_required
-@require_POST
-def model_review(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
-    model = _model(request, pk)
-    if verb not in actions.VERBS:
-        raise Http404
-    try:
-        actions.VERBS[verb](model, by=request.user, reason=request.POST.get("reason", "")[:5000])
-        messages.success(request, f"{model.title}: {actions.TRANSITIONS[verb][2]}.")
-    except PermissionDenied as error:
-        messages.error(request, str(error))
-    except APIException as error:
-        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
-    return redirect("registry:detail", model.pk)
 
 
 @login_required

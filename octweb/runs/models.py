@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from django.db import models
 
+from octweb.core.ownership import Deletable
 from octweb.jobs.models import Job, RunStatus
 from octweb.runs.options import INFEASIBLE
 
 
-class TrainingRun(Job):
+class TrainingRun(Job, Deletable):
     """A run: what was asked, and the model that came out."""
 
     TASK = "octweb.runs.tasks.train_run"
     ADVICE = "Ask for less memory or a smaller depth."
+    TIDY = "octweb.runs.actions.tidy"
 
     dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="runs")
     method = models.CharField(max_length=50)

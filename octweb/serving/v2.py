@@ -68,7 +68,7 @@ class ProtocolView(APIView):
 
 
 def served_model(request: Request, name: str, version: str | None = None) -> TreeModel:
-    """The approved model of this name and version, without its document; without a version the highest one."""
+    """The approved model of this name and version, without its document; without a version the one that is served."""
     if version is not None and not (version.isascii() and version.isdigit() and len(version) < 10):
         raise Http404(f"There is no version '{version[:20]}': versions are whole numbers.")
     model = approved_model(name, None if version is None else int(version))

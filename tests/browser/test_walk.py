@@ -148,16 +148,17 @@ def call(base, model_id, token):
 
 
 def approve(page, base, model_id):
-    """In the administration, by a member of the staff who is signed in."""
+    """On the page of the review, by a member of the staff who is signed in; the administration shows the same model."""
     page.goto(f"{base}/admin/registry/treemodel/{model_id}/change/")
     page.wait_for_selector(".field-picture .js-plotly-plot")
     picture(page, "admin-model")
-    page.goto(f"{base}/admin/registry/treemodel/?state__exact=in_review")
-    page.check(f'input[name="_selected_action"][value="{model_id}"]')
-    page.select_option('select[name="action"]', "approve_chosen")
-    page.click("button[name=index]")
-    page.wait_for_selector(".messagelist .success")
-    picture(page, "admin-list")
+    page.goto(f"{base}/models/review/")
+    page.click(f'a[href$="/models/{model_id}/review/"]')
+    page.wait_for_selector("text=For the new counters.")
+    picture(page, "review")
+    page.click("text=Approve and serve")
+    page.wait_for_selector("text=This version is served.")
+    picture(page, "review-approved")
 
 
 def look_on_a_phone_and_in_the_dark(page, base, pages):
@@ -189,7 +190,10 @@ def test_upload_train_look_approve_predict(page, live_server, worker, owner, str
     assert page.locator("text=Heuristic").count() or page.locator("text=Proved optimal").count()
     page.wait_for_selector(".js-plotly-plot")
     page.click("text=Ask for approval")
+    page.fill("#ask-reason", "For the new counters.")
+    page.click("text=Send to review")
     page.wait_for_selector("text=In review")
+    picture(page, "review-owner")
     model_id = model_url.rstrip("/").split("/")[-1].split("#")[0]
     call(base, model_id, make_token(page, base))
 

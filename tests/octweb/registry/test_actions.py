@@ -21,7 +21,9 @@ from trainer.errors import ModelFileError
 
 ALLOWED = {
     ("draft", "ask"): "in_review",
+    ("rejected", "ask"): "in_review",
     ("in_review", "withdraw"): "draft",
+    ("in_review", "return"): "draft",
     ("in_review", "approve"): "approved",
     ("in_review", "reject"): "rejected",
     ("approved", "retire"): "retired",

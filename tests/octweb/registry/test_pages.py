@@ -135,14 +135,16 @@ def test_strangers_see_an_approved_model_without_its_rows(client, register, data
 
 def test_review_buttons_by_state_and_role(client, model, owner, staff):
     def buttons(user):
-        text = get(client, user, model).content.decode()
-        return set(re.findall(rf"/models/{model.pk}/review/(\w+)/", text))
+        client.force_login(user)
+        text = client.get(f"/models/{model.pk}/review/").content.decode()
+        return set(re.findall(rf"/models/{model.pk}/review/([\w-]+)/", text))
 
+    assert f"/models/{model.pk}/review/" in get(client, owner, model).content.decode()
     assert buttons(owner) == {"ask"}
     client.force_login(owner)
     assert client.post(f"/models/{model.pk}/review/ask/").status_code == 302
     assert buttons(owner) == {"withdraw"}
-    assert buttons(staff) == {"approve", "reject"}
+    assert buttons(staff) == {"approve", "return", "reject"}
     client.force_login(staff)
     client.post(f"/models/{model.pk}/review/reject/", {"reason": ""})
     assert TreeModel.objects.get().state == State.IN_REVIEW

@@ -1,0 +1,112 @@
+"""The review of a model on a page: what is asked, what it changes, how good it is, and the steps."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+from rest_framework.exceptions import APIException
+
+from octweb.core.problems import flatten
+from octweb.figures.outline import tree_outline
+from octweb.registry import actions, page
+from octweb.registry.claims import claims
+from octweb.registry.data import check_again
+from octweb.registry.difference import difference
+from octweb.registry.models import Family, State, TreeModel
+from octweb.registry.parsed import model_file
+
+# steps of the page that set more than the state: verb, arguments
+STEPS: dict[str, tuple[str, dict[str, Any]]] = {
+    "approve-and-serve": ("approve", {"publish": True}),
+    "approve-only": ("approve", {"publish": False}),
+}
+
+
+def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
+    """The model for its owner and for administrators; for everybody else there is none."""
+    return TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+
+
+@login_required
+@require_GET
+def review_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """What a reviewer looks at, and what the owner can do."""
+    model = _model(request, pk)
+    served = actions.served(model.family)
+    other = served if served is not None and served.pk != model.pk else None
+    events = list(model.events.select_related("by"))
+    asked = next((e for e in reversed(events) if e.after == State.IN_REVIEW), None)
+    file = model_file(model)
+    context = {
+        "model": model,
+        "served": served,
+        "difference": difference(model, other) if other else None,
+        "claims": claims(model),
+        "facts": page.facts(model),
+        "mistakes": page.mistakes(model),
+        "checked": check_again(model),
+        "fingerprint": file.fingerprint,
+        "certificate": file.certificate,
+        "outline": tree_outline(file.tree),
+        "events": events,
+        "asked": asked,
+        "last": events[-1] if events else None,
+        "possible": actions.possible(model, request.user),
+        "own": model.owner_id == request.user.pk,
+        "four_eyes": actions.four_eyes(),
+        "names": Family.objects.filter(owner=model.owner).exclude(pk=model.family_id).order_by("name")[:100],
+    }
+    return render(request, "registry/review.html", context)
+
+
+@login_required
+@require_GET
+def review_list(request: HttpRequest) -> HttpResponse:
+    """What waits: for administrators all of it, for others their own."""
+    waiting = TreeModel.objects.visible_to(request.user).filter(state=State.IN_REVIEW).defer("document")
+    return render(request, "registry/waiting.html", {"waiting": waiting.select_related("family", "owner")[:200]})
+
+
+@login_required
+@require_POST
+def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
+    """A step, from the page of the review or from that of the model."""
+    model = _model(request, pk)
+    name, more = STEPS.get(verb, (verb, {}))
+    if name not in actions.VERBS:
+        raise Http404("There is no such step.")
+    reason = request.POST.get("reason", "")[:5000]
+    return _answer(
+        request,
+        model,
+        lambda: actions.VERBS[name](model, by=request.user, reason=reason, **more),
+        actions.TRANSITIONS[name][2],
+    )
+
+
+@login_required
+@require_POST
+def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Serve an approved model under a name: the one it has, one of its owner's, or a new one."""
+    model = _model(request, pk)
+    name = request.POST.get("name", "")[:90]
+    return _answer(request, model, lambda: actions.publish(model, by=request.user, name=name), "served")
+
+
+def _answer(request: HttpRequest, model: TreeModel, step: Any, done: str) -> HttpResponse:
+    try:
+        step()
+        messages.success(request, f"{model.title}: {done}.")
+    except PermissionDenied as error:
+        messages.error(request, str(error))
+    except APIException as error:
+        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
+    back = "registry:review-page" if request.POST.get("back") == "review" else "registry:detail"
+    return redirect(back, model.pk)

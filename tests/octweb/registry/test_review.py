@@ -1,0 +1,162 @@
+"""The page of a review: notes, four eyes, the difference to the served version, and publishing as a step of its own."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from django.core.exceptions import PermissionDenied
+
+from octweb.core.problems import Conflict
+from octweb.registry import actions
+from octweb.registry.difference import difference
+from octweb.registry.models import Family, Level, Share, State, TreeModel
+from octweb.registry.remembered import approved_model
+from tests.octweb.registry.test_pages import dataset  # noqa: F401 (a fixture)
+from tests.octweb.small_models import trained
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
+
+
+@pytest.fixture
+def served(register, staff, dataset):  # noqa: F811
+    first = register(dataset=dataset)
+    actions.ask_for_approval(first, by=first.owner)
+    return actions.approve(first, by=staff)
+
+
+@pytest.fixture
+def second(served, register, dataset):  # noqa: F811
+    model = register(dataset=dataset, document=copy.deepcopy(trained("cart", depth=1, folds=3)))
+    return actions.ask_for_approval(model, by=model.owner, reason="Shorter, and as good.")
+
+
+def page(client, user, model):
+    client.force_login(user)
+    return client.get(f"/models/{model.pk}/review/")
+
+
+def test_the_reviewer_sees_why_and_what_changes(client, staff, second, served):
+    answer = page(client, staff, second)
+    text = answer.content.decode()
+    assert "Shorter, and as good." in text
+    assert "Approve and serve in place of version 1" in text
+    assert "Approve, version 1 stays served" in text
+    assert second.sha256 in text
+    found = answer.context["difference"]
+    assert any(line["kind"] == "removed" for line in found.lines)
+    both = found.training
+    assert both.different == both.now_right + both.now_wrong + both.neither
+    assert 0 < both.different <= both.rows
+
+
+def test_rows_are_counted_as_one_by_one(second, served):
+    found = difference(second, served)
+    examples = [e for e in found.examples if not e["unseen"]]
+    if len(found.examples) < 50:
+        assert len(examples) == found.training.different
+        assert sum(e["right"] for e in examples) == found.training.now_right
+    assert all(e["then"] != e["now"] for e in found.examples)
+
+
+def test_strangers_see_no_review(client, stranger, second):
+    assert page(client, stranger, second).status_code == 404
+
+
+@pytest.mark.parametrize(("step", "version"), [("approve-and-serve", 2), ("approve-only", 1), ("approve", 2)])
+def test_approving_serves_only_where_it_is_asked_for(client, staff, second, served, step, version):
+    client.force_login(staff)
+    client.post(f"/models/{second.pk}/review/{step}/", {"back": "review"})
+    second.refresh_from_db()
+    assert second.state == State.APPROVED
+    assert actions.served(second.family).version == version
+    assert approved_model(second.family.name, None).version == version
+    assert approved_model(second.family.name, 2).pk == second.pk
+
+
+def test_an_older_version_does_not_take_over_by_itself(register, staff, served, second):
+    older = register()  # version 3, asked for later than version 4 is approved
+    newer = register()
+    for model in (newer, older):
+        actions.ask_for_approval(model, by=model.owner)
+        actions.approve(model, by=staff)
+    assert actions.served(newer.family).pk == newer.pk
+
+
+def test_serving_is_a_step_and_is_kept_in_the_history(client, staff, owner, second, served):
+    actions.approve(second, by=staff, publish=False)
+    client.force_login(owner)
+    client.post(f"/models/{second.pk}/publish/", {"name": second.family.name, "back": "review"})
+    assert actions.served(second.family) == second
+    assert "served as small-cart version 2" in second.events.last().reason
+    actions.publish(served, by=staff)
+    assert actions.served(second.family) == served
+    actions.retire(served, by=staff)
+    assert actions.served(second.family) == second
+
+
+def test_a_model_moves_to_the_name_under_which_it_is_served(staff, second, served, register):
+    other = register(title="Credit scores")
+    actions.approve(second, by=staff)
+    moved = actions.publish(second, by=staff, name="credit scores")
+    assert (moved.family, moved.version) == (other.family, 2)
+    assert actions.served(other.family) == moved
+    assert actions.served(Family.objects.get(name="small-cart")) == served
+    assert approved_model("credit-scores", None).pk == moved.pk
+
+
+def test_only_approved_models_are_served_and_not_by_strangers(second, stranger, owner):
+    with pytest.raises(Conflict):
+        actions.publish(second, by=owner)
+    with pytest.raises(PermissionDenied):
+        actions.publish(second, by=stranger)
+
+
+def test_asking_back_needs_a_note_and_ends_in_a_draft(client, staff, owner, second):
+    client.force_login(staff)
+    client.post(f"/models/{second.pk}/review/return/", {"reason": " "})
+    assert TreeModel.objects.get(pk=second.pk).state == State.IN_REVIEW
+    client.post(f"/models/{second.pk}/review/return/", {"reason": "Which rows were left out?"})
+    assert TreeModel.objects.get(pk=second.pk).state == State.DRAFT
+    assert "Which rows were left out?" in page(client, owner, second).content.decode()
+
+
+def test_a_rejected_model_says_why_and_how_to_ask_again(client, staff, owner, second):
+    actions.reject(second, by=staff, reason="The leaf with three rows.")
+    text = page(client, owner, second).content.decode()
+    assert "The leaf with three rows." in text
+    assert "Ask again" in text
+    client.post(f"/models/{second.pk}/review/ask/", {"reason": "It has thirty rows now."})
+    assert TreeModel.objects.get(pk=second.pk).state == State.IN_REVIEW
+
+
+def test_four_eyes_are_on_with_two_administrators(register, staff, django_user_model, settings, client):
+    settings.FOUR_EYES = None
+    own = register(owner=staff)
+    actions.ask_for_approval(own, by=staff)
+    assert "approve" in actions.possible(own, staff)
+    django_user_model.objects.create_superuser("bea", password="a long password")
+    assert "approve" not in actions.possible(own, staff)
+    assert "Four eyes" in page(client, staff, own).content.decode()
+
+
+@pytest.mark.parametrize(("level", "calls"), [(Level.READ, False), (Level.CALL, True)])
+def test_a_share_opens_a_draft_to_one_person(model, stranger, django_user_model, client, client_of, level, calls):
+    other = django_user_model.objects.create_user("zoe", password="a long password")
+    Share.objects.create(model=model, user=stranger, level=level)
+    client.force_login(stranger)
+    assert client.get(f"/models/{model.pk}/").status_code == 200
+    api = client_of(stranger)
+    assert api.get(f"/api/v1/models/{model.pk}/").status_code == 200
+    status = api.post(f"/api/v1/models/{model.pk}/predict/", {"rows": []}, format="json").status_code
+    assert (status != 404) is calls
+    client.force_login(other)
+    assert client.get(f"/models/{model.pk}/").status_code == 404
+    assert client_of(other).get(f"/api/v1/models/{model.pk}/").status_code == 404
+
+
+def test_the_list_of_what_waits(client, staff, stranger, second):
+    client.force_login(staff)
+    assert str(second.pk) in client.get("/models/review/").content.decode()
+    client.force_login(stranger)
+    assert str(second.pk) not in client.get("/models/review/").content.decode()
