@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.utils import timezone
@@ -28,7 +29,7 @@ def may_read(user: Any, token: Any, model: TreeModel) -> bool:
     return _may(user, token, model, public=False, levels=(Level.READ, Level.CALL))
 
 
-def _may(user: Any, token: Any, model: TreeModel, *, public: bool, levels: tuple[Level, ...]) -> bool:
+def _may(user: Any, token: Any, model: TreeModel, *, public: bool, levels: Collection[Any]) -> bool:
     if not (user.is_authenticated and user.is_active and alive(token)) or model.deleted_at is not None:
         return False
     if model.state == State.APPROVED:
@@ -38,5 +39,5 @@ def _may(user: Any, token: Any, model: TreeModel, *, public: bool, levels: tuple
     return user.is_staff or model.owner_id == user.pk or _shared(user, model, levels)
 
 
-def _shared(user: Any, model: TreeModel, levels: tuple[Level, ...]) -> bool:
+def _shared(user: Any, model: TreeModel, levels: Collection[Any]) -> bool:
     return Share.objects.filter(model=model, user=user, level__in=levels).exists()

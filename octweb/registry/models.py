@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 
@@ -53,7 +56,7 @@ class TreeModelQuerySet(OwnedQuerySet):
         """Those that the user may call, and those shared for reading alone."""
         return self._open_to(user, (Level.READ, Level.CALL))
 
-    def _open_to(self, user, levels: tuple[Level, ...]) -> TreeModelQuerySet:
+    def _open_to(self, user, levels: Collection[Any]) -> TreeModelQuerySet:
         if not user.is_authenticated:
             return self.none()
         if user.is_staff:
