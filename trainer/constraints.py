@@ -13,7 +13,7 @@ import numpy as np
 from trainer.data.problem import Names, Problem
 from trainer.dtypes import BitArray, CountArray
 from trainer.errors import ParameterError
-from trainer.method import Parameter, Settings, exact_fraction
+from trainer.method import Parameter, Settings, at_most, exact_fraction
 
 MAX_GROUPS = 20
 MAX_MONOTONE_DEPTH = 4
@@ -99,24 +99,52 @@ def _share(text: str) -> Fraction:
     return share
 
 
+def _recall_words(settings: Settings) -> list[str]:
+    pairs = [text.rpartition(":") for text in _items(settings["recall"])]
+    return [f"recall of {name.strip()} ≥ {share.strip()}" for name, _, share in pairs]
+
+
+def _fairness_words(settings: Settings) -> list[str]:
+    if settings["fairness"] == "none":
+        return []
+    name = settings["fairness_class"].strip() or "the last class"
+    among = f" among rows of {name}" if settings["fairness"] == "opportunity" else ""
+    column, delta = settings["fairness_column"].strip(), settings["fairness_delta"]
+    return [f"{name} predicted at rates at most {delta} apart between groups of {column}{among}"]
+
+
+def _pair_words(settings: Settings) -> list[str]:
+    return [
+        f"no path with both {' and '.join(n.strip() for n in t.split('+'))}"
+        for t in _items(settings["forbidden_pairs"])
+    ]
+
+
+def _monotone_words(settings: Settings) -> list[str]:
+    pairs = [text.rpartition(" ") for text in _items(settings["monotone"])]
+    return [f"classes only {'rising' if way == 'up' else 'falling'} along {name.strip()}" for name, _, way in pairs]
+
+
 CONSTRAINTS = (
     Parameter(
         name="max_leaves", type="integer", default=None, minimum=1, maximum=256, label="Largest number of leaves",
         help="The tree may have at most this many leaves; empty means no limit.", advanced=True,
+        restricts=at_most("max_leaves", "leaf", "leaves"),
     ),
     Parameter(
         name="max_columns", type="integer", default=None, minimum=0, maximum=10_000, label="Largest number of columns",
         help="The tree may use at most this many different columns; empty means no limit.", advanced=True,
+        restricts=at_most("max_columns", "column", "columns"),
     ),
     Parameter(
         name="recall", type="text", default="", label="Least recall",
         help="The share of a class that must be classified correctly (sensitivity, specificity), for example 'yes: 0.9; no: 0.8'.",
-        advanced=True, check=recalls,
+        advanced=True, check=recalls, restricts=_recall_words,
     ),
     Parameter(
         name="fairness", type="choice", default="none", choices=("none", "parity", "opportunity"), label="Fairness",
         help="Predict a class equally often in all groups: among all rows (parity, two classes) or among the rows of that class (opportunity).",
-        advanced=True, check=favoured,
+        advanced=True, check=favoured, restricts=_fairness_words,
     ),
     Parameter(
         name="fairness_column", type="text", default="", label="Groups",
@@ -133,12 +161,12 @@ CONSTRAINTS = (
     Parameter(
         name="forbidden_pairs", type="text", default="", label="Forbidden pairs",
         help="Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.", advanced=True,
-        check=forbidden_pairs,
+        check=forbidden_pairs, restricts=_pair_words,
     ),
     Parameter(
         name="monotone", type="text", default="", label="Monotone columns",
         help="Columns along which the predicted class may only rise or only fall (classes in their order), for example 'age up; price down'.",
-        advanced=True, check=directions,
+        advanced=True, check=directions, restricts=_monotone_words,
     ),
 )  # fmt: skip
 

@@ -32,7 +32,8 @@ class Parameter:
 
     `flag` marks the options that have a command line flag of their own; the others are given with `--set name=value`.
     `None` as default means "no limit" or "chosen by the method"; `help` then says which. `check` looks at the value beside the
-    others and the names in the data, and raises ParameterError; it runs before anything is queued.
+    others and the names in the data, and raises ParameterError; it runs before anything is queued. `restricts` says in words for the
+    scope what the value leaves out of the search, one text for each restriction, none where it leaves out nothing.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Parameter:
     flag: bool = False
     advanced: bool = False
     check: Check | None = None
+    restricts: Restricts | None = None
 
     def parse(self, raw: Any) -> Value:
         """The value of `raw` (text or JSON); raises ValueError with a sentence that says what is allowed."""
@@ -136,6 +138,7 @@ class Settings(Mapping[str, Any]):
         return dict(self._values)
 
 
+Restricts = Callable[[Settings], Sequence[str]]
 Check = Callable[[Settings, Names], object]  # raises ParameterError; what it returns is not looked at
 
 
@@ -157,9 +160,9 @@ class Solution:
 
     `bound` is in the unit of the objective (mean accuracy less penalties) and None where nothing is proved about the whole
     tree. `goal` says what is maximised in place of accuracy. `finished` is False when the monitor stopped the search; the status
-    then comes from the monitor. `scope` says in one sentence of which trees the claim speaks; `unproved` names a part of the
-    claim that is open even where bound and objective agree. `proof`, asked whether it has to stop, makes the steps that prove the
-    bound, or None where they would be too many or take too long.
+    then comes from the monitor. `scope` says of which questions the claim speaks, where only the search knows; `unproved` names
+    a part of the claim that is open even where bound and objective agree. `proof`, asked whether it has to stop, makes the steps
+    that prove the bound, or None where they would be too many or take too long.
     """
 
     draft: Draft
@@ -175,6 +178,7 @@ class Solution:
     evidence: tuple[dict[str, Any], ...] = ()
     goal: Goal | None = None
     unproved: str = ""
+    wishes: tuple[str, ...] = ()  # what the tree was asked to keep at its places, for the scope
     proof: Callable[[Callable[[], bool]], Proof | None] | None = field(default=None, repr=False, compare=False)
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
@@ -205,6 +209,7 @@ class Method:
     splits: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     solve: Solve
+    space: Callable[[Problem, Settings], str] | None = None  # of which questions a claim speaks, for the scope
     binary: bool = False
     two_classes: bool = False
     warm_start: bool = False
@@ -301,6 +306,7 @@ def coefficient_penalty(settings: Mapping[str, Any]) -> Fraction:
 DEPTH = Parameter(
     name="depth", type="integer", default=3, minimum=0, maximum=20, flag=True, label="Depth",
     help="The largest number of questions between the root and a leaf.", unit="questions",
+    restricts=lambda s: [f"depth ≤ {s['depth']}"],
 )  # fmt: skip
 LEAF_PENALTY = Parameter(
     name="leaf_penalty", type="number", default=0.0, minimum=0, maximum=0.999, flag=True, label="Leaf penalty",
@@ -335,6 +341,7 @@ SEED = Parameter(
 MIN_LEAF = Parameter(
     name="min_leaf", type="integer", default=1, minimum=1, maximum=10**9, label="Rows per leaf",
     help="The smallest number of training rows that a leaf may have.", unit="rows",
+    restricts=lambda s: [f"at least {s['min_leaf']} rows in a leaf"] if s["min_leaf"] > 1 else [],
 )  # fmt: skip
 CLASS_WEIGHT = Parameter(
     name="class_weight", type="choice", default="none", choices=("none", "balanced"), label="Class weights",
@@ -362,6 +369,11 @@ MIP_GAP = Parameter(
 
 # the limits that every method takes, in the order in which forms show them
 COMMON = (TIME_LIMIT, MEMORY_LIMIT, THREADS, SEED)
+
+
+def at_most(name: str, singular: str, plural: str) -> Restricts:
+    """The words of a limit on a number of things; None: no limit."""
+    return lambda s: [] if s[name] is None else [f"at most {s[name]} {singular if s[name] == 1 else plural}"]
 
 
 def having(parameter: Parameter, **changes: Any) -> Parameter:

@@ -27,6 +27,7 @@ from trainer.methods import METHODS, get
 from trainer.monitor import Monitor, Sink
 from trainer.pose import limits_of, pose
 from trainer.proving import ProofLimits, one_class, write_proof
+from trainer.scope import scope_of
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, simplify, to_draft, training_counts
@@ -176,7 +177,7 @@ def certify(
         bound=bound,
         gap=gap,
         mip_gap=wanted,
-        scope=solution.scope,
+        scope=scope_of(method, problem, settings, solution.scope, solution.wishes),
         splits=len(tree.branches) if method.guarantee is Guarantee.SPLITS else None,
         splits_proved=len(proved) if method.guarantee is Guarantee.SPLITS else None,
         correct=problem.correct(tree),
@@ -264,7 +265,6 @@ def _solve(method: Method, problem: Problem, settings: Settings, monitor: Monito
         return Solution(
             draft=DraftLeaf(),
             bound=correct if proved else None,
-            scope="one class only",
             proof=lambda stop: one_class(problem),
         )
     thread = threading.Thread(target=work, name="solve", daemon=True)
@@ -378,6 +378,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
         "gap": certificate.gap,
         "mip_gap": certificate.mip_gap,
         "unproved": certificate.unproved,
+        "scope": certificate.scope,
         "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
         "correct": certificate.correct,
         "n": certificate.n,

@@ -131,7 +131,7 @@ class Session:
             rows=rows_record(len(self.request.table), self.held_out, None, self.request.weights, None),
         )
         summary = summary_of(model, certificate, self.problem, solution)
-        summary |= {"wishes": record["wishes"], "optimum": record["optimum"], "scope": certificate.scope}
+        summary |= {"wishes": record["wishes"], "optimum": record["optimum"]}
         return TrainResult(model=model, tree=tree, certificate=certificate, summary=summary)
 
     def metrics(self, tree: Tree) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Session:
             draft=self.bench.space.questions.draft(found.tree),
             bound=self.objective(found.bound),
             finished=found.optimal,
-            scope=self.bench.scope(found.wishes),
+            wishes=tuple(w.text for w in dict.fromkeys(found.wishes)),
             nodes=found.states,
             encoded_features=self.bench.space.questions.encoded,
             solver_version=VERSION,

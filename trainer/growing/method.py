@@ -24,11 +24,13 @@ from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_
 MIN_NODE = Parameter(
     name="min_node", type="integer", default=2, minimum=2, maximum=10**9, label="Rows to split",
     help="A node with fewer training rows than this becomes a leaf.", unit="rows", advanced=True,
+    restricts=lambda s: [f"no question to fewer than {s['min_node']} rows"] if s["min_node"] > 2 else [],
 )  # fmt: skip
 MIN_GAIN = Parameter(
     name="min_gain", type="number", default=0.0, minimum=0, maximum=1, label="Least gain",
     help="A split must reduce the impurity by at least this share of the training rows; 0 allows splits without gain.",
     advanced=True,
+    restricts=lambda s: [f"each question lowering the impurity by at least {s['min_gain']} of the rows"] if s["min_gain"] else [],
 )  # fmt: skip
 
 
@@ -72,22 +74,19 @@ def grow_and_prune(
     settings: Settings,
     monitor: Monitor,
     make: MakeSplitter,
-    claim: str,
     *,
     rounded: str = "",
     threads: int = 1,
 ) -> Solution:
     """Grow with the splits that `make` finds, then prune as the settings ask; the pruned tree keeps what was proved.
 
-    `claim` is the solution's scope, and `rounded` what is added to it where the columns are not exact.
+    `rounded` is what the scope says where the columns are not exact.
     """
     encoding = problem.numeric
     X = encoding.matrix(problem.table)
     if X.shape[1] == 0 or len(np.unique(problem.y)) < 2:
-        return Solution(draft=DraftLeaf(), scope=claim)
+        return Solution(draft=DraftLeaf())
     data = SplitData.of(X, problem.y, problem.n_classes, problem.row_weights)
-    if not data.exact:
-        claim += rounded
     stopping = Stopping(
         depth=settings["depth"],
         min_node=settings["min_node"],
@@ -136,7 +135,7 @@ def grow_and_prune(
     return Solution(
         draft=draft,
         finished=finished,
-        scope=claim,
+        scope="" if data.exact else rounded,
         nodes=growth.boxes or 2 * growth.branches + 1,
         encoded_features=X.shape[1],
         evidence=(evidence,),

@@ -17,6 +17,7 @@ from trainer.verify.findings import Finding, damage
 from trainer.verify.proof import proof_findings
 from trainer.verify.restrictions import restrictions
 from trainer.verify.rows import Data, load
+from trainer.verify.scope import scope
 from trainer.verify.structure import structure
 
 UNREAD = "The file of rows is not that of the training, or not in this order; give the file that was uploaded."
@@ -66,7 +67,7 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     counts = recount.class_counts(nodes, leaf, rows.labels, rows.weights, len(model["classes"]))
     found = [recount.node_counts(nodes, counts), *recount.objective(model, counts)]
     found += [*recount.metrics(model, data, every), *restrictions(model, counts, rows, leaf)]
-    found += [*wishes.kept(model), claims.status(model), *claims.gap(model["certificate"])]
+    found += [*wishes.kept(model), scope(model, rows), claims.status(model), *claims.gap(model["certificate"])]
     if any(f.verdict == "refuted" for f in found):
         return [*found, _unjudged("What was counted is not what the file says.")]
     own = [*claims.bound(model, rows), *claims.splits(model)]

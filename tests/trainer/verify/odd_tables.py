@@ -15,8 +15,37 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 BREAKS = ("a\nb", "a\r\nb", "a\u2028b", "a\x85b", "a\x0cb", "a\x0bb", "a\x1cb", "a\tb", "a b", "a\u2029b")
-WORDS = ("red", "Größe", "it's", 'say "no"', "a,b", "x;y", "p|q", "", " padded ", "NA", "null", "?", "1_0", "١", "\xa0edge\xa0", "--")
-NAMES = ("size", "size, cm", "a;b", 'the "flag"', "two\nlines", " spaced ", "Größe", "col|umn", "column 1", "x\u2028y", "class.")
+WORDS = (
+    "red",
+    "Größe",
+    "it's",
+    'say "no"',
+    "a,b",
+    "x;y",
+    "p|q",
+    "",
+    " padded ",
+    "NA",
+    "null",
+    "?",
+    "1_0",
+    "١",
+    "\xa0edge\xa0",
+    "--",
+)
+NAMES = (
+    "size",
+    "size, cm",
+    "a;b",
+    'the "flag"',
+    "two\nlines",
+    " spaced ",
+    "Größe",
+    "col|umn",
+    "column 1",
+    "x\u2028y",
+    "class.",
+)
 
 
 def odd_table(folder: Path, seed: int) -> tuple[Path, dict[str, Any]]:
@@ -24,7 +53,9 @@ def odd_table(folder: Path, seed: int) -> tuple[Path, dict[str, Any]]:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(20, 60))
     signal = rng.random(n)
-    columns = [_column(rng, n, signal) for _ in range(int(rng.integers(1, 4)))] + [[f"{v:.3g}" for v in rng.normal(size=n)]]
+    columns = [_column(rng, n, signal) for _ in range(int(rng.integers(1, 4)))] + [
+        [f"{v:.3g}" for v in rng.normal(size=n)]
+    ]
     names = [NAMES[i] for i in rng.permutation(len(NAMES))[: len(columns)]] + ["target"]
     columns.append(_target(rng, signal))
     if rng.random() < 0.25:
@@ -38,7 +69,9 @@ def _column(rng: np.random.Generator, n: int, signal: np.ndarray) -> list[str]:
         pair = [("true", "false"), ("TRUE", "FALSE"), ("True", "False")][rng.integers(3)]
         return [pair[int(v > rng.random())] for v in signal]
     if kind == 1:  # numbers in all notations
-        return [rng.choice([f"{v:.2e}", f"+{v:.2f}", f"{v:.3f}".lstrip("0"), "5.", "-0.0", "1E2", f"{v:f}"]) for v in signal]
+        return [
+            rng.choice([f"{v:.2e}", f"+{v:.2f}", f"{v:.3f}".lstrip("0"), "5.", "-0.0", "1E2", f"{v:f}"]) for v in signal
+        ]
     if kind == 2:  # leading zeros
         return [f"00{int(v * 9)}" for v in signal]
     if kind == 3:  # numbers with gaps
@@ -55,7 +88,15 @@ def _column(rng: np.random.Generator, n: int, signal: np.ndarray) -> list[str]:
 
 
 def _target(rng: np.random.Generator, signal: np.ndarray) -> list[str]:
-    words = [("true", "false"), ("0", "1"), ("1.0", "2.0"), ("yes", "no"), ("a\nb", "c,d"), ("NA", "DE"), ("TRUE", "FALSE")]
+    words = [
+        ("true", "false"),
+        ("0", "1"),
+        ("1.0", "2.0"),
+        ("yes", "no"),
+        ("a\nb", "c,d"),
+        ("NA", "DE"),
+        ("TRUE", "FALSE"),
+    ]
     pair = words[rng.integers(len(words))]
     found = [pair[int(v > 0.5)] for v in signal]
     for i in np.flatnonzero(rng.random(len(found)) < 0.1):
@@ -64,12 +105,16 @@ def _target(rng: np.random.Generator, signal: np.ndarray) -> list[str]:
     return found
 
 
-def _csv(folder: Path, seed: int, rng: np.random.Generator, names: list[str], columns: list[list[str]]) -> tuple[Path, dict]:
+def _csv(
+    folder: Path, seed: int, rng: np.random.Generator, names: list[str], columns: list[list[str]]
+) -> tuple[Path, dict]:
     delimiter = str(rng.choice([",", ";", "\t", "|", "^"], p=[0.4, 0.25, 0.15, 0.15, 0.05]))
     encoding = str(rng.choice(["utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1"], p=[0.4, 0.2, 0.2, 0.1, 0.1]))
     header, quoting = rng.random() < 0.9, int(rng.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]))
     stream = io.StringIO()
-    writer = csv.writer(stream, delimiter=delimiter, quoting=quoting, lineterminator=str(rng.choice(["\n", "\r\n", "\r"])))
+    writer = csv.writer(
+        stream, delimiter=delimiter, quoting=quoting, lineterminator=str(rng.choice(["\n", "\r\n", "\r"]))
+    )
     writer.writerows(([names] if header else []) + list(map(list, zip(*columns, strict=True))))
     text = stream.getvalue()
     if rng.random() < 0.2:
@@ -85,7 +130,9 @@ def _csv(folder: Path, seed: int, rng: np.random.Generator, names: list[str], co
     return path, reading | {"target": "target" if header else f"column {len(names)}"}
 
 
-def _parquet(folder: Path, seed: int, rng: np.random.Generator, names: list[str], columns: list[list[str]]) -> tuple[Path, dict]:
+def _parquet(
+    folder: Path, seed: int, rng: np.random.Generator, names: list[str], columns: list[list[str]]
+) -> tuple[Path, dict]:
     n, arrays = len(columns[0]), [pa.array(column) for column in columns]
     typed = [
         pa.array(rng.random(n) < 0.5),
@@ -93,7 +140,7 @@ def _parquet(folder: Path, seed: int, rng: np.random.Generator, names: list[str]
         pa.array(rng.normal(size=n).astype(np.float32)),
         pa.array([None if v < 0.1 else float(v) for v in rng.random(n)]),
         pa.array([datetime.date(2020, 1, 1 + int(d)) for d in rng.integers(0, 5, n)]),
-        pa.array([datetime.datetime(2020, 1, 1, int(h)) for h in rng.integers(0, 5, n)]),  # noqa: DTZ001
+        pa.array([datetime.datetime(2020, 1, 1, int(h)) for h in rng.integers(0, 5, n)]),
         pa.array([decimal.Decimal(int(d)) / 4 for d in rng.integers(0, 9, n)], pa.decimal128(9, 2)),
         pa.array(rng.choice(["low", "high"], n)).dictionary_encode(),
     ]

@@ -158,6 +158,8 @@ def test_names_may_look_like_numbers(trained, tmp_path):
 def test_a_tree_that_is_not_the_best_is_refuted_as_optimal(trained):
     model, data = trained(depth=1, leaf_penalty=0.01)
     change(model, lambda d: d["parameters"].update(depth=2))
+    assert verdicts(model, data)["scope"] == "refuted"
+    change(model, lambda d: d["certificate"].update(scope=d["certificate"]["scope"].replace("≤ 1", "≤ 2")))
     found = verdicts(model, data)
     assert found["bound"] == "refuted"
 

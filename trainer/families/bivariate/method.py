@@ -22,12 +22,9 @@ from trainer.growing.split_units import known_splits
 from trainer.method import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, Method, Parameter, Settings, Solution, having
 from trainer.monitor import Monitor
 
-CLAIM = (
-    "Every split marked as proved is the best on at most two columns for the rows that reach it; the tree is greedy."
-)
 ROUNDED = (
-    " Some columns have more digits than can be compared exactly: lines that pass the rows by less than 1e-14 of a column's range "
-    "are not counted."
+    "some columns with more digits than can be compared exactly: lines that pass the rows by less than 1e-14 of a column's range "
+    "are not counted"
 )
 
 
@@ -65,7 +62,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
         return split
 
-    return grow_and_prune(problem, settings, monitor, make, CLAIM, rounded=ROUNDED, threads=settings["threads"])
+    return grow_and_prune(problem, settings, monitor, make, rounded=ROUNDED, threads=settings["threads"])
 
 
 METHOD = Method(

@@ -29,16 +29,16 @@ from trainer.method import (
     Parameter,
     Settings,
     Solution,
+    at_most,
     having,
     unsettled,
 )
 from trainer.monitor import Monitor
+from trainer.scope import binary_space
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.shapes import LabelledShape, Shape
 from trainer.version import VERSION
 from trainer.warm_start import binary_tree
-
-SCOPE = "all trees of the given depth over the binary features of the encoding"
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
@@ -62,7 +62,6 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         draft=_draft(problem, found.shape),
         bound=bound,
         finished=found.optimal,
-        scope=_scope(settings),
         nodes=found.nodes,
         encoded_features=len(problem.binary.features),
         solver="octweb",
@@ -78,21 +77,6 @@ def _draft(problem: Problem, shape: LabelledShape) -> Draft:
     if not isinstance(shape, tuple):
         return DraftLeaf(label=shape)
     return problem.binary.branch(shape[0], _draft(problem, shape[1]), _draft(problem, shape[2]))
-
-
-def _scope(settings: Settings) -> str:
-    scope = SCOPE
-    if settings["max_leaves"]:
-        scope += f", with at most {settings['max_leaves']} leaves"
-    if settings["forbidden"]:
-        scope += f", without the columns {settings['forbidden']}"
-    if settings["recall"]:
-        scope += f", with at least the recalls {settings['recall']}"
-    if settings["forbidden_pairs"]:
-        scope += f", no path asking both of {settings['forbidden_pairs']}"
-    if settings["max_columns"] is not None:
-        scope += f", asking at most {settings['max_columns']} columns"
-    return scope
 
 
 def _objective(cost: Fraction, problem: Problem) -> float:
@@ -297,6 +281,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    space=binary_space,
     warm_start=True,
     size_hint="Depth 3 with hundreds of thousands of rows or hundreds of questions, depth 4 with hundreds of questions.",
     claim="Proves that no tree of this depth over the same questions has a higher objective.",
@@ -306,12 +291,13 @@ METHOD = Method(
         Parameter(
             name="max_leaves", type="integer", default=None, minimum=1, maximum=1 << 20, label="Most leaves",
             help="The tree may have at most this many leaves; empty means as many as the depth allows.", unit="leaves",
+            restricts=at_most("max_leaves", "leaf", "leaves"),
         ),
         having(MIN_LEAF, advanced=True),
         Parameter(
             name="forbidden", type="text", default="", label="Columns not to ask",
             help="Columns that no question may use, separated by semicolons, for example 'age; sex'.", advanced=True,
-            check=_banned,
+            check=_banned, restricts=lambda s: [f"no question on {n.strip()}" for n in s["forbidden"].split(";") if n.strip()],
         ),
         CLASS_WEIGHT,
         Parameter(

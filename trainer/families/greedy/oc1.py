@@ -32,7 +32,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
         return split
 
-    return grow_and_prune(problem, settings, monitor, make, "")
+    return grow_and_prune(problem, settings, monitor, make)
 
 
 METHOD = Method(

@@ -28,6 +28,7 @@ from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, solve_problem
 from trainer.method import LEAF_PENALTY, Method, Parameter, Settings, Solution, having
 from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
 from trainer.monitor import Monitor
+from trainer.scope import binary_space
 
 EQUIVALENT_ROUNDS = 10  # at the root, or after it where split bounds mostly close the root without them
 EQUIVALENT_LIMIT = 20  # rows a round
@@ -287,6 +288,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    space=binary_space,
     warm_start=True,
     size_hint="Thousands of rows, a hundred yes/no questions, depth 3; depth 4 with fewer.",
     claim="Optimal: no tree of this depth over the encoded questions is better.",

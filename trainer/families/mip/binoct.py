@@ -19,6 +19,7 @@ from trainer.families.mip.thresholds import numeric_ladders, thresholds
 from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, solve_problem
 from trainer.method import Method, Settings, Solution
 from trainer.monitor import Monitor
+from trainer.scope import binary_space
 
 
 def _room(needed: int, limits: Sequence[int], kind: type[Relaxed]) -> None:
@@ -52,6 +53,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    space=binary_space,
     complete=True,
     warm_start=True,
     size_hint="A hundred rows, depth 2. There is no leaf penalty.",

@@ -28,6 +28,7 @@ from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, Formulation, solve_pr
 from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
 from trainer.milo import Expression, Hooks, Model, NodeInfo, Point, Row, total, weighted
 from trainer.monitor import Monitor
+from trainer.scope import binary_space
 
 
 class FlowOCT(Formulation):
@@ -147,6 +148,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    space=binary_space,
     warm_start=True,
     size_hint="Hundreds of rows, tens of yes/no questions, depth 2.",
     claim="Optimal: no tree of this depth over the encoded questions is better.",

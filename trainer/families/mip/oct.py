@@ -17,6 +17,7 @@ from trainer.families.mip.thresholds import numeric_ladders, thresholds
 from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, solve_problem
 from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
 from trainer.monitor import Monitor
+from trainer.scope import binary_space
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
@@ -43,6 +44,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset"),
     binary=True,
+    space=binary_space,
     warm_start=True,
     size_hint="A hundred rows, depth 2.",
     claim="Optimal: no tree of this depth over the encoded questions is better.",

@@ -46,9 +46,6 @@ from trainer.milo.lattice import Lattice, Prices
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftLeaf
 
-SCOPE = "all trees of the given depth over the binary features of the encoding"
-
-
 NOTHING_FOUND = (
     "No tree that satisfies the constraints was found before the search ended. Allow more time, or relax one of them."
 )
@@ -235,8 +232,6 @@ def solve_problem(
     settings: Settings,
     monitor: Monitor,
     make: Callable[[Instance, Halted, Sequence[SideConstraint]], Formulation],
-    *,
-    scope: str = SCOPE,
 ) -> Solution:
     """Run a formulation over a problem and say what it proved."""
     solver = backend(settings["solver"])
@@ -249,7 +244,7 @@ def solve_problem(
     instance = replace(instance, kappa=prices.used)
     side = side_constraints(problem, settings, instance)
     if not side and (instance.depth == 0 or not len(instance.F)):
-        return _only_leaf(problem, replace(instance, kappa=prices.asked), solver, scope)
+        return _only_leaf(problem, replace(instance, kappa=prices.asked), solver)
     seconds = min(settings["exact_seconds"], monitor.remaining())
     start = starting(instance, settings["first_tree"], seconds, monitor.stopped, side)
     start = replace(start, trees=(*known_trees(problem, instance, labelled=bool(side)), *start.trees))
@@ -259,7 +254,7 @@ def solve_problem(
     except BuildStopped:
         if side:
             raise SolverError(NOTHING_FOUND) from None
-        return _unfinished(problem, replace(instance, kappa=prices.asked), solver, scope, start.trees)
+        return _unfinished(problem, replace(instance, kappa=prices.asked), solver, start.trees)
     monitor.report(phase="search")
     options = options_of(settings, monitor)
     news = _reporter(problem, instance, prices, monitor)
@@ -270,7 +265,7 @@ def solve_problem(
         raise _reachable(
             error, instance, side, lambda kept: make(instance, monitor.stopped, kept), solver, options, monitor
         ) from None
-    return _solution(problem, instance, prices, formulation, found, monitor, scope)
+    return _solution(problem, instance, prices, formulation, found, monitor)
 
 
 def _reachable(
@@ -341,7 +336,6 @@ def _solution(
     formulation: Formulation,
     found: Found,
     monitor: Monitor,
-    scope: str,
 ) -> Solution:
     outcome = found.outcome
     if found.tree is None and formulation.side:
@@ -351,7 +345,6 @@ def _solution(
         draft=to_draft(problem, instance, found.tree or instance.stump()),
         bound=float(prices.bound(found.bound) / instance.total),
         finished=outcome.ended is Ended.OPTIMAL or found.optimal,
-        scope=scope,
         nodes=outcome.nodes,
         cuts=outcome.rows,
         encoded_features=len(problem.binary.features),
@@ -364,29 +357,25 @@ def _solution(
     )
 
 
-def _only_leaf(problem: Problem, instance: Instance, solver: Backend, scope: str) -> Solution:
+def _only_leaf(problem: Problem, instance: Instance, solver: Backend) -> Solution:
     """No branching is possible: the majority leaf is the only tree."""
     tree = instance.stump()
     return Solution(
         draft=to_draft(problem, instance, tree),
         bound=float(instance.value(tree) / instance.total),
-        scope=scope,
         encoded_features=len(problem.binary.features),
         solver=solver.name,
         solver_version=solver.version,
     )
 
 
-def _unfinished(
-    problem: Problem, instance: Instance, solver: Backend, scope: str, trees: Sequence[ArrayTree]
-) -> Solution:
+def _unfinished(problem: Problem, instance: Instance, solver: Backend, trees: Sequence[ArrayTree]) -> Solution:
     """Stopped while the model was being written: the first tree, and the bound that every tree respects."""
     tree = max([*trees, instance.stump()], key=instance.value)
     return Solution(
         draft=to_draft(problem, instance, tree),
         bound=float((instance.total - instance.kappa) / instance.total),
         finished=False,
-        scope=scope,
         encoded_features=len(problem.binary.features),
         solver=solver.name,
         solver_version=solver.version,

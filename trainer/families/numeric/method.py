@@ -24,11 +24,10 @@ from trainer.method import (
     having,
 )
 from trainer.monitor import Monitor
+from trainer.scope import numeric_space
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.splits import Threshold
 from trainer.version import VERSION
-
-SCOPE = "all trees of the given depth over all thresholds of numeric columns and single categories of the others"
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
@@ -61,7 +60,6 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         draft=_draft(problem, found.shape),
         bound=bound,
         finished=monitor.reason is None,
-        scope=SCOPE,
         nodes=found.nodes,
         encoded_features=len(problem.numeric.features),
         solver="octweb",
@@ -90,6 +88,7 @@ METHOD = Method(
     summary="The best tree of depth two or three over every threshold of numeric columns, proved, without binarisation.",
     paper="Briţa, van der Linden & Demirović (2025)",
     guarantee=Guarantee.TREE,
+    space=numeric_space,
     splits=("threshold", "subset"),
     size_hint="Depth 2 with tens of thousands of rows, depth 3 with hundreds to a few thousand.",
     claim="Proves that no tree of this depth, whatever its thresholds, has a higher objective.",

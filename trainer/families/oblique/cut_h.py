@@ -75,6 +75,7 @@ CUTS = (
         name="balanced", type="boolean", default=False, label="Balanced",
         help="Search over trees in which every path has as many questions as the depth allows. Questions that separate no rows "
         "are left out of the tree that is shown.", advanced=True,
+        restricts=lambda s: ["every path with as many questions as the depth allows"] if s["balanced"] else [],
         check=_check_balanced,
     ),
     Parameter(

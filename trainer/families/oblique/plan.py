@@ -9,13 +9,21 @@ from typing import Any, Protocol
 from trainer.dtypes import FloatArray
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.refit import STYLES
-from trainer.method import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, MIP_GAP, PAPER_LAMBDA, SOLVER, Parameter, having
+from trainer.method import (
+    COMMON,
+    DEPTH,
+    LEAF_PENALTY,
+    MIN_LEAF,
+    MIP_GAP,
+    PAPER_LAMBDA,
+    SOLVER,
+    Parameter,
+    at_most,
+    having,
+)
 from trainer.milo import Hooks, Model
 
-SCOPE = (
-    "all trees of the given depth whose questions weigh all columns at once, each parting its rows by at least 1e-7 "
-    "(columns scaled to [0, 1])"
-)
+SCOPE = "questions that weigh all columns at once, each parting its rows by at least 1e-7 (columns scaled to [0, 1])"
 LEAVES_OPEN = "that no tree of the same objective has fewer leaves"
 
 
@@ -65,6 +73,7 @@ SEARCH_SECONDS = Parameter(
 MAX_LEAVES = Parameter(
     name="max_leaves", type="integer", default=None, minimum=1, maximum=256, label="Largest number of leaves",
     help="The tree may have at most this many leaves; empty means no limit.", advanced=True,
+    restricts=at_most("max_leaves", "leaf", "leaves"),
 )  # fmt: skip
 OBLIQUE_DEPTH = having(DEPTH, default=2, maximum=6)
 HEAD = (OBLIQUE_DEPTH, LEAF_PENALTY, PAPER_LAMBDA, MIN_LEAF, HYPERPLANES)

@@ -18,8 +18,8 @@ from trainer.milo import Model, Row, Variables, total
 
 DISTANCE = 0.005  # rows on the right keep this from their hyperplane, Σ|a| <= 1 (public code of Alston, Validi & Hicks)
 SCOPE = (
-    "all trees of the given depth whose questions weigh all columns at once, the rows on the right keeping a distance of 0.005 from "
-    "their hyperplane (columns scaled to [0, 1], coefficients of total size 1)"
+    "questions that weigh all columns at once, the rows on the right keeping a distance of 0.005 from their hyperplane "
+    "(columns scaled to [0, 1], coefficients of total size 1)"
 )
 CONSTANTS = ("data", "paper")
 

@@ -63,11 +63,13 @@ GOALS = (
     Parameter(
         name="sensitivity", type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
         help="The share of positive rows that must be found; the specificity is then maximised. Empty means no such limit.",
+        restricts=lambda s: [] if s["sensitivity"] is None else [f"sensitivity ≥ {s['sensitivity']}"],
     ),
     Parameter(
         name="specificity", type="number", default=None, minimum=0, maximum=1, label="Least specificity",
         help="Share of the other rows that must not be taken for positive; the sensitivity is then maximised. "
         "With both given, the accuracy is maximised.",
+        restricts=lambda s: [] if s["specificity"] is None else [f"specificity ≥ {s['specificity']}"],
     ),
     Parameter(
         name="positive", type="text", default="", label="Positive class",

@@ -94,16 +94,16 @@ def _solve(
 
 
 def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Settings) -> str:
-    """Of which trees the claim speaks."""
+    """Of which questions the claim speaks."""
     if shape is None:
-        return "the tree without a question"
-    limit = f", subsets of at most {settings['max_card']} categories or all but as many" if settings["max_card"] else ""
+        return "no question"
+    limit = ""
     if settings["select"] == "cart":
         names = [problem.table.names[j] for j in groups.columns]
-        limit += f", and over no other columns than those that a CART tree uses ({', '.join(names)})"
+        limit = f", no other columns than those that a CART tree uses ({', '.join(names)})"
     return (
-        f"all trees of this topology ({shape.nodes} questions, at most {shape.depth} a row) over subsets of "
-        f"{len(groups.sizes)} columns, numeric ones in at most {settings['bins']} bins{limit}"
+        f"this topology ({shape.nodes} questions, at most {shape.depth} a row), subsets of {len(groups.sizes)} columns, "
+        f"numeric ones in at most {settings['bins']} bins{limit}"
     )
 
 
@@ -182,7 +182,7 @@ METHOD = Method(
     size_hint="Made for columns with up to about 15 categories and some thousand rows; depth 2 in seconds, depth 3 for smaller data.",
     claim="Optimal over all trees of the topology with subset questions, on the training rows.",
     parameters=(
-        having(DEPTH, default=2, maximum=4, help="The largest number of questions between the root and a leaf; 'topology' overrides it."),
+        having(DEPTH, default=2, maximum=4, restricts=None, help="The largest number of questions between the root and a leaf; 'topology' overrides it."),
         Parameter(
             name="topology", type="text", default="", label="Topology",
             help="depth-2, depth-2.5, depth-3, imbalanced, or brackets such as [[..][..]]; auto: the best of these four by "
@@ -195,6 +195,7 @@ METHOD = Method(
         Parameter(
             name="max_card", type="integer", default=0, minimum=0, maximum=62, label="Largest subset",
             help="A subset or its complement has at most this many categories; 0 means any number.",
+            restricts=lambda s: [f"at most {s['max_card']} categories in a subset or outside it"] if s["max_card"] else [],
         ),
         *GOALS,
         Parameter(

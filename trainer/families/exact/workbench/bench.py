@@ -20,7 +20,6 @@ from trainer.tree.shapes import LabelledShape, Shape
 __all__ = ["GoodTrees", "Stopped", "Workbench"]
 
 MOST_DEPTH = 20
-SCOPE = "all trees of depth at most {depth} over the yes/no questions of the encoding"
 
 
 class Workbench:
@@ -148,21 +147,6 @@ class Workbench:
     def tree(self, shape: LabelledShape) -> Tree:
         """The tree of a shape (question, yes, no) in the columns' own units, counted over the training rows."""
         return self.problem.tree(self.space.questions.draft(shape))
-
-    def scope(self, wishes: Sequence[Wish] = ()) -> str:
-        """Of which trees a claim speaks."""
-        scope = SCOPE.format(depth=self.depth)
-        if self.space.min_leaf > 1:
-            scope += f", with at least {self.space.min_leaf} rows in a leaf"
-        if self.space.banned:
-            names = ", ".join(self.problem.table.names[c] for c in sorted(self.space.banned))
-            scope += f", without the columns {names}"
-        held = [w.text for w in wishes if w.item.verb == "ask" and w.item.number >= self.space.questions.encoded]
-        if held:
-            scope += f", to which these wishes add a question at their place: {'; '.join(held)}"
-        if wishes:
-            scope = f"best of all trees with these wishes ({'; '.join(w.text for w in wishes)}), among {scope}"
-        return scope
 
 
 def _amount(value: Fraction | str | int, name: str) -> Fraction:

@@ -1,0 +1,154 @@
+"""The sentence that says of which trees a claim speaks, made again from the parameters and the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trainer.verify.findings import Finding, asked, items, recounted
+from trainer.verify.questions import Questions, questions
+from trainer.verify.rows import Rows
+from trainer.verify.structure import METHODS
+
+LEAD = {
+    "tree": "all trees with",
+    "splits": "for each question that is marked as proved, all questions on at most two columns, in a tree with",
+    "heuristic": "one tree, built step by step, with",
+}
+PLANES = "questions that weigh all columns at once, "
+NEAR = PLANES + "each parting its rows by at least 1e-7 (columns scaled to [0, 1])"
+FAR = (
+    PLANES
+    + "the rows on the right keeping a distance of 0.005 from their hyperplane (columns scaled to [0, 1], coefficients "
+    "of total size 1)"
+)
+ROUNDED = (
+    "some columns with more digits than can be compared exactly: lines that pass the rows by less than 1e-14 of a column's range "
+    "are not counted"
+)
+
+
+def scope(model: dict[str, Any], rows: Rows) -> Finding:
+    """Whether the file speaks of the trees that its parameters ask for, all restrictions named."""
+    said = str(model["certificate"].get("scope") or "")
+    if model.get("rows") is None and not said.startswith(tuple(LEAD.values())):
+        words = "An older file, which words it otherwise; the parameters count."
+        return Finding(claim="scope", verdict="cannot be judged", detail=words, role="aside")
+    lead = LEAD[METHODS[model["method"]][0]]
+    own = [f"{lead} {', '.join([*_depth(model), *space, *_limits(model)])}" for space in _spaces(model, rows, said)]
+    words = f"'{said}'" if said in own else f"The parameters ask for: {own[0]}. The file says: {said or 'nothing'}."
+    return recounted("scope", said in own, words)
+
+
+def _depth(model: dict[str, Any]) -> list[str]:
+    return [] if model["method"] == "odt" else [f"depth ≤ {model['parameters']['depth']}"]
+
+
+def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
+    """What may be said of the questions: one text, or the ones that depend on how columns are written or chosen."""
+    method = model["method"]
+    if METHODS[method][0] == "heuristic":
+        return [[]]
+    if method == "bivariate":
+        return [[], [ROUNDED]]
+    if (
+        method == "odt"
+    ):  # the topology stands in brackets; its columns are those with more than one value that it groups
+        head = said.removeprefix(LEAD["tree"] + " ")
+        limits = _limits(model)
+        return (
+            [[head.removesuffix(", " + ", ".join(limits)) if limits else head]] if _topology(model, head) else [["?"]]
+        )
+    if method == "oct-h" or (method == "s-oct" and asked(model, "big_m") is not None):
+        return [[FAR]]
+    if method in ("cut-h", "cutw-h", "s-oct"):
+        return [[NEAR]]
+    kinds = [c["kind"] == "categorical" for c in model["columns"]]
+    if method == "exact-numeric":
+        texts = (
+            ("all thresholds of", "numeric column", kinds.count(False)),
+            ("single categories of", "other column", sum(kinds)),
+        )
+        return [[f"{verb} {_counted(n, noun)}" for verb, noun, n in texts if n]]
+    return [_of_questions(model, questions(model, rows), rows, kinds)]
+
+
+def _topology(model: dict[str, Any], head: str) -> bool:
+    """Whether the tree keeps within the topology that is said, and the bins are those of the parameters."""
+    nodes = model["nodes"]
+    if not head.startswith("this topology ("):
+        return head.startswith("no question") and len(nodes) == 1
+    size, deepest = (
+        int(word)
+        for word in head.removeprefix("this topology (").split(")")[0].replace(",", "").split()
+        if word.isdigit()
+    )
+    depth = asked(model, "depth") if not asked(model, "topology") else deepest
+    bins = f"numeric ones in at most {model['parameters']['bins']} bins" in head
+    chosen = ("than those that a CART tree uses" in head) == (asked(model, "select") == "cart")
+    full = bool(asked(model, "topology")) or size == 2**deepest - 1
+    return bins and chosen and full and deepest == depth and sum("split" in v for v in nodes) <= size
+
+
+def _of_questions(model: dict[str, Any], found: Questions, rows: Rows, kinds: list[bool]) -> list[str]:
+    out = []
+    sizes = np.bincount(found.columns, minlength=len(kinds)).tolist()
+    plain = [
+        not kind and set(np.unique(own).tolist()) <= {0.0, 1.0} for kind, own in zip(kinds, rows.columns, strict=True)
+    ]
+    numeric = sorted(size for size, kind, two in zip(sizes, kinds, plain, strict=True) if size and not kind and not two)
+    if numeric:
+        each = f"{numeric[0]}" if numeric[0] == numeric[-1] else f"{numeric[0]} to {numeric[-1]}"
+        noun = "interval" if asked(model, "binarise") == "quantile-buckets" else "threshold"
+        out.append(f"{_counted(sum(numeric), noun)} ({each} a column)")
+    if levels := sum(size for size, kind in zip(sizes, kinds, strict=True) if kind):
+        out.append("1 category" if levels == 1 else f"{levels} categories")
+    if truths := sum(size for size, two in zip(sizes, plain, strict=True) if two):
+        out.append(_counted(truths, "yes/no column"))
+    return out or ["no question"]
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def _limits(model: dict[str, Any]) -> list[str]:
+    """Each restriction in words, in the order in which the methods list them."""
+    given = model["parameters"]
+    words: dict[str, list[str]] = {}
+    for name, one, many in (("max_leaves", "leaf", "leaves"), ("max_columns", "column", "columns")):
+        if (most := asked(model, name)) is not None:
+            words[name] = [f"at most {most} {one if most == 1 else many}"]
+    if (least := asked(model, "min_leaf") or 1) > 1:
+        words["min_leaf"] = [f"at least {least} rows in a leaf"]
+    words["forbidden"] = [f"no question on {name}" for name in items(asked(model, "forbidden"))]
+    if asked(model, "balanced"):
+        words["balanced"] = ["every path with as many questions as the depth allows"]
+    if (most := asked(model, "max_card") or 0) > 0:
+        words["max_card"] = [f"at most {most} categories in a subset or outside it"]
+    for name in ("sensitivity", "specificity"):
+        if asked(model, name) is not None:
+            words[name] = [f"{name} ≥ {given[name]}"]
+    if (asked(model, "min_node") or 2) > 2:
+        words["min_node"] = [f"no question to fewer than {given['min_node']} rows"]
+    if asked(model, "min_gain"):
+        words["min_gain"] = [f"each question lowering the impurity by at least {given['min_gain']} of the rows"]
+    shares = [text.rpartition(":") for text in items(asked(model, "recall"))]
+    words["recall"] = [f"recall of {name.strip()} ≥ {share.strip()}" for name, _, share in shares]
+    if asked(model, "fairness"):
+        name = str(given["fairness_class"]).strip() or "the last class"
+        among = f" among rows of {name}" if given["fairness"] == "opportunity" else ""
+        groups = str(given["fairness_column"]).strip()
+        words["fairness"] = [
+            f"{name} predicted at rates at most {given['fairness_delta']} apart between groups of {groups}{among}"
+        ]
+    pairs = [[name.strip() for name in text.split("+")] for text in items(asked(model, "forbidden_pairs"))]
+    words["forbidden_pairs"] = [f"no path with both {' and '.join(pair)}" for pair in pairs]
+    ways = [text.rpartition(" ") for text in items(asked(model, "monotone"))]
+    words["monotone"] = [
+        f"classes only {'rising' if way == 'up' else 'falling'} along {name.strip()}" for name, _, way in ways
+    ]
+    wishes = [f"the wish '{record['wish']}'" for record in model["certificate"].get("wishes") or ()]
+    # a file lists its parameters in the order of the method
+    return [text for name in given for text in words.get(name, [])] + wishes
