@@ -24,6 +24,7 @@ CSRF_TRUSTED_ORIGINS = words("OCTWEB_TRUSTED_ORIGINS", "")
 
 # limits with names; every one is said in the error that it causes
 MAX_UPLOAD_BYTES = integer("OCTWEB_MAX_UPLOAD_MB", 200) * 1_000_000
+MAX_UNPACKED_BYTES = integer("OCTWEB_MAX_UNPACKED_MB", 400) * 1_000_000  # of a .gz or Parquet file
 MAX_ROWS = integer("OCTWEB_MAX_ROWS", 2_000_000)
 MAX_COLUMNS = integer("OCTWEB_MAX_COLUMNS", 2_000)
 MAX_READING_BYTES = integer("OCTWEB_MAX_READING_MB", 2048) * 1_000_000  # memory of a process that reads one file

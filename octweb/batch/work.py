@@ -48,6 +48,7 @@ class PredictionChild(Process):
             f"--progress={self.folder / PROGRESS}",
             f"--max-rows={settings.MAX_ROWS}",
             f"--max-columns={settings.MAX_COLUMNS}",
+            f"--max-unpacked={settings.MAX_UNPACKED_BYTES // 10**6}",
             "--json",
             "--",
             str(self.folder / "model.json"),

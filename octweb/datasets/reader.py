@@ -41,7 +41,10 @@ _readers: dict[int, threading.Semaphore] = {}
 
 def limits() -> ReadLimits:
     """The limits of this server on a file."""
-    return ReadLimits(rows=settings.MAX_ROWS, columns=settings.MAX_COLUMNS, bytes=settings.MAX_UPLOAD_BYTES)
+    return ReadLimits(
+        rows=settings.MAX_ROWS, columns=settings.MAX_COLUMNS, bytes=settings.MAX_UPLOAD_BYTES,
+        unpacked_bytes=settings.MAX_UNPACKED_BYTES,
+    )  # fmt: skip
 
 
 @contextmanager

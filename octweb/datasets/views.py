@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from octweb.core.parsers import TooLarge
-from octweb.core.problems import Conflict
+from octweb.core.problems import Busy, Conflict
 from octweb.datasets import actions, empty_cells, samples
 from octweb.datasets.choice import Choice
 from octweb.datasets.forms import DELIMITERS, ENCODINGS, as_query, choice_of, reading_of, seen_mark
@@ -66,9 +66,9 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"url": url}, status=201) if by_script else redirect(url)
     except DataError as error:
         context |= {"error": str(error), "problems": error.problems}
-    except TooLarge as error:
+    except (TooLarge, Busy) as error:
         context |= {"error": str(error.detail), "problems": ()}
-        status = 413
+        status = error.status_code
     if by_script:
         return JsonResponse({"error": context["error"], "problems": list(context["problems"])}, status=status)
     return render(request, "datasets/new.html", context, status=status)
@@ -106,6 +106,8 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
             return redirect("datasets:detail", dataset.pk)
         except DataError as error:
             context |= {"error": str(error), "problems": error.problems}
+        except Busy as error:
+            context |= {"error": str(error.detail), "problems": ()}
         except Conflict as error:
             messages.warning(request, str(error.detail))
             return redirect("datasets:list")

@@ -140,13 +140,14 @@ class _Walk:
 
     def _keep(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray, fields: np.ndarray) -> None:
         self.several = self.several or bool(fields.max() > 1)
-        blank = np.zeros(len(starts), bool)
         full = ends > starts
         # a line of spaces is empty in a file of several columns, and may be a value in a file of one
-        for i in np.flatnonzero(
-            full & (fields == 1) & np.isin(self.data[np.minimum(starts, len(self.data) - 1)], SPACES)
-        ):
-            blank[i] = not self.body[starts[i] : ends[i]].strip()
+        blank = full & (fields == 1) & np.isin(self.data[np.minimum(starts, len(self.data) - 1)], SPACES)
+        if blank.any():
+            first = int(starts[0])
+            other = np.cumsum(~np.isin(self.data[first : ends[-1]], SPACES)) if ends[-1] > first else np.zeros(1, int)
+            other = np.concatenate([[0], other])
+            blank &= other[ends - first] == other[starts - first]
         keep = full & ~blank if self.several else full
         self.blank = self.blank or bool(blank.any())
         self.found.append((starts[keep], ends[keep], lines[keep], fields[keep], blank[keep]))

@@ -35,6 +35,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--progress", metavar="FILE", help="append one JSON line at each piece of news")
         parser.add_argument("--max-rows", type=int, metavar="N", help="refuse a file with more rows")
+        parser.add_argument("--max-unpacked", type=int, metavar="MB", help="refuse a file that unpacks to more")
         parser.add_argument("--max-columns", type=int, metavar="N", help="refuse a file with more columns")
         parser.add_argument(
             "--json", action="store_true", help="the last line of standard output is one JSON object; needs --output"
@@ -69,7 +70,7 @@ class Command(BaseCommand):
         model = read(options["model"])
         limits = ReadLimits(
             bytes=OWN_FILES.bytes,
-            unpacked_bytes=OWN_FILES.unpacked_bytes,
+            unpacked_bytes=(options["max_unpacked"] or 0) * 10**6 or OWN_FILES.unpacked_bytes,
             rows=options["max_rows"] or OWN_FILES.rows,
             columns=options["max_columns"] or OWN_FILES.columns,
             cells=OWN_FILES.cells,
