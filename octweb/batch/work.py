@@ -14,10 +14,12 @@ from django.db import transaction
 
 from octweb.batch.models import BatchPrediction
 from octweb.core import files
+from octweb.core.problems import Damaged
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.jobs.supervisor import Refused, Supervisor
 from octweb.registry.models import TreeModel
+from octweb.registry.parsed import document_of
 
 CHUNK = 1 << 20
 MAX_PROBLEMS = 50
@@ -35,7 +37,7 @@ class PredictionChild(Process):
         return self.folder / f"result.{self.job.format}"
 
     def write_inputs(self) -> None:
-        (self.folder / "model.json").write_text(self.job.model.document, encoding="utf-8")
+        (self.folder / "model.json").write_text(document_of(self.job.model), encoding="utf-8")
         with default_storage.open(self.job.source.name, "rb") as source, self.data.open("wb") as copy:
             shutil.copyfileobj(source, copy, CHUNK)
 
@@ -72,6 +74,8 @@ class PredictionSupervisor(Supervisor):
             return PredictionChild.prepare(job)
         except FileNotFoundError as error:
             raise Refused("The uploaded file is gone. Upload it again.") from error
+        except Damaged as error:
+            raise Refused(str(error)) from error
 
     def limits(self, job: BatchPrediction) -> tuple[float, float]:
         return float(settings.MAX_BATCH_SECONDS), float(settings.MAX_TRAINING_MB)
@@ -88,8 +92,8 @@ class PredictionSupervisor(Supervisor):
                     RunStatus.SUCCEEDED,
                     result=name,
                     result_bytes=child.result.stat().st_size,
-                    summary=summary,
-                    log=child.log(),
+                    summary=summary | self.noted(),
+                    log=self._log(child),
                 )
         except BaseException:
             if name:

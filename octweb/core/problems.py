@@ -44,6 +44,10 @@ class Unprocessable(exceptions.APIException):
     default_code = "unprocessable"
 
 
+class Damaged(ModelFileError):
+    """The stored document of a model is not the one that was stored."""
+
+
 class StoreUnavailable(DataError):
     """The store of files does not answer."""
 
@@ -108,7 +112,7 @@ def _of_trainer(error: TrainerError) -> tuple[int, str, list[dict[str, Any]]]:
         )
     if isinstance(error, RowError):
         return 422, str(error), [{"attr": f"rows[{error.row}]", "detail": str(error), "code": "row"}]
-    if isinstance(error, StoreUnavailable):
+    if isinstance(error, StoreUnavailable | Damaged):
         return 503, str(error), []
     if isinstance(error, DataError | ModelFileError | InfeasibleError):
         problems = getattr(error, "problems", ())

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
+import sys
 import uuid
 from collections.abc import Callable
 
 from django.conf import settings
 from django.core.exceptions import BadRequest
-from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.template.loader import get_template
 from django.templatetags.static import static
 from django.urls import resolve
 from django.utils.crypto import constant_time_compare
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from octweb.core import unavailable
 from octweb.core.headers import security_headers
 from octweb.core.metrics import exposition
 from octweb.core.problems import problem
@@ -54,13 +56,10 @@ def icon(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    """The process can do its work: the database answers."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError:
-        return JsonResponse({"status": "unavailable", "database": "no answer"}, status=503)
-    return JsonResponse({"status": "ok", "database": "ok"})
+    """The process can do its work; if not, the answer names the part that is away."""
+    parts = unavailable.parts()
+    well = all(state == "ok" for state in parts.values())
+    return JsonResponse({"status": "ok" if well else "unavailable", **parts}, status=200 if well else 503)
 
 
 def metrics_page(request: HttpRequest) -> HttpResponse:
@@ -128,6 +127,15 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    """Called while the error is handled: a part that is away is no fault of the server's code, and is said."""
+    if reason := unavailable.reason_of(sys.exc_info()[1]):
+        response = (
+            problem(503, reason)
+            if is_api(request)
+            else HttpResponse(get_template("unavailable.html").render({"reason": reason}), status=503)
+        )
+        response["Retry-After"] = str(unavailable.RETRY_SECONDS)
+        return response
     return _error(
         request,
         500,

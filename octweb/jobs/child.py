@@ -47,10 +47,15 @@ class Process(ABC):
     process: subprocess.Popen | None = None
     offset: int = 0
 
+    @staticmethod
+    def scratch() -> Path:
+        """Where the folders of all jobs of this host lie."""
+        return settings.DATA_DIR / "runs"
+
     @classmethod
     def prepare(cls, job: Job) -> Self:
         """The folder of this attempt with what the process reads; nothing of an earlier attempt is touched."""
-        folder = settings.DATA_DIR / "runs" / str(job.pk) / str(job.attempt)
+        folder = cls.scratch() / str(job.pk) / str(job.attempt)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         child = cls(job=job, folder=folder)

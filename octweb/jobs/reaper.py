@@ -6,6 +6,9 @@ A job whose lease is over goes back to the queue, or fails after its last attemp
 from __future__ import annotations
 
 import logging
+import shutil
+import time
+import uuid
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -14,7 +17,8 @@ from django.utils import timezone
 from django_tasks import TaskResultStatus
 from django_tasks_db.models import DBTaskResult
 
-from octweb.jobs.models import Job, RunStatus, WorkerBeat
+from octweb.jobs.child import Process
+from octweb.jobs.models import FINISHED, Job, RunStatus, WorkerBeat
 from octweb.jobs.queue import job_models, send
 
 log = logging.getLogger(__name__)
@@ -36,7 +40,54 @@ def reap() -> int:
     now = timezone.now()
     changed = sum(_free(model, now) + _resend(model, now) for model in job_models())
     DBTaskResult.objects.finished().filter(finished_at__lt=now - KEEP_TASKS).delete()
-    return changed
+    return changed + _end_tasks(now)
+
+
+def _end_tasks(now: datetime) -> int:
+    """Tasks that are "running" although their job is not: their worker was killed. The job's row says what became of it."""
+    begun = DBTaskResult.objects.running().filter(started_at__lt=now - TASK_GRACE)
+    tasks = {pk: args["args"][0] for pk, args in begun.values_list("pk", "args_kwargs") if args.get("args")}
+    if not tasks:
+        return 0
+    held: set[str] = set()
+    for model in job_models():
+        running = model._default_manager.filter(pk__in=tasks.values(), status=RunStatus.RUNNING)
+        held |= {str(pk) for pk in running.values_list("pk", flat=True)}
+    gone = [pk for pk, job in tasks.items() if job not in held]
+    return (
+        DBTaskResult.objects.running()
+        .filter(pk__in=gone)
+        .update(
+            status=TaskResultStatus.FAILED, finished_at=now, exception_class_path="octweb.jobs.supervisor.LostLease"
+        )
+    )
+
+
+def sweep() -> int:
+    """Remove the scratch folders that killed workers of this host left of jobs that have ended or are gone; returns how many."""
+    folders = {path.name: path for path in Process.scratch().glob("*") if path.is_dir()}
+    held: set[str] = set()
+    for model in job_models():
+        ids = [name for name in folders if _is_id(name)]
+        held |= {
+            str(pk)
+            for pk in model._default_manager.filter(pk__in=ids)
+            .exclude(status__in=FINISHED)
+            .values_list("pk", flat=True)
+        }
+    before = time.time() - TASK_GRACE.total_seconds()
+    gone = [path for name, path in folders.items() if name not in held and path.stat().st_mtime < before]
+    for path in gone:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(gone)
+
+
+def _is_id(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _free(model: type[Job], now: datetime) -> int:

@@ -31,6 +31,8 @@ from octweb.jobs.queue import send
 log = logging.getLogger(__name__)
 
 TICK = 0.5
+NOTE = "note"  # in the summary of a job
+AGAIN = "note: attempt {attempt} was killed by the system, probably out of memory; the job was tried again once."
 DATABASE_PATIENCE = 60.0  # seconds for which a database that is away is waited for
 
 stopping = threading.Event()  # set by the worker command when it is asked to end
@@ -62,6 +64,7 @@ class Supervisor(ABC):
         self.attempt = 0
         self.lines = 0
         self.end_reason = ""
+        self.note = ""  # on what happened to the attempt before, first in the log
 
     def load(self) -> Any:
         """The job with what it needs."""
@@ -95,6 +98,7 @@ class Supervisor(ABC):
         if not self._claim():
             return "not claimed"
         job = self.load()
+        self.note = str((job.summary or {}).get(NOTE, ""))
         child: Process | None = None
         try:
             with self._holding():
@@ -113,7 +117,7 @@ class Supervisor(ABC):
             reason, text = f"The worker failed: {error}", ""
             if child is not None:
                 child.kill()
-                text = child.log()
+                text = self._log(child)
             self._patiently(lambda: self.end(RunStatus.FAILED, error=reason, log=text))
         finally:
             if child is not None:
@@ -225,7 +229,7 @@ class Supervisor(ABC):
         changes: dict[str, Any] = {
             "heartbeat_at": now,
             "lease_until": now + timedelta(seconds=settings.WORKER_LEASE_SECONDS),
-            "log": child.log(),
+            "log": self._log(child),
         }
         if records:
             known = {k: v for k, v in records[-1].items() if k not in {"tree", "columns", "classes"}}
@@ -243,11 +247,14 @@ class Supervisor(ABC):
         if self.stopping.is_set() and self._patiently(self._not_cancelled) and not self.complete(summary):
             self._patiently(self._release)
             return
+        if code == -signal.SIGKILL and not self.end_reason and not self.note and self._patiently(self._not_cancelled):
+            self._patiently(lambda: self._release(summary={NOTE: AGAIN.format(attempt=self.attempt)}))
+            return
         if code != 0 or not child.result.exists():
-            error = self.end_reason or _last_line(child.log()) or _death(code, self.noun)
+            error = self.end_reason or _why(code, child.log(), self.noun)
             cancelled = self._patiently(lambda: not self._not_cancelled())
             status = RunStatus.CANCELLED if cancelled else RunStatus.FAILED
-            self._patiently(lambda: self.end(status, error=error, log=child.log(), **self.on_failure(child)))
+            self._patiently(lambda: self.end(status, error=error, log=self._log(child), **self.on_failure(child)))
             return
         self._patiently(lambda: self.store(job, child, summary))
 
@@ -259,12 +266,19 @@ class Supervisor(ABC):
         if not self._mine().update(status=status, finished=timezone.now(), lease_until=None, **changes):
             raise LostLease  # rolls back what was stored in the same transaction
 
-    def _release(self) -> None:
-        """Give the job back: this worker ends, another one takes it from the start."""
+    def _release(self, **changes: Any) -> None:
+        """Give the job back: this worker, or another one, takes it from the start."""
         # both in one step, or the reaper sees a queued job without a task and sends it as well
         with transaction.atomic():
-            if self._mine().update(status=RunStatus.QUEUED, worker="", lease_until=None):
+            if self._mine().update(status=RunStatus.QUEUED, worker="", lease_until=None, **changes):
                 send(self.jobs._default_manager.get(pk=self.job_id))
+
+    def noted(self) -> dict[str, str]:
+        """What the summary says of an attempt before that was killed; nothing where there was none."""
+        return {NOTE: self.note} if self.note else {}
+
+    def _log(self, child: Process) -> str:
+        return "\n".join(filter(None, [self.note, child.log()]))
 
     def _patiently(self, action):
         """Do something with a database, or a store of files, that may be away for some seconds."""
@@ -279,12 +293,19 @@ class Supervisor(ABC):
                 time.sleep(1)
 
 
+def _why(code: int, log: str, noun: str) -> str:
+    """Why a child failed: what it said last, unless it was killed in the middle of its work."""
+    return _death(code, noun) if code < 0 else _last_line(log) or _death(code, noun)
+
+
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("note:")]
     return lines[-1].removeprefix("CommandError: ") if lines else ""
 
 
 def _death(code: int, noun: str) -> str:
+    if code == -signal.SIGKILL:
+        return f"The {noun} process was killed by the system, probably out of memory."
     if code < 0:
-        return f"The {noun} process was killed by signal {-code}. If that was not you, it may have run out of memory."
+        return f"The {noun} process was ended by signal {-code} ({signal.strsignal(-code)})."
     return f"The {noun} process ended with status {code} and no message."

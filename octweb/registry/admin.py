@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -17,7 +19,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from rest_framework.exceptions import APIException
 
-from octweb.core.problems import flatten
+from octweb.core.problems import Damaged, flatten
 from octweb.figures.outline import tree_outline
 from octweb.registry import actions
 from octweb.registry.claims import claims
@@ -26,6 +28,19 @@ from octweb.registry.models import Family, ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.errors import TrainerError
 from trainer.tree.describe import rules_text
+
+
+def _or_damage(show: Callable[[Any, TreeModel], Any]) -> Callable[[Any, TreeModel], Any]:
+    """What is wrong with a document that cannot be read, in place of what would be shown of it."""
+
+    @wraps(show)
+    def shown(self: Any, model: TreeModel) -> Any:
+        try:
+            return show(self, model)
+        except Damaged as error:
+            return str(error)
+
+    return shown
 
 
 class ReadOnly(admin.ModelAdmin):
@@ -105,6 +120,7 @@ class TreeModelAdmin(ReadOnly):
         return f"{event.at:%d %B %Y, %H:%M} by {event.by or 'a removed account'}{note}"
 
     @admin.display(description="checked again from the file")
+    @_or_damage
     def checked_again(self, model: TreeModel) -> str:
         check = check_again(model)
         return check.sentence if check else "not possible: the rows are gone, too many to read here, or no longer fit"
@@ -118,16 +134,19 @@ class TreeModelAdmin(ReadOnly):
         )
 
     @admin.display(description="tree as a list")
+    @_or_damage
     def tree(self, model: TreeModel) -> SafeString:
         outline = _outline(tree_outline(model_file(model).tree), "")
         return format_html("<details><summary>show</summary><ul>{}</ul></details>", outline)
 
     @admin.display(description="rules, every digit")
+    @_or_damage
     def rules(self, model: TreeModel) -> SafeString:
         rules = rules_text(model_file(model).tree)
         return format_html("<details><summary>show</summary><pre>{}</pre></details>", rules)
 
     @admin.display(description="difference to the version now served")
+    @_or_damage
     def difference(self, model: TreeModel) -> SafeString | str:
         served = actions.served(model.family)
         if served is None:
@@ -146,11 +165,13 @@ class TreeModelAdmin(ReadOnly):
         return format_html("<pre>{}</pre>", "\n".join(lines) or "the two trees ask the same questions")
 
     @admin.display(description="certificate")
+    @_or_damage
     def certificate(self, model: TreeModel) -> SafeString:
         rows = sorted(model_file(model).certificate.items())
         return format_html("<pre>{}</pre>", "\n".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in rows))
 
     @admin.display(description="fingerprint of the training rows")
+    @_or_damage
     def fingerprint(self, model: TreeModel) -> str:
         return model_file(model).fingerprint or "none"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from octweb.core.problems import Damaged
 from octweb.core.templatetags.octweb import percent, significant
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
@@ -17,7 +18,7 @@ HEURISTIC = "Built step by step. Nothing is claimed about how close the whole tr
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A badge: `kind` is proved, gap, heuristic or splits; `words` are shown, `tip` explains."""
+    """A badge: `kind` is proved, gap, heuristic, splits or damaged; `words` are shown, `tip` explains."""
 
     kind: str
     words: str
@@ -26,7 +27,10 @@ class Claim:
 
 def claims(model: TreeModel) -> list[Claim]:
     """The badges of a model, the one about the whole tree first."""
-    certificate = model_file(model).certificate
+    try:
+        certificate = model_file(model).certificate
+    except Damaged as error:
+        return [Claim(kind="damaged", words="Damaged", tip=str(error))]
     found = [_whole_tree(model, dict(certificate))]
     splits, proved = certificate.get("splits"), certificate.get("splits_proved")
     if model.guarantee == Guarantee.SPLITS and isinstance(splits, int) and splits:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.http import HttpResponse
 
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
+from octweb.registry.parsed import document_of, model_file
 from trainer.tree.code import to_python, to_sql
 from trainer.tree.describe import rules_text
 from trainer.tree.onnx import to_onnx
@@ -26,7 +26,7 @@ class Format:
 
 
 FORMATS: dict[str, Format] = {
-    "json": Format(label="JSON", ending="json", media_type="application/json", write=lambda model: model.document),
+    "json": Format(label="JSON", ending="json", media_type="application/json", write=document_of),
     "rules": Format(
         label="Rules as text",
         ending="txt",

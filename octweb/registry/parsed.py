@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
+from octweb.core.problems import Damaged
 from octweb.registry.models import TreeModel
+from trainer.errors import ModelFileError
 from trainer.tree.file import ModelFile, from_json
 
 T = TypeVar("T")
@@ -51,9 +54,36 @@ _parsed: ParsedModels[ModelFile] = ParsedModels()
 
 
 def model_file(model: TreeModel) -> ModelFile:
-    """The parsed document of a model; `document` may be deferred and is then read only when it is not held."""
+    """The parsed document of a model; `document` may be deferred and is then read only when it is not held. Raises Damaged."""
     found = _parsed.get(model.sha256)
     if found is None:
-        found = from_json(json.loads(model.document))
-        _parsed.put(model.sha256, found, len(model.document))
+        text = document_of(model)
+        try:
+            found = from_json(json.loads(text))
+        except (ModelFileError, ValueError) as error:
+            raise _damaged(model) from error
+        _parsed.put(model.sha256, found, len(text))
     return found
+
+
+def document_of(model: TreeModel) -> str:
+    """The document, word for word as it was stored; raises Damaged for any other."""
+    if hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest() != model.sha256:
+        raise _damaged(model)
+    return model.document
+
+
+def is_damaged(model: TreeModel) -> bool:
+    """Whether the model cannot be read any more."""
+    try:
+        model_file(model)
+    except Damaged:
+        return True
+    return False
+
+
+def _damaged(model: TreeModel) -> Damaged:
+    return Damaged(
+        f"The stored document of {model} was damaged or changed outside of octweb, so it predicts nothing. "
+        "Restore it from a backup, or train it again."
+    )

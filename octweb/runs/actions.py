@@ -15,6 +15,7 @@ from octweb.datasets.models import Dataset
 from octweb.jobs.models import FINISHED
 from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send, worker_seen
 from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import run_name
@@ -23,7 +24,6 @@ from trainer.data.problem import Names
 from trainer.errors import ParameterError
 from trainer.method import Method, Settings
 from trainer.methods import get
-from trainer.tree.file import from_json
 
 __all__ = [
     "cancel",
@@ -170,7 +170,7 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
     """The method must take a start, and the data must have the columns that its tree asks for."""
     if not method.warm_start:
         raise ParameterError({"warm_start": f"'{method.id}' builds its tree anew and takes no start."})
-    tree = from_json(json.loads(model.document)).tree
+    tree = model_file(model).tree
     kinds = {c["name"]: c["kind"] for c in dataset.columns if c.get("role") == "feature"}
     for j in tree.used_columns:
         column = tree.schema[j]

@@ -11,6 +11,7 @@ from django.conf import settings
 
 from octweb.core.files import place_in
 from octweb.jobs.child import PROGRESS, Process
+from octweb.registry.parsed import document_of
 from octweb.runs.incumbents import of_earlier_attempts
 from octweb.runs.models import TrainingRun
 from octweb.runs.options import arguments_of
@@ -36,7 +37,7 @@ class Child(Process):
         ):  # an attempt whose worker was killed had begun with what it was given, and went on from there
             write(ModelFile.of_tree(known), self.folder / START)
         elif run.warm_start is not None:
-            (self.folder / START).write_text(run.warm_start.document, encoding="utf-8")
+            (self.folder / START).write_text(document_of(run.warm_start), encoding="utf-8")
 
     @property
     def result(self) -> Path:
@@ -56,6 +57,7 @@ class Child(Process):
             f"--test-share={run.test_share}",
             f"--folds={run.folds}",
             f"--name={run.name}",
+            f"--sha256={run.dataset.sha256}",
             f"--schema={self.folder / 'schema.json'}",
             f"--output={self.result}",
             f"--progress={self.folder / PROGRESS}",

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from octweb.core.problems import Damaged
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import Refused, Supervisor
@@ -36,6 +37,8 @@ class TrainingSupervisor(Supervisor):
             return Child.prepare(job)
         except FileNotFoundError as error:
             raise Refused("The stored file of the data set is gone. Upload it again.") from error
+        except Damaged as error:
+            raise Refused(str(error)) from error
 
     def limits(self, job: TrainingRun) -> tuple[float, float]:
         each = float(job.parameters.get("time_limit") or settings.MAX_TRAINING_SECONDS)
@@ -65,7 +68,7 @@ class TrainingSupervisor(Supervisor):
             model = registry.register(
                 owner=job.owner, document=document, dataset=job.dataset, title=job.name, name=_family(job)
             )
-            self.end(status, model=model, summary=summary, log=child.log())
+            self.end(status, model=model, summary=summary | self.noted(), log=self._log(child))
 
 
 def _family(job: TrainingRun) -> str | None:

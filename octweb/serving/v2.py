@@ -13,11 +13,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core import metrics, strict_json
-from octweb.core.problems import document, exception_handler
+from octweb.core.problems import Damaged, document, exception_handler
 from octweb.registry.access import may_call
 from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_status
 from octweb.registry.models import TreeModel
+from octweb.registry.parsed import is_damaged, model_file
 from octweb.registry.remembered import approved_model
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, configuration, infer, metadata, output
 from octweb.serving.tensors import JSON_LENGTH, ProtocolError, answer, parse
@@ -95,11 +96,16 @@ class Model(ProtocolView):
 
 
 class ModelReady(ProtocolView):
-    """A model is ready once it is approved."""
+    """A model is ready once it is approved, for as long as its document can be read."""
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
         model = served_model(request, name, version)
-        return Response({"name": model.family.name, "version": str(model.version), "ready": True})
+        answer: dict[str, Any] = {"name": model.family.name, "version": str(model.version)}
+        try:
+            model_file(model)
+        except Damaged as error:
+            return Response(answer | {"ready": False, "error": str(error)}, status=503)
+        return Response(answer | {"ready": True})
 
 
 class Config(ProtocolView):
@@ -114,8 +120,15 @@ class RepositoryIndex(ProtocolView):
 
     def post(self, request: Request) -> Response:
         _index_body(request._request.body)
-        models = TreeModel.objects.approved().order_by("family__name", "version").values_list("family__name", "version")
-        return Response([{"name": n, "version": str(v), "state": "READY", "reason": ""} for n, v in models])
+        models = TreeModel.objects.approved().select_related("family").defer("document").order_by("family__name", "version")
+        return Response([_entry(model) for model in models])
+
+
+def _entry(model: TreeModel) -> dict[str, str]:
+    damaged = is_damaged(model)
+    reason = "its stored document was damaged or changed" if damaged else ""
+    state = "UNAVAILABLE" if damaged else "READY"
+    return {"name": model.family.name, "version": str(model.version), "state": state, "reason": reason}
 
 
 def _index_body(content: bytes) -> None:

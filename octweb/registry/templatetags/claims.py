@@ -12,7 +12,12 @@ from octweb.registry.models import TreeModel
 
 register = template.Library()
 _count = itertools.count()
-LOOK = {"proved": ("proved", "check"), "gap": ("gap", "half"), "heuristic": ("heur", "dashed")}
+LOOK = {
+    "proved": ("proved", "check"),
+    "gap": ("gap", "half"),
+    "heuristic": ("heur", "dashed"),
+    "damaged": ("bad", "dashed"),
+}
 
 
 @register.simple_tag

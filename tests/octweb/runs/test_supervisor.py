@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from datetime import timedelta
@@ -145,3 +146,61 @@ def test_a_tree_that_cannot_be_read_is_left_out(owner, media, dataset):
     child = Child.prepare(run)
     assert not (child.folder / START).exists()
     child.clean()
+
+
+def with_command(supervisor, monkeypatch, *command):
+    real = supervisor.prepare
+
+    def prepare(job):
+        child = real(job)
+        child.command = lambda: list(command)
+        return child
+
+    monkeypatch.setattr(supervisor, "prepare", prepare)
+
+
+def test_a_child_killed_by_the_system_is_tried_again_once_with_a_note(owner, media, dataset, monkeypatch):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
+    ends = []
+    for command in (("sh", "-c", "kill -9 $$"), None):
+        supervisor = TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event())
+        if command:
+            with_command(supervisor, monkeypatch, *command)
+        ends.append(supervisor.run())
+    assert ends == [RunStatus.QUEUED, RunStatus.SUCCEEDED]
+    run.refresh_from_db()
+    assert run.attempt == 2
+    assert "attempt 1 was killed by the system, probably out of memory" in run.summary["note"]
+    assert run.log.startswith(run.summary["note"])
+
+
+def test_a_child_killed_twice_has_failed(owner, media, dataset, monkeypatch):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
+    for _ in range(2):
+        supervisor = TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event())
+        with_command(supervisor, monkeypatch, "sh", "-c", "echo the last line of its work >&2; kill -9 $$")
+        end = supervisor.run()
+    run.refresh_from_db()
+    assert (end, run.attempt) == (RunStatus.FAILED, 2)
+    assert run.error == "The training process was killed by the system, probably out of memory."
+
+
+def test_killed_workers_leave_no_running_task_and_no_folder(owner, media, dataset, settings, tmp_path):
+    settings.DATA_DIR = tmp_path
+    runs = [actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2}) for _ in range(3)]
+    ended, running, queued = runs
+    long_ago = timezone.now() - timedelta(minutes=5)
+    TrainingRun.objects.filter(pk=ended.pk).update(status=RunStatus.FAILED)
+    future = timezone.now() + timedelta(minutes=5)
+    TrainingRun.objects.filter(pk=running.pk).update(status=RunStatus.RUNNING, attempt=1, lease_until=future)
+    DBTaskResult.objects.update(status="RUNNING", started_at=long_ago)
+    names = [str(run.pk) for run in runs] + ["00000000-0000-0000-0000-000000000000", "of nobody"]
+    for name in names:
+        folder = tmp_path / "runs" / name
+        (folder / "1").mkdir(parents=True)
+        os.utime(folder, (long_ago.timestamp(), long_ago.timestamp()))
+    reaper.reap()
+    tasks = {t.args_kwargs["args"][0]: t.status for t in DBTaskResult.objects.exclude(status="READY")}
+    assert tasks == {str(ended.pk): "FAILED", str(running.pk): "RUNNING", str(queued.pk): "FAILED"}
+    assert reaper.sweep() == 3
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {str(running.pk), str(queued.pk)}

@@ -159,14 +159,21 @@ def test_cancel_keeps_the_incumbent(worker, long_run):
     assert run.model.bound >= run.model.objective
 
 
-def test_sigkill_of_the_child_fails_the_run_with_a_reason(worker, long_run):
+def test_a_child_killed_by_the_system_is_tried_again_once(worker, long_run):
     run = long_run
     process = worker()
-    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress.get("incumbent"))
-    for child in psutil.Process(process.pid).children():
-        child.send_signal(signal.SIGKILL)
+    for attempt in (1, 2):
+        wait_for(
+            lambda attempt=attempt: TrainingRun.objects.filter(
+                pk=run.pk, attempt=attempt, progress__has_key="incumbent"
+            )
+        )
+        for child in psutil.Process(process.pid).children():
+            child.send_signal(signal.SIGKILL)
     wait_for(lambda: status(run) == RunStatus.FAILED)
-    assert "signal 9" in TrainingRun.objects.get(pk=run.pk).error
+    run.refresh_from_db()
+    assert run.error == "The training process was killed by the system, probably out of memory."
+    assert "attempt 1 was killed by the system" in run.log
 
 
 def test_sigkill_of_the_worker_gives_the_run_to_the_next(worker, long_run):

@@ -7,7 +7,6 @@ import os
 import secrets
 import signal
 import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,9 +17,10 @@ from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.parts import MOST_STARTS, START_WINDOW, Part, end
+
 ADMIN = "admin"
 WORKER = "octweb.core.gunicorn_worker.Worker"
-GRACE = 20.0
 WARM = "import octweb.wsgi; from django.core.management import call_command; call_command('warm')"  # predictions first
 
 
@@ -73,28 +73,40 @@ class Command(BaseCommand):
         stop: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda n, frame: stop.append(n))
-        # sessions of their own: Ctrl-C reaches this process alone, which then ends the others in order
-        children = [
-            subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, start_new_session=True)  # noqa: S603
-            for command in commands
+        parts = [
+            Part(name="web server" if i == 0 else f"worker {i}", command=command, environment=environment)
+            for i, command in enumerate(commands)
         ]
         # beside the others and not one of them: when it has ended, nothing is missing
-        warming = subprocess.Popen(  # noqa: S603
-            ["nice", "-n", "15", sys.executable, "-c", WARM],  # noqa: S607
-            cwd=settings.BASE_DIR, env=environment | {"OCTWEB_WARM": "1"}, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        warming = Part(
+            name="warming", command=["nice", "-n", "15", sys.executable, "-c", WARM],
+            environment=environment | {"OCTWEB_WARM": "1"},
         )  # fmt: skip
+        for part in (*parts, warming):
+            part.start(quiet=part is warming)
         self.stdout.write(f"octweb: http://{host}:{port}/   (Ctrl-C ends it)")
         self.stdout.flush()
         try:
-            while not stop and all(child.poll() is None for child in children):
-                warming.poll()  # takes its status when it has ended, else it stays in the list of processes
+            while not stop:
+                warming.process.poll()  # takes its status when it has ended, else it stays in the list of processes
+                for part in parts:
+                    self._look_after(part)
                 time.sleep(0.3)
         finally:
-            failed = [child.returncode for child in children if child.poll() is not None]
-            _end([*children, warming])
-        if not stop:
-            raise CommandError(f"A part of octweb ended by itself (status {failed}); all of it was stopped.")
+            end([part.process for part in (*parts, warming)])
+
+    def _look_after(self, part: Part) -> None:
+        """Start a part again that ended by itself; raises CommandError for one that does so again and again."""
+        status = part.process.poll()
+        if status is None:
+            return
+        if not part.may_start(time.monotonic()):
+            raise CommandError(
+                f"The {part.name} ended {MOST_STARTS} times within {START_WINDOW / 60:g} minutes (status {status}); "
+                "all of octweb was stopped. The lines above say why."
+            )
+        self.stderr.write(f"The {part.name} ended by itself (status {status}); it is started again.")
+        part.start()
 
 
 def _collect_static() -> None:
@@ -109,18 +121,6 @@ def _collect_static() -> None:
         return
     call_command("collectstatic", interactive=False, verbosity=0, clear=True)
     stamp.write_text(digest.hexdigest())
-
-
-def _end(children: list[subprocess.Popen]) -> None:
-    for child in children:
-        if child.poll() is None:
-            child.send_signal(signal.SIGTERM)
-    until = time.monotonic() + GRACE
-    for child in children:
-        try:
-            child.wait(max(0.1, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            child.kill()
 
 
 def _free_port(host: str, port: int, skip: bool) -> None:

@@ -15,7 +15,7 @@ from django_tasks_db.management.commands.db_worker import Worker
 
 from octweb.core import files
 from octweb.jobs.queue import tidy
-from octweb.jobs.reaper import beat, reap
+from octweb.jobs.reaper import beat, reap, sweep
 from octweb.jobs.supervisor import stopping, worker_name
 
 log = logging.getLogger(__name__)
@@ -82,6 +82,7 @@ def _reap_for_ever(every: float) -> None:
         try:
             beat(worker_name())
             reap()
+            sweep()
             if time.monotonic() - tidied > TIDY_SECONDS:
                 tidied = time.monotonic()
                 _tidy()

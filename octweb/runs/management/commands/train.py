@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
+from trainer.errors import DataError
 from trainer.methods import METHODS, get
 from trainer.proving import ProofLimits
 from trainer.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
@@ -29,6 +31,7 @@ class Command(TrainingCommand):
             metavar="MODEL.json",
             help="a model to begin with, for the methods that can (`methods` lists them)",
         )
+        parser.add_argument("--sha256", help="refuse data whose file has another digest than this")
         parser.add_argument("--name", default="", help="a name, kept in the model file")
         parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
         parser.add_argument(
@@ -46,6 +49,8 @@ class Command(TrainingCommand):
         exit_with_parent()
         method = get(options["method"])
         raw = self.parameters(method, options)
+        if options["sha256"]:
+            _check_digest(Path(options["data"]), options["sha256"])
         table, labels = self.data(options)
         request = TrainRequest(
             table=table,
@@ -99,4 +104,11 @@ class Command(TrainingCommand):
                 f"proof: {written['steps']} steps, {written['bytes']} bytes, {written['seconds']} s"
                 if written["made"]
                 else f"no proof: {written['reason']}"
+
+
+def _check_digest(path: Path, expected: str) -> None:
+    with path.open("rb") as stream:
+        if hashlib.file_digest(stream, "sha256").hexdigest() != expected:
+            raise DataError(
+                "The stored file of this data set was changed outside of octweb, so nothing is trained on it. Upload it again."
             )

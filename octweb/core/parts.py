@@ -1,0 +1,69 @@
+"""The processes that `manage.py serve` starts: they are started again when they end, and end when it does, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+GRACE = 20.0  # seconds to end in
+MOST_STARTS, START_WINDOW = 5, 600.0  # a part that ends so often within so many seconds stays down
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(kw_only=True)
+class Part:
+    """A process with the times at which it was started again."""
+
+    name: str
+    command: list[str]
+    environment: dict[str, str]
+    starts: list[float] = field(default_factory=list)
+    process: subprocess.Popen = field(init=False)
+
+    def start(self, *, quiet: bool = False) -> None:
+        """Start it in a session of its own: Ctrl-C reaches its parent alone, which then ends all parts in order."""
+        out = subprocess.DEVNULL if quiet else None
+        self.process = subprocess.Popen(  # noqa: S603
+            self.command, cwd=settings.BASE_DIR, env=self.environment, start_new_session=True,
+            stdout=out, stderr=out, preexec_fn=_end_with(os.getpid()),
+        )  # fmt: skip
+
+    def may_start(self, now: float) -> bool:
+        """Whether it may be started once more; counts the start."""
+        self.starts = [t for t in self.starts if t > now - START_WINDOW] + [now]
+        return len(self.starts) < MOST_STARTS
+
+
+def end(processes: list[subprocess.Popen]) -> None:
+    """Ask all to end, and end for certain what has not after the grace."""
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+    until = time.monotonic() + GRACE
+    for process in processes:
+        try:
+            process.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _end_with(parent: int) -> Callable[[], None]:
+    """What a new process does with itself first: it asks to be ended when its parent is killed (Linux only)."""
+    libc: Any = ctypes.CDLL(None, use_errno=True)
+
+    def prepare() -> None:
+        with contextlib.suppress(AttributeError):
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare

@@ -1,0 +1,77 @@
+"""When a part is away: which one, in words, for pages, API and health calls."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from pathlib import Path
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+
+from octweb.core.problems import Busy, Damaged, StoreUnavailable
+
+RETRY_SECONDS = 10
+FREE_BYTES = 50_000_000  # below this a disk counts as full
+DISK_FULL = "The disk of the server is full. Nothing was changed; tell the administrator."
+LOCKED = "The database is locked by somebody else. Nothing was changed; try again in a moment."
+NO_DATABASE = "The database does not answer. Nothing was changed; try again in a moment."
+
+
+def reason_of(error: BaseException | None) -> str:
+    """Why the server cannot do its work now, if this error says so; empty for all other errors, which are faults."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DISK_FULL
+    if isinstance(error, OperationalError | InterfaceError):
+        text = str(error).lower()
+        return DISK_FULL if "full" in text else LOCKED if "locked" in text else NO_DATABASE
+    if isinstance(error, Busy):
+        return str(error.detail)
+    return str(error) if isinstance(error, StoreUnavailable | Damaged) else ""
+
+
+def parts() -> dict[str, str]:
+    """What a request needs, each with "ok" or what is wrong with it."""
+    return {"database": _database(), "disk": _disk(), "files": _files()}
+
+
+def _database() -> str:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        if connection.vendor == "sqlite" and not connection.in_atomic_block:
+            return _can_write(str(connection.settings_dict["NAME"]))
+    except DatabaseError:
+        return "no answer"
+    return "ok"
+
+
+def _can_write(path: str) -> str:
+    probe = sqlite3.connect(path, timeout=1, isolation_level=None)
+    try:
+        probe.execute("BEGIN IMMEDIATE")
+        probe.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        return "locked" if "locked" in str(error) else "cannot be written"
+    finally:
+        probe.close()
+    return "ok"
+
+
+def _disk() -> str:
+    try:
+        found = os.statvfs(settings.DATA_DIR)
+    except OSError:
+        return "the data folder is gone"
+    return "ok" if found.f_bavail * found.f_frsize > FREE_BYTES else "full"
+
+
+def _files() -> str:
+    """A folder must be there and take files; a bucket is asked only when a file is wanted."""
+    try:
+        folder = Path(default_storage.path(""))
+    except NotImplementedError:
+        return "ok"
+    return "ok" if not folder.exists() or os.access(folder, os.W_OK) else "cannot be written"

@@ -1,0 +1,68 @@
+"""The parts of `make run`: started again when they are killed, with a limit, and never left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from django.core.management.base import CommandError
+
+from octweb.core.management.commands.serve import Command
+from octweb.core.parts import MOST_STARTS, START_WINDOW, Part, end
+from tests.conftest import ROOT
+
+
+def sleeper(name: str = "worker 1") -> Part:
+    part = Part(name=name, command=["sleep", "600"], environment=dict(os.environ))
+    part.start()
+    return part
+
+
+def test_a_part_that_was_killed_is_started_again_with_a_word_until_it_is_too_often(capsys):
+    part, command = sleeper(), Command()
+    try:
+        for _ in range(MOST_STARTS - 1):
+            before = part.process
+            before.kill()
+            before.wait()
+            command._look_after(part)
+            assert part.process.pid != before.pid
+            assert part.process.poll() is None
+        assert capsys.readouterr().err.count("The worker 1 ended by itself (status -9); it is started again.") == 4
+        part.process.kill()
+        part.process.wait()
+        with pytest.raises(CommandError, match="The worker 1 ended 5 times within 10 minutes"):
+            command._look_after(part)
+    finally:
+        end([part.process])
+
+
+def test_ends_long_ago_do_not_count():
+    part = Part(name="x", command=[], environment={})
+    assert all(part.may_start(i * START_WINDOW / 3) for i in range(20))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_parts_end_when_their_parent_is_killed():
+    code = (
+        "import os, time, django; django.setup()\n"
+        "from octweb.core.parts import Part\n"
+        "part = Part(name='x', command=['sleep', '600'], environment=dict(os.environ)); part.start()\n"
+        "print(part.process.pid, flush=True); time.sleep(600)"
+    )
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "octweb.settings"}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    child = psutil.Process(int(parent.stdout.readline()))
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    until = time.monotonic() + 30
+    while child.is_running() and child.status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
