@@ -2,8 +2,9 @@
 # Writes database, files and secrets of octweb into a new folder: deploy/backup.sh FOLDER. The service goes on meanwhile.
 # The database first, then the files: files are only added, so everything that the copy of the database names is among them.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 target=${1:?usage: deploy/backup.sh FOLDER}
+case $target in /*) ;; *) target=$PWD/$target ;; esac  # a relative folder is meant from where one stands
+cd "$(dirname "$0")/.."
 data=${OCTWEB_DATA_DIR:-var}
 python=${PYTHON:-.venv/bin/python}
 umask 077

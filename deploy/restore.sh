@@ -2,8 +2,8 @@
 # Puts a backup into an empty place: deploy/restore.sh FOLDER. Stop web server and workers first.
 # OCTWEB_DATA_DIR (and DATABASE_URL, OCTWEB_FILES where they are used) say where to; nothing that exists is overwritten.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 source=$(cd "${1:?usage: deploy/restore.sh FOLDER}" && pwd)
+cd "$(dirname "$0")/.."
 data=${OCTWEB_DATA_DIR:-var}
 python=${PYTHON:-.venv/bin/python}
 umask 077

@@ -29,7 +29,7 @@ MAX_ROWS = integer("OCTWEB_MAX_ROWS", 2_000_000)
 MAX_COLUMNS = integer("OCTWEB_MAX_COLUMNS", 2_000)
 MAX_READING_BYTES = integer("OCTWEB_MAX_READING_MB", 2048) * 1_000_000  # memory of a process that reads one file
 MAX_READING_SECONDS = integer("OCTWEB_MAX_READING_SECONDS", 600)
-READERS = integer("OCTWEB_READERS", 2)  # such processes of one web process at the same time
+READERS = integer("OCTWEB_READERS", 2)  # such processes of one host at the same time
 MAX_UPLOADS_AT_ONCE = integer(
     "OCTWEB_MAX_UPLOADS_AT_ONCE", 10
 )  # of one web process, those that wait for a reader included
@@ -153,6 +153,14 @@ AXES_RESET_ON_SUCCESS = True
 AXES_CLIENT_IP_CALLABLE = "octweb.core.throttles.client_address"
 AXES_LOCKOUT_CALLABLE = "octweb.core.views.locked_out"
 SILENCED_SYSTEM_CHECKS = ["axes.W006", "urls.W002"]  # the protocol is served at /v2 and at /v2/
+
+EMAIL_HOST = text("OCTWEB_MAIL_HOST", "")  # without one no mail is sent
+EMAIL_PORT = integer("OCTWEB_MAIL_PORT", 587)
+EMAIL_HOST_USER = text("OCTWEB_MAIL_USER", "")
+EMAIL_HOST_PASSWORD = text("OCTWEB_MAIL_PASSWORD", "")
+EMAIL_USE_TLS = boolean("OCTWEB_MAIL_TLS", True)
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = text("OCTWEB_MAIL_FROM", "octweb@localhost")
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = text("OCTWEB_TIME_ZONE", "UTC")

@@ -5,6 +5,7 @@ from django.contrib.auth import views as auth
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from octweb.core import reset
 from octweb.core import views as core
 from octweb.home.views import home
 from octweb.serving import (
@@ -40,6 +41,10 @@ urlpatterns = [
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
     path("accounts/password/", auth.PasswordChangeView.as_view(), name="password_change"),
     path("accounts/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
+    path("accounts/reset/", reset.asked, name="password_reset"),
+    path("accounts/reset/sent/", auth.PasswordResetDoneView.as_view(), name="password_reset_done"),
+    path("accounts/reset/<uidb64>/<token>/", auth.PasswordResetConfirmView.as_view(), name="password_reset_confirm"),
+    path("accounts/reset/done/", auth.PasswordResetCompleteView.as_view(), name="password_reset_complete"),
     path("admin/", admin.site.urls),
     path("favicon.ico", core.icon),
     path("metrics", core.metrics_page, name="metrics"),

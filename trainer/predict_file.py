@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from trainer.data.file_bytes import PARQUET_MAGIC, ReadLimits
 from trainer.data.raw import ParquetPieces, RawTable, read
 from trainer.data.reader import ModelRows, check_columns, rows_for_model, several
+from trainer.data.spreadsheet import as_text
 from trainer.dtypes import CodeArray
 from trainer.errors import DataError, listed
 from trainer.tree.file import ModelFile
@@ -67,13 +68,15 @@ class Writer(Protocol):
 
 
 class CsvWriter:
-    """Rows of the same leaf share their text, which is made once."""
+    """Rows of the same leaf share their text, which is made once; labels stay text in spreadsheets where that is asked for."""
 
-    def __init__(self, tree: Tree, stream: Any) -> None:
+    def __init__(self, tree: Tree, stream: Any, *, for_spreadsheets: bool = False) -> None:
+        label = as_text if for_spreadsheets else str
         self.stream = stream
         self.stream.write(_line(["row", "label", *(f"probability {c}" for c in tree.classes), "leaf"]))
         self.answers = [
-            "," + _line([tree.classes[int(tree.labels[v.id])], *map(repr, tree.probabilities[v.id].tolist()), v.id])
+            ","
+            + _line([label(tree.classes[int(tree.labels[v.id])]), *map(repr, tree.probabilities[v.id].tolist()), v.id])
             for v in tree.nodes
         ]
         self.answers.append("," * (len(tree.classes) + 2) + "\n")
@@ -121,15 +124,17 @@ def predict_file(
     *,
     limits: ReadLimits | None = None,
     report: Report | None = None,
+    for_spreadsheets: bool = False,
 ) -> Predicted:
     """Predict the rows of a CSV (also .gz) or Parquet file and write the answers to `output`, a path or a text stream.
 
     A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
+    `for_spreadsheets`: labels of a CSV file that a spreadsheet would take for formulas get an apostrophe.
     `report` is called between the pieces. Raises DataError, whose `problems` name row and column, and OSError.
     """
     data, say = Path(data), report or (lambda phase, done, total: None)
     if isinstance(output, io.TextIOBase):
-        return _predict(model, data, CsvWriter(model.tree, output), limits, say)
+        return _predict(model, data, CsvWriter(model.tree, output, for_spreadsheets=for_spreadsheets), limits, say)
     path = Path(output)
     with _beside(path) as temporary:
         if path.suffix.lower() == ".parquet":
@@ -138,7 +143,9 @@ def predict_file(
                 _flush(binary)
         else:
             with temporary.open("w", encoding="utf-8", newline="") as stream:
-                found = _predict(model, data, CsvWriter(model.tree, stream), limits, say)
+                found = _predict(
+                    model, data, CsvWriter(model.tree, stream, for_spreadsheets=for_spreadsheets), limits, say
+                )
                 _flush(stream)
         temporary.replace(path)
     return found

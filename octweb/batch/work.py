@@ -51,6 +51,7 @@ class PredictionChild(Process):
             f"--max-rows={settings.MAX_ROWS}",
             f"--max-columns={settings.MAX_COLUMNS}",
             f"--max-unpacked={settings.MAX_UNPACKED_BYTES // 10**6}",
+            "--for-spreadsheets",
             "--json",
             "--",
             str(self.folder / "model.json"),

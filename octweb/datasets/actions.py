@@ -19,6 +19,7 @@ from django.db.models import ProtectedError
 from django.utils import timezone
 
 from octweb.core import files
+from octweb.core.names import checked_name
 from octweb.core.problems import Conflict
 from octweb.datasets import intake, reader
 from octweb.datasets.choice import Choice, Outlook, Reading, Staged, merge, outlook_of
@@ -149,7 +150,7 @@ def prune() -> int:
 def update(dataset: Dataset, *, name: str | None = None, choice: Choice | None = None) -> Dataset:
     """Another name, target, kinds, units or roles; the rows stay as they were read. Raises DataError and changes nothing."""
     if name is not None:
-        dataset.name = name.strip()[:200] or dataset.name
+        dataset.name = checked_name(name, most=200) or dataset.name
     if choice is not None:
         merged = merge(dataset.columns, dataset.target, choice)
         size = dataset.profile.get("read_bytes")
@@ -221,7 +222,7 @@ def _refuse_gone(there: bool) -> None:
 def _new(owner: Any, source_name: str, size: int, name: str) -> Dataset:
     return Dataset(
         owner=owner,
-        name=name.strip()[:200] or Path(clean_name(source_name)).stem.split(".")[0][:200] or "data",
+        name=checked_name(name, most=200) or Path(clean_name(source_name)).stem.split(".")[0][:200] or "data",
         source_name=clean_name(source_name),
         source_bytes=size,
     )

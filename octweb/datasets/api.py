@@ -183,11 +183,19 @@ class DatasetViewSet(
             {"columns": list(names), "rows": [[None if v is None else str(v) for v in row] for row in rows]}
         )
 
-    @extend_schema(responses={(200, "text/csv"): OpenApiTypes.STR} | PROBLEMS(401, 403, 404, 422, 429))
+    @extend_schema(
+        responses={(200, "text/csv"): OpenApiTypes.STR} | PROBLEMS(401, 403, 404, 422, 429),
+        parameters=[
+            OpenApiParameter(
+                "as", str, enum=["text", "read"],
+                description="read: every cell as it was read; else texts that a spreadsheet would take for formulas get an apostrophe",
+            )
+        ],
+    )  # fmt: skip
     @action(detail=True, methods=["get"], pagination_class=None)
     def download(self, request: Request, pk: str) -> StreamingHttpResponse:
         dataset = self.get_object()
-        lines = actions.csv_lines(dataset)
+        lines = actions.csv_lines(dataset, for_spreadsheets=request.query_params.get("as") != "read")
         start = next(lines)  # a file that is gone is an error before the answer begins, not in its middle
         answer = StreamingHttpResponse(chain([start], lines), content_type="text/csv; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="{dataset.pk}.csv"'

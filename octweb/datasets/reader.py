@@ -5,6 +5,7 @@ The web server would hold up everybody else while it reads a large table, and a 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -33,10 +35,10 @@ from trainer.errors import DataError
 SMALL_BYTES = 1_000_000  # a text of this size is read within the web process
 FOLDER = "incoming"  # in the data folder: files that are being read
 CHUNK = 1 << 20
+TURN_SECONDS = 0.1  # between looks for a free reader
 
 _count = threading.Lock()
 _at_hand = 0
-_readers: dict[int, threading.Semaphore] = {}
 
 
 def limits() -> ReadLimits:
@@ -130,19 +132,35 @@ def _read(request: dict[str, Any], folder: Path, *, small: bool) -> dict[str, An
 
 @contextmanager
 def _place() -> Iterator[None]:
-    """A turn among the readers of this process; raises Busy where too many wait already."""
+    """A turn among the readers of this host; raises Busy where too many wait already."""
     global _at_hand
     with _count:
         if _at_hand >= settings.MAX_UPLOADS_AT_ONCE:
             raise Busy("The server is reading as many files as it can. Try again in a moment.")
         _at_hand += 1
-        readers = _readers.setdefault(settings.READERS, threading.Semaphore(settings.READERS))
     try:
-        with readers:
+        with _turn():
             yield
     finally:
         with _count:
             _at_hand -= 1
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    """One of OCTWEB_READERS locked files: all web processes of a host share them, and the system frees those of a killed one."""
+    above = settings.DATA_DIR / "readers"
+    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    while True:
+        for i in range(max(1, settings.READERS)):
+            with (above / str(i)).open("wb") as held:
+                try:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                yield
+                return
+        time.sleep(TURN_SECONDS)
 
 
 def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:

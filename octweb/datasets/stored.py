@@ -21,6 +21,7 @@ from octweb.datasets.intake import OWN_FILES, build_with
 from octweb.datasets.models import Dataset
 from trainer.data.build import LoadReport
 from trainer.data.raw import read
+from trainer.data.spreadsheet import as_text
 from trainer.errors import DataError
 from trainer.table import Labels, Table
 
@@ -74,12 +75,15 @@ def first_of(path: Path, count: int) -> tuple[tuple[str, ...], list[tuple[Any, .
     return names, rows[:count]
 
 
-def csv_lines(dataset: Dataset) -> Iterator[str]:
-    """The rows as they were read, as pieces of a CSV file; only one piece is in memory at a time."""
+def csv_lines(dataset: Dataset, *, for_spreadsheets: bool = False) -> Iterator[str]:
+    """The rows as they were read, as pieces of a CSV file; only one piece is in memory at a time.
+
+    `for_spreadsheets` puts an apostrophe before texts that a spreadsheet would take for formulas.
+    """
     names, batches = _batches(path_of(dataset.file), STREAMED_ROWS)
-    yield _csv([names])
+    yield _csv([names], for_spreadsheets)
     for rows in batches:
-        yield _csv(rows)
+        yield _csv(rows, for_spreadsheets)
 
 
 def digest(path: Path) -> str:
@@ -106,7 +110,9 @@ def _batches(path: Path, size: int) -> tuple[tuple[str, ...], Generator[list[tup
     return tuple(file.schema_arrow.names), batches()
 
 
-def _csv(rows: Iterable[Sequence[Any]]) -> str:
+def _csv(rows: Iterable[Sequence[Any]], for_spreadsheets: bool) -> str:
     text = io.StringIO()
+    if for_spreadsheets:
+        rows = ([as_text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     csv.writer(text).writerows(rows)
     return text.getvalue()

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from octweb.core.parsers import TooLarge
-from octweb.core.problems import Busy, Conflict
+from octweb.core.problems import Busy, Conflict, Unprocessable
 from octweb.datasets import actions, empty_cells, samples
 from octweb.datasets.choice import Choice
 from octweb.datasets.forms import DELIMITERS, ENCODINGS, as_query, choice_of, reading_of, seen_mark
@@ -106,7 +106,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
             return redirect("datasets:detail", dataset.pk)
         except DataError as error:
             context |= {"error": str(error), "problems": error.problems}
-        except Busy as error:
+        except (Busy, Unprocessable) as error:
             context |= {"error": str(error.detail), "problems": ()}
         except Conflict as error:
             messages.warning(request, str(error.detail))
@@ -193,8 +193,8 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
             actions.update(dataset, name=request.POST.get("name"), choice=choice)
             messages.success(request, "The columns were changed. Models trained before keep the columns they had.")
             return redirect("datasets:detail", dataset.pk)
-        except DataError as error:
-            context |= {"error": str(error), "problems": error.problems}
+        except (DataError, Busy, Unprocessable) as error:
+            context |= {"error": getattr(error, "detail", str(error)), "problems": getattr(error, "problems", ())}
             dataset.refresh_from_db()
     context |= {
         "columns": dataset.columns,

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import FINISHED
@@ -75,7 +76,7 @@ def enqueue(
             test_share=test_share,
             folds=folds,
             warm_start=warm_start,
-            name=name.strip()[:200] or run_name(dataset.name, declared, values),
+            name=checked_name(name, most=200) or run_name(dataset.name, declared, values),
             idempotency_key=key,
             request_digest=digest if key else "",
         )

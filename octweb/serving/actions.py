@@ -8,6 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
+from octweb.core.names import checked_name
 from octweb.core.problems import Conflict
 from octweb.serving.authentication import forget
 from octweb.serving.models import ApiToken, Scope
@@ -26,6 +27,7 @@ def create_token(
         raise ValidationError({"scope": f"'{scope}' is not one of {', '.join(Scope.values)}."})
     if days is not None and not 1 <= days <= MAX_DAYS:
         raise ValidationError({"days": f"Must lie between 1 and {MAX_DAYS}; leave it out for a token that stays."})
+    name = checked_name(name, most=100)
     limit = settings.REST_KNOX["TOKEN_LIMIT_PER_USER"]
     ApiToken.objects.filter(user=owner, expiry__lte=timezone.now()).delete()
     if ApiToken.objects.filter(user=owner).count() >= limit:
@@ -42,7 +44,7 @@ def create_token(
         raise ValidationError(
             {"scope": "A token for predictions cannot make one that may do more; sign in to make it."}
         )
-    return ApiToken.objects.create(user=owner, expiry=expiry, name=name.strip()[:100], scope=scope)
+    return ApiToken.objects.create(user=owner, expiry=expiry, name=name, scope=scope)
 
 
 def revoke_token(token: ApiToken) -> None:

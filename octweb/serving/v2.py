@@ -120,7 +120,9 @@ class RepositoryIndex(ProtocolView):
 
     def post(self, request: Request) -> Response:
         _index_body(request._request.body)
-        models = TreeModel.objects.approved().select_related("family").defer("document").order_by("family__name", "version")
+        models = (
+            TreeModel.objects.approved().select_related("family").defer("document").order_by("family__name", "version")
+        )
         return Response([_entry(model) for model in models])
 
 

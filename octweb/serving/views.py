@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from octweb.core.problems import Conflict
+from octweb.core.problems import Conflict, Unprocessable
 from octweb.registry import snippets
 from octweb.registry.data import example_row
 from octweb.registry.models import TreeModel
@@ -63,7 +63,7 @@ def guide(request: HttpRequest) -> HttpResponse:
         try:
             _, secret = actions.create_token(owner=request.user, **form.cleaned_data)
             form = TokenForm()
-        except Conflict as error:
+        except (Conflict, Unprocessable) as error:
             form.add_error(None, str(error.detail))
     context = {
         "form": form,

@@ -34,6 +34,11 @@ class Command(BaseCommand):
             "--output", metavar="OUT", help="a name that ends in .parquet, or CSV; default: standard output"
         )
         parser.add_argument("--progress", metavar="FILE", help="append one JSON line at each piece of news")
+        parser.add_argument(
+            "--for-spreadsheets",
+            action="store_true",
+            help="write labels such as =1+1 with an apostrophe, so that a spreadsheet takes them for text",
+        )
         parser.add_argument("--max-rows", type=int, metavar="N", help="refuse a file with more rows")
         parser.add_argument("--max-unpacked", type=int, metavar="MB", help="refuse a file that unpacks to more")
         parser.add_argument("--max-columns", type=int, metavar="N", help="refuse a file with more columns")
@@ -77,9 +82,14 @@ class Command(BaseCommand):
         )
         output = options["output"] or _Standard(self.stdout)
         if not options["progress"]:
-            return predict_file(model, options["data"], output, limits=limits)
+            return predict_file(
+                model, options["data"], output, limits=limits, for_spreadsheets=options["for_spreadsheets"]
+            )
         with open(options["progress"], "a", encoding="utf-8") as stream:
-            return predict_file(model, options["data"], output, limits=limits, report=_news(stream))
+            return predict_file(
+                model, options["data"], output, limits=limits, report=_news(stream),
+                for_spreadsheets=options["for_spreadsheets"],
+            )  # fmt: skip
 
 
 class _Standard(io.TextIOBase):
