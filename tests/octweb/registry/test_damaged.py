@@ -63,6 +63,8 @@ def test_what_needs_the_tree_says_what_happened(damaged, client_of, owner):
         assert answer.status_code == 503
         assert "damaged or changed outside of octweb" in answer.json()["error"]
     assert ready.json()["ready"] is False
+    (entry,) = api.post("/v2/repository/index", {}, format="json").json()
+    assert (entry["state"], entry["reason"]) == ("UNAVAILABLE", "its stored document was damaged or changed")
 
 
 def test_its_page_says_so_and_is_no_server_error(damaged, client, owner):
