@@ -92,6 +92,12 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def refuse_changed(dataset: Dataset, path: Path) -> None:
+    """Raise DataError unless the file at `path` is the one that was stored."""
+    if digest(path) != dataset.sha256:
+        raise DataError(CHANGED)
+
+
 def _batches(path: Path, size: int) -> tuple[tuple[str, ...], Generator[list[tuple[Any, ...]]]]:
     """Names, and the rows in lists of `size`; raises DataError where the stored file is gone or damaged."""
     try:

@@ -12,11 +12,13 @@ from django.conf import settings
 from django.db import transaction
 
 from octweb.core.files import place_in
+from octweb.datasets.stored import refuse_changed
 from octweb.experiments.models import Candidate
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import Refused, Supervisor
 from octweb.runs.options import arguments_of
+from trainer.errors import DataError
 
 MEMORY_SLACK = 1.25
 START_SECONDS = 120.0  # reading the file and compiling do not count as time of a fit
@@ -31,6 +33,7 @@ class CandidateChild(Process):
     def write_inputs(self) -> None:
         dataset = self.job.experiment.dataset
         self.data = place_in(dataset.file, self.folder / "data.parquet")
+        refuse_changed(dataset, self.data)
         (self.folder / "schema.json").write_text(json.dumps(dataset.columns), encoding="utf-8")
         known = "".join(json.dumps(record) + "\n" for record in self.job.records)
         (self.folder / PROGRESS).write_text(known, encoding="utf-8")
@@ -81,6 +84,8 @@ class CandidateSupervisor(Supervisor):
             return CandidateChild.prepare(job)
         except FileNotFoundError as error:
             raise Refused("The stored file of the data set is gone. Upload it again.") from error
+        except DataError as error:
+            raise Refused(str(error)) from error
 
     def limits(self, job: Candidate) -> tuple[float, float]:
         each = float(job.parameters.get("time_limit") or job.experiment.time_limit)
@@ -99,4 +104,4 @@ class CandidateSupervisor(Supervisor):
         document = child.result.read_text(encoding="utf-8")
         whole = summary.get("whole") or {}
         with transaction.atomic():
-            self.end(RunStatus.SUCCEEDED, document=document, summary=whole, log=child.log())
+            self.end(RunStatus.SUCCEEDED, document=document, summary=whole | self.noted(), log=self._log(child))

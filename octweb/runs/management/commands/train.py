@@ -104,6 +104,7 @@ class Command(TrainingCommand):
                 f"proof: {written['steps']} steps, {written['bytes']} bytes, {written['seconds']} s"
                 if written["made"]
                 else f"no proof: {written['reason']}"
+            )
 
 
 def _check_digest(path: Path, expected: str) -> None:
