@@ -198,15 +198,19 @@ def measure(target: Target, folder: Path, seconds: float, connections: int) -> M
     return Measured(rate=float(found[1]), p50=float(found[2]), p99=float(found[3]), cpu=cpu)
 
 
-def own_targets(process: psutil.Process, base: str, setup: dict[str, str], n: int) -> list[Target]:
+def own_targets(process: psutil.Process, base: str, setup: dict[str, str], n: int, suffix: str) -> list[Target]:
     header = f'wrk.headers["Authorization"] = "Token {setup["token"]}"'
     return [
         Target(
-            process=process, name="octweb /v2", url=f"{base}/v2/models/{NAME}/infer", body=tensor_body(n), header=header
+            process=process,
+            name=f"octweb /v2{suffix}",
+            url=f"{base}/v2/models/{NAME}/infer",
+            body=tensor_body(n),
+            header=header,
         ),
         Target(
             process=process,
-            name="octweb /api/v1",
+            name=f"octweb /api/v1{suffix}",
             url=f"{base}/api/v1/models/{setup['model']}/predict/",
             body=rows_body(n),
             header=header,
@@ -296,8 +300,9 @@ def main() -> None:
     parser.add_argument("--rows", default="1,1000")
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument(
-        "--worker-class", default="octweb.core.gunicorn_worker.Worker", help="of octweb: gthread to compare"
-    )
+        "--worker-class", nargs="+", default=["octweb.core.gunicorn_worker.Worker"], metavar="CLASS",
+        help="of octweb; with gthread besides, both take turns",
+    )  # fmt: skip
     parser.add_argument("--threads", type=int, default=8, help="threads of octweb's one worker, as `make run` has them")
     options = parser.parse_args()
     if not shutil.which("wrk") or not shutil.which("taskset"):
@@ -308,11 +313,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="octweb-bench-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         environment, setup = prepare(folder)
-        own = stack.enter_context(octweb(folder, environment, options.threads, options.worker_class))
+        own = [
+            (f", {name.rpartition('.')[2]}", stack.enter_context(octweb(folder, environment, options.threads, name)))
+            for name in options.worker_class
+        ]
         peer = stack.enter_context(mlserver(folder, options.mlserver)) if options.mlserver else None
         for number in range(options.rounds):
             for n in counts:
-                targets = own_targets(*own, setup, n)
+                targets = [t for suffix, server in own for t in own_targets(*server, setup, n, suffix)]
                 if peer:
                     url = f"{peer[1]}/v2/models/{NAME}/infer"
                     targets.insert(0, Target(process=peer[0], name="MLServer /v2", url=url, body=tensor_body(n)))
