@@ -1,6 +1,6 @@
 """Rows of a JSON body straight into a matrix: `{"rows": [{"a": 1, "b": 2.5}, ...]}` in one pass, without an object for a cell.
 
-Only bodies of the most frequent form are read here: every row has the same columns in the same order, and every cell is a number.
+Only bodies of the most frequent form are read here: every row is written like the first one, and every cell is a number.
 All others are None, and the general parser looks at them. A number with few digits and a small exponent is the quotient or product of
 two exact doubles (Clinger 1990, "How to read floating point numbers accurately"); others are rounded as in Lemire 2021, "Number
 parsing at a gigabyte per second", and the rest by C's `strtod`. All three round correctly.
@@ -18,6 +18,7 @@ from numba import njit, types
 from trainer.dtypes import FloatArray
 
 HEAD = re.compile(rb'\s*\{\s*"rows"\s*:\s*\[\s*')
+CELL = re.compile(rb"[-+.0-9eE]*")
 TAIL = re.compile(rb"\s*\]\s*\}\s*\Z")
 POWERS = 10.0 ** np.arange(23)  # exact doubles
 TWOS = 2.0 ** np.arange(-1075.0, 972.0)  # by exponent of a double with a mantissa that is a whole number
@@ -54,14 +55,16 @@ def rows_matrix(content: bytes, names: Sequence[str], most: int) -> FloatArray |
     place = {name: j for j, name in enumerate(names)}
     if first is None or first.keys() != place.keys():
         return None
-    rows = content.count(b"{", head.end())
+    text = np.frombuffer(content, np.uint8)
+    rows = int(np.count_nonzero(text[head.end() :] == ord("{")))
     if rows > most:
         return None
-    keys = [orjson.dumps(name) for name in first]
+    keys = _before_cells(content, head.end(), list(first))
+    if keys is None:
+        return None
     ends = np.cumsum([len(key) for key in keys])
     order = np.array([place[name] for name in first])
     out = np.empty((rows, len(names)))
-    text = np.frombuffer(content, np.uint8)
     found, end = _read(text, head.end(), np.frombuffer(b"".join(keys), np.uint8), ends, order, POWERS, FIVES, out)
     if found < 1 or TAIL.match(content, end) is None:
         return None
@@ -75,6 +78,18 @@ def _first_row(content: bytes, start: int) -> dict[str, object] | None:
     except ValueError:
         return None
     return row if isinstance(row, dict) else None
+
+
+def _before_cells(content: bytes, start: int, names: Sequence[str]) -> list[bytes] | None:
+    """What stands before each cell of the first row: brace or comma, name and colon, white space as it is."""
+    found, at = [], start
+    for name in names:
+        match = re.compile(rb"\s*[{,]\s*" + re.escape(orjson.dumps(name)) + rb"\s*:\s*").match(content, at)
+        if match is None:
+            return None
+        found.append(match[0])
+        at = CELL.match(content, match.end()).end()  # type: ignore[union-attr]
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -98,12 +113,35 @@ def _digits(text, i, value, room):
 
 
 @njit(cache=True, nogil=True)
+def _short(text, i, powers):
+    """What most numbers are, up to 15 digits and a point: the place behind it and its value; 0 for all others."""
+    value, point, k, n = 0, 0, i, min(len(text), i + 16)
+    while k < n:
+        digit = np.int64(text[k]) - 48
+        if digit >= 0 and digit <= 9:
+            value = value * 10 + digit
+        elif digit == -2 and point == 0:
+            point = k
+        else:
+            break
+        k += 1
+    if k >= n or k == i or text[k] == 101 or text[k] == 69 or text[k] == 46 or point == i or point == k - 1:
+        return 0, 0.0
+    if text[i] == 48 and k > i + 1 and point != i + 1:
+        return 0, 0.0  # no number begins with a zero and another digit
+    return k, value / powers[k - point - 1] if point else np.float64(value)
+
+
+@njit(cache=True, nogil=True)
 def _number(text, i, powers, fives):
     """The JSON number at `i`: the place behind it (-1: there is none) and its value."""
     start, n = i, len(text)
     negative = i < n and text[i] == 45
     if negative:
         i += 1
+    end, short = _short(text, i, powers)
+    if end > 0:
+        return end, -short if negative else short
     if i >= n or text[i] < 48 or text[i] > 57:
         return -1, 0.0
     if text[i] == 48 and i + 1 < n and text[i + 1] >= 48 and text[i + 1] <= 57:
@@ -181,30 +219,20 @@ def _read(text, i, keys, ends, order, powers, fives, out):
     """Fill `out` from the rows that begin at `i`; returns their number (-1: not of the form) and the place behind the last one."""
     n, row = len(text), 0
     while True:
-        i = _blank(text, i)
-        if i >= n or text[i] != 123 or row >= len(out):
+        if row >= len(out):
             return -1, i
-        i += 1
         begin = 0
         for j in range(len(ends)):
-            i = _blank(text, i)
-            if j:
-                if i >= n or text[i] != 44:
-                    return -1, i
-                i = _blank(text, i + 1)
-            if i + ends[j] - begin >= n:
-                return -1, i
             width, other = ends[j] - begin, np.uint8(0)
+            if i + width >= n:
+                return -1, i
             here, key = text[i : i + width], keys[begin : ends[j]]
             for k in range(width):  # without a way out, so that many bytes are compared at once
                 other |= here[k] ^ key[k]
             if other:
                 return -1, i
-            i, begin = i + width, ends[j]
-            i = _blank(text, i)
-            if i >= n or text[i] != 58:
-                return -1, i
-            i, value = _number(text, _blank(text, i + 1), powers, fives)
+            begin = ends[j]
+            i, value = _number(text, i + width, powers, fives)
             if i < 0:
                 return -1, i
             out[row, order[j]] = value
@@ -215,4 +243,4 @@ def _read(text, i, keys, ends, order, powers, fives, out):
         i = _blank(text, i + 1)
         if i >= n or text[i] != 44:
             return row, i
-        i += 1
+        i = _blank(text, i + 1)
