@@ -1,419 +1,285 @@
-"""The picture of a tree: branch cards with their rule, leaf cards with their class, edges as wide as the rows they carry.
+"""The picture of a tree: cards with their question, leaves with their class, bands as wide as the rows they carry.
 
+Everything is a scatter trace, which Plotly draws fast: filled outlines for bands, cards and bars, text for words.
 Coordinates are pixels from the top left corner; y grows downwards.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from octweb.figures.outline import counts_text
-from octweb.figures.palette import class_styles, drawn, escape, fit, frame, short, text_width, wrap
+from octweb.figures.palette import ClassStyle, class_styles, drawn, escape, frame, wrap
+from octweb.figures.tree_layout import (
+    BAR,
+    PAD,
+    STRIP,
+    SWATCH,
+    Box,
+    Placed,
+    Point,
+    Room,
+    band,
+    bar_top,
+    first_view,
+    leaves_below,
+    level_closed,
+    place,
+    strip_top,
+)
+from octweb.figures.tree_words import Unseen, rows_text, words_trace
 from trainer.tree.describe import leaf_text, split_text
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.splits import Split
 
-SMALL_FROM, BLOCKS_FROM = 7, 17  # leaves
-MARGIN, LEVEL_GAP, LINES = 16, 62, 3
-SHOWN_CATEGORIES = 3
-EDGE_MIN, EDGE_SPAN = 1.5, 17.0
-BLOCK = 28
-SWATCH = 15  # the square of a class and the gap after it
+STEPS = 10  # points on one side of a band
+RIBBON = 0.36
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Size:
-    """Measures of the cards: full to 6 leaves, small to 16, beyond with leaves as blocks; `stacked` puts shares below classes."""
+def tree_figure(
+    tree: Tree,
+    *,
+    path: Sequence[int] = (),
+    chosen: int | None = None,
+    closed: Collection[int] | None = None,
+    levels: int | None = None,
+    room: Room | None = None,
+    unseen: Unseen | None = None,
+) -> dict[str, Any]:
+    """Plotly JSON of `tree`; `path` are the node ids to light, `chosen` gets a strong border.
 
-    card: int
-    leaf: int
-    pad: int
-    font: int
-    gap: int
-    counts: bool
-    blocks: bool
-    stacked: bool = False
-
-    @property
-    def inner(self) -> int:
-        """The room for the words of a rule."""
-        return self.card - 2 * self.pad
-
-    def inside(self, box: _Box) -> float:
-        """The room for words and bars in one card."""
-        return box.width - 2 * self.pad
-
-
-FULL = _Size(card=182, leaf=182, pad=12, font=12, gap=10, counts=True, blocks=False)
-SMALL = _Size(card=132, leaf=104, pad=9, font=11, gap=8, counts=False, blocks=False)
-BLOCKS = _Size(card=112, leaf=BLOCK, pad=7, font=11, gap=8, counts=False, blocks=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Box:
-    """A placed node: centre x, top, width, height, the lines of its rule."""
-
-    node: Node
-    x: float
-    top: float
-    width: float
-    height: float
-    lines: list[str]
-
-    @property
-    def left(self) -> float:
-        return self.x - self.width / 2
-
-    @property
-    def bottom(self) -> float:
-        return self.top + self.height
-
-
-def tree_figure(tree: Tree, *, path: Sequence[int] = (), chosen: int | None = None) -> dict[str, Any]:
-    """Plotly JSON of `tree`, 1 to 64 leaves; `path` are the node ids to light, `chosen` gets a strong border.
-
-    `layout.meta.nodes` has for each node its box and its relatives, for clicks and the keyboard.
+    `closed` are branches whose lower parts are not drawn, `levels` closes all below so many questions; with `room` (width,
+    height) alone as much is open as can be read there. `unseen` says for leaves how many unseen rows are right, and of how many.
+    `layout.meta.nodes` has for each node its box, its relatives and its counts in words, for clicks and the keyboard.
     """
-    size = FULL if tree.n_leaves < SMALL_FROM else SMALL if tree.n_leaves < BLOCKS_FROM else BLOCKS
-    brief = _brief(tree)
-    if not size.blocks and _crowded(brief, size):
-        size = _stacked(brief, size)
-    boxes = _place(brief, size)
+    if closed is None and levels is not None:
+        closed = level_closed(tree, levels)
+    if closed is None:
+        closed = first_view(tree, room) if room else ()
+    placed = place(tree, closed=closed, room=room)
     lit = set(path)
-    shapes: list[dict[str, Any]] = []
-    notes: list[dict[str, Any]] = []
-    for v in sorted(tree.branches, key=lambda v: v.id in lit):  # the lit path lies on top
-        for child, answer in ((v.left, "yes"), (v.right, "no")):
-            on = v.id in lit and child in lit
-            shapes.append(_edge(boxes[v.id], boxes[child], tree.nodes[0].rows, on))
-            notes.append(_edge_note(boxes[v.id], boxes[child], answer, on, size))
-    for box in boxes:
-        shapes += _card(box, size, box.node.id in lit, box.node.id == chosen)
-        notes += _words(brief, box, size)
-    width = max(b.x + b.width / 2 for b in boxes) + max(MARGIN, _beside(tree, size) + 4)
-    height = max(b.bottom for b in boxes) + MARGIN
+    groups = drawn(class_styles(tree.classes))
+    data = [
+        *_bands(placed, groups),
+        *_cards(placed, lit, chosen),
+        *_bars(placed, groups),
+        _lit(placed, lit),
+        words_trace(placed, lit, unseen or {}),
+        _centres(placed),
+    ]
     layout = frame(
-        width=round(width),
-        height=round(height),
+        width=round(placed.width),
+        height=round(placed.height),
         margin={"l": 0, "r": 0, "t": 0, "b": 0},
-        xaxis=_still([0, round(width)]),
-        yaxis=_still([round(height), 0]),
-        shapes=shapes,
-        annotations=notes,
-        barmode="overlay",
+        xaxis=_still([0, round(placed.width)]),
+        yaxis=_still([round(placed.height), 0]),
         hovermode="closest",
         hoverdistance=40,
         dragmode=False,
-        meta={"kind": "tree", "nodes": [_record(tree, b) for b in boxes]},
-    )
-    return {"data": [*_bars(tree, boxes, size), _centres(tree, boxes)], "layout": layout}
-
-
-def _brief(tree: Tree) -> Tree:
-    """The tree with short names; used for words only."""
-    schema = tuple(
-        replace(c, name=short(c.name), categories=tuple(short(k) for k in c.categories)) for c in tree.schema
-    )
-    return replace(tree, schema=schema, classes=tuple(short(c) for c in tree.classes))
-
-
-def _crowded(tree: Tree, size: _Size) -> bool:
-    """Whether a class and its share do not fit beside each other in some leaf."""
-    room = size.leaf - 2 * size.pad - SWATCH
-    return any(
-        _beside_share(room, v, size) < text_width(tree.classes[v.label], size.font) for v in tree.nodes if v.is_leaf
-    )
-
-
-def _stacked(tree: Tree, size: _Size) -> _Size:
-    """Shares below classes, and leaves as wide as their classes ask for, at most as wide as branches."""
-    names = max(text_width(tree.classes[v.label], size.font) for v in tree.nodes if v.is_leaf)
-    needed = math.ceil(names) + SWATCH + 2 * size.pad
-    return replace(size, stacked=True, leaf=min(max(size.leaf, needed), size.card))
-
-
-def _beside_share(room: float, v: Node, size: _Size) -> float:
-    """What the share of a leaf leaves of the room for its class."""
-    return room if size.stacked else room - text_width(_share(v), size.font) - 6
-
-
-def _place(tree: Tree, size: _Size) -> list[_Box]:
-    """Boxes by node id: children as close as their subtrees allow, parents centred above them."""
-    lines = [[] if v.split is None else wrap(_rule(tree, v.split), size.inner, size.font, LINES) for v in tree.nodes]
-    widths = [size.leaf if v.is_leaf else size.card for v in tree.nodes]
-    heights = [_height(v, lines[v.id], size) for v in tree.nodes]
-    level = [len(tree.path_to(v.id)) - 1 for v in tree.nodes]
-    tops, top = [], float(MARGIN)
-    for depth in range(max(level) + 1):
-        tops.append(top)
-        top += max(h for h, at in zip(heights, level, strict=True) if at == depth) + LEVEL_GAP
-    beside = _beside(tree, size)
-    offset = _offsets(tree, widths, size.gap, max(size.gap, 2 * beside + 8))
-    x = [0.0] * len(tree.nodes)
-    for v in tree.nodes:
-        if not v.is_leaf:
-            x[v.left], x[v.right] = x[v.id] - offset[v.id], x[v.id] + offset[v.id]
-    shift = max(MARGIN, beside + 4) - min(at - w / 2 for at, w in zip(x, widths, strict=True))
-    return [
-        _Box(
-            node=v,
-            x=x[v.id] + shift,
-            top=tops[level[v.id]],
-            width=widths[v.id],
-            height=heights[v.id],
-            lines=lines[v.id],
-        )
-        for v in tree.nodes
-    ]
-
-
-def _rule(tree: Tree, split: Split) -> str:
-    """The rule in words; of a subset at most three categories."""
-    return split_text(split, tree.schema, most=SHOWN_CATEGORIES)
-
-
-def _beside(tree: Tree, size: _Size) -> float:
-    """How far the words of an edge reach beyond the card below them."""
-    noted = [v for v in tree.nodes[1:] if not (size.blocks and v.is_leaf)]
-    reach = [
-        text_width(f"yes · {_rows_text(v, size)}", 11) - (size.leaf if v.is_leaf else size.card) / 2 for v in noted
-    ]
-    return max(0.0, max(reach, default=0.0) + EDGE_SPAN / 2 + 3)
-
-
-def _offsets(tree: Tree, widths: list[int], gap: float, between: float) -> list[float]:
-    """For every branch how far its children lie left and right of it, so that no two boxes of a level touch.
-
-    Boxes of a level are `gap` apart if they are siblings and `between` if not: edge words stand on the outer sides.
-    """
-    offset = [0.0] * len(tree.nodes)
-    contour: list[list[tuple[float, float]]] = [[] for _ in tree.nodes]  # leftmost and rightmost of each level below
-    for v in reversed(tree.nodes):
-        own = (-widths[v.id] / 2, widths[v.id] / 2)
-        if v.is_leaf:
-            contour[v.id] = [own]
-            continue
-        left, right = contour[v.left], contour[v.right]
-        apart = max(
-            a[1] - b[0] + (between if depth else gap) for depth, (a, b) in enumerate(zip(left, right, strict=False))
-        )
-        half = offset[v.id] = apart / 2
-        below = []
-        for depth in range(max(len(left), len(right))):
-            low = left[depth][0] - half if depth < len(left) else right[depth][0] + half
-            high = right[depth][1] + half if depth < len(right) else left[depth][1] - half
-            below.append((low, high))
-        contour[v.id] = [own, *below]
-        contour[v.left] = contour[v.right] = []
-    return offset
-
-
-def _height(v: Node, lines: list[str], size: _Size) -> int:
-    if v.is_leaf and size.blocks:
-        return BLOCK
-    text = (2 if v.is_leaf and size.stacked else max(1, len(lines))) * (size.font + 3)
-    return 8 + text + 6 + 7 + (20 if size.counts else 9)
-
-
-def _rows_text(v: Node, size: _Size) -> str:
-    if not size.counts:
-        return f"{v.rows:,}"
-    return "1 row" if v.rows == 1 else f"{v.rows:,} rows"
-
-
-def _edge(parent: _Box, child: _Box, rows: int, lit: bool) -> dict[str, Any]:
-    middle = (parent.bottom + child.top) / 2
-    return {
-        "type": "path",
-        "path": f"M {parent.x:.1f},{parent.bottom:.1f} C {parent.x:.1f},{middle:.1f} {child.x:.1f},{middle:.1f} "
-        f"{child.x:.1f},{child.top:.1f}",
-        "line": {
-            "color": "var(--ink)" if lit else "var(--line-strong)",
-            "width": round(EDGE_MIN + EDGE_SPAN * child.node.rows / max(1, rows), 2),
+        meta={
+            "kind": "tree",
+            "closed": sorted(placed.closed),
+            "levels": tree.depth,
+            "nodes": [_record(placed, box) for box in placed.boxes.values()],
         },
-        "opacity": 0.8 if lit else 0.45,
-        "layer": "below",
-    }
-
-
-def _edge_note(parent: _Box, child: _Box, answer: str, lit: bool, size: _Size) -> dict[str, Any]:
-    words = answer if size.blocks and child.node.is_leaf else f"{answer} · {_rows_text(child.node, size)}"
-    side = -1 if child.x < parent.x else 1
-    half = BLOCK / 2 if child.width == BLOCK else EDGE_SPAN / 2 + 3
-    return _text(
-        f"<b>{words}</b>" if lit else words,
-        child.x + side * (0 if child.width == BLOCK else half),
-        child.top - 10,
-        11,
-        anchor="center" if child.width == BLOCK else "right" if side < 0 else "left",
-        colour="var(--ink)" if lit else "var(--ink-2)",
-        ground="var(--card)" if child.width == BLOCK else None,
     )
+    return {"data": [trace for trace in data if trace], "layout": layout}
 
 
-def _card(box: _Box, size: _Size, lit: bool, chosen: bool) -> list[dict[str, Any]]:
-    strong = lit or chosen
-    line = "var(--ink)" if strong else "var(--line)" if box.node.is_leaf else "var(--line-strong)"
-    card = {
-        "type": "path",
-        "path": _rounded(box.left, box.top, box.width, box.height, 5),
-        "fillcolor": "var(--sunk)" if box.node.is_leaf else "var(--card)",
-        "line": {"color": line, "width": 2.5 if chosen else 1.75 if lit else 1},
-        "layer": "below",
+# ---- bands: each as wide as its rows, the rows of each class beside each other
+
+
+def _bands(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
+    whole = placed.tree.nodes[0].rows
+    outlines: list[list[list[Point]]] = [[] for _ in groups]
+    for parent in placed.boxes.values():
+        start = parent.x - band(parent.node.rows, whole) / 2
+        for _, child in placed.children(parent):
+            end = child.x - band(child.node.rows, whole) / 2
+            for g, (_, codes) in enumerate(groups):
+                width = band(sum(child.node.counts[k] for k in codes), whole)
+                if width:
+                    outlines[g].append(_ribbon((start, parent.bottom), (end, child.top), max(width, 0.8)))
+                start, end = start + width, end + width
+    return [
+        _filled(found, style, opacity=RIBBON, name=f"rows: {style.name}")
+        for (style, _), found in zip(groups, outlines, strict=True)
+    ]
+
+
+def _ribbon(start: Point, end: Point, width: float) -> list[Point]:
+    """The outline of a band that leaves and arrives upright."""
+    left = [_curve(start, end, i / STEPS) for i in range(STEPS + 1)]
+    return [*left, *((x + width, y) for x, y in reversed(left))]
+
+
+def _curve(start: Point, end: Point, t: float) -> Point:
+    """A point of the cubic curve whose handles lie half-way down."""
+    middle = (start[1] + end[1]) / 2
+    x = start[0] + (end[0] - start[0]) * t * t * (3 - 2 * t)
+    y = (1 - t) ** 3 * start[1] + 3 * t * (1 - t) * middle + t**3 * end[1]
+    return x, y
+
+
+def _lit(placed: Placed, lit: set[int]) -> dict[str, Any]:
+    """The way of one row, as an ink line through the bands."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for parent in placed.boxes.values():
+        for _, child in placed.children(parent):
+            if parent.node.id in lit and child.node.id in lit:
+                points = [_curve((parent.x, parent.bottom), (child.x, child.top), i / STEPS) for i in range(STEPS + 1)]
+                xs += [*(round(x, 1) for x, _ in points), None]
+                ys += [*(round(y, 1) for _, y in points), None]
+    if not xs:
+        return {}
+    line = {"color": "var(--ink)", "width": 2.5}
+    return {"type": "scatter", "mode": "lines", "name": "path", "x": xs, "y": ys, "line": line, "hoverinfo": "skip"}
+
+
+# ---- cards and bars
+
+
+def _cards(placed: Placed, lit: set[int], chosen: int | None) -> list[dict[str, Any]]:
+    kinds: dict[str, tuple[str, float, list[list[Point]]]] = {
+        "leaves": ("var(--line)", 1, []),
+        "questions": ("var(--line-strong)", 1, []),
+        "on the path": ("var(--ink)", 1.75, []),
+        "chosen": ("var(--ink)", 2.5, []),
     }
-    return [card]
+    for box in placed.boxes.values():
+        kind = "leaves" if box.node.is_leaf else "questions"
+        kind = "chosen" if box.node.id == chosen else "on the path" if box.node.id in lit else kind
+        kinds[kind][2].append(_rounded(box))
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": name,
+            **_outline(outlines),
+            "fill": "toself",
+            "fillcolor": "var(--panel)",
+            "line": {"color": colour, "width": width},
+            "hoverinfo": "skip",
+        }
+        for name, (colour, width, outlines) in kinds.items()
+        if outlines
+    ]
 
 
-def _rounded(x: float, y: float, w: float, h: float, r: float) -> str:
-    return (
-        f"M {x + r:.1f},{y:.1f} L {x + w - r:.1f},{y:.1f} Q {x + w:.1f},{y:.1f} {x + w:.1f},{y + r:.1f} "
-        f"L {x + w:.1f},{y + h - r:.1f} Q {x + w:.1f},{y + h:.1f} {x + w - r:.1f},{y + h:.1f} "
-        f"L {x + r:.1f},{y + h:.1f} Q {x:.1f},{y + h:.1f} {x:.1f},{y + h - r:.1f} "
-        f"L {x:.1f},{y + r:.1f} Q {x:.1f},{y:.1f} {x + r:.1f},{y:.1f} Z"
-    )
+def _rounded(box: Box, r: float = 4.0) -> list[Point]:
+    """The outline of a card; each corner is cut twice, which looks round at this size."""
+    x0, y0, x1, y1 = box.left, box.top, box.left + box.width, box.bottom
+    k = 0.3 * r
+    return [
+        (x0 + r, y0), (x1 - r, y0), (x1 - k, y0 + k), (x1, y0 + r), (x1, y1 - r), (x1 - k, y1 - k),
+        (x1 - r, y1), (x0 + r, y1), (x0 + k, y1 - k), (x0, y1 - r), (x0, y0 + r), (x0 + k, y0 + k), (x0 + r, y0),
+    ]  # fmt: skip
 
 
-def _words(tree: Tree, box: _Box, size: _Size) -> list[dict[str, Any]]:
-    """The rule or the class with its share, and the counts where there is room."""
-    v, start, step = box.node, box.left + size.pad, size.font + 3
-    first = box.top + 8 + step / 2
-    if v.is_leaf and size.blocks:
-        letter = escape(_letters(tree.classes)[v.label])
-        return [_text(f"<b>{letter}</b>", box.x, box.top + BLOCK / 2, 11, anchor="center", ground="var(--card)")]
-    notes = [_text(f"<b>{escape(line)}</b>", start, first + i * step, size.font) for i, line in enumerate(box.lines)]
-    if v.is_leaf:
-        name = fit(tree.classes[v.label], _beside_share(size.inside(box) - SWATCH, v, size), size.font)
-        notes.append(_text(f"<b>{escape(name)}</b>", start + SWATCH, first, size.font))
-        place = (start + SWATCH, first + step) if size.stacked else (box.left + box.width - size.pad, first)
-        notes.append(_text(f"<b>{_share(v)}</b>", *place, size.font, anchor="left" if size.stacked else "right"))
-    if size.counts:
-        counts = fit(counts_text(tree, v), 1.1 * size.inner, 11)  # regular weight is narrower than the estimate
-        notes.append(_text(escape(counts), start, box.bottom - 12, 11, colour="var(--ink-2)"))
-    return notes
+def _bars(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
+    """One trace for each class: its part of each class bar, the squares of its leaves, its leaves in closed cards."""
+    found: list[list[list[Point]]] = [[] for _ in groups]
+    group_of = {k: g for g, (_, codes) in enumerate(groups) for k in codes}
+    for box in placed.boxes.values():
+        v, at = box.node, box.left + PAD
+        for g, (_, codes) in enumerate(groups):
+            width = box.inner * sum(v.counts[k] for k in codes) / max(1, v.rows)
+            if width:
+                found[g].append(_rectangle(at, bar_top(box), width, BAR))
+            at += width
+        if v.is_leaf:
+            found[group_of[v.label]].append(_rectangle(box.left + PAD, box.top + 8 + 2.5, SWATCH, SWATCH))
+        elif box.closed:
+            _strip(placed, box, found, group_of)
+    return [_filled(f, style, opacity=1, name=style.name) for (style, _), f in zip(groups, found, strict=True)]
 
 
-def _share(v: Node) -> str:
-    """The share of the predicted class; an empty leaf has none."""
-    if not v.rows:
-        return "no rows"
-    share = v.counts[v.label] / v.rows
-    return "100\u202f%" if share == 1 else f"{100 * share:.1f}\u202f%"
+def _strip(placed: Placed, box: Box, found: list[list[list[Point]]], group_of: Mapping[int, int]) -> None:
+    """The leaves below a closed card in their order: width = rows, colour = answer."""
+    at, leaves = box.left + PAD, leaves_below(placed.tree, box.node.id)
+    for leaf in leaves:
+        width = box.inner * leaf.rows / max(1, box.node.rows)
+        if width:
+            found[group_of[leaf.label]].append(_rectangle(at, strip_top(box), max(0.6, width - 0.8), STRIP))
+        at += width
 
 
-def _letters(classes: Sequence[str]) -> list[str]:
-    """One or two characters for each class that tell them apart, else its number."""
-    for length in (1, 2):
-        letters = [c.strip()[:length].upper() for c in classes]
-        if len(set(letters)) == len(letters) and all(letters):
-            return letters
-    return [str(k + 1) for k in range(len(classes))]
+def _rectangle(x: float, y: float, width: float, height: float) -> list[Point]:
+    return [(x, y), (x + width, y), (x + width, y + height), (x, y + height), (x, y)]
 
 
-def _bars(tree: Tree, boxes: Sequence[_Box], size: _Size) -> list[dict[str, Any]]:
-    """One trace for each class: its segments of the class bars, leaf swatches and leaf blocks; a trace can be hatched."""
-    traces = []
-    for style, codes in drawn(class_styles(tree.classes)):
-        base: list[float] = []
-        length: list[float] = []
-        y: list[float] = []
-        width: list[int] = []
-        for box in boxes:
-            v = box.node
-            if v.is_leaf and v.label in codes:
-                swatch = BLOCK - 2 if size.blocks else 10
-                at = box.top + BLOCK / 2 if size.blocks else box.top + 8 + (size.font + 3) / 2
-                base.append(box.left + (1 if size.blocks else size.pad))
-                length.append(swatch)
-                y.append(at)
-                width.append(swatch)
-            count = sum(v.counts[k] for k in codes)
-            if count and not (v.is_leaf and size.blocks):
-                before, room = sum(v.counts[: codes[0]]), size.inside(box)
-                base.append(box.left + size.pad + room * before / v.rows)
-                length.append(room * count / v.rows)
-                y.append(box.bottom - (20 if size.counts else 9) - 3.5)
-                width.append(7)
-        if base:
-            traces.append(
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "name": escape(style.name),
-                    "base": _round(base),
-                    "x": _round(length),
-                    "y": _round(y),
-                    "width": width,
-                    "marker": style.bar,
-                    "hoverinfo": "skip",
-                }
-            )
-    return traces
+def _filled(outlines: list[list[Point]], style: ClassStyle, *, opacity: float, name: str) -> dict[str, Any]:
+    """Filled outlines in the colour of a class, hatched as its bars are."""
+    if not outlines:
+        return {}
+    trace: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": escape(name),
+        **_outline(outlines),
+        "fill": "toself",
+        "fillcolor": style.colour,
+        "line": {"width": 0, "color": style.colour},
+        "opacity": opacity,
+        "hoverinfo": "skip",
+    }
+    if style.hatch:
+        trace["fillpattern"] = style.bar["pattern"]
+    return trace
 
 
-def _centres(tree: Tree, boxes: Sequence[_Box]) -> dict[str, Any]:
+def _outline(outlines: Iterable[list[Point]]) -> dict[str, list[float | None]]:
+    """The x and y of outlines in one list each, with gaps between them."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for outline in outlines:
+        xs += [*(round(x, 1) for x, _ in outline), None]
+        ys += [*(round(y, 1) for _, y in outline), None]
+    return {"x": xs[:-1], "y": ys[:-1]}
+
+
+# ---- what the page needs to know
+
+
+def _centres(placed: Placed) -> dict[str, Any]:
+    boxes = placed.boxes.values()
     return {
         "type": "scatter",
         "mode": "markers",
         "name": "nodes",
-        "x": _round(b.x for b in boxes),
-        "y": _round(b.top + b.height / 2 for b in boxes),
+        "x": [round(b.x, 1) for b in boxes],
+        "y": [round(b.top + b.height / 2, 1) for b in boxes],
         "customdata": [b.node.id for b in boxes],
-        "hovertext": [_hover(tree, b.node) for b in boxes],
+        "hovertext": ["<br>".join(_hover(placed.tree, b.node)) for b in boxes],
         "hovertemplate": "%{hovertext}<extra></extra>",
         "marker": {"size": [min(b.width, 64) for b in boxes], "opacity": 0, "color": "var(--ink)"},
     }
 
 
-def _hover(tree: Tree, v: Node) -> str:
-    """The whole rule or prediction, and the rows of every class."""
-    head = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema)
+def _hover(tree: Tree, v: Node) -> list[str]:
+    """The whole rule or prediction, and the rows of every class, as lines of Plotly's markup."""
+    head = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema, full=True)
     lines = [f"<b>{escape(line)}</b>" for line in wrap(head, 420, 12, 12)]
     present = [(n, c) for n, c in zip(v.counts, tree.classes, strict=True) if n]
-    lines += [f"{n:,} {escape(c)}" for n, c in sorted(present, key=lambda p: -p[0])[:20]]
-    return "<br>".join([*lines, f"{v.rows:,} rows in all"])
+    lines += [f"{rows_text(n)} {escape(c)}" for n, c in sorted(present, key=lambda p: -p[0])[:20]]
+    return [*lines, f"{rows_text(v.rows)} in all"]
 
 
-def _record(tree: Tree, box: _Box) -> dict[str, Any]:
-    v = box.node
+def _record(placed: Placed, box: Box) -> dict[str, Any]:
+    v, tree = box.node, placed.tree
     words = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema)
+    ends = v.is_leaf or box.closed
     return {
         "id": v.id,
         "parent": tree.parents[v.id],
-        "left": v.left,
-        "right": v.right,
-        "box": _round((box.left, box.top, box.width, box.height)),
-        "label": f"{words}, {v.rows:,} rows",
+        "left": -1 if ends else v.left,
+        "right": -1 if ends else v.right,
+        "leaf": v.is_leaf,
+        "closed": box.closed,
+        "level": box.level,
+        "box": [round(n, 1) for n in (box.left, box.top, box.width, box.height)],
+        "label": f"{words}, {rows_text(v.rows)}" if v.split is not None else words,
     }
-
-
-def _text(
-    text: str,
-    x: float,
-    y: float,
-    size: int,
-    *,
-    anchor: str = "left",
-    colour: str = "var(--ink)",
-    ground: str | None = None,
-) -> dict[str, Any]:
-    note: dict[str, Any] = {
-        "text": text,
-        "x": round(x, 1),
-        "y": round(y, 1),
-        "xanchor": anchor,
-        "yanchor": "middle",
-        "showarrow": False,
-        "borderpad": 0,
-        "font": {"size": size, "color": colour},
-    }
-    return note | ({"bgcolor": ground, "borderpad": 1} if ground else {})
-
-
-def _round(values: Any) -> list[float]:
-    return [round(float(value), 1) for value in values]
 
 
 def _still(span: list[int]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.data.folds import holdout
 from trainer.data.reader import load_for_model
+from trainer.data.staged import lines_in
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import TrainerError
 from trainer.goal import Goal
@@ -29,6 +30,7 @@ class Rows:
     """Rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,), `numbers` in the file.
 
     `training` are the positions of the rows that it was trained on; `same` says that their fingerprint is the model's.
+    `lines` (n,) are the lines of the uploaded file, None where they are not known.
     """
 
     matrix: FloatArray
@@ -36,6 +38,14 @@ class Rows:
     numbers: np.ndarray
     training: np.ndarray
     same: bool
+    lines: np.ndarray | None = None
+
+    @cached_property
+    def unseen(self) -> np.ndarray:
+        """The positions of the rows that were held out of the training."""
+        held = np.ones(len(self.codes), bool)
+        held[self.training] = False
+        return np.flatnonzero(held)
 
     def position(self, number: int) -> int | None:
         """Where the row with this number in the file stands; None where it is not among the rows."""
@@ -91,7 +101,15 @@ def _read(path: str, data_sha256: str, model_sha256: str, document: _Document) -
     share, seed = float(file.parameters.get("test_share") or 0), int(file.parameters.get("seed") or 0)
     training, _ = holdout(labels.codes, share, seed)
     same = not file.fingerprint or file.fingerprint == fingerprint(table.take(training), labels.take(training))
-    return Rows(matrix=table.matrix(), codes=labels.codes, numbers=numbers, training=training, same=same)
+    lines = lines_in(path, len(read.usable))
+    return Rows(
+        matrix=table.matrix(),
+        codes=labels.codes,
+        numbers=numbers,
+        training=training,
+        same=same,
+        lines=None if lines is None else lines[keep],
+    )
 
 
 def check_again(model: TreeModel) -> Check | None:

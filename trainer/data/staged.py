@@ -45,3 +45,13 @@ def read_raw(path: str | Path) -> RawTable:
         line_numbers=np.cumsum(steps).astype(np.int64),
         detected=detected,
     )
+
+
+def lines_in(path: str | Path, n: int) -> np.ndarray | None:
+    """The line of the uploaded file on which each of the `n` rows began, int64 (n,); None for files that do not keep them."""
+    try:
+        record = json.loads((pq.read_schema(path).metadata or {})[KEY])
+        steps = np.frombuffer(zlib.decompress(base64.b64decode(record["lines"])), "<i8")
+    except (pa.ArrowException, KeyError, TypeError, ValueError, zlib.error):
+        return None
+    return np.cumsum(steps).astype(np.int64) if len(steps) == n else None

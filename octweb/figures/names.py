@@ -1,0 +1,80 @@
+"""Short names that still tell their things apart: what long names have in common goes first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from octweb.figures.palette import NAME_LENGTH, short
+
+ALIKE = 6  # letters that names share at their beginning or end before that part is left out
+PIECES = re.compile(r"[^_\s.\-/]*[_\s.\-/]*")
+
+
+def short_names(names: Sequence[str], length: int = NAME_LENGTH) -> list[str]:
+    """`names` in at most about `length` letters, all different where they were.
+
+    Of names that begin or end alike the common part is left out ("…region_14…"), since the middle tells them apart; others
+    lose their middle. Where two would look the same, both keep more letters.
+    """
+    found = [_without_common(name, [n for n in names if n != name and len(n) > length], length) for name in names]
+    for room in (length + 8, 2 * length, 4 * length, max(map(len, names), default=0)):
+        twice = {s for s in found if found.count(s) > 1}
+        if not twice:
+            break
+        found = [short(name, room) if s in twice else s for name, s in zip(names, found, strict=True)]
+    return found
+
+
+def _without_common(name: str, others: Sequence[str], length: int) -> str:
+    """`name` without the beginning and the end that the names most like it have, too."""
+    if len(name) <= length:
+        return name
+    head = max((_common(name, other) for other in others), default=0)
+    tail = max((_common(name[::-1], other[::-1]) for other in others), default=0)
+    if max(head, tail) < ALIKE:
+        return short(name, length)
+    head, tail = min(head, len(name)), min(tail, len(name) - min(head, len(name)))
+    start, end = _edge(name, head), len(name) - _edge(name[::-1], tail)
+    start, end = min(start, end), max(start, end)
+    while True:  # as much of what is before and behind as there is room for, whole words first
+        before, after = _word_before(name, start), _word_after(name, end)
+        if start > 0 and end - before + 2 <= length:
+            start = before
+        elif end < len(name) and after - start + 2 <= length:
+            end = after
+        else:
+            break
+    core = name[start:end].strip("_ ") if end > start else ""
+    if not core:
+        return short(name, length)
+    return f"{'…' if start > 0 else ''}{short(core, length)}{'…' if end < len(name) else ''}"
+
+
+def _common(a: str, b: str) -> int:
+    """How many letters two names share at their beginning."""
+    n = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        n += 1
+    return n
+
+
+def _edge(name: str, at: int) -> int:
+    """The beginning of the word in which position `at` lies."""
+    ends = [0]
+    for piece in PIECES.findall(name):
+        if ends[-1] + len(piece) > at or not piece:
+            break
+        ends.append(ends[-1] + len(piece))
+    return ends[-1]
+
+
+def _word_before(name: str, at: int) -> int:
+    return _edge(name, at - 1) if at > 0 else 0
+
+
+def _word_after(name: str, at: int) -> int:
+    piece = PIECES.match(name, at)
+    return max(at + 1, piece.end()) if piece else len(name)

@@ -1,0 +1,262 @@
+"""Where the cards of a tree stand: which nodes are open, how large each card is, children as close as they can be.
+
+Coordinates are pixels from the top left corner; y grows downwards. A closed branch stands for all that is below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from octweb.figures.names import short_names
+from octweb.figures.palette import text_width, wrap
+from trainer.tree.describe import split_text
+from trainer.tree.nodes import Node, Tree
+from trainer.tree.splits import Split, Subset
+
+MARGIN, GAP, LEVEL_GAP, LEVEL_ROOM = 16, 10, 58, 132
+CARD, LEAF, COMPACT, CLOSED = 196, 154, 106, 116  # widths of cards
+PAD, LINE = 10, 15
+FONT, SMALL = 12.5, 11.0
+FULL_TO = 6  # cards without children up to which leaves have room for their unseen rows
+SWATCH, BAR, STRIP = 10, 6, 12  # the square of a class, class bars, strips of leaves
+SHOWN_CATEGORIES = 3
+READABLE = 0.8  # a picture may be shrunk to this share of its size before levels are closed
+STRETCH = 1.35
+BAND = 104  # the width of a band that carries all rows
+BESIDE = 74  # room for the words beside a band
+
+Room = Point = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """A placed node: centre x, top, width, height, the lines of its rule; `closed` hides what is below."""
+
+    node: Node
+    x: float
+    top: float
+    width: float
+    height: float
+    lines: tuple[str, ...]
+    closed: bool
+    level: int
+
+    @property
+    def left(self) -> float:
+        return self.x - self.width / 2
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+    @property
+    def inner(self) -> float:
+        """The room for words and bars."""
+        return self.width - 2 * PAD
+
+    @property
+    def compact(self) -> bool:
+        return self.node.is_leaf and self.width == COMPACT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """The boxes of the open nodes by node id, parents before children, and the size of the whole."""
+
+    tree: Tree
+    brief: Tree
+    boxes: dict[int, Box]
+    closed: frozenset[int]
+    width: float
+    height: float
+
+    def children(self, box: Box) -> list[tuple[str, Box]]:
+        """The answers of an open branch with the boxes they lead to, yes first."""
+        if box.node.is_leaf or box.closed:
+            return []
+        return [("yes", self.boxes[box.node.left]), ("no", self.boxes[box.node.right])]
+
+
+@dataclass
+class _Plan:
+    """Cards before they are placed."""
+
+    tree: Tree
+    closed: frozenset[int]
+    full: bool
+    level: dict[int, int] = field(default_factory=dict)
+    lines: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def ends(self, v: Node) -> bool:
+        return v.is_leaf or v.id in self.closed
+
+    def width(self, v: Node) -> int:
+        if v.is_leaf:
+            return LEAF if self.full else COMPACT
+        return CLOSED if v.id in self.closed else CARD
+
+    def height(self, v: Node) -> float:
+        if v.is_leaf:
+            return 8 + 2 * LINE + 6 + 8 + (LINE if self.full else 2)
+        words = 8 + LINE * len(self.lines[v.id]) + 6 + 8 + LINE
+        return words + (LINE + 20 if v.id in self.closed else 4)
+
+
+def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None) -> Placed:
+    """Boxes of the nodes that no node of `closed` hides; spread over `room` (width, height) where that is larger."""
+    brief = brief_tree(tree)
+    plan = _plan(tree, brief, frozenset(c for c in closed if not tree.nodes[c].is_leaf))
+    open_nodes = [tree.nodes[i] for i in plan.level]
+    x = _across(plan, open_nodes)
+    low = min(x[v.id] - plan.width(v) / 2 for v in open_nodes)
+    high = max(x[v.id] + plan.width(v) / 2 for v in open_nodes)
+    width, stretch = high - low + 2 * MARGIN, 1.0
+    if room and len(open_nodes) > 1 and width < room[0]:
+        stretch = min(STRETCH, (room[0] - 2 * MARGIN) / (high - low))
+    tops, height = _down(plan, open_nodes, room[1] if room else 0.0)
+    middle = stretch * (high - low) / 2 + MARGIN
+    boxes = {
+        v.id: Box(
+            node=v,
+            x=middle + stretch * (x[v.id] - (low + high) / 2),
+            top=tops[plan.level[v.id]],
+            width=plan.width(v),
+            height=plan.height(v),
+            lines=plan.lines.get(v.id, ()),
+            closed=v.id in plan.closed,
+            level=plan.level[v.id],
+        )
+        for v in open_nodes
+    }
+    return Placed(tree=tree, brief=brief, boxes=boxes, closed=plan.closed, width=2 * middle, height=height)
+
+
+def first_view(tree: Tree, room: Room) -> frozenset[int]:
+    """The branches to close so that the whole picture can be read in `room`: whole levels, as few as possible."""
+    for levels in range(tree.depth, 0, -1):
+        closed = level_closed(tree, levels)
+        placed = place(tree, closed=closed)
+        if READABLE * placed.width <= room[0] and READABLE * placed.height <= room[1]:
+            return closed
+    return level_closed(tree, 1)
+
+
+def level_closed(tree: Tree, levels: int) -> frozenset[int]:
+    """The branches to close so that only `levels` questions on a path are open."""
+    level = [0] * len(tree.nodes)
+    for v in tree.nodes:
+        if not v.is_leaf:
+            level[v.left] = level[v.right] = level[v.id] + 1
+    return frozenset(v.id for v in tree.branches if level[v.id] == levels)
+
+
+def brief_tree(tree: Tree) -> Tree:
+    """The tree with short names; used for words only."""
+    columns = short_names([c.name for c in tree.schema])
+    schema = tuple(
+        replace(c, name=name, categories=tuple(short_names(c.categories)))
+        for c, name in zip(tree.schema, columns, strict=True)
+    )
+    return replace(tree, schema=schema, classes=tuple(short_names(tree.classes)))
+
+
+def rule(tree: Tree, split: Split) -> str:
+    """The rule in words; of a subset at most three categories."""
+    if isinstance(split, Subset) and len(split.codes) > SHOWN_CATEGORIES:
+        head = replace(split, codes=split.codes[:SHOWN_CATEGORIES])
+        return f"{split_text(head, tree.schema)} + {len(split.codes) - SHOWN_CATEGORIES} more"
+    return split_text(split, tree.schema)
+
+
+def _plan(tree: Tree, brief: Tree, closed: frozenset[int]) -> _Plan:
+    level, waiting = {}, [(0, 0)]
+    while waiting:
+        at, depth = waiting.pop()
+        level[at] = depth
+        v = tree.nodes[at]
+        if not v.is_leaf and at not in closed:
+            waiting += [(v.right, depth + 1), (v.left, depth + 1)]
+    ends = sum(tree.nodes[i].is_leaf or i in closed for i in level)
+    plan = _Plan(tree=tree, closed=closed & level.keys(), full=ends <= FULL_TO, level=dict(sorted(level.items())))
+    for i in plan.level:
+        split = brief.nodes[i].split
+        if split is not None:
+            words = wrap(rule(brief, split), plan.width(tree.nodes[i]) - 2 * PAD, FONT, 3)
+            plan.lines[i] = tuple(words)
+    return plan
+
+
+def _down(plan: _Plan, nodes: Sequence[Node], room: float) -> tuple[list[float], float]:
+    """The top of each level, and the height of the whole."""
+    deepest = max(plan.level.values())
+    heights = [max(plan.height(v) for v in nodes if plan.level[v.id] == at) for at in range(deepest + 1)]
+    gap = LEVEL_GAP
+    if deepest:
+        gap = max(LEVEL_GAP, min(LEVEL_ROOM, int((room - 2 * MARGIN - sum(heights)) / deepest)))
+    tops, top = [], float(MARGIN)
+    for height in heights:
+        tops.append(top)
+        top += height + gap
+    return tops, top - gap + MARGIN
+
+
+def _across(plan: _Plan, nodes: Sequence[Node]) -> dict[int, float]:
+    """The centre of each open node: no two boxes of a level touch, parents stand in the middle above their children."""
+    offset: dict[int, float] = {}
+    contour: dict[int, list[tuple[float, float]]] = {}  # leftmost and rightmost of each level below
+    for v in reversed(nodes):
+        own = (-plan.width(v) / 2, plan.width(v) / 2)
+        if plan.ends(v):
+            contour[v.id] = [own]
+            continue
+        left, right = contour.pop(v.left), contour.pop(v.right)
+        half = offset[v.id] = _apart(plan, left, right) / 2
+        below = []
+        for depth in range(max(len(left), len(right))):
+            low = left[depth][0] - half if depth < len(left) else right[depth][0] + half
+            high = right[depth][1] + half if depth < len(right) else left[depth][1] - half
+            below.append((low, high))
+        contour[v.id] = [own, *below]
+    x = {0: 0.0}
+    for v in nodes:
+        if not plan.ends(v):
+            x[v.left], x[v.right] = x[v.id] - offset[v.id], x[v.id] + offset[v.id]
+    return x
+
+
+def _apart(plan: _Plan, left: list[tuple[float, float]], right: list[tuple[float, float]]) -> float:
+    """How far the centres of two neighbours must be from each other; full cards leave room for the words of their bands."""
+    return max(a[1] - b[0] + GAP for a, b in zip(left, right, strict=False))
+
+
+def band(rows: int, whole: int) -> float:
+    """The width of the band that carries `rows` of `whole` rows."""
+    return BAND * rows / max(1, whole)
+
+
+def beside(box: Box, words: str) -> bool:
+    """Whether the words of a band fit beside it, above its card."""
+    return box.width >= CLOSED + 20 or text_width(words, SMALL) < box.width / 2 - 8
+
+
+def leaves_below(tree: Tree, node: int) -> list[Node]:
+    """The leaves below a node from left to right; a leaf itself."""
+    found, waiting = [], [node]
+    while waiting:
+        v = tree.nodes[waiting.pop()]
+        if v.is_leaf:
+            found.append(v)
+        else:
+            waiting += [v.right, v.left]
+    return found
+
+
+def bar_top(box: Box) -> float:
+    """Where the class bar of a card begins."""
+    return box.top + 8 + LINE * ((2 if box.compact else 1) if box.node.is_leaf else len(box.lines)) + 5
+
+
+def strip_top(box: Box) -> float:
+    """Where the strip of leaves of a closed card begins."""
+    return bar_top(box) + BAR + 4 + LINE + 2

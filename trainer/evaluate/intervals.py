@@ -1,0 +1,70 @@
+"""How far a share that was counted on rows may be off, and whether two trees differ by more than chance.
+
+n rows, k of them right; z the normal quantile of the level. All intervals are at 95 %.
+"""
+
+from __future__ import annotations
+
+import math
+
+Z95 = 1.959963984540054
+Interval = tuple[float, float]
+
+
+def wilson(k: int, n: int, *, z: float = Z95) -> Interval | None:
+    """Wilson's score interval for the share k / n, within [0, 1]; None without rows (Wilson, 1927)."""
+    if n <= 0:
+        return None
+    p, d = k / n, 1 + z * z / n
+    middle = (p + z * z / (2 * n)) / d
+    half = z / d * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return (0.0 if k == 0 else max(0.0, middle - half)), (1.0 if k == n else min(1.0, middle + half))
+
+
+def of_folds(mean: float, deviation: float, folds: int) -> Interval | None:
+    """Student's t interval for the mean of `folds` accuracies with this standard deviation (divided by folds − 1).
+
+    The folds share training rows, so that the interval is narrower than it should be by an unknown, usually small amount
+    (Bengio & Grandvalet, 2004). None for fewer than two folds.
+    """
+    if folds < 2:
+        return None
+    from scipy.stats import t
+
+    half = float(t.ppf(0.975, folds - 1)) * deviation / math.sqrt(folds)
+    return max(0.0, mean - half), min(1.0, mean + half)
+
+
+def mcnemar(b: int, c: int) -> float:
+    """Two-sided exact p-value that b rows right by the first alone and c by the second alone are chance (McNemar, 1947).
+
+    Without rows on which the two differ in being right it is 1.
+    """
+    n, k = b + c, min(b, c)
+    if n == 0:
+        return 1.0
+    # the tail of a fair coin in integers: exact however many rows there are
+    tail, term = 0, 1
+    for i in range(k + 1):
+        tail += term
+        term = term * (n - i) // (i + 1)
+    return min(1.0, 2 * tail / 2**n) if n < 1000 else min(1.0, math.exp(math.log(2) + _log(tail) - n * math.log(2)))
+
+
+def difference(b: int, c: int, n: int, *, z: float = Z95) -> Interval | None:
+    """Interval for the difference of the shares right on the same n rows, (b − c) / n, the first minus the second.
+
+    Wald's interval with Agresti & Min's (2005) half a row added to each of the four cells; None without rows.
+    """
+    if n <= 0:
+        return None
+    b2, c2, n2 = b + 0.5, c + 0.5, n + 2.0
+    middle = (b2 - c2) / n2
+    half = z / n2 * math.sqrt(max(0.0, b2 + c2 - (b2 - c2) ** 2 / n2))
+    return max(-1.0, middle - half), min(1.0, middle + half)
+
+
+def _log(value: int) -> float:
+    """The logarithm of an integer that may be too large for a float."""
+    shift = max(0, value.bit_length() - 60)
+    return math.log(value >> shift) + shift * math.log(2) if value > 0 else -math.inf
