@@ -4,5 +4,5 @@ document.addEventListener("octweb:node", (event) => {
   const page = event.target.dataset.page;
   if (!page) return;
   event.preventDefault();
-  window.location.assign(`${page}#node-${event.detail.id}`);
+  window.location.assign(`${page}?node=${event.detail.id}`);
 });

@@ -36,6 +36,10 @@ async function draw(element) {
   const figure = loaded.get(element);
   if (!figure || !window.Plotly || !element.isConnected) return;
   const style = getComputedStyle(document.documentElement);
+  if (isPlain(element)) {
+    await drawPlain(element, figure, style);
+    return;
+  }
   const natural = Boolean(figure.layout?.width);
   const scale = natural ? scaleFor(element) : 1;
   const plain = { data: figure.data, layout: { ...BASE, ...figure.layout } };
@@ -58,6 +62,17 @@ async function draw(element) {
   }
 }
 
+// ---- a figure in full size without anything of its own around it: whoever shows it moves and scales it
+
+const isPlain = (element) => element.hasAttribute("data-figure-plain");
+
+async function drawPlain(element, figure, style) {
+  const drawn = resolve({ data: figure.data, layout: { ...BASE, ...figure.layout, hovermode: false } }, style);
+  drawn.layout.font = { ...drawn.layout.font, family: getComputedStyle(document.body).fontFamily };
+  await window.Plotly.react(element, drawn.data, drawn.layout, { ...CONFIG, responsive: false, staticPlot: true });
+  element.dispatchEvent(new CustomEvent("octweb:drawn", { bubbles: true, detail: figure }));
+}
+
 // ---- a figure of fixed size: in the middle, and as small as words stay readable where the page is narrower
 
 const READABLE = 0.72;
@@ -77,11 +92,13 @@ function scaleFor(element) {
 
 // Places are in axis units and follow the size; what Plotly measures in pixels has to be told.
 function scaled({ data, layout }, scale) {
-  const word = (note) => ({ ...note, font: { ...note.font, size: scale * note.font.size } });
-  return {
-    data: data.map((trace) => (trace.mode === "markers" ? { ...trace, marker: { ...trace.marker, size: trace.marker.size.map((s) => scale * s) } } : trace)),
-    layout: { ...layout, width: scale * layout.width, height: scale * layout.height, annotations: layout.annotations.map(word) },
+  const smaller = (sizes) => sizes.map((s) => scale * s);
+  const word = (trace) => {
+    if (trace.mode === "markers") return { ...trace, marker: { ...trace.marker, size: smaller(trace.marker.size) } };
+    if (trace.mode === "text") return { ...trace, textfont: { ...trace.textfont, size: smaller(trace.textfont.size) } };
+    return trace;
   };
+  return { data: data.map(word), layout: { ...layout, width: scale * layout.width, height: scale * layout.height } };
 }
 
 function buttons(element) {
@@ -164,7 +181,7 @@ function choose(element, id) {
   const allowed = element.dispatchEvent(
     new CustomEvent("octweb:node", { bubbles: true, cancelable: true, detail: { id } }),
   );
-  if (allowed) window.location.hash = `#node-${id}`;
+  if (allowed) window.location.hash = `#node-${id}`; // where nothing else is done with it, the address names the node
 }
 
 // ---- trees: boxes in layout.meta.nodes, in pixels from the top left corner
@@ -279,6 +296,7 @@ function redraw() {
   }
 }
 
+document.addEventListener("octweb:save", (event) => save(event.target, event.detail));
 document.addEventListener("octweb:theme", redraw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 document.addEventListener("octweb:reload", (event) => load(event.target));

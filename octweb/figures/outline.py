@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from octweb.figures.palette import swatch
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Node, Tree
 
-COLOURS = 8
 SHOWN_CLASSES = 6
 
 
@@ -23,7 +23,7 @@ def tree_outline(tree: Tree, node: int = 0) -> dict[str, Any]:
     }
     if v.split is None:
         share = v.counts[v.label] / v.rows if v.rows else None
-        return record | {"label": tree.classes[v.label], "colour": v.label % COLOURS + 1, "share": share}
+        return record | {"label": tree.classes[v.label], "colour": swatch(v.label, len(tree.classes)), "share": share}
     record["rule"] = split_text(v.split, tree.schema)
     record["children"] = [
         {"answer": "yes", "node": tree_outline(tree, v.left)},
@@ -33,7 +33,7 @@ def tree_outline(tree: Tree, node: int = 0) -> dict[str, Any]:
 
 
 def class_bar(tree: Tree, node: Node) -> list[dict[str, Any]]:
-    """Segments of a class bar: class, rows, start and share in percent, colour 1 to 8; empty classes are left out."""
+    """Segments of a class bar: class, rows, start and share in percent, colour as of `swatch`; empty classes are left out."""
     rows = max(1, node.rows)
     bar, start = [], 0.0
     for k, (label, count) in enumerate(zip(tree.classes, node.counts, strict=True)):
@@ -45,7 +45,7 @@ def class_bar(tree: Tree, node: Node) -> list[dict[str, Any]]:
                     "rows": count,
                     "start": round(start, 2),
                     "percent": round(percent, 2),
-                    "colour": k % COLOURS + 1,
+                    "colour": swatch(k, len(tree.classes)),
                 }
             )
             start += percent

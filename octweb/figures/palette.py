@@ -58,6 +58,14 @@ def drawn(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int]]]:
     return list(groups.items())
 
 
+def swatch(k: int, classes: int) -> str:
+    """The look of class `k` of so many in HTML, for a style class "c…": its colour from 1 to 8 and its hatch, "3 h1"; "-other"."""
+    if classes > MAX_CLASSES and k >= MAX_CLASSES - 1:
+        return "-other"
+    band = k // COLOURS
+    return f"{k % COLOURS + 1} h{band}" if band else str(k % COLOURS + 1)
+
+
 def _style(k: int, name: str) -> ClassStyle:
     band = k // COLOURS
     return ClassStyle(
@@ -96,7 +104,7 @@ def fit(text: str, width: float, size: float) -> str:
         return text
     while text and text_width(text + "…", size) > width:
         text = text[:-1]
-    return text.rstrip(" ·+") + "…"
+    return text.rstrip(" ·+…") + "…"
 
 
 def wrap(text: str, width: float, size: float, lines: int) -> list[str]:

@@ -31,7 +31,7 @@ from octweb.figures.tree_words import Unseen, rows_text, words_trace
 from trainer.tree.describe import leaf_text, split_text
 from trainer.tree.nodes import Node, Tree
 
-STEPS = 10  # points on one side of a band
+STEPS, MANY_STEPS, MANY = 18, 8, 40  # pieces of one side of a band; fewer where there are many nodes
 RIBBON = 0.36
 
 
@@ -73,7 +73,7 @@ def tree_figure(
         xaxis=_still([0, round(placed.width)]),
         yaxis=_still([round(placed.height), 0]),
         hovermode="closest",
-        hoverdistance=40,
+        hoverdistance=80,
         dragmode=False,
         meta={
             "kind": "tree",
@@ -91,6 +91,7 @@ def tree_figure(
 def _bands(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
     whole = placed.tree.nodes[0].rows
     outlines: list[list[list[Point]]] = [[] for _ in groups]
+    steps = STEPS if len(placed.boxes) <= MANY else MANY_STEPS
     for parent in placed.boxes.values():
         start = parent.x - band(parent.node.rows, whole) / 2
         for _, child in placed.children(parent):
@@ -98,7 +99,7 @@ def _bands(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> li
             for g, (_, codes) in enumerate(groups):
                 width = band(sum(child.node.counts[k] for k in codes), whole)
                 if width:
-                    outlines[g].append(_ribbon((start, parent.bottom), (end, child.top), max(width, 0.8)))
+                    outlines[g].append(_ribbon((start, parent.bottom), (end, child.top), max(width, 0.8), steps))
                 start, end = start + width, end + width
     return [
         _filled(found, style, opacity=RIBBON, name=f"rows: {style.name}")
@@ -106,9 +107,9 @@ def _bands(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> li
     ]
 
 
-def _ribbon(start: Point, end: Point, width: float) -> list[Point]:
+def _ribbon(start: Point, end: Point, width: float, steps: int) -> list[Point]:
     """The outline of a band that leaves and arrives upright."""
-    left = [_curve(start, end, i / STEPS) for i in range(STEPS + 1)]
+    left = [_curve(start, end, i / steps) for i in range(steps + 1)]
     return [*left, *((x + width, y) for x, y in reversed(left))]
 
 

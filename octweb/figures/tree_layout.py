@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from octweb.figures.names import short_names
-from octweb.figures.palette import text_width, wrap
+from octweb.figures.palette import wrap
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.splits import Split, Subset
+from trainer.tree.splits import Linear, Split, Subset
 
 MARGIN, GAP, LEVEL_GAP, LEVEL_ROOM = 16, 10, 58, 132
 CARD, LEAF, COMPACT, CLOSED = 196, 154, 106, 116  # widths of cards
@@ -21,10 +21,10 @@ FONT, SMALL = 12.5, 11.0
 FULL_TO = 6  # cards without children up to which leaves have room for their unseen rows
 SWATCH, BAR, STRIP = 10, 6, 12  # the square of a class, class bars, strips of leaves
 SHOWN_CATEGORIES = 3
+CARD_NAME = 20  # letters of a column's name in a card
 READABLE = 0.8  # a picture may be shrunk to this share of its size before levels are closed
 STRETCH = 1.35
 BAND = 104  # the width of a band that carries all rows
-BESIDE = 74  # room for the words beside a band
 
 Room = Point = tuple[float, float]
 
@@ -97,10 +97,11 @@ class _Plan:
         return CLOSED if v.id in self.closed else CARD
 
     def height(self, v: Node) -> float:
-        if v.is_leaf:
-            return 8 + 2 * LINE + 6 + 8 + (LINE if self.full else 2)
-        words = 8 + LINE * len(self.lines[v.id]) + 6 + 8 + LINE
-        return words + (LINE + 20 if v.id in self.closed else 4)
+        lines = (1 if self.full else 2) if v.is_leaf else len(self.lines[v.id])
+        words = 8 + LINE * lines + 5 + BAR
+        if v.is_leaf and not self.full:
+            return words + 8
+        return words + 4 + LINE + 5 + (2 + STRIP + 3 + LINE if v.id in self.closed else 0)
 
 
 def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None) -> Placed:
@@ -153,7 +154,7 @@ def level_closed(tree: Tree, levels: int) -> frozenset[int]:
 
 def brief_tree(tree: Tree) -> Tree:
     """The tree with short names; used for words only."""
-    columns = short_names([c.name for c in tree.schema])
+    columns = short_names([c.name for c in tree.schema], CARD_NAME)
     schema = tuple(
         replace(c, name=name, categories=tuple(short_names(c.categories)))
         for c, name in zip(tree.schema, columns, strict=True)
@@ -162,7 +163,9 @@ def brief_tree(tree: Tree) -> Tree:
 
 
 def rule(tree: Tree, split: Split) -> str:
-    """The rule in words; of a subset at most three categories."""
+    """The rule in words; of a subset at most three categories, of a sum of many columns how many it weighs."""
+    if isinstance(split, Linear) and len(split.used) > 2:
+        return f"Weighs {len(split.used)} columns"
     if isinstance(split, Subset) and len(split.codes) > SHOWN_CATEGORIES:
         head = replace(split, codes=split.codes[:SHOWN_CATEGORIES])
         return f"{split_text(head, tree.schema)} + {len(split.codes) - SHOWN_CATEGORIES} more"
@@ -235,9 +238,9 @@ def band(rows: int, whole: int) -> float:
     return BAND * rows / max(1, whole)
 
 
-def beside(box: Box, words: str) -> bool:
-    """Whether the words of a band fit beside it, above its card."""
-    return box.width >= CLOSED + 20 or text_width(words, SMALL) < box.width / 2 - 8
+def beside(box: Box) -> bool:
+    """Whether words stand beside the band above a card: those of narrow cards have their rows inside."""
+    return box.width >= LEAF
 
 
 def leaves_below(tree: Tree, node: int) -> list[Node]:

@@ -75,7 +75,7 @@ def words_trace(placed: Placed, lit: set[int], unseen: Unseen) -> dict[str, Any]
         for answer, child in placed.children(box):
             on = box.node.id in lit and child.node.id in lit
             text = f"{answer} · {child.node.rows:,}"
-            if not beside(child, text):
+            if not beside(child):
                 continue
             side = -1 if answer == "yes" else 1
             x = child.x + side * (band(child.node.rows, whole) / 2 + 6)
@@ -90,8 +90,7 @@ def _branch_words(words: _Text, placed: Placed, box: Box) -> None:
         words.add(f"<b>{escape(line)}</b>", start, box.top + 8 + LINE * (i + 0.5), size=FONT, colour="var(--ink)")
     below = bar_top(box) + BAR + 4 + LINE / 2
     if not box.closed:
-        counts = fit(counts_text(placed.brief, box.node), 1.15 * box.inner, SMALL)
-        words.add(escape(counts), start, below)
+        words.add(escape(_counts(placed, box)), start, below)
         return
     words.add(rows_text(box.node.rows), start, below)
     bottom = strip_top(box) + STRIP + 3 + LINE / 2
@@ -118,7 +117,13 @@ def _below_leaf(placed: Placed, box: Box, unseen: Unseen) -> str:
     right, n = unseen.get(box.node.id, (0, 0))
     if n:
         return f"unseen {100 * right / n:.1f}\u202f% of {n:,}"
-    return fit(counts_text(placed.brief, box.node), 1.15 * box.inner, SMALL)
+    return _counts(placed, box)
+
+
+def _counts(placed: Placed, box: Box) -> str:
+    """The rows of each class, or how many there are in all where that is too long."""
+    counts = counts_text(placed.brief, box.node)
+    return counts if text_width(counts, SMALL) <= 1.15 * box.inner else rows_text(box.node.rows)
 
 
 def leaf_share(v: Node) -> str:

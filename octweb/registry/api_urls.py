@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from octweb.registry import api, pictures
+from octweb.registry import api, pictures, quality_pictures
 
 urlpatterns = [
     path("models/", api.ModelList.as_view(), name="api-models"),
@@ -12,6 +12,23 @@ urlpatterns = [
     path("models/<uuid:pk>/review/", api.ModelReview.as_view(), name="api-model-review"),
     path("models/<uuid:pk>/predict/", api.ModelPredict.as_view(), name="api-model-predict"),
     path("models/<uuid:pk>/figures/tree/", pictures.TreeFigure.as_view(), name="api-model-tree-figure"),
+    path("models/<uuid:pk>/figures/tree-map/", pictures.TreeMap.as_view(), name="api-model-tree-map"),
+    path(
+        "models/<uuid:pk>/figures/nodes/<int:node>/thresholds/",
+        quality_pictures.ThresholdFigure.as_view(),
+        name="api-model-threshold-figure",
+    ),
+    path(
+        "models/<uuid:pk>/figures/calibration/",
+        quality_pictures.CalibrationFigure.as_view(),
+        name="api-model-calibration-figure",
+    ),
+    path("models/<uuid:pk>/figures/roc/", quality_pictures.RocFigure.as_view(), name="api-model-roc-figure"),
+    path(
+        "models/<uuid:pk>/figures/precision-recall/",
+        quality_pictures.RecallFigure.as_view(),
+        name="api-model-recall-figure",
+    ),
     path(
         "models/<uuid:pk>/figures/leaf-frontier/",
         pictures.LeafFrontierFigure.as_view(),

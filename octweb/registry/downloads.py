@@ -20,36 +20,54 @@ class Format:
     """How a model is written as a file."""
 
     label: str
+    purpose: str
     ending: str
     media_type: str
     write: Callable[[TreeModel], str | bytes]
 
 
 FORMATS: dict[str, Format] = {
-    "json": Format(label="JSON", ending="json", media_type="application/json", write=document_of),
+    "json": Format(
+        label="octweb JSON",
+        purpose="predict and verify without this site",
+        ending="json",
+        media_type="application/json",
+        write=document_of,
+    ),
     "rules": Format(
         label="Rules as text",
+        purpose="for a policy document, every question in words",
         ending="txt",
         media_type="text/plain",
         write=lambda model: rules_text(model_file(model).tree),
     ),
     "onnx": Format(
         label="ONNX",
+        purpose="runtimes of many languages",
         ending="onnx",
         media_type="application/octet-stream",
         write=lambda model: to_onnx(model_file(model).tree),
     ),
     "pmml": Format(
         label="PMML",
+        purpose="scoring engines and databases",
         ending="pmml",
         media_type="application/xml",
         write=lambda model: to_pmml(model_file(model).tree, target=model_file(model).target, name=model.title),
     ),
     "python": Format(
-        label="Python", ending="py", media_type="text/x-python", write=lambda model: to_python(model_file(model).tree)
+        label="Python",
+        purpose="one file, no library needed",
+        ending="py",
+        media_type="text/x-python",
+        write=lambda model: to_python(model_file(model).tree),
     ),
     "sql": Format(
-        label="SQL", ending="sql", media_type="application/sql", write=lambda model: to_sql(model_file(model).tree)
+        label="SQL",
+        purpose="a CASE expression, scores inside the database",
+        ending="sql",
+        media_type="application/sql",
+        write=lambda model: to_sql(model_file(model).tree),
     ),
 }
 

@@ -9,6 +9,7 @@ from octweb.registry.data import Rows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import leaf_answer
+from octweb.registry.workspace.node import headline
 from trainer.certificate import Status
 from trainer.errors import TrainerError
 from trainer.table import Kind
@@ -17,7 +18,6 @@ from trainer.tree.nodes import Node, Tree, tree_from_json
 
 WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
 LISTED_CATEGORIES = 200
-COLOURS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,19 +66,6 @@ def facts(model: TreeModel) -> dict[str, Any]:
         "seconds": certificate.get("seconds"),
         "training": f"{threads} {'thread' if threads == 1 else 'threads'}, {ended}",
     }
-
-
-def mistakes(model: TreeModel) -> dict[str, Any] | None:
-    """The confusion matrix on unseen rows, else on training rows, and which of them it is."""
-    file = model_file(model)
-    for name, title, words in (
-        ("cross_validation", "Mistakes on unseen rows", "Each row predicted once, by a tree that had not seen it."),
-        ("test", "Mistakes on unseen rows", "Rows that were held out of the training."),
-        ("train", "Mistakes on training rows", "No rows were kept apart; on new rows expect more mistakes."),
-    ):
-        if matrix := (file.metrics.get(name) or {}).get("confusion"):
-            return {"title": title, "words": words} | _confusion(matrix, file.tree.classes)
-    return None
 
 
 def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
@@ -166,21 +153,6 @@ def _evidence(model: TreeModel, kind: str) -> dict[str, Any]:
     return next((dict(e) for e in found if e.get("kind") == kind), {})
 
 
-def _confusion(matrix: list[list[int]], classes: tuple[str, ...]) -> dict[str, Any]:
-    rows = []
-    for k, counts in enumerate(matrix):
-        total = sum(counts)
-        rows.append(
-            {
-                "label": classes[k],
-                "colour": k % COLOURS + 1,
-                "cells": [{"count": c, "wrong": j != k and c > 0} for j, c in enumerate(counts)],
-                "found": counts[k] / total if total else None,
-            }
-        )
-    return {"classes": classes, "rows": rows}
-
-
 def splits(model: TreeModel) -> list[dict[str, Any]]:
     """Every branch with its rule, rows, sides and impurity."""
     tree = model_file(model).tree
@@ -203,6 +175,7 @@ def _split(tree: Tree, v: Node, number: int) -> dict[str, Any]:
     assert split is not None
     return {
         "id": v.id,
+        "title": headline(tree, v),
         "number": number,
         "rule": split_text(split, tree.schema),
         "full": split_text(split, tree.schema, full=True),
@@ -226,10 +199,10 @@ def _gini(counts: tuple[int, ...]) -> float:
 
 
 def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
-    """The inputs of the form "try it": the columns that the tree reads, filled with `chosen`."""
+    """The inputs of the form "try it": the columns that the tree reads, those it asks first first, filled with `chosen`."""
     tree = model_file(model).tree
     out = []
-    for j in tree.used_columns:
+    for j in asked_columns(tree):
         column = tree.schema[j]
         out.append(
             {
@@ -243,6 +216,11 @@ def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return out
+
+
+def asked_columns(tree: Tree) -> list[int]:
+    """The columns that the tree reads in the order in which it asks them."""
+    return list(dict.fromkeys(f for v in tree.branches if v.split is not None for f in v.split.used))
 
 
 def typed(model: TreeModel, query: dict[str, str]) -> dict[str, Any]:

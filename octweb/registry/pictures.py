@@ -16,19 +16,34 @@ from octweb.core.api import PROBLEMS
 from octweb.figures.frontier import frontier_figure
 from octweb.figures.split import split_figures
 from octweb.figures.tree import tree_figure
+from octweb.figures.tree_map import tree_map
 from octweb.registry.api import readable_model
+from octweb.registry.models import TreeModel
 from octweb.registry.page import coefficient_frontier, data_of, frontier_tree, leaf_frontier
 from octweb.registry.parsed import model_file
+from octweb.registry.workspace.scene import Scene
+from trainer.tree.nodes import Tree
 
 
 class TreeFigure(APIView):
-    """The tree; `leaf` lights the way to a leaf. `leaves` or `coefficients` asks for the tree of that size on a frontier of the model."""
+    """The tree; `leaf` lights the way to a leaf. `leaves` or `coefficients` asks for the tree of that size on a frontier of the model.
+
+    `levels` or `closed` says what is folded up; `width` and `height` alone open as much as can be read there. Owner and
+    administrators see at the leaves how many unseen rows are right.
+    """
 
     @extend_schema(
         parameters=[
             OpenApiParameter("leaf", int, description="a leaf whose path is lit"),
             OpenApiParameter("leaves", int, description="the frontier's tree with so many leaves"),
             OpenApiParameter("coefficients", int, description="the frontier's tree with so many coefficients"),
+            OpenApiParameter("levels", int, description="questions on a path that are open"),
+            OpenApiParameter("closed", str, description="branches that are folded up, by number, with commas between"),
+            OpenApiParameter(
+                "show", int, description="a node; what hides it among `closed` is opened, and itself by one level"
+            ),
+            OpenApiParameter("width", int, description="room for the picture, in pixels"),
+            OpenApiParameter("height", int, description="room for the picture, in pixels"),
         ],
         responses={200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429),
     )
@@ -44,7 +59,24 @@ class TreeFigure(APIView):
         leaf = _whole(request, "leaf")
         if leaf is not None and leaf >= len(tree.nodes):
             raise ValidationError({"leaf": f"This tree has the nodes 0 to {len(tree.nodes) - 1}."})
-        return Response(tree_figure(tree, path=tree.path_to(leaf) if leaf is not None else ()))
+        width, height, levels = (_whole(request, name) for name in ("width", "height", "levels"))
+        figure = tree_figure(
+            tree,
+            path=tree.path_to(leaf) if leaf is not None else (),
+            closed=_closed(request, tree),
+            levels=None if levels is None else max(1, levels),
+            room=(float(width), float(height)) if width and height else None,
+            unseen=_unseen(request, model) if tree is model_file(model).tree else None,
+        )
+        return Response(figure)
+
+
+class TreeMap(APIView):
+    """The whole tree in small: leaves in the colours of their answers."""
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        return Response(tree_map(model_file(readable_model(request, pk)).tree))
 
 
 class NodeFigure(APIView):
@@ -91,6 +123,38 @@ class CoefficientFrontierFigure(APIView):
         if not points:
             raise Http404("This model has no frontier of coefficients: train it with cut-h or cutw-h and pareto.")
         return Response(frontier_figure(points, rows="training rows", size="coefficients"))
+
+
+def _scene(request: Request, model: TreeModel, **query: str) -> Scene:
+    inside = request.user.is_staff or request.user.pk == model.owner_id
+    return Scene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
+
+
+def _unseen(request: Request, model: TreeModel) -> dict[int, tuple[int, int]]:
+    """For each leaf how many unseen rows are right, and of how many; nothing for those who may not see rows."""
+    scene = _scene(request, model)
+    return {leaf.id: scene.unseen_of(leaf) for leaf in scene.tree.leaves} if len(scene.part("unseen")) else {}
+
+
+def _closed(request: Request, tree: Tree) -> list[int] | None:
+    """The branches that the address folds up; None where it says nothing of them."""
+    text = request.query_params.get("closed")
+    if text is None:
+        return None
+    numbers = [part for part in text.split(",") if part]
+    if len(numbers) > len(tree.nodes) or not all(p.isascii() and p.isdigit() and len(p) < 9 for p in numbers):
+        raise ValidationError({"closed": "Give numbers of branches with commas between them."})
+    return _opened(tree, {int(p) for p in numbers if int(p) < len(tree.nodes)}, _whole(request, "show"))
+
+
+def _opened(tree: Tree, closed: set[int], node: int | None) -> list[int]:
+    """`closed` without the branches that hide `node` or are it; what they hid besides is folded up one level below."""
+    if node is not None and node < len(tree.nodes):
+        for at in tree.path_to(node):
+            if at in closed:
+                v = tree.nodes[at]
+                closed = (closed - {at}) | {c for c in (v.left, v.right) if not tree.nodes[c].is_leaf}
+    return sorted(closed)
 
 
 def _whole(request: Request, name: str) -> int | None:

@@ -3,13 +3,19 @@
 from django.urls import path
 
 from octweb.registry import review, views
+from octweb.registry.workspace import views as workspace
 
 app_name = "registry"
 urlpatterns = [
     path("", views.model_list, name="list"),
     path("compare/", views.model_compare, name="compare"),
     path("compare/figure/", views.model_frontier, name="frontier"),
-    path("<uuid:pk>/", views.model_detail, name="detail"),
+    path("<uuid:pk>/", workspace.detail, name="detail"),
+    path("<uuid:pk>/node/", workspace.node, name="node"),
+    path("<uuid:pk>/rows/", workspace.rows, name="rows"),
+    path("<uuid:pk>/rows.csv", workspace.rows_csv, name="rows-csv"),
+    path("<uuid:pk>/groups/", workspace.subgroups, name="groups"),
+    path("<uuid:pk>/try/", workspace.trying, name="try"),
     path("<uuid:pk>/download/<slug:name>/", views.model_download, name="download"),
     path("review/", review.review_list, name="waiting"),
     path("<uuid:pk>/review/", review.review_page, name="review-page"),

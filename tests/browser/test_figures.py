@@ -57,7 +57,7 @@ def test_figures_are_drawn_without_errors_or_page_overflow(figure_page, theme, w
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     drawn = page.evaluate(
         """() => ({ink: getComputedStyle(document.documentElement).getPropertyValue('--c1').trim(),
-            bar: document.querySelector('#tree-6 .bars path').style.fill})"""
+            bar: document.querySelector('#tree-6 .fills path.js-fill').style.fill})"""
     )
     assert _rgb(drawn["ink"]) == drawn["bar"].replace(" ", "")
     folder = os.environ.get("OCTWEB_SCREENSHOTS")
@@ -109,7 +109,7 @@ def test_hover_shows_the_rule(figure_page):
 
 def test_a_change_of_theme_redraws(figure_page):
     page = figure_page({"tree": tree_figure(tree_of(3, classes=2))})
-    colour = "document.querySelector('#tree .bars path').style.fill"
+    colour = "document.querySelector('#tree .fills path.js-fill').style.fill"
     before = page.evaluate(colour)
     page.evaluate(
         "document.documentElement.dataset.theme = 'dark'; document.dispatchEvent(new CustomEvent('octweb:theme'))"

@@ -15,7 +15,7 @@ def test_points_and_rows_show_their_trees(media, page, live_server, owner):  # n
     document = trained("cut-h", depth=2, pareto=True, time_limit=6, first_trees="cart")
     model = actions.register(owner=owner, document=document, dataset=None, title="Hyperplanes")
     sign_in(page, live_server.url, "olga")
-    page.goto(f"{live_server.url}/models/{model.pk}/")
+    page.goto(f"{live_server.url}/models/{model.pk}/?mode=proof")
     for card in ("#leaf-frontier", "#coefficient-frontier"):
         page.locator(card).scroll_into_view_if_needed()
         page.wait_for_selector(f"{card} .points path.point")

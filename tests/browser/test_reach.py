@@ -36,7 +36,7 @@ def test_slider_and_points_become_the_constraint_of_a_new_run(page, live_server,
     points = points_of(document["certificate"])
     model = actions.register(owner=owner, document=document, dataset=dataset, title="Reach")
     sign_in(page, live_server.url, "olga")
-    page.goto(f"{live_server.url}/models/{model.pk}/")
+    page.goto(f"{live_server.url}/models/{model.pk}/?mode=proof")
     page.wait_for_selector("#reach-figure .points path.point")
     assert page.locator("#reach-figure .points path.point").count() == len(points)
 

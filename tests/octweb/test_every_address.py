@@ -38,6 +38,11 @@ ABSENT = (
     "runs/<uuid:pk>/trees/",
     "api/v1/models/<uuid:pk>/figures/leaf-frontier/",
     "api/v1/models/<uuid:pk>/figures/coefficient-frontier/",
+    "api/v1/models/<uuid:pk>/figures/calibration/",
+    "api/v1/models/<uuid:pk>/figures/roc/",
+    "api/v1/models/<uuid:pk>/figures/precision-recall/",
+    "models/<uuid:pk>/rows",
+    "models/<uuid:pk>/groups/",
 )
 
 

@@ -23,6 +23,12 @@ def percent(value: Any, digits: int = 1) -> str:
 
 
 @register.filter
+def points(value: Any, digits: int = 1) -> str:
+    """0.9332 → 93.3: a share among others whose unit stands beside them."""
+    return f"{100 * float(value):.{digits}f}"
+
+
+@register.filter
 def seconds(value: Any) -> str:
     """Durations as people say them: 0.83 s, 4:30 min, 2:05:00 h."""
     if value is None or value == "":

@@ -10,14 +10,32 @@ import plotly.graph_objects as go
 import pytest
 
 from octweb.figures.outline import counts_text
-from octweb.figures.palette import text_width, wrap
+from octweb.figures.palette import escape, text_width, wrap
 from octweb.figures.tree import tree_figure
+from octweb.figures.tree_layout import leaves_below
+from octweb.figures.tree_map import tree_map
+from octweb.figures.tree_words import leaf_share
 from tests.octweb.figures.specimens import tree_of
 
 
 def _valid(figure):
     """The figure as Plotly's own class, which refuses unknown attributes and values; it must be plain JSON."""
     return go.Figure(json.loads(json.dumps(figure, allow_nan=False)))
+
+
+def _outlines(trace):
+    """The outlines of a filled trace as lists of points."""
+    found = [[]]
+    for x, y in zip(trace["x"], trace["y"], strict=True):
+        if x is None:
+            found.append([])
+        else:
+            found[-1].append((x, y))
+    return found
+
+
+def _words(figure):
+    return next(t for t in figure["data"] if t["name"] == "words")
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 3, 5, 6, 7, 12, 16, 17, 33, 64])
@@ -38,8 +56,8 @@ def test_every_node_is_drawn_once_and_apart(leaves, classes):
         assert top + height <= layout["height"]
     for a, b in itertools.combinations((v["box"] for v in nodes), 2):
         assert a[0] + a[2] <= b[0] or b[0] + b[2] <= a[0] or a[1] + a[3] <= b[1] or b[1] + b[3] <= a[1]
-    edges = [s for s in layout["shapes"] if " C " in s["path"]]
-    assert len(edges) == len(tree.nodes) - 1
+    cards = [o for t in figure["data"] if t["name"] in ("leaves", "questions") for o in _outlines(t)]
+    assert len(cards) == len(tree.nodes)
     for node in nodes:
         if node["left"] >= 0:
             x = [nodes[i]["box"][0] + nodes[i]["box"][2] / 2 for i in (node["left"], node["right"])]
@@ -47,38 +65,96 @@ def test_every_node_is_drawn_once_and_apart(leaves, classes):
             assert sum(x) / 2 == pytest.approx(node["box"][0] + node["box"][2] / 2, abs=0.3)
 
 
+@pytest.mark.parametrize("leaves", [2, 12, 33, 64])
+def test_the_first_view_can_be_read_where_it_is_shown(leaves):
+    tree = tree_of(leaves, classes=4, seed=leaves)
+    for room in ((1032.0, 676.0), (1192.0, 676.0), (700.0, 500.0)):
+        layout = tree_figure(tree, room=room)["layout"]
+        _valid(tree_figure(tree, room=room))
+        if len(layout["meta"]["nodes"]) > 3:
+            assert 0.8 * layout["width"] <= room[0] + 1
+            assert 0.8 * layout["height"] <= room[1] + 1
+
+
+def test_what_is_closed_is_not_drawn_and_its_card_shows_the_leaves_below():
+    tree = tree_of(20, classes=3, seed=5)
+    figure = tree_figure(tree, levels=2)
+    records = figure["layout"]["meta"]["nodes"]
+    assert max(v["level"] for v in records) == 2
+    assert figure["layout"]["meta"]["closed"] == [v["id"] for v in records if v["closed"]]
+    shown = [v for v in records if v["closed"]]
+    assert shown
+    for v in shown:
+        words = _words(figure)["text"]
+        assert f"{len(leaves_below(tree, v['id']))} leaves" in words
+        left, top, width, height = v["box"]
+        strip = [
+            o
+            for t in figure["data"]
+            if t["name"] in {escape(c) for c in tree.classes}
+            for o in _outlines(t)
+            if left < o[0][0] < left + width and o[2][1] - o[0][1] == 12 and top < o[0][1] < top + height
+        ]
+        assert len(strip) == sum(leaf.rows > 0 for leaf in leaves_below(tree, v["id"]))
+    one = tree_figure(tree, closed=[tree.nodes[0].left])["layout"]["meta"]["nodes"]
+    assert not any(v["id"] != tree.nodes[0].left and tree.nodes[0].left in tree.path_to(v["id"]) for v in one)
+
+
 @pytest.mark.parametrize("leaves", [3, 8, 16])
-def test_a_class_of_a_dozen_letters_is_never_cut(leaves):
+def test_a_leaf_keeps_class_share_and_rows_at_every_size(leaves):
     tree = replace(tree_of(leaves, classes=2), classes=("not enrolled", "on probation"))
-    figure = tree_figure(tree)
-    texts = [note["text"] for note in figure["layout"]["annotations"]]
-    assert sum(text in ("<b>not enrolled</b>", "<b>on probation</b>") for text in texts) == leaves
-    boxes = {v.id: v for v in tree.nodes}
-    for record in figure["layout"]["meta"]["nodes"]:
-        if boxes[record["id"]].is_leaf:  # the words stand inside of their card, one below the other or side by side
-            left, top, width, height = record["box"]
-            inside = [
-                n
-                for n in figure["layout"]["annotations"]
-                if left < n["x"] < left + width and top < n["y"] < top + height
-            ]
-            assert len({(n["xanchor"], n["y"]) for n in inside}) == len(inside) >= 2
+    words = _words(tree_figure(tree))
+    for record in tree_figure(tree)["layout"]["meta"]["nodes"]:
+        v = tree.nodes[record["id"]]
+        if not v.is_leaf:
+            continue
+        left, top, width, height = record["box"]
+        near = [
+            text
+            for text, x, y in zip(words["text"], words["x"], words["y"], strict=True)
+            if left - 90 < x < left + width + 90 and top - 12 < y < top + height
+        ]
+        assert any(text.startswith("<b>not") or text.startswith("<b>on") for text in near)
+        assert f"<b>{leaf_share(v)}</b>" in near
+        assert any(f"{v.rows:,}" in text for text in near)
+
+
+def test_leaves_say_how_many_unseen_rows_are_right():
+    tree = tree_of(4, classes=2)
+    figure = tree_figure(tree, unseen={leaf.id: (3, 4) for leaf in tree.leaves})
+    assert _words(figure)["text"].count("unseen 75.0\u202f% of 4") == 4
 
 
 def test_bars_add_up_to_the_rows_of_each_class():
     tree = tree_of(5, classes=4)
-    bars = [t for t in tree_figure(tree)["data"] if t["type"] == "bar"]
-    for k, trace in enumerate(bars):
-        drawn = [x for x, w in zip(trace["x"], trace["width"], strict=True) if w == 7]
-        share = [v.counts[k] / v.rows for v in tree.nodes if v.rows and v.counts[k]]
-        assert drawn == pytest.approx([158 * s for s in share], abs=0.06)
+    figure = tree_figure(tree)
+    inner = {v["id"]: v["box"][2] - 20 for v in figure["layout"]["meta"]["nodes"]}
+    for k, label in enumerate(tree.classes):
+        trace = next((t for t in figure["data"] if t["name"] == escape(label)), None)
+        bars = [] if trace is None else [o for o in _outlines(trace) if o[2][1] - o[0][1] == pytest.approx(6, abs=0.11)]
+        drawn = sorted(o[1][0] - o[0][0] for o in bars)
+        share = sorted(inner[v.id] * v.counts[k] / v.rows for v in tree.nodes if v.rows and v.counts[k])
+        assert drawn == pytest.approx(share, abs=0.11)
 
 
-def test_edges_are_as_wide_as_their_rows():
+def test_bands_are_as_wide_as_their_rows():
     tree = tree_of(4, classes=2)
-    edges = [s["line"]["width"] for s in tree_figure(tree)["layout"]["shapes"] if " C " in s["path"]]
-    wanted = sorted(1.5 + 17 * v.rows / tree.nodes[0].rows for v in tree.nodes[1:])
-    assert sorted(edges) == pytest.approx(wanted, abs=0.01)
+    bands = [o for t in tree_figure(tree)["data"] if t["name"].startswith("rows: ") for o in _outlines(t)]
+    widths = sorted(o[-1][0] - o[0][0] for o in bands)
+    wanted = sorted(max(0.8, 104 * n / tree.nodes[0].rows) for v in tree.nodes[1:] for n in v.counts if n)
+    assert widths == pytest.approx(wanted, abs=0.11)
+
+
+@pytest.mark.parametrize("leaves", [1, 17, 64])
+def test_the_map_shows_every_leaf(leaves):
+    tree = tree_of(leaves, classes=20, seed=leaves)
+    figure = tree_map(tree)
+    _valid(figure)
+    assert sum(len(t["x"]) for t in figure["data"] if t["mode"] == "markers") == leaves
+    layout = figure["layout"]
+    for v in layout["meta"]["nodes"]:
+        assert 0 <= v["x"] <= layout["width"]
+        assert 0 <= v["y"] <= layout["height"]
 
 
 def test_counts_are_told_from_classes_that_are_numbers():
@@ -93,8 +169,8 @@ def test_hover_has_the_whole_rule_and_every_count_without_markup():
     tree = tree_of(9, classes=4, seed=2)
     hovers = tree_figure(tree)["data"][-1]["hovertext"]
     for v, text in zip(tree.nodes, hovers, strict=True):
-        assert f"{v.rows:,} rows in all" in text
-        assert all(f"{n:,} " in text for n in v.counts if n)
+        assert ("1 row in all" if v.rows == 1 else f"{v.rows:,} rows in all") in text
+        assert all(f"{n:,} row" in text for n in v.counts if n)
         assert "<script>" not in text
         assert "<i>" not in text
         assert "<b>bold" not in text
@@ -115,10 +191,11 @@ def test_names_are_text_and_not_markup():
 def test_path_and_chosen_node_stand_out():
     tree = tree_of(6, classes=2, seed=3)
     path = tree.path_to(tree.leaves[-1].id)
-    shapes = tree_figure(tree, path=path, chosen=1)["layout"]["shapes"]
-    lit = [s for s in shapes if " C " in s["path"] and s["line"]["color"] == "var(--ink)"]
-    assert len(lit) == len(path) - 1
-    assert sum(s["line"]["width"] == 2.5 and " Q " in s["path"] for s in shapes) == 1
+    data = {t["name"]: t for t in tree_figure(tree, path=path, chosen=1)["data"]}
+    assert len(_outlines(data["path"])) == len(path)  # one for each band, and the end
+    assert len(_outlines(data["chosen"])) == 1
+    assert len(_outlines(data["on the path"])) == len(set(path) - {1})
+    assert data["on the path"]["line"]["color"] == "var(--ink)"
 
 
 @pytest.mark.parametrize("text", ["x", "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o_p_q_r_s", "W" * 300, "one two " * 40, ""])

@@ -55,17 +55,23 @@ def get(client, user, model, query=""):
 
 
 @pytest.mark.parametrize(("method", "parameters"), CASES)
-def test_the_page_in_its_order(client, register, dataset, owner, method, parameters):
+def test_the_page_in_its_modes(client, register, dataset, owner, method, parameters):
     model = register(document=trained(method, folds=3, **parameters), dataset=dataset)
-    answer = get(client, owner, model)
-    text = answer.content.decode()
-    assert answer.status_code == 200
-    places = [text.index(s) for s in ("Accuracy on unseen rows", "Accuracy on training rows", 'id="h-tree"', "Mistakes on unseen rows", 'id="try"', 'id="claim"', 'id="call"')]  # fmt: skip
-    assert places == sorted(places)
-    assert text.count('class="card split"') == model.leaves - 1
-    assert "yes, " in text
+    places = ["Accuracy on unseen rows", "On training rows", 'aria-label="Modes"', 'id="canvas"', 'id="inspector"']
+    text = get(client, owner, model).content.decode()
+    assert [text.index(s) for s in places] == sorted(text.index(s) for s in places)
+    for mode, words in {
+        "performance": "Mistakes on unseen rows",
+        "proof": 'id="claim"',
+        "use": 'id="try"',
+        "history": 'id="versions"',
+    }.items():
+        text = get(client, owner, model, f"?mode={mode}").content.decode()
+        assert words in text, mode
+        assert f'href="?mode={mode}" aria-current="page"' in text
+    assert get(client, owner, model, "?mode=nonsense").status_code == 200
     if model.leaves == 1:
-        assert "No split improves the objective enough" in text
+        assert "No question pays for a leaf" in get(client, owner, model).content.decode()
 
 
 def test_a_large_difference_gets_one_sentence(client, register, dataset, owner, cart_document):
@@ -111,7 +117,9 @@ def test_try_it(client, register, owner):
     text = get(client, owner, model, "?try=1&try-0=7.5&try-1=0.2&try-2=1&try-3=green").content.decode()
     assert "Why this row is predicted" in text
     assert "So it is " in text
-    assert "this row comes here" in text
+    part = client.get(f"/models/{model.pk}/try/?try=1&try-0=7.5&try-1=0.2&try-2=1&try-3=green").content.decode()
+    assert "Why this row is predicted" in part
+    assert "<html" not in part
     answer = get(client, owner, model, "?try=1&try-0=wide&try-3=green&try-1=1")
     assert answer.status_code == 422
     assert "column &#x27;width&#x27; needs a number" in answer.content.decode()
@@ -129,7 +137,11 @@ def test_strangers_see_an_approved_model_without_its_rows(client, register, data
     text = get(client, stranger, model).content.decode()
     assert "Follow row" not in text
     assert "Small table" not in text
-    assert "Checked again" not in text
+    assert "Checked again" not in get(client, stranger, model, "?mode=proof").content.decode()
+    assert client.get(f"/models/{model.pk}/rows/").status_code == 404
+    assert client.get(f"/models/{model.pk}/rows.csv").status_code == 404
+    assert client.get(f"/models/{model.pk}/groups/?group=width").status_code == 404
+    assert client.get(f"/models/{model.pk}/node/?node=1&tab=rows").status_code == 200
     assert get(client, stranger, model, "?row=3").status_code == 422
 
 
@@ -156,7 +168,7 @@ def test_review_buttons_by_state_and_role(client, model, owner, staff):
 
 
 def test_the_snippets_work_as_pasted(client, register, dataset, owner):
-    text = get(client, owner, register(dataset=dataset)).content.decode()
+    text = get(client, owner, register(dataset=dataset), "?mode=use").content.decode()
     python = unescape(re.search(r'<pre tabindex="0" id="python">(.*?)</pre>', text, re.S).group(1))
     compile(python, "snippet", "exec")
     assert "predict/" in python
@@ -206,11 +218,11 @@ def test_downloads_of_the_page(client, model, owner, stranger):
 def test_sizes_that_are_not_settled_are_named_beside_the_frontier(register, client, owner):
     document = trained("exact", depth=2, max_leaves=4)
     client.force_login(owner)
-    page = client.get(f"/models/{register(document=document).pk}/").content.decode()
+    page = client.get(f"/models/{register(document=document).pk}/?mode=proof").content.decode()
     assert "Not settled" not in page
     kept = next(e for e in document["certificate"]["evidence"] if e["kind"] == "leaf-frontier")
     kept["unsettled"] = [{"leaves": 3, "bound": 41}, {"leaves": 4, "bound": 44}]
-    page = client.get(f"/models/{register(document=document).pk}/").content.decode()
+    page = client.get(f"/models/{register(document=document).pk}/?mode=proof").content.decode()
     assert "with 3 leaves at most 41 rows can be correct, with 4 leaves at most 44 rows" in page
 
 
@@ -221,11 +233,11 @@ def test_the_frontier_of_leaves_and_the_optimal_trees_are_on_the_page(register, 
     assert figure["layout"]["yaxis"]["title"]["text"] == "accuracy on training rows, %"
     assert client_of(stranger).get(url).status_code == 404
     client.force_login(owner)
-    page = client.get(f"/models/{model.pk}/").content.decode()
+    page = client.get(f"/models/{model.pk}/?mode=proof").content.decode()
     assert 'id="leaf-frontier"' in page
     assert 'id="optimal-trees"' not in page
     listed = register(document=trained("exact", depth=2, optimal_trees=2))
-    page = client.get(f"/models/{listed.pk}/").content.decode()
+    page = client.get(f"/models/{listed.pk}/?mode=proof").content.decode()
     assert 'id="leaf-frontier"' not in page
     assert "Tree 1</summary>" in page
     assert client_of(owner).get(f"/api/v1/models/{listed.pk}/figures/leaf-frontier/").status_code == 404
@@ -236,7 +248,7 @@ def test_a_point_of_the_frontier_of_hyperplanes_shows_its_tree(register, client_
     api = client_of(owner)
     base = f"/api/v1/models/{model.pk}/figures"
     client.force_login(owner)
-    page = client.get(f"/models/{model.pk}/").content.decode()
+    page = client.get(f"/models/{model.pk}/?mode=proof").content.decode()
     for size in ("leaves", "coefficients"):
         url = f"{base}/{'leaf' if size == 'leaves' else 'coefficient'}-frontier/"
         figure = api.get(url).json()

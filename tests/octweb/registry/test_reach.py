@@ -57,7 +57,7 @@ def test_a_model_with_a_frontier_shows_every_pair_and_asks_for_a_run(client, reg
     model = register(document=document, dataset=dataset)
     points = points_of(document["certificate"])
     client.force_login(owner)
-    text = client.get(f"/models/{model.pk}/").content.decode()
+    text = client.get(f"/models/{model.pk}/?mode=proof").content.decode()
     assert len(points) > 2
     assert text.count("<tr data-reach ") == len(points)
     assert text.count(">proved<") >= len(points)
@@ -98,14 +98,14 @@ def test_a_file_of_an_unfinished_frontier_draws_its_bounds_and_an_older_file_non
     kept["proved"] = [i > 1 for i in range(len(kept["pairs"]))]
     model = register(document=document, dataset=dataset)
     client.force_login(owner)
-    text = client.get(f"/models/{model.pk}/").content.decode()
+    text = client.get(f"/models/{model.pk}/?mode=proof").content.decode()
     assert "The search was stopped" in text
     assert "no tree is above" in text
     assert text.count("<td>proved</td>") == len(kept["pairs"]) - 2
     assert "<td>more sensitivity may be possible</td>" in text
     for name in ("finished", "status", "bounds", "proved"):
         del kept[name]
-    older = client.get(f"/models/{register(document=document, dataset=dataset).pk}/").content.decode()
+    older = client.get(f"/models/{register(document=document, dataset=dataset).pk}/?mode=proof").content.decode()
     assert 'id="reach-slider"' in older
     assert "no tree is above" not in older
     assert "best specificity found" in older
@@ -113,14 +113,14 @@ def test_a_file_of_an_unfinished_frontier_draws_its_bounds_and_an_older_file_non
 
 def test_a_model_without_a_frontier_has_no_such_card(client, register, owner):
     client.force_login(owner)
-    assert b'id="reach"' not in client.get(f"/models/{register().pk}/").content
+    assert b'id="reach"' not in client.get(f"/models/{register().pk}/?mode=proof").content
 
 
 def test_the_goal_is_named_and_checked_again_from_the_file(client, register, dataset, owner, rows):
     model = register(document=_trained(rows, sensitivity=0.9), dataset=dataset)
     assert check_again(model).agrees
     client.force_login(owner)
-    assert "sensitivity at least 0.9" in client.get(f"/models/{model.pk}/").content.decode()
+    assert "sensitivity at least 0.9" in client.get(f"/models/{model.pk}/?mode=proof").content.decode()
 
 
 def test_the_form_shows_the_frontier_of_the_data_set_and_takes_a_constraint_along(

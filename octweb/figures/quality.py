@@ -1,0 +1,191 @@
+"""Calibration of leaves, ROC, precision and recall, and what each threshold of a question would cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from octweb.figures.palette import axis, class_styles, escape, frame
+
+HEIGHT = 300
+MAX_CUTS = 400
+PERCENT = {"ticksuffix": "\u202f%"}
+
+
+def calibration_figure(points: Sequence[dict[str, Any]], classes: Sequence[str]) -> dict[str, Any]:
+    """Plotly JSON: a point a leaf at what it promises and what unseen rows say, in percent; bars are 95 % intervals.
+
+    A point has `leaf`, `label`, `code`, `promised`, `seen`, `rows` and `interval`.
+    """
+    styles, most = class_styles(classes), max((p["rows"] for p in points), default=1)
+    data: list[dict[str, Any]] = []
+    least = min((p["promised"] for p in points), default=0.0)
+    left, bottom = (
+        10 * math.floor(10 * min(0.9, at)) for at in (least, min([least, *(p["interval"][0] for p in points)]))
+    )
+    data.append(_line([left, 100], [left, 100], "as promised"))
+    for style in dict.fromkeys(styles):
+        own = [p for p in points if styles[p["code"]] == style]
+        if own:
+            data.append(_leaf_points(own, style, most))
+    layout = frame(
+        height=HEIGHT,
+        margin={"l": 52, "r": 12, "t": 12, "b": 44},
+        xaxis=axis("promised: share among training rows", range=[left - 2, 102], **PERCENT),
+        yaxis=axis("seen on unseen rows", range=[bottom - 2, 102], **PERCENT),
+        hovermode="closest",
+    )
+    return {"data": data, "layout": layout}
+
+
+def _leaf_points(points: Sequence[dict[str, Any]], style: Any, most: int) -> dict[str, Any]:
+    seen = [100 * p["seen"] for p in points]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": escape(style.name),
+        "x": [100 * p["promised"] for p in points],
+        "y": seen,
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [100 * p["interval"][1] - y for p, y in zip(points, seen, strict=True)],
+            "arrayminus": [y - 100 * p["interval"][0] for p, y in zip(points, seen, strict=True)],
+            "color": "var(--ink-2)",
+            "thickness": 1.2,
+            "width": 0,
+        },
+        "customdata": [p["leaf"] for p in points],
+        "hovertext": [
+            f"<b>leaf {p['leaf']}: {escape(p['label'])}</b><br>promised {100 * p['promised']:.1f}\u202f%<br>"
+            f"seen {100 * p['seen']:.1f}\u202f% of {p['rows']:,} rows<br>"
+            f"95\u202f% interval {100 * p['interval'][0]:.1f} to {100 * p['interval'][1]:.1f}"
+            for p in points
+        ],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "marker": {
+            "color": style.colour,
+            "symbol": style.symbol,
+            "size": [7 + 13 * math.sqrt(p["rows"] / most) for p in points],
+            "line": {"color": "var(--card)", "width": 1},
+        },
+    }
+
+
+def roc_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]) -> dict[str, Any]:
+    """Plotly JSON of the ROC curve: a dot for each cut-off; `own` are the positives found and the others taken by the tree."""
+    x, y = 100 * curve.fall_out, 100 * curve.recall
+    hover = _cut_words(curve, positive, negative)
+    layout = frame(
+        height=HEIGHT,
+        margin={"l": 52, "r": 12, "t": 12, "b": 44},
+        xaxis=axis(f"share of {negative} predicted {positive}", range=[-2, 102], **PERCENT),
+        yaxis=axis(f"share of {positive} found", range=[-2, 104], **PERCENT),
+        hovermode="closest",
+    )
+    tp, fp = own
+    here = _here(100 * fp / max(1, curve.negatives), 100 * tp / max(1, curve.positives), "at its own cut-off")
+    return {"data": [_line([0, 100], [0, 100], "chance"), _curve(x, y, hover, "ROC"), here], "layout": layout}
+
+
+def recall_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]) -> dict[str, Any]:
+    """Plotly JSON of precision against recall; the dashed line is the share of the class among all rows."""
+    x, y = 100 * curve.recall[1:], 100 * curve.precision[1:]
+    hover = _cut_words(curve, positive, negative)[1:]
+    share = 100 * curve.positives / max(1, curve.positives + curve.negatives)
+    layout = frame(
+        height=HEIGHT,
+        margin={"l": 52, "r": 12, "t": 12, "b": 44},
+        xaxis=axis(f"share of {positive} found", range=[-2, 102], **PERCENT),
+        yaxis=axis(f"right among those predicted {positive}", range=[-2, 104], **PERCENT),
+        hovermode="closest",
+    )
+    data = [_line([0, 100], [share, share], "always"), _curve(x, y, hover, "precision")]
+    tp, fp = own
+    if tp + fp:
+        data.append(_here(100 * tp / max(1, curve.positives), 100 * tp / (tp + fp), "at its own cut-off"))
+    return {"data": data, "layout": layout}
+
+
+def _cut_words(curve: Any, positive: str, negative: str) -> list[str]:
+    words = []
+    for score, tp, fp in zip(curve.score.tolist(), curve.tp.tolist(), curve.fp.tolist(), strict=True):
+        head = f"never {escape(positive)}" if math.isinf(score) else f"leaves with at least {100 * score:.1f}\u202f%"
+        words.append(
+            f"<b>{head}</b><br>{tp:,} of {curve.positives:,} rows {escape(positive)} found<br>"
+            f"{fp:,} of {curve.negatives:,} rows {escape(negative)} taken for it"
+        )
+    return words
+
+
+def _curve(x: Any, y: Any, hover: list[str], name: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": np.asarray(x, float).tolist(),
+        "y": np.asarray(y, float).tolist(),
+        "line": {"color": "var(--ink)", "width": 1.8},
+        "marker": {"color": "var(--ink)", "size": 6},
+        "hovertext": hover,
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+
+
+def _here(x: float, y: float, words: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "this tree",
+        "x": [float(x)],
+        "y": [float(y)],
+        "marker": {"color": "var(--proved)", "size": 12, "line": {"color": "var(--card)", "width": 1.5}},
+        "hovertemplate": f"<b>this tree</b> {words}<br>%{{x:.1f}}\u202f%, %{{y:.1f}}\u202f%<extra></extra>",
+    }
+
+
+def _line(x: list[float], y: list[float], name: str) -> dict[str, Any]:
+    line = {"color": "var(--line-strong)", "width": 1.2, "dash": "dash"}
+    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": line, "hoverinfo": "skip"}
+
+
+def threshold_figure(cuts: Any, wrong: Any, own: float, name: str) -> dict[str, Any]:
+    """Plotly JSON: rows of a node that are wrong by the threshold of its question; the dashed line is the tree's own.
+
+    `cuts` (m,) ascending, `wrong` (m,). Long curves keep their lowest point in each of MAX_CUTS pieces.
+    """
+    cuts, wrong = _thinned(np.asarray(cuts, float), np.asarray(wrong, np.int64))
+    best = int(wrong.argmin())
+    layout = frame(
+        height=150,
+        margin={"l": 48, "r": 12, "t": 8, "b": 40},
+        xaxis=axis(name, showgrid=False),
+        yaxis=axis("rows wrong", nticks=4, tickformat=",d"),
+        hovermode="closest",
+        shapes=[
+            {"type": "line", "x0": own, "x1": own, "y0": 0, "y1": 1, "yref": "paper",
+             "line": {"color": "var(--cut)", "width": 1.2, "dash": "dot"}}
+        ],
+    )  # fmt: skip
+    line = {
+        "type": "scatter", "mode": "lines", "name": "rows wrong", "x": cuts.tolist(), "y": wrong.tolist(),
+        "line": {"color": "var(--ink)", "width": 1.8, "shape": "hvh"},
+        "hovertemplate": "at %{x:.5~g}: %{y:,} rows wrong<extra></extra>",
+    }  # fmt: skip
+    lowest = {
+        "type": "scatter", "mode": "markers", "name": "fewest", "x": [float(cuts[best])], "y": [int(wrong[best])],
+        "marker": {"color": "var(--proved)", "size": 8},
+        "hovertemplate": "fewest: %{y:,} rows wrong at %{x:.5~g}<extra></extra>",
+    }  # fmt: skip
+    return {"data": [line, lowest], "layout": layout}
+
+
+def _thinned(cuts: np.ndarray, wrong: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if len(cuts) <= MAX_CUTS:
+        return cuts, wrong
+    pieces = np.array_split(np.arange(len(cuts)), MAX_CUTS)
+    keep = np.array([piece[wrong[piece].argmin()] for piece in pieces])
+    return cuts[keep], wrong[keep]

@@ -1,0 +1,172 @@
+"""The modes of a model page; each is an entry of MODES and may be added by one, nothing else names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from octweb.figures.names import short_names
+from octweb.figures.outline import tree_outline
+from octweb.figures.palette import swatch
+from octweb.registry import actions, page, snippets
+from octweb.registry.claims import claims, is_proved
+from octweb.registry.data import check_again, example_row
+from octweb.registry.downloads import FORMATS
+from octweb.registry.reach import reach_of
+from octweb.registry.workspace import groups, performance, versions
+from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.tabs import inspector
+from octweb.registry.workspace.trying import follow, try_it
+from trainer.goal import Goal
+
+MAP_FROM = 17  # leaves from which a small map of the whole tree is shown
+OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mode:
+    """A mode: its template below the name and the facts, the function of what it shows, and whether it is shown."""
+
+    id: str
+    label: str
+    template: str
+    context: Callable[[Scene], dict[str, Any]]
+    shown: Callable[[Scene], bool] = lambda scene: True
+    count: Callable[[Scene], int | None] = lambda scene: None
+
+
+def _tree(scene: Scene) -> dict[str, Any]:
+    tree, walk, trouble = scene.tree, *follow(scene)
+    counts = tree.nodes[0].counts
+    return {
+        "figure_url": reverse("api-model-tree-figure", args=[scene.model.pk]),
+        "map_url": reverse("api-model-tree-map", args=[scene.model.pk]) if tree.n_leaves >= MAP_FROM else "",
+        "outline": tree_outline(tree) if len(tree.nodes) <= OUTLINE_TO else None,
+        "rules": page.rules(scene.model),
+        "legend": [
+            {
+                "label": label,
+                "full": full,
+                "look": swatch(k, len(tree.classes)),
+                "share": counts[k] / max(1, sum(counts)),
+            }
+            for k, (full, label) in enumerate(zip(tree.classes, short_names(tree.classes), strict=True))
+        ],
+        "levels": tree.depth,
+        "walk": walk,
+        "trouble": trouble,
+        "follow": scene.query.get("row", ""),
+        "has_rows": scene.rows is not None,
+        "inspector": inspector(scene),
+        "training": len(scene.part("training")) or sum(counts),
+        "unseen_rows": len(scene.part("unseen")),
+    }
+
+
+def _performance(scene: Scene) -> dict[str, Any]:
+    part = performance.chosen_part(scene)
+    positive = performance.positive_class(scene)
+    columns = groups.columns_of(scene)
+    wanted = scene.query.get("group", "")
+    row_part = part if part in scene.parts else ""
+    return {
+        "parts": performance.parts_of(scene),
+        "part": part,
+        "mistakes": performance.mistakes(scene, part),
+        "calibration": performance.calibration(scene) if part == "unseen" else [],
+        "quality": performance.quality(scene, part, positive) if part != performance.FOLDS else None,
+        "positive": positive,
+        "classes": scene.tree.classes,
+        "two": len(scene.tree.classes) == 2,
+        "columns": columns,
+        "groups": groups.groups(scene, wanted or columns[0]["name"], row_part) if columns and row_part else None,
+        "unseen_interval": performance.unseen_interval(scene),
+    }
+
+
+def _proof(scene: Scene) -> dict[str, Any]:
+    model, certificate = scene.model, scene.file.certificate
+    return {
+        "certificate": certificate,
+        "proved": is_proved(model),
+        "claims": claims(model),
+        "goal_words": Goal.from_json(certificate["goal"]).words() if certificate.get("goal") else "",
+        "checked": check_again(model) if scene.inside else None,
+        "splits": page.splits(model),
+        "reach": reach_of(model),
+        "leaf_frontier": page.leaf_frontier(model),
+        "unsettled_sizes": page.unsettled_sizes(model),
+        "coefficient_frontier": page.coefficient_frontier(model),
+        "optimal_trees": page.optimal_trees(model),
+    }
+
+
+def _use(scene: Scene) -> dict[str, Any]:
+    model = scene.model
+    url = str(scene.query.get("call_url", ""))
+    example = example_row(model, inside=scene.inside)
+    return {
+        "curl": snippets.curl(url, example),
+        "python": snippets.python(url, example),
+        "formats": FORMATS,
+        "used": [scene.tree.schema[j].name for j in scene.tree.used_columns],
+        "columns": len(scene.tree.schema),
+        **try_it(scene, example),
+    }
+
+
+def _history(scene: Scene) -> dict[str, Any]:
+    model = scene.model
+    return {
+        "versions": versions.versions(scene),
+        "events": list(model.events.select_related("by")) if scene.inside else [],
+        "possible": actions.possible(model, scene.user),
+        "run": getattr(model, "run", None) if scene.inside else None,
+    }
+
+
+MODES: tuple[Mode, ...] = (
+    Mode(id="tree", label="Tree", template="registry/modes/_tree.html", context=_tree),
+    Mode(id="performance", label="Performance", template="registry/modes/_performance.html", context=_performance),
+    Mode(id="proof", label="Proof", template="registry/modes/_proof.html", context=_proof),
+    Mode(id="use", label="Use", template="registry/modes/_use.html", context=_use),
+    Mode(
+        id="history",
+        label="History",
+        template="registry/modes/_history.html",
+        context=_history,
+        count=lambda scene: versions.count(scene),
+    ),
+)
+
+
+def chosen_mode(scene: Scene) -> Mode:
+    """The mode that the address asks for; the tree otherwise, what is typed into "Try it" under Use."""
+    wanted = scene.query.get("mode", "use" if "try" in scene.query else "tree")
+    shown = [mode for mode in MODES if mode.shown(scene)]
+    return next((mode for mode in shown if mode.id == wanted), shown[0])
+
+
+def workspace(scene: Scene) -> dict[str, Any]:
+    """Everything that the page of a model shows in the chosen mode."""
+    chosen = chosen_mode(scene)
+    return {
+        "model": scene.model,
+        "inside": scene.inside,
+        "facts": page.facts(scene.model),
+        "interval": performance.unseen_interval(scene),
+        "mode": chosen,
+        "modes": [
+            {"id": m.id, "label": m.label, "here": m is chosen, "count": m.count(scene)}
+            for m in MODES
+            if m.shown(scene)
+        ],
+        "possible": actions.possible(scene.model, scene.user),
+        "served": actions.served(scene.model.family),
+        "smaller": versions.smaller(scene),
+        "rejected_because": versions.rejected_because(scene),
+        **chosen.context(scene),
+    }

@@ -1,0 +1,255 @@
+"""What the inspector says of one node: its question or answer, where its rows go, and what each threshold would do."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from octweb.figures.names import short_names
+from octweb.figures.outline import class_bar
+from octweb.figures.palette import swatch
+from octweb.figures.split import best_threshold, gini_rows
+from octweb.figures.tree_layout import leaves_below
+from octweb.registry.workspace.scene import Scene
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.evaluate.intervals import wilson
+from trainer.table import Kind
+from trainer.tree.describe import number_text, split_text
+from trainer.tree.nodes import Node, Tree
+from trainer.tree.splits import Linear, Threshold, goes_left
+
+HEAVY = 3  # terms of a hyperplane that the headline names
+MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single column is looked for
+
+
+def node_facts(scene: Scene) -> dict[str, Any]:
+    """Number, place, rule or answer, rows, class bar of the chosen node."""
+    v, tree = scene.node, scene.tree
+    return {
+        "id": v.id,
+        "leaf": v.is_leaf,
+        "answers": _answers(tree, v.id),
+        "rows": v.rows,
+        "all": tree.nodes[0].rows,
+        "title": headline(tree, v),
+        "exact": split_text(v.split, tree.schema, full=True) if v.split is not None else "",
+        "bar": class_bar(tree, v),
+        "parent": tree.parents[v.id],
+        "below": 0 if v.is_leaf else len(leaves_below(tree, v.id)),
+    }
+
+
+def headline(tree: Tree, v: Node) -> str:
+    """The question in one line, of many columns as "Weighs 30 columns", or the answer of a leaf."""
+    if v.split is None:
+        return tree.classes[v.label]
+    if isinstance(v.split, Linear) and len(v.split.used) > 2:
+        return f"Weighs {len(set(v.split.features))} columns"
+    return f"{split_text(v.split, tree.schema)}?"
+
+
+def _answers(tree: Tree, node: int) -> list[str]:
+    """The answers on the way from the root."""
+    return ["yes" if b == tree.nodes[a].left else "no" for a, b in itertools.pairwise(tree.path_to(node))]
+
+
+def path_rules(scene: Scene) -> list[dict[str, Any]]:
+    """The questions on the way to the node with the answer each was given."""
+    tree, found = scene.tree, []
+    for a, b in itertools.pairwise(tree.path_to(scene.node.id)):
+        v = tree.nodes[a]
+        found.append({"id": a, "rule": headline(tree, v).rstrip("?"), "answer": "yes" if b == v.left else "no"})
+    return found
+
+
+def sides(scene: Scene) -> list[dict[str, Any]]:
+    """Both answers of the question: rows, class, share on training rows, share on unseen rows with its interval."""
+    v, tree = scene.node, scene.tree
+    if v.is_leaf:
+        return []
+    return [_side(scene, answer, tree.nodes[child]) for answer, child in (("yes", v.left), ("no", v.right))]
+
+
+def _side(scene: Scene, answer: str, child: Node) -> dict[str, Any]:
+    right, n = scene.unseen_of(child)
+    return {
+        "answer": answer,
+        "id": child.id,
+        "rows": child.rows,
+        "label": scene.tree.classes[child.label],
+        "look": swatch(child.label, len(scene.tree.classes)),
+        "share": child.counts[child.label] / child.rows if child.rows else None,
+        "unseen": right / n if n else None,
+        "unseen_rows": n,
+        "interval": wilson(right, n),
+    }
+
+
+def answer_facts(scene: Scene) -> dict[str, Any]:
+    """Of a leaf: its classes with rows of both kinds, and the promise beside what unseen rows say."""
+    v, tree = scene.node, scene.tree
+    right, n = scene.unseen_of(v)
+    unseen = scene.unseen_counts[v.id]
+    classes = [
+        {
+            "label": label,
+            "look": swatch(k, len(tree.classes)),
+            "rows": v.counts[k],
+            "share": v.counts[k] / v.rows if v.rows else None,
+            "unseen": int(unseen[k]),
+        }
+        for k, label in enumerate(tree.classes)
+        if v.counts[k] or unseen[k]
+    ]
+    classes.sort(key=lambda c: -c["rows"])
+    return {"classes": classes, "unseen_rows": n, "unseen": right / n if n else None, "interval": wilson(right, n)}
+
+
+def leaves_under(scene: Scene) -> list[dict[str, Any]]:
+    """The leaves below the node, largest first, each with the last question before it."""
+    tree, found = scene.tree, []
+    for leaf in leaves_below(tree, scene.node.id):
+        parent = tree.nodes[tree.parents[leaf.id]]
+        found.append(
+            {
+                "id": leaf.id,
+                "label": tree.classes[leaf.label],
+                "look": swatch(leaf.label, len(tree.classes)),
+                "rows": leaf.rows,
+                "share": leaf.counts[leaf.label] / leaf.rows if leaf.rows else None,
+                "last": headline(tree, parent).rstrip("?"),
+                "answer": "yes" if leaf.id == parent.left else "no",
+            }
+        )
+    return sorted(found, key=lambda leaf: -leaf["rows"])
+
+
+def idle_questions(tree: Tree, node: int = 0) -> int:
+    """Questions at or below a node whose leaves all give the same answer, so that they change no prediction."""
+    count, waiting = 0, [node]
+    while waiting:
+        v = tree.nodes[waiting.pop()]
+        if v.is_leaf:
+            continue
+        labels = {leaf.label for leaf in leaves_below(tree, v.id)}
+        count += len(labels) == 1
+        waiting += [v.left, v.right]
+    return count
+
+
+# ---- thresholds
+
+
+def threshold_costs(scene: Scene) -> tuple[FloatArray, CodeArray, float] | None:
+    """For a question "column ≤ c": every cut that parts the node's training rows, and the rows wrong below the node with it.
+
+    What is below stays as it is. Cuts lie half-way between neighbouring values; the tree's own threshold is the third entry.
+    None for other questions and without rows.
+    """
+    v, tree, rows = scene.node, scene.tree, scene.rows
+    if rows is None or not isinstance(v.split, Threshold):
+        return None
+    at = scene.reaching(v.id, "training")
+    values, codes = rows.matrix[at, v.split.feature], rows.codes[at]
+    wrong_yes = (_labels(tree, v.left, rows.matrix[at]) != codes).astype(np.int64)
+    wrong_no = (_labels(tree, v.right, rows.matrix[at]) != codes).astype(np.int64)
+    order = np.argsort(values, kind="stable")  # missing values come last: they answer no
+    x = values[order]
+    known = int(np.isfinite(x).sum())
+    ends = np.flatnonzero(x[1:known] > x[: known - 1])
+    if not len(ends):
+        return None
+    wrong = np.cumsum(wrong_yes[order])[ends] + wrong_no.sum() - np.cumsum(wrong_no[order])[ends]
+    return x[ends] / 2 + x[ends + 1] / 2, wrong.astype(np.int64), v.split.threshold
+
+
+def _labels(tree: Tree, node: int, X: FloatArray) -> CodeArray:
+    """The class that the part of the tree below `node` gives each row, whether or not the row comes there."""
+    labels = np.zeros(len(X), np.int32)
+    waiting = [(node, np.arange(len(X)))]
+    while waiting:
+        at, rows = waiting.pop()
+        v = tree.nodes[at]
+        if v.split is None:
+            labels[rows] = v.label
+            continue
+        left = goes_left(v.split, X[rows])
+        waiting += [(v.left, rows[left]), (v.right, rows[~left])]
+    return labels
+
+
+# ---- questions of several columns
+
+
+def terms(scene: Scene) -> dict[str, Any] | None:
+    """A weighted sum as a table: each term with its coefficient, its weight per standard deviation, its share of all weight.
+
+    Weights are those of the rows that reach the node, the sign as the question is written: + pulls to no.
+    """
+    v, tree = scene.node, scene.tree
+    if not isinstance(v.split, Linear):
+        return None
+    split, names = v.split, short_names([c.name for c in tree.schema])
+    X = scene.rows.matrix[scene.reaching(v.id, "training")] if scene.rows is not None else None
+    found = []
+    for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
+        column = tree.schema[f]
+        value = None if X is None else X[:, f] if level < 0 else (X[:, f] == level).astype(float)
+        spread = None if value is None or not np.isfinite(value).any() else float(np.nanstd(value))
+        found.append(
+            {
+                "name": column.name if level < 0 else f"{column.name} is {column.categories[level]}",
+                "short": names[f] if level < 0 else f"{names[f]} is {column.categories[level]}",
+                "unit": column.unit,
+                "coefficient": number_text(a, 4),
+                "weight": None if spread is None else a * spread,
+                "size": abs(a if spread is None else a * spread),
+            }
+        )
+    found.sort(key=lambda t: -t["size"])
+    whole = sum(t["size"] for t in found) or 1.0
+    for t in found:
+        t["share"] = t["size"] / whole
+        t["weight_text"] = None if t["weight"] is None else number_text(t["weight"])
+    return {
+        "terms": found,
+        "heavy": found[:HEAVY],
+        "more": max(0, len(found) - HEAVY),
+        "first_ten": sum(t["share"] for t in found[:10]),
+        "threshold": number_text(split.threshold, 4),
+        "many": len(found) > 2,
+    }
+
+
+def best_single(scene: Scene) -> dict[str, Any] | None:
+    """The best question of one column in place of the node's own, among *all* numeric columns: lowest Gini impurity.
+
+    None without rows, for tables too large to look through, and where nothing can be cut.
+    """
+    v, tree, rows = scene.node, scene.tree, scene.rows
+    if rows is None or v.split is None:
+        return None
+    at = scene.reaching(v.id, "training")
+    if len(at) * len(tree.schema) > MAX_SINGLE_CELLS:
+        return None
+    X, codes, classes = rows.matrix[at], rows.codes[at], len(tree.classes)
+    best = None
+    for j, column in enumerate(tree.schema):
+        if column.kind is Kind.CATEGORICAL:
+            continue
+        found = best_threshold(X[:, j], codes, classes)
+        if found is not None and (best is None or found[1] < best[0]):
+            best = (found[1], j, found[0])
+    if best is None:
+        return None
+    impurity, j, cut = best
+    own = gini_rows(codes, goes_left(v.split, X), classes)
+    return {
+        "rule": split_text(Threshold(feature=j, threshold=cut), tree.schema),
+        "impurity": impurity,
+        "own": own,
+        "before": gini_rows(codes, np.ones(len(codes), bool), classes),
+        "same": isinstance(v.split, Threshold) and v.split.feature == j and abs(impurity - own) < 1e-9,
+    }

@@ -1,0 +1,199 @@
+"""How often the tree is right: the confusion matrix, intervals, the baseline, and what its leaves promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from octweb.figures.palette import swatch
+from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
+from trainer.evaluate.curves import Curve, brier, curve
+from trainer.evaluate.intervals import of_folds, wilson
+
+FOLDS = "folds"
+WORDS = {
+    UNSEEN: ("Mistakes on unseen rows", "held out of the training"),
+    FOLDS: ("Mistakes on unseen rows", "each row predicted once, by a tree that had not seen it"),
+    TRAINING: ("Mistakes on training rows", "the rows that the tree was made from; on new rows expect more mistakes"),
+}
+
+
+def parts_of(scene: Scene) -> list[str]:
+    """The kinds of rows that mistakes are known for, the most honest first."""
+    metrics = scene.file.metrics
+    found = [UNSEEN] if (metrics.get("test") or {}).get("n") or len(scene.part(UNSEEN)) else []
+    found += [FOLDS] if (metrics.get("cross_validation") or {}).get("confusion") else []
+    return [*found, TRAINING]
+
+
+def chosen_part(scene: Scene) -> str:
+    """The kind asked for, else the most honest one."""
+    parts = parts_of(scene)
+    return scene.query.get("part", "") if scene.query.get("part") in parts else parts[0]
+
+
+def confusion(scene: Scene, part: str) -> np.ndarray | None:
+    """Counts by actual and predicted class, int64 (classes, classes): from the rows where they are at hand, else from the file."""
+    classes = len(scene.tree.classes)
+    if part != FOLDS and len(scene.part(part)) and scene.rows is not None:
+        at = scene.part(part)
+        counts = np.zeros((classes, classes), np.int64)
+        np.add.at(counts, (scene.rows.codes[at], scene.predicted[at]), 1)
+        return counts
+    name = {UNSEEN: "test", FOLDS: "cross_validation", TRAINING: "train"}[part]
+    kept = (scene.file.metrics.get(name) or {}).get("confusion")
+    if kept is None and part == TRAINING:
+        return _from_leaves(scene)
+    return None if kept is None else np.array(kept, np.int64).reshape(classes, classes)
+
+
+def _from_leaves(scene: Scene) -> np.ndarray:
+    """The training rows as the leaves of the file count them."""
+    counts = np.zeros((len(scene.tree.classes),) * 2, np.int64)
+    for leaf in scene.tree.leaves:
+        counts[:, leaf.label] += np.array(leaf.counts, np.int64)
+    return counts
+
+
+def mistakes(scene: Scene, part: str) -> dict[str, Any] | None:
+    """The confusion matrix for the template: a row for each actual class, its cells shaded by their share of the row."""
+    counts = confusion(scene, part)
+    if counts is None:
+        return None
+    classes, n = scene.tree.classes, int(counts.sum())
+    rows = []
+    for k, label in enumerate(classes):
+        whole = int(counts[k].sum())
+        cells = [
+            {
+                "count": int(c),
+                "predicted": j,
+                "label": classes[j],
+                "right": j == k,
+                "share": int(c) / whole if whole else None,
+                "shade": round(6 + 30 * int(c) / whole) if whole and c else 0,
+                "look": swatch(j, len(classes)).split()[0],
+            }
+            for j, c in enumerate(counts[k])
+        ]
+        rows.append({"code": k, "label": label, "look": swatch(k, len(classes)), "rows": whole, "cells": cells})
+    right = int(np.trace(counts))
+    by_class = counts.sum(axis=1)
+    title, words = WORDS[part]
+    return {
+        "title": title,
+        "words": words,
+        "part": part,
+        "classes": classes,
+        "rows": rows,
+        "n": n,
+        "right": right,
+        "accuracy": right / n if n else None,
+        "interval": wilson(right, n),
+        "baseline": int(by_class.max()) / n if n else None,
+        "majority": classes[int(by_class.argmax())],
+        "opens": part in scene.parts,
+        "many": len(classes) > 6,
+    }
+
+
+def unseen_interval(scene: Scene) -> tuple[float, float] | None:
+    """The 95 % interval of the accuracy on unseen rows: Wilson's for held-out rows, by folds for a cross-validation."""
+    crossed, test = (scene.file.metrics.get(name) or {} for name in ("cross_validation", "test"))
+    if crossed.get("accuracy") is not None:
+        return of_folds(crossed["accuracy"], crossed.get("deviation") or 0.0, len(crossed.get("accuracies") or ()))
+    if test.get("n"):
+        return wilson(int(test["correct"]), int(test["n"]))
+    return None
+
+
+# ---- leaves as promises
+
+
+def leaf_counts(scene: Scene, part: str) -> np.ndarray:
+    """Rows by leaf and class, int64 (leaves, classes), in the order of `tree.leaves`."""
+    leaves = [leaf.id for leaf in scene.tree.leaves]
+    if part == UNSEEN:
+        return scene.unseen_counts[leaves]
+    return np.array([scene.tree.nodes[i].counts for i in leaves], np.int64)
+
+
+def calibration(scene: Scene) -> list[dict[str, Any]]:
+    """A point a leaf: the share of its class that it promises, the share among unseen rows with its interval.
+
+    Leaves that no unseen row reaches have none. Empty where no rows were held out.
+    """
+    found = []
+    for leaf in scene.tree.leaves:
+        right, n = scene.unseen_of(leaf)
+        interval = wilson(right, n)
+        if interval is None or not leaf.rows:
+            continue
+        promised = leaf.counts[leaf.label] / leaf.rows
+        found.append(
+            {
+                "leaf": leaf.id,
+                "label": scene.tree.classes[leaf.label],
+                "code": leaf.label,
+                "promised": promised,
+                "seen": right / n,
+                "rows": n,
+                "interval": interval,
+                "kept": interval[0] <= promised <= interval[1],
+            }
+        )
+    return found
+
+
+def curve_of(scene: Scene, part: str, positive: int) -> Curve | None:
+    """The cut-offs that the leaves offer for one of two classes; None for other numbers of classes and without rows."""
+    if len(scene.tree.classes) != 2:
+        return None
+    counts = leaf_counts(scene, part)
+    if not counts.sum():
+        return None
+    return curve(_scores(scene, positive), counts[:, positive], counts[:, 1 - positive])
+
+
+def own_cut(scene: Scene, part: str, positive: int) -> tuple[int, int]:
+    """Of the rows that the tree predicts positive, how many are and how many are not."""
+    counts = leaf_counts(scene, part)[[leaf.label == positive for leaf in scene.tree.leaves]]
+    return int(counts[:, positive].sum()), int(counts[:, 1 - positive].sum())
+
+
+def quality(scene: Scene, part: str, positive: int) -> dict[str, Any] | None:
+    """Area under the ROC curve and Brier score with that of always saying the share of the training rows."""
+    found = curve_of(scene, part, positive)
+    if found is None:
+        return None
+    counts = leaf_counts(scene, part)
+    root = scene.tree.nodes[0]
+    base = np.full(len(counts), root.counts[positive] / max(1, root.rows))
+    return {
+        "area": found.area,
+        "cuts": len(found.score) - 1,
+        "brier": brier(_scores(scene, positive), counts[:, positive], counts[:, 1 - positive]),
+        "brier_base": brier(base, counts[:, positive], counts[:, 1 - positive]),
+    }
+
+
+def _scores(scene: Scene, positive: int) -> np.ndarray:
+    """The share of the positive class among the training rows of each leaf."""
+    return np.array([scene.tree.probabilities[leaf.id, positive] for leaf in scene.tree.leaves])
+
+
+def positive_class(scene: Scene) -> int:
+    """The class that curves speak of: the one asked for, else the rarer one among the training rows."""
+    text, classes = scene.query.get("positive", ""), scene.tree.classes
+    if text in ("0", "1") and len(classes) == 2:
+        return int(text)
+    counts = scene.tree.nodes[0].counts
+    return int(np.argmin(counts)) if counts else 0
+
+
+def where_they_end(scene: Scene, positions: np.ndarray) -> list[dict[str, Any]]:
+    """The leaves in which rows end, most rows first."""
+    leaves, counts = np.unique(scene.leaf_of[positions], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return [{"leaf": int(leaves[i]), "rows": int(counts[i])} for i in order]

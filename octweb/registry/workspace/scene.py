@@ -1,0 +1,104 @@
+"""What every part of a model page works on: the model, who looks, its tree, and the rows where they may be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from octweb.registry.data import Rows, rows_of
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from trainer.dtypes import CodeArray
+from trainer.errors import TrainerError
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Node, Tree
+
+TRAINING, UNSEEN = "training", "unseen"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """A model as one person sees it; `inside` says that the rows may be shown, `query` is what the address asks for."""
+
+    model: TreeModel
+    user: Any
+    inside: bool
+    query: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def file(self) -> ModelFile:
+        return model_file(self.model)
+
+    @property
+    def tree(self) -> Tree:
+        return self.file.tree
+
+    @cached_property
+    def rows(self) -> Rows | None:
+        """The rows, for those who may see them; None where they are gone, too many or not theirs."""
+        try:
+            return rows_of(self.model) if self.inside else None
+        except TrainerError:
+            return None
+
+    @cached_property
+    def leaf_of(self) -> CodeArray:
+        """The leaf of each row, (n,)."""
+        return self.tree.apply(self.rows.matrix) if self.rows is not None else np.zeros(0, np.int32)
+
+    @cached_property
+    def predicted(self) -> CodeArray:
+        """The predicted class of each row, (n,)."""
+        return self.tree.labels[self.leaf_of]
+
+    def part(self, name: str) -> np.ndarray:
+        """Positions of the training rows or of the held-out ones."""
+        if self.rows is None:
+            return np.zeros(0, np.int64)
+        return self.rows.unseen if name == UNSEEN else self.rows.training
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The parts that have rows, the unseen ones first."""
+        return tuple(name for name in (UNSEEN, TRAINING) if len(self.part(name)))
+
+    def below(self, node: int) -> np.ndarray:
+        """For each node of the tree whether it lies at or below `node`, bool (nodes,)."""
+        found = np.zeros(len(self.tree.nodes), bool)
+        found[node] = True
+        for v in self.tree.branches:  # parents come before their children
+            if found[v.id]:
+                found[[v.left, v.right]] = True
+        return found
+
+    def reaching(self, node: int, part: str) -> np.ndarray:
+        """Positions of the rows of a part that come through `node`."""
+        positions = self.part(part)
+        return positions[self.below(node)[self.leaf_of[positions]]] if self.rows is not None else positions
+
+    @cached_property
+    def unseen_counts(self) -> np.ndarray:
+        """Held-out rows by node and actual class, int64 (nodes, classes)."""
+        counts = np.zeros((len(self.tree.nodes), len(self.tree.classes)), np.int64)
+        if self.rows is not None:
+            held = self.rows.unseen
+            np.add.at(counts, (self.leaf_of[held], self.rows.codes[held]), 1)
+            for v in reversed(self.tree.branches):
+                counts[v.id] = counts[v.left] + counts[v.right]
+        return counts
+
+    def unseen_of(self, v: Node) -> tuple[int, int]:
+        """Of the held-out rows that reach a node, how many have the class that it predicts, and how many there are."""
+        counts = self.unseen_counts[v.id]
+        return int(counts[v.label]), int(counts.sum())
+
+    @cached_property
+    def node(self) -> Node:
+        """The chosen node; the root where none is asked for."""
+        text = self.query.get("node", "")
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
+        return self.tree.nodes[number if number < len(self.tree.nodes) else 0]

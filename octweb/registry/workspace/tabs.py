@@ -1,0 +1,143 @@
+"""The tabs of the inspector; each is an entry of TABS. Their keys are 1, 2, 3, … in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from octweb.figures.split import split_figures
+from octweb.registry.claims import claims
+from octweb.registry.workspace import node, rowsets
+from octweb.registry.workspace.scene import Scene
+
+MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tab:
+    """A tab: `context` gives its template what it shows, `shown` says for which node, `count` what stands beside its name."""
+
+    id: str
+    label: str
+    template: str
+    context: Callable[[Scene], dict[str, Any]]
+    shown: Callable[[Scene], bool] = lambda scene: True
+    count: Callable[[Scene], int | None] = lambda scene: None
+
+
+def _question(scene: Scene) -> dict[str, Any]:
+    found = node.threshold_costs(scene)
+    own = None
+    if found is not None:
+        cuts, wrong, threshold = found
+        own = {"fewest": int(wrong.min()), "at": float(cuts[int(wrong.argmin())]), "threshold": threshold}
+    return {
+        "pictures": _pictures(scene),
+        "sides": node.sides(scene),
+        "terms": node.terms(scene),
+        "single": node.best_single(scene),
+        "thresholds": own,
+        "thresholds_url": reverse("api-model-threshold-figure", args=[scene.model.pk, scene.node.id]) if own else "",
+    }
+
+
+def _pictures(scene: Scene) -> list[dict[str, Any]]:
+    """Addresses, titles and notes of the pictures of the question; without rows there are none."""
+    if scene.rows is None or scene.node.is_leaf:
+        return []
+    url = reverse("api-model-node-figure", args=[scene.model.pk, scene.node.id])
+    training = scene.part("training")
+    if len(training) > MAX_DESCRIBED_ROWS:
+        return [{"url": f"{url}?picture=0", "title": "", "note": ""}]
+    found = split_figures(scene.tree, scene.node.id, scene.rows.matrix[training], scene.rows.codes[training])
+    return [{"url": f"{url}?picture={i}", "title": p["title"], "note": p["note"]} for i, p in enumerate(found)]
+
+
+def _answer(scene: Scene) -> dict[str, Any]:
+    return {"answer": node.answer_facts(scene), "path": node.path_rules(scene)}
+
+
+def _rows(scene: Scene) -> dict[str, Any]:
+    asked = rowsets.row_query(scene, {**scene.query, "node": str(scene.node.id)})
+    return {"table": rowsets.table(scene, asked)}
+
+
+def _below(scene: Scene) -> dict[str, Any]:
+    leaves = node.leaves_under(scene)
+    return {
+        "leaves": leaves,
+        "idle": node.idle_questions(scene.tree, scene.node.id),
+        "small": sum(leaf["rows"] < 30 for leaf in leaves),
+    }
+
+
+def _proof(scene: Scene) -> dict[str, Any]:
+    v = scene.node
+    proved = (
+        v.impurity is not None
+        and v.impurity_bound is not None
+        and v.impurity - v.impurity_bound <= 1e-9 * max(1, v.rows)
+    )
+    return {
+        "certificate": scene.file.certificate,
+        "claims": claims(scene.model),
+        "proved_split": proved,
+        "wrong": scene.tree.nodes[0].rows - sum(leaf.counts[leaf.label] for leaf in scene.tree.leaves),
+    }
+
+
+TABS: tuple[Tab, ...] = (
+    Tab(
+        id="question",
+        label="Question",
+        template="registry/inspector/_question.html",
+        context=_question,
+        shown=lambda scene: not scene.node.is_leaf,
+    ),
+    Tab(
+        id="answer",
+        label="Answer",
+        template="registry/inspector/_answer.html",
+        context=_answer,
+        shown=lambda scene: scene.node.is_leaf,
+    ),
+    Tab(
+        id="rows",
+        label="Rows",
+        template="registry/inspector/_rows.html",
+        context=_rows,
+        shown=lambda scene: scene.rows is not None,
+    ),
+    Tab(
+        id="below",
+        label="Below",
+        template="registry/inspector/_below.html",
+        context=_below,
+        shown=lambda scene: not scene.node.is_leaf,
+        count=lambda scene: len(node.leaves_under(scene)),
+    ),
+    Tab(id="proof", label="Proof", template="registry/inspector/_proof.html", context=_proof),
+)
+
+
+def inspector(scene: Scene) -> dict[str, Any]:
+    """The inspector of the chosen node with the tab that is asked for; without one a question, or a leaf's rows where they may be seen."""
+    shown = [tab for tab in TABS if tab.shown(scene)]
+    wanted = scene.query.get("tab", "")
+    if scene.node.is_leaf and wanted in ("", "question"):
+        wanted = "rows" if scene.rows is not None else "answer"
+    chosen = next((tab for tab in shown if tab.id == wanted), shown[0])
+    return {
+        "model": scene.model,
+        "node": node.node_facts(scene),
+        "tabs": [
+            {"id": t.id, "label": t.label, "here": t is chosen, "count": t.count(scene), "key": n}
+            for n, t in enumerate(shown, 1)
+        ],
+        "tab": chosen,
+        "inside": scene.inside,
+        **chosen.context(scene),
+    }

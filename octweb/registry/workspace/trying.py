@@ -1,0 +1,32 @@
+"""One row on its way through the tree: a row of the data set that is followed, or one that is typed in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from octweb.registry import page
+from octweb.registry.predicting import predict_rows
+from octweb.registry.workspace.scene import Scene
+from trainer.errors import TrainerError
+
+
+def follow(scene: Scene) -> tuple[Any, str]:
+    """The way of the row of the data set that the address names, or why there is none."""
+    number = scene.query.get("row", "").strip()
+    return page.followed(scene.model, number, scene.rows) if number else (None, "")
+
+
+def try_it(scene: Scene, example: dict[str, Any]) -> dict[str, Any]:
+    """The form with the columns that the tree asks, in the order in which it asks them, and the way of the typed row."""
+    if "try" not in scene.query:
+        return {"fields": page.fields(scene.model, example), "try_walk": None, "try_trouble": "", "notes": []}
+    record = page.typed(scene.model, dict(scene.query))
+    fields = page.fields(scene.model, record)
+    try:
+        found = predict_rows(scene.model, [record])
+    except TrainerError as error:
+        words = str(error).removeprefix("rows[0]: ")
+        return {"fields": fields, "try_walk": None, "try_trouble": words, "notes": []}
+    notes = [note.removeprefix("rows[0]: ") for note in found.notes]
+    walk = page.walk(scene.model, found.matrix[0], title="this row", values=record)
+    return {"fields": fields, "try_walk": walk, "try_trouble": "", "notes": notes}

@@ -1,0 +1,65 @@
+"""The versions of a family that the reader may see, newest first, with what tells them apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from octweb.registry.claims import claims
+from octweb.registry.models import State, TreeModel
+from octweb.registry.parsed import model_file
+from octweb.registry.workspace.scene import Scene
+
+SHOWN = 30
+SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology")
+
+
+def count(scene: Scene) -> int | None:
+    """How many versions there are; None where this is the only one."""
+    found = _visible(scene).count()
+    return found if found > 1 else None
+
+
+def versions(scene: Scene) -> list[dict[str, Any]]:
+    """Version, method with what differs, claim, wrong training rows, accuracy on unseen rows, leaves, who, state."""
+    found = []
+    for model in _visible(scene).select_related("owner", "family").order_by("-version")[:SHOWN]:
+        file = model_file(model)
+        train = file.metrics.get("train") or {}
+        found.append(
+            {
+                "model": model,
+                "claims": claims(model),
+                "what": ", ".join([model.method, *_settings(dict(file.parameters))]),
+                "wrong": train["n"] - train["correct"] if train.get("n") else None,
+                "here": model.pk == scene.model.pk,
+            }
+        )
+    return found
+
+
+def smaller(scene: Scene) -> TreeModel | None:
+    """A smaller tree of the same data set that does at least as well on unseen rows."""
+    model = scene.model
+    if model.dataset_id is None or model.unseen_accuracy is None:
+        return None
+    others = TreeModel.objects.readable_by(scene.user).defer("document").select_related("family")
+    others = others.filter(dataset_id=model.dataset_id, leaves__lt=model.leaves)
+    return others.filter(unseen_accuracy__gte=model.unseen_accuracy).order_by("leaves", "-unseen_accuracy").first()
+
+
+def rejected_because(scene: Scene) -> str:
+    """The reason of the last rejection, for those who may read it."""
+    if scene.model.state != State.REJECTED or not scene.inside:
+        return ""
+    event = scene.model.events.filter(after=State.REJECTED).last()
+    return event.reason if event else ""
+
+
+def _settings(parameters: dict[str, Any]) -> list[str]:
+    return [
+        f"{name.replace('_', ' ')} {parameters[name]}" for name in SETTINGS if parameters.get(name) not in (None, "")
+    ]
+
+
+def _visible(scene: Scene) -> Any:
+    return TreeModel.objects.readable_by(scene.user).filter(family_id=scene.model.family_id)

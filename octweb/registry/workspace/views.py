@@ -1,0 +1,109 @@
+"""The page of a model in its modes, and the parts of it that are fetched while it is open."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from octweb.registry.data import example_row
+from octweb.registry.models import TreeModel
+from octweb.registry.workspace import groups, performance, rowsets
+from octweb.registry.workspace.modes import workspace
+from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.tabs import inspector
+from octweb.registry.workspace.trying import try_it
+
+
+def scene_of(request: HttpRequest, pk: uuid.UUID) -> Scene:
+    """The model as the caller may see it; 404 where it does not exist or may not be called."""
+    user: Any = request.user
+    models = TreeModel.objects.readable_by(user).select_related("family", "owner", "dataset")
+    try:
+        model = models.get(pk=pk)
+    except TreeModel.DoesNotExist as error:
+        raise Http404("There is no model with this id, or it is not yours and not approved.") from error
+    call_url = request.build_absolute_uri(reverse("api-model-predict", args=[pk]))
+    return Scene(
+        model=model,
+        user=user,
+        inside=user.is_staff or user.pk == model.owner_id,
+        query={**request.GET.dict(), "call_url": call_url},
+    )
+
+
+@login_required
+@require_GET
+def detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The page in the mode that the address names."""
+    context = workspace(scene_of(request, pk))
+    failed = (context.get("trouble") and not context.get("walk")) or context.get("try_trouble")
+    return render(request, "registry/detail.html", context, status=422 if failed else 200)
+
+
+@login_required
+@require_GET
+def node(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The inspector of one node."""
+    return render(request, "registry/inspector/_inspector.html", {"inspector": inspector(scene_of(request, pk))})
+
+
+@login_required
+@require_GET
+def rows(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """A table of rows: of a node, or of a cell of the confusion matrix with the leaves in which they end."""
+    scene = _with_rows(request, pk)
+    asked = rowsets.row_query(scene, scene.query)
+    context: dict[str, Any] = {"model": scene.model, "table": rowsets.table(scene, asked), "tree": scene.tree}
+    if asked.actual is not None and asked.predicted is not None:
+        context |= {
+            "actual": scene.tree.classes[asked.actual],
+            "predicted": scene.tree.classes[asked.predicted],
+            "ends": performance.where_they_end(scene, rowsets.positions(scene, asked)),
+        }
+    return render(request, "registry/rows/_panel.html", context)
+
+
+@login_required
+@require_GET
+def rows_csv(request: HttpRequest, pk: uuid.UUID) -> StreamingHttpResponse:
+    """The same rows as a file."""
+    scene = _with_rows(request, pk)
+    asked = rowsets.row_query(scene, scene.query)
+    answer = StreamingHttpResponse(rowsets.csv_of(scene, asked), content_type="text/csv; charset=utf-8")
+    name = f"{scene.model.family.name}-{scene.model.version}-node-{asked.node}-{asked.part}.csv"
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
+@login_required
+@require_GET
+def subgroups(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Accuracy by the values of a column."""
+    scene = _with_rows(request, pk)
+    part = performance.chosen_part(scene)
+    found = groups.groups(scene, scene.query.get("group", ""), part)
+    if found is None:
+        raise Http404("There is no such column, or no rows to group.")
+    return render(request, "registry/performance/_groups.html", {"groups": found, "classes": scene.tree.classes})
+
+
+@login_required
+@require_GET
+def trying(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The way of a row that was typed in."""
+    scene = scene_of(request, pk)
+    context = {"model": scene.model, **try_it(scene, example_row(scene.model, inside=scene.inside))}
+    return render(request, "registry/use/_answer.html", context)
+
+
+def _with_rows(request: HttpRequest, pk: uuid.UUID) -> Scene:
+    scene = scene_of(request, pk)
+    if scene.rows is None:
+        raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
+    return scene

@@ -1,0 +1,98 @@
+// Model page: the inspector follows the chosen node, tabs and links change it in place, the address keeps node and tab.
+"use strict";
+
+const inspector = document.getElementById("inspector");
+const narrow = window.matchMedia("(max-width: 720px)");
+
+function keepAddress(changes) {
+  const query = new URLSearchParams(window.location.search);
+  query.set("mode", "tree");
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) query.delete(name);
+    else query.set(name, value);
+  }
+  window.history.replaceState(null, "", `?${query}`);
+  return query;
+}
+
+// rows of a cell of the confusion matrix are shown until another node is chosen
+const OF_ROWS = { actual: null, predicted: null, part: null, sort: null, descending: null, page: null, wrong: null };
+
+async function showNode(node, tab, focus = "") {
+  if (!inspector) return;
+  const query = keepAddress({ ...OF_ROWS, node, tab: tab ?? new URLSearchParams(window.location.search).get("tab") });
+  if (!query.get("tab") || query.get("tab") === "null") query.delete("tab");
+  await window.htmx.ajax("GET", `${window.location.pathname}node/?${query}`, { target: "#inspector", swap: "innerHTML" });
+  placeInspector(node);
+  document.dispatchEvent(new CustomEvent("octweb:chosen", { detail: { id: Number(node) } }));
+  if (focus) inspector.querySelector(focus)?.focus();
+}
+
+const nodeNow = () => inspector?.querySelector("header")?.dataset.node ?? "0";
+
+// on a phone the inspector stands below the line of the list that was chosen
+function placeInspector(node) {
+  const stage = document.querySelector(".stage");
+  if (!stage) return;
+  const line = narrow.matches ? document.querySelector(`.outline [data-node="${node}"] > .why`) : null;
+  if (line) line.after(inspector);
+  else if (inspector.parentElement !== stage) stage.append(inspector);
+}
+
+document.addEventListener("click", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  const chosen = event.target.closest("[data-choose]");
+  const tab = event.target.closest("[data-tab]");
+  const cell = event.target.closest("[data-cell]");
+  if (chosen && inspector) {
+    event.preventDefault();
+    showNode(chosen.dataset.choose);
+  } else if (tab && inspector) {
+    event.preventDefault();
+    showNode(nodeNow(), tab.dataset.tab, `[data-tab="${tab.dataset.tab}"]`);
+  } else if (cell) {
+    for (const other of document.querySelectorAll("td.c.on")) other.classList.remove("on");
+    cell.closest("td").classList.add("on");
+  }
+});
+
+document.addEventListener("octweb:node", (event) => {
+  if (!inspector || event.target.id !== "canvas") return;
+  event.preventDefault();
+  showNode(event.detail.id);
+});
+
+// a point of the calibration is a leaf
+document.addEventListener("octweb:point", (event) => {
+  if (event.target.closest("#calibration")) window.location.assign(`?mode=tree&node=${event.detail.id}`);
+});
+
+const typing = (target) => target.matches("input, select, textarea, [contenteditable]");
+
+document.addEventListener("keydown", (event) => {
+  if (event.altKey || event.ctrlKey || event.metaKey || typing(event.target) || !inspector) return;
+  const tab = inspector.querySelectorAll("[data-tab]")[Number(event.key) - 1];
+  if (/^[1-9]$/.test(event.key) && tab) showNode(nodeNow(), tab.dataset.tab);
+});
+
+// what another threshold would cost is read off the curve below the picture
+document.addEventListener("input", (event) => {
+  if (event.target.id !== "threshold-try") return;
+  const says = document.getElementById("threshold-says");
+  const curve = document.getElementById("threshold-figure")?.data?.[0];
+  const value = Number(event.target.value.replace(",", ".").replace("−", "-"));
+  if (!curve || event.target.value.trim() === "" || Number.isNaN(value)) {
+    says.textContent = "";
+    return;
+  }
+  let nearest = 0;
+  for (let i = 0; i < curve.x.length; i += 1) if (Math.abs(curve.x[i] - value) < Math.abs(curve.x[nearest] - value)) nearest = i;
+  const place = value < curve.x[0] || value > curve.x.at(-1) ? "beyond the rows of this node; at the last cut " : "";
+  says.textContent = `${place}${Number(curve.y[nearest]).toLocaleString("en")} rows wrong`;
+});
+
+if (inspector) {
+  placeInspector(nodeNow());
+  narrow.addEventListener("change", () => placeInspector(nodeNow()));
+}
+if (narrow.matches) document.getElementById("as-text")?.removeAttribute("hidden");

@@ -1,0 +1,38 @@
+"""Short names: what tells them apart stays, however long they are."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from octweb.figures.names import short_names
+
+
+def test_a_common_beginning_and_end_go_and_the_middle_stays():
+    names = [f"share_of_households_with_cars_region_{j:02d}_in_percent_of_all" for j in range(60)]
+    found = short_names(names)
+    assert len(set(found)) == 60
+    assert all(f"region_{j:02d}" in name for j, name in enumerate(found))
+    assert all(len(name) <= 24 for name in found)
+
+
+def test_short_names_stay_as_they_are():
+    assert short_names(["age", "income", "x" * 22]) == ["age", "income", "x" * 22]
+    assert short_names([]) == []
+
+
+def test_a_long_name_alone_loses_its_middle():
+    (name,) = short_names(["a column that nobody could ever call a short one"])
+    assert name.startswith("a column")
+    assert name.endswith("short one")
+    assert len(name) == 22
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_names_that_differ_still_do(seed):
+    rng = random.Random(seed)
+    parts = ["region", "share", "of", "a", "b", "xxxxxxxxxxxxxxxxxxxx", "14", "24", "é", "_", " ", "-"]
+    names = list({"".join(rng.choice(parts) + rng.choice("_ -") for _ in range(rng.randint(1, 12))) for _ in range(12)})
+    found = short_names(names)
+    assert len(set(found)) == len(names)
