@@ -12,7 +12,7 @@ from octweb.figures.names import short_names
 from octweb.figures.palette import wrap
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.splits import Linear, Split, Subset
+from trainer.tree.splits import Linear, Split
 
 MARGIN, GAP, LEVEL_GAP, LEVEL_ROOM = 16, 10, 58, 132
 CARD, LEAF, COMPACT, CLOSED = 196, 154, 106, 116  # widths of cards
@@ -26,7 +26,8 @@ READABLE = 0.8  # a picture may be shrunk to this share of its size before level
 STRETCH = 1.35
 BAND = 104  # the width of a band that carries all rows
 
-Room = Point = tuple[float, float]
+Room = tuple[float, float]
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,10 +167,7 @@ def rule(tree: Tree, split: Split) -> str:
     """The rule in words; of a subset at most three categories, of a sum of many columns how many it weighs."""
     if isinstance(split, Linear) and len(split.used) > 2:
         return f"Weighs {len(split.used)} columns"
-    if isinstance(split, Subset) and len(split.codes) > SHOWN_CATEGORIES:
-        head = replace(split, codes=split.codes[:SHOWN_CATEGORIES])
-        return f"{split_text(head, tree.schema)} + {len(split.codes) - SHOWN_CATEGORIES} more"
-    return split_text(split, tree.schema)
+    return split_text(split, tree.schema, most=SHOWN_CATEGORIES)
 
 
 def _plan(tree: Tree, brief: Tree, closed: frozenset[int]) -> _Plan:

@@ -92,7 +92,7 @@ def answer_facts(scene: Scene) -> dict[str, Any]:
     v, tree = scene.node, scene.tree
     right, n = scene.unseen_of(v)
     unseen = scene.unseen_counts[v.id]
-    classes = [
+    classes: list[dict[str, Any]] = [
         {
             "label": label,
             "look": swatch(k, len(tree.classes)),
@@ -109,7 +109,8 @@ def answer_facts(scene: Scene) -> dict[str, Any]:
 
 def leaves_under(scene: Scene) -> list[dict[str, Any]]:
     """The leaves below the node, largest first, each with the last question before it."""
-    tree, found = scene.tree, []
+    tree = scene.tree
+    found: list[dict[str, Any]] = []
     for leaf in leaves_below(tree, scene.node.id):
         parent = tree.nodes[tree.parents[leaf.id]]
         found.append(
@@ -193,7 +194,7 @@ def terms(scene: Scene) -> dict[str, Any] | None:
         return None
     split, names = v.split, short_names([c.name for c in tree.schema])
     X = scene.rows.matrix[scene.reaching(v.id, "training")] if scene.rows is not None else None
-    found = []
+    found: list[dict[str, Any]] = []
     for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
         column = tree.schema[f]
         value = None if X is None else X[:, f] if level < 0 else (X[:, f] == level).astype(float)

@@ -114,7 +114,7 @@ def test_a_leaf_keeps_class_share_and_rows_at_every_size(leaves):
             for text, x, y in zip(words["text"], words["x"], words["y"], strict=True)
             if left - 90 < x < left + width + 90 and top - 12 < y < top + height
         ]
-        assert any(text.startswith("<b>not") or text.startswith("<b>on") for text in near)
+        assert any(text.startswith(("<b>not", "<b>on")) for text in near)
         assert f"<b>{leaf_share(v)}</b>" in near
         assert any(f"{v.rows:,}" in text for text in near)
 
