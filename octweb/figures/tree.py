@@ -259,7 +259,7 @@ def _centres(placed: Placed) -> dict[str, Any]:
 
 def _hover(tree: Tree, v: Node) -> list[str]:
     """The whole rule or prediction, and the rows of every class, as lines of Plotly's markup."""
-    head = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema, full=True)
+    head = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema)
     lines = [f"<b>{escape(line)}</b>" for line in wrap(head, 420, 12, 12)]
     present = [(n, c) for n, c in zip(v.counts, tree.classes, strict=True) if n]
     lines += [f"{rows_text(n)} {escape(c)}" for n, c in sorted(present, key=lambda p: -p[0])[:20]]

@@ -34,7 +34,7 @@ def node_facts(scene: Scene) -> dict[str, Any]:
         "rows": v.rows,
         "all": tree.nodes[0].rows,
         "title": headline(tree, v),
-        "exact": split_text(v.split, tree.schema, full=True) if v.split is not None else "",
+        "exact": split_text(v.split, tree.schema) if v.split is not None else "",
         "bar": class_bar(tree, v),
         "parent": tree.parents[v.id],
         "below": 0 if v.is_leaf else len(leaves_below(tree, v.id)),
