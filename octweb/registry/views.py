@@ -13,7 +13,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from octweb.figures.frontier import frontier_figure
-from octweb.registry import actions
 from octweb.registry.compare import compared
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
