@@ -21,6 +21,8 @@ from octweb.registry.data import check_again
 from octweb.registry.difference import difference
 from octweb.registry.models import Family, State, TreeModel
 from octweb.registry.parsed import model_file
+from octweb.registry.workspace import performance
+from octweb.registry.workspace.scene import Scene
 
 # steps of the page that set more than the state: verb, arguments
 STEPS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -44,13 +46,14 @@ def review_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     events = list(model.events.select_related("by"))
     asked = next((e for e in reversed(events) if e.after == State.IN_REVIEW), None)
     file = model_file(model)
+    scene = Scene(model=model, user=request.user, inside=False)
     context = {
         "model": model,
         "served": served,
         "difference": difference(model, other) if other else None,
         "claims": claims(model),
         "facts": page.facts(model),
-        "mistakes": page.mistakes(model),
+        "mistakes": performance.mistakes(scene, performance.chosen_part(scene)),
         "checked": check_again(model),
         "fingerprint": file.fingerprint,
         "certificate": file.certificate,

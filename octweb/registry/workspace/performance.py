@@ -71,13 +71,23 @@ def mistakes(scene: Scene, part: str) -> dict[str, Any] | None:
                 "predicted": j,
                 "label": classes[j],
                 "right": j == k,
+                "wrong": j != k and c > 0,
                 "share": int(c) / whole if whole else None,
                 "shade": round(6 + 30 * int(c) / whole) if whole and c else 0,
                 "look": swatch(j, len(classes)).split()[0],
             }
             for j, c in enumerate(counts[k])
         ]
-        rows.append({"code": k, "label": label, "look": swatch(k, len(classes)), "rows": whole, "cells": cells})
+        rows.append(
+            {
+                "code": k,
+                "label": label,
+                "look": swatch(k, len(classes)),
+                "rows": whole,
+                "cells": cells,
+                "found": int(counts[k, k]) / whole if whole else None,
+            }
+        )
     right = int(np.trace(counts))
     by_class = counts.sum(axis=1)
     title, words = WORDS[part]
