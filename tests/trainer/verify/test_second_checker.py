@@ -1,0 +1,161 @@
+"""Three checkers on the same files: the modules, the single file made from them, and the page that was written from the format alone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.trainer.verify.test_proofs import mutations
+from trainer.bundle import bundle
+from trainer.data.reader import load
+from trainer.run import TrainRequest, save, train
+from trainer.verify import verdict, verify
+
+ROOT = Path(__file__).parents[3]
+SPACES: list[tuple[str, dict[str, Any]]] = [
+    ("exact", {"depth": 2, "binarise": "quantile-thresholds", "bins": 4}),
+    ("exact", {"depth": 3, "binarise": "quantile-buckets", "bins": 3, "leaf_penalty": 0.01}),
+    ("exact", {"depth": 3, "binarise": "all-thresholds", "class_weight": "balanced"}),
+    ("exact", {"depth": 4, "bins": 3, "forbidden": "colour"}),
+    ("exact", {"depth": 4, "bins": 3, "min_leaf": 3}),
+    ("exact-numeric", {"depth": 2}),
+    ("exact-numeric", {"depth": 3, "leaf_penalty": 0.015}),
+    ("exact-numeric", {"depth": 3, "class_weight": "balanced"}),
+]
+
+
+def table(folder: Path, seed: int) -> Path:
+    """Numbers, categories, a column of zeros and ones, a constant one and gaps."""
+    rng = np.random.default_rng(seed)
+    n = 45
+    x, z = rng.normal(size=n).round(1), rng.integers(0, 9, n)
+    colour = rng.choice(["red", "green", "blue"], n)
+    kind = np.where((x + z / 4 + rng.normal(size=n) > 1) ^ (colour == "red"), "yes", "no")
+    rows = [f"{a},{b},{c},{rng.integers(0, 2)},7,{k}" for a, b, c, k in zip(x, z, colour, kind, strict=True)]
+    rows[3] = f',"4","red",1,7,{kind[3]}'
+    path = folder / f"table-{seed}.csv"
+    path.write_text("\n".join(["x,z,colour,flag,same,kind", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module", params=range(len(SPACES)), ids=lambda k: "-".join(map(str, SPACES[k][1].values())))
+def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
+    """Model, proof and table of a training."""
+    folder = tmp_path_factory.mktemp("proof")
+    method, parameters = SPACES[request.param]
+    data = table(folder, request.param)
+    rows, labels, _ = load(data, target="kind", ignore=[])
+    share = 0.2 if request.param % 2 else 0.0
+    model, proof = folder / "model.json", folder / "model.proof.jsonl.gz"
+    result = train(TrainRequest(
+        table=rows, labels=labels, method=method, parameters=parameters, test_share=share, proof=proof,
+    ))  # fmt: skip
+    assert result.summary["proof"]["made"]
+    save(result.model, model)
+    return model, proof, data
+
+
+def page(cases: list[tuple[str, str, str]]) -> list[bool]:
+    """What the page says of each case."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    command = [node, str(ROOT / "tests/trainer/verify/proof_cases.mjs"), str(ROOT / "checker/check_octweb.html")]
+    done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, check=True, timeout=120)
+    return [all(holds for holds, _ in said) for said in json.loads(done.stdout)]
+
+
+def test_a_model_with_its_proof_is_proved(files):
+    model, proof, data = files
+    findings = verify(model, data, proof)
+    assert verdict(findings) == "proved", findings
+    assert next(f for f in findings if f.claim == "bound").verdict == "proved"
+    assert page([(model.read_text(), gzip.decompress(proof.read_bytes()).decode(), data.read_text())]) == [True]
+
+
+def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
+    model, proof, data = files
+    lines = [json.loads(line) for line in gzip.decompress(proof.read_bytes()).decode().splitlines()]
+    rng = np.random.default_rng(0)
+    changed = [
+        [{**lines[0], "goal": lines[0]["goal"] + lines[0]["scale"]}, *lines[1:]],
+        [{**lines[0], "goal": lines[0]["goal"] + 1}, *lines[1:]],
+        [{**lines[0], "rows": "0" * 64}, *lines[1:]],
+        [{**lines[0], "scale": 1}, *lines[1:]],
+        lines[:-1],
+    ]
+    for k in rng.permutation(np.arange(1, len(lines)))[:2].tolist():
+        changed += [[*lines[:k], one, *lines[k + 1 :]] for one in mutations(lines[k])]
+        changed.append([*lines[:k], *lines[k + 1 :]])
+    texts = ["\n".join(json.dumps(line) for line in one) for one in changed]
+    said = page([(model.read_text(), text, data.read_text()) for text in texts])
+    for text, holds in zip(texts, said, strict=True):
+        path = tmp_path / "changed.jsonl"
+        path.write_text(text)
+        bound = [f.verdict for f in verify(model, data, path) if f.claim in ("bound", "proof")]
+        assert (bound == ["proved"]) == holds, text
+    assert said[:3] == [False] * 3
+    assert not said[4] or len(lines) == 1
+
+
+def test_a_proof_for_another_table_is_refuted_at_the_fingerprint(files, tmp_path):
+    model, proof, _ = files
+    other = tmp_path / "other"
+    other.mkdir()
+    rows, labels, _ = load(table(other, 99), target="kind", ignore=[])
+    parameters = json.loads(model.read_text())
+    own = train(TrainRequest(table=rows, labels=labels, method=parameters["method"], parameters={"depth": 2}))
+    save(own.model, other / "model.json")
+    found = verify(other / "model.json", other / "table-99.csv", proof)
+    assert verdict(found) == "refuted"
+    assert "another table" in next(f for f in found if f.claim == "proof").detail
+
+
+def test_a_bound_better_than_the_proof_shows_is_not_proved(files, tmp_path):
+    """The file claims more than its steps show: the verdict is not "proved"."""
+    model, proof, data = files
+    lines = [json.loads(line) for line in gzip.decompress(proof.read_bytes()).decode().splitlines()]
+    path = tmp_path / "weak.jsonl"
+    weak = [{**lines[0], "goal": max(0, lines[0]["goal"] - lines[0]["scale"])}, *lines[1:]]
+    path.write_text("\n".join(json.dumps(line) for line in weak))
+    shown = next(f for f in verify(model, data, path) if f.claim == "bound")
+    assert shown.verdict == "cannot be judged" or lines[0]["goal"] < lines[0]["scale"]
+
+
+BLOCKED = """
+import sys, runpy
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"django", "octweb", "numba", "scipy", "pandas", "sklearn", "pyarrow", "threadpoolctl"}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Block())
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_the_single_file_runs_with_numpy_alone(files, tmp_path):
+    model, proof, data = files
+    program = tmp_path / "check_octweb.py"
+    program.write_text(bundle(), encoding="utf-8")
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", BLOCKED, str(program), *map(str, arguments)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+
+    done = run(model, proof, data)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("Verdict: proved\n")
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"format":"octweb-proof","version":1}\n')
+    assert run(model, bad, data).returncode == 1
+    assert run(model, proof, tmp_path / "none.csv").returncode == 2
+    assert run(model).returncode == 2
