@@ -74,6 +74,7 @@ INSTALLED_APPS = [
     "octweb.jobs",
     "octweb.datasets",
     "octweb.registry",
+    "octweb.checking",
     "octweb.runs",
     "octweb.experiments",
     "octweb.serving",

@@ -23,6 +23,7 @@ urlpatterns = [
     path("runs/", include("octweb.runs.urls")),
     path("experiments/", include("octweb.experiments.urls")),
     path("models/", include("octweb.registry.urls")),
+    path("models/", include("octweb.checking.urls")),
     path("predictions/", include("octweb.batch.urls")),
     path("api/", include("octweb.serving.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),

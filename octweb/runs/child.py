@@ -15,10 +15,17 @@ from octweb.registry.parsed import document_of
 from octweb.runs.incumbents import of_earlier_attempts
 from octweb.runs.models import TrainingRun
 from octweb.runs.options import arguments_of
+from trainer.certificate import Guarantee
 from trainer.methods import get
 from trainer.tree.file import ModelFile, write
 
 START = "start.json"
+PROOF_SECONDS = 60.0  # beyond the search; a longer proof is left to the command line
+
+
+def proves(method: str) -> bool:
+    """Whether a training by this method is asked for a proof of its bound."""
+    return get(method).guarantee is Guarantee.TREE
 
 
 @dataclass(kw_only=True)
@@ -43,6 +50,11 @@ class Child(Process):
     def result(self) -> Path:
         return self.folder / "model.json"
 
+    @property
+    def proof(self) -> Path:
+        """Where the proof is written, if one can be made in the time that it may take."""
+        return self.folder / "proof.jsonl.gz"
+
     def command(self) -> list[str]:
         run: TrainingRun = self.job
         # no shell; every value is one argument, and names that start with a dash stay values
@@ -61,6 +73,7 @@ class Child(Process):
             f"--schema={self.folder / 'schema.json'}",
             f"--output={self.result}",
             f"--progress={self.folder / PROGRESS}",
+            *([f"--proof={self.proof}", f"--proof-seconds={PROOF_SECONDS}"] if proves(run.method) else []),
             "--json",
             "--",
             str(self.data),

@@ -8,12 +8,13 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from octweb.checking.actions import keep_proof
 from octweb.core.problems import Damaged
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import Refused, Supervisor
 from octweb.registry import actions as registry
-from octweb.runs.child import Child
+from octweb.runs.child import PROOF_SECONDS, Child
 from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE
 from octweb.runs.words import family_name, run_name
@@ -43,7 +44,7 @@ class TrainingSupervisor(Supervisor):
     def limits(self, job: TrainingRun) -> tuple[float, float]:
         each = float(job.parameters.get("time_limit") or settings.MAX_TRAINING_SECONDS)
         memory = float(job.parameters.get("memory_limit") or settings.MAX_TRAINING_MB)
-        return START_SECONDS + each * (1 + job.folds) * 1.1, memory * MEMORY_SLACK
+        return START_SECONDS + PROOF_SECONDS + each * (1 + job.folds) * 1.1, memory * MEMORY_SLACK
 
     def keep(self, records: list[dict[str, Any]]) -> None:
         ProgressRecord.objects.bulk_create(
@@ -68,6 +69,8 @@ class TrainingSupervisor(Supervisor):
             model = registry.register(
                 owner=job.owner, document=document, dataset=job.dataset, title=job.name, name=_family(job)
             )
+            if isinstance(child, Child):
+                keep_proof(model, child.proof)
             self.end(status, model=model, summary=summary | self.noted(), log=self._log(child))
 
 

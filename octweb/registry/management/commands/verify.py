@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -25,6 +26,9 @@ class Command(BaseCommand):
         parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet: the file that was uploaded")
         parser.add_argument("--proof", metavar="FILE", help="the proof that goes with the model")
         parser.add_argument("--require", choices=["proved"], help="fail unless this is the verdict")
+        parser.add_argument(
+            "--report", metavar="FILE", help="write the JSON there; any verdict then ends with status 0"
+        )
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
 
     def handle(self, *args, **options):
@@ -36,7 +40,11 @@ class Command(BaseCommand):
             self.stdout.write(f"{finding.verdict:16s} {finding.claim}: {finding.detail}")
         found = verdict(findings)
         self.stdout.write(f"Verdict: {found}")
+        record = json.dumps({"verdict": found, "claims": [f.to_json() for f in findings]})
         if options["json"]:
-            self.stdout.write(json.dumps({"verdict": found, "claims": [f.to_json() for f in findings]}))
+            self.stdout.write(record)
+        if options["report"]:
+            Path(options["report"]).write_text(record, encoding="utf-8")
+            return
         if found not in ([options["require"]] if options["require"] else PASSED):
             sys.exit(1)

@@ -1,0 +1,118 @@
+"""What can be done with proofs and checks; pages, worker and the runs of trainings call these."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.utils import timezone
+from rest_framework.exceptions import ValidationError
+
+from octweb.checking.models import FOLDER, ModelCheck, Proof
+from octweb.core import files
+from octweb.jobs import queue
+from octweb.jobs.models import FINISHED, RunStatus
+from octweb.registry.models import TreeModel
+
+ENDING = "proof.jsonl.gz"
+KEPT = timedelta(days=30)  # a check can be made again at any time
+ORPHAN_LIFE = timedelta(days=1)
+
+
+def keep_proof(model: TreeModel, path: Path) -> Proof | None:
+    """Keep the proof that a training left for its model; None where it left none."""
+    if not path.exists():
+        return None
+    with path.open("rb") as stream:
+        name = default_storage.save(f"{FOLDER}/{model.pk}.{ENDING}", File(stream))
+    return Proof.objects.create(model=model, file=name, bytes=path.stat().st_size)
+
+
+def proof_of(model: TreeModel) -> Proof | None:
+    """The proof of a model, if it has one."""
+    return Proof.objects.filter(model=model).first()
+
+
+def start(*, owner: Any, model: TreeModel) -> ModelCheck:
+    """A check in the queue, or the one that is there already; raises ValidationError where the rows are gone, and Conflict."""
+    if model.dataset is None or not model.dataset.file:
+        raise ValidationError({"model": "The rows of this model are gone, so that it cannot be checked here."})
+    with transaction.atomic():
+        TreeModel.objects.select_for_update().only("pk").get(pk=model.pk)
+        waiting = ModelCheck.objects.filter(model=model, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).first()
+        if waiting is not None:
+            return waiting
+        queue.check_waiting(ModelCheck, owner)
+        job = ModelCheck.objects.create(owner=owner, model=model)
+        transaction.on_commit(lambda: queue.send(job))
+    return job
+
+
+def latest(model: TreeModel) -> ModelCheck | None:
+    """The last check of a model."""
+    return ModelCheck.objects.filter(model=model).order_by("-created").first()
+
+
+def bundle(model: TreeModel) -> bytes:
+    """A zip with the model file, its proof if there is one, and how to check them."""
+    stem, proof = f"{model.family.name}-{model.version}", proof_of(model)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr(f"{stem}.json", model.document)
+        if proof is not None:
+            with proof.file.open("rb") as stream:
+                packed.writestr(zipfile.ZipInfo(f"{stem}.{ENDING}"), stream.read())
+        packed.writestr("HOW-TO-CHECK.txt", _how(stem, proof is not None, model))
+    return out.getvalue()
+
+
+def _how(stem: str, proved: bool, model: TreeModel) -> str:
+    rows = model.dataset.source_name if model.dataset is not None and model.dataset.source_name else "rows.csv"
+    proof = f" --proof {stem}.{ENDING}" if proved else ""
+    return f"""How to check this model
+
+You need: these files, and the file of rows that was uploaded for the training ({rows}). Nothing else.
+
+With an installed octweb:
+
+    manage.py verify {stem}.json "{rows}"{proof}
+
+The checker shares no code with the training. It reads the rows by itself, runs the tree over them, counts every number of the model file
+again, and prints one line for each claim and a verdict:
+
+    proved           all of it holds, and it was shown again that no tree of the stated scope is better
+    recounted        all that can be counted holds; that no tree is better was not shown again
+    refuted          something in the file is not true
+    cannot be judged the rows are missing, or are not those of the training
+
+The exit status is 0 for the first two; with --require proved only for the first.
+
+SHA-256 of the model file on the server: {model.sha256}
+{"The proof is a text of JSON lines, packed with gzip." if proved else "There is no proof with this model."}
+"""
+
+
+def tidy(now: datetime) -> int:
+    """Remove old checks, and proofs whose model is gone."""
+    removed, _ = ModelCheck.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
+    try:
+        _, names = default_storage.listdir(FOLDER)
+    except FileNotFoundError:
+        return removed
+    known = set(Proof.objects.values_list("file", flat=True))
+    for name in (f"{FOLDER}/{name}" for name in names):
+        if name not in known and _age(name, now) > ORPHAN_LIFE:
+            files.remove(default_storage, name)
+            removed += 1
+    return removed
+
+
+def _age(name: str, now: datetime) -> timedelta:
+    moment = default_storage.get_modified_time(name)
+    return now - (moment if timezone.is_aware(moment) else timezone.make_aware(moment))

@@ -1,0 +1,54 @@
+"""Proof: the file that goes with a model; ModelCheck: the independent checker run over a model, its rows and its proof."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+
+from octweb.jobs.models import FINISHED, Job
+
+FOLDER = "proofs"  # in the store of files
+
+
+class Proof(models.Model):
+    """The steps that prove the bound of a model, as a file in the store."""
+
+    model = models.OneToOneField("registry.TreeModel", on_delete=models.CASCADE, related_name="proof")
+    file = models.FileField(max_length=200)
+    bytes = models.BigIntegerField(default=0)
+    created = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return str(self.file.name)
+
+
+class ModelCheck(Job):
+    """One check; its summary is the JSON of `manage.py verify`: the verdict, and one line for each claim."""
+
+    TASK = "octweb.checking.tasks.check_model"
+    TIDY = "octweb.checking.actions.tidy"
+    ADVICE = "Check the model on a machine with more memory: download its files."
+
+    model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="checks")
+
+    class Meta(Job.Meta):
+        abstract = False
+        verbose_name = "check"
+
+    def __str__(self) -> str:
+        return f"check of {self.model_id}"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on the whole file; empty before there is one."""
+        return str(self.summary.get("verdict", ""))
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """Claim, verdict and detail of each line."""
+        return list(self.summary.get("claims", []))

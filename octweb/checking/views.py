@@ -1,0 +1,73 @@
+"""The panel of a model page that checks the model again and shows each line, and the download of what a check needs."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+from rest_framework.exceptions import ValidationError
+
+from octweb.checking import actions
+from octweb.core.problems import Conflict, flatten
+from octweb.jobs.queue import queue_position, worker_seen
+from octweb.registry.models import TreeModel
+
+
+def _model(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
+    """A model that the caller may read, or, `inside`, whose rows the caller may see."""
+    models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
+    if inside and not request.user.is_staff:
+        models = models.filter(owner=request.user)
+    try:
+        return models.get(pk=pk)
+    except TreeModel.DoesNotExist as error:
+        raise Http404("There is no model with this id, or it is not yours.") from error
+
+
+def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", status: int = 200) -> HttpResponse:
+    job = actions.latest(model)
+    context = {
+        "model": model,
+        "job": job,
+        "refusal": refusal,
+        "position": queue_position(job) if job is not None else None,
+        "worker_seen": worker_seen(),
+        "proof": actions.proof_of(model),
+    }
+    return render(request, "registry/_check.html", context, status=status)
+
+
+@login_required
+@require_GET
+def panel(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The last check of the model, line by line."""
+    return _panel(request, _model(request, pk, inside=True))
+
+
+@login_required
+@require_POST
+def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Check again; the panel follows the job."""
+    model = _model(request, pk, inside=True)
+    refusal = ""
+    try:
+        actions.start(owner=request.user, model=model)
+    except (ValidationError, Conflict) as error:
+        refusal = "; ".join(e["detail"] for e in flatten(error.detail))
+    if not request.headers.get("HX-Request"):
+        return redirect("registry:detail", model.pk)
+    return _panel(request, model, refusal)
+
+
+@login_required
+@require_GET
+def bundle(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Model, proof and how to check, as one zip."""
+    model = _model(request, pk, inside=False)
+    response = HttpResponse(actions.bundle(model), content_type="application/zip")
+    # the family's name is a slug, so that it needs no quoting
+    response["Content-Disposition"] = f'attachment; filename="{model.family.name}-{model.version}-check.zip"'
+    return response

@@ -1,0 +1,73 @@
+"""The job of a check: its child is `manage.py verify`, and what it prints is kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from octweb.checking.actions import ENDING, proof_of
+from octweb.checking.models import ModelCheck
+from octweb.core.files import place_in
+from octweb.jobs.child import Process
+from octweb.jobs.models import RunStatus
+from octweb.jobs.supervisor import Refused, Supervisor
+
+
+class CheckChild(Process):
+    """`manage.py verify` on a copy of the model, and on the stored rows."""
+
+    data: Path = Path()
+    proof: Path | None = None
+
+    @property
+    def result(self) -> Path:
+        return self.folder / "report.json"
+
+    def write_inputs(self) -> None:
+        model = self.job.model
+        (self.folder / "model.json").write_text(model.document, encoding="utf-8")
+        self.data = place_in(model.dataset.file, self.folder / "data.parquet")
+        if (proof := proof_of(model)) is not None:
+            self.proof = place_in(proof.file, self.folder / ENDING)
+
+    def command(self) -> list[str]:
+        return [
+            sys.executable,
+            str(settings.BASE_DIR / "manage.py"),
+            "verify",
+            *([f"--proof={self.proof}"] if self.proof is not None else []),
+            f"--report={self.result}",
+            "--json",
+            "--",
+            str(self.folder / "model.json"),
+            str(self.data),
+        ]
+
+
+class CheckSupervisor(Supervisor):
+    """One attempt at one check."""
+
+    jobs = ModelCheck
+    noun = "check"
+
+    def load(self) -> ModelCheck:
+        return ModelCheck.objects.select_related("model__dataset", "owner").get(pk=self.job_id)
+
+    def prepare(self, job: ModelCheck) -> CheckChild:
+        if job.model.dataset is None:
+            raise Refused("The rows of this model are gone, so that it cannot be checked here.")
+        try:
+            return CheckChild.prepare(job)
+        except FileNotFoundError as error:
+            raise Refused("The stored file of the data set, or the proof, is gone.") from error
+
+    def limits(self, job: ModelCheck) -> tuple[float, float]:
+        return float(settings.MAX_BATCH_SECONDS), float(settings.MAX_TRAINING_MB)
+
+    def store(self, job: ModelCheck, child: Process, summary: dict[str, Any]) -> None:
+        report = json.loads(child.result.read_text(encoding="utf-8"))
+        self.end(RunStatus.SUCCEEDED, summary=report, log=child.log())

@@ -1,0 +1,116 @@
+"""A training keeps its proof; the page checks the model again, shows each line, and gives all that a check needs."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import threading
+import zipfile
+from datetime import timedelta
+
+import pytest
+from django.core.files.storage import default_storage
+from django.utils import timezone
+
+from octweb.checking import actions
+from octweb.checking.models import ModelCheck, Proof
+from octweb.checking.work import CheckSupervisor
+from octweb.registry.models import TreeModel
+from octweb.runs import actions as runs
+from octweb.runs.training import TrainingSupervisor
+from tests.conftest import ROOT
+from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def run(supervisor, job):
+    return supervisor(job_id=str(job.pk), worker="test", stopping=threading.Event()).run()
+
+
+@pytest.fixture
+def trained(owner, dataset, media):  # noqa: F811
+    """A function that trains as a worker does and returns the model."""
+
+    def make(method="exact", **parameters):
+        job = runs.enqueue(
+            owner=owner, dataset=dataset, method=method, parameters={"depth": 2} | parameters, test_share=0.2, folds=2
+        )
+        assert run(TrainingSupervisor, job) == "succeeded"
+        job.refresh_from_db()
+        return TreeModel.objects.get(pk=job.model_id)
+
+    return make
+
+
+def checked(model):
+    job = actions.start(owner=model.owner, model=model)
+    assert run(CheckSupervisor, job) == "succeeded"
+    return ModelCheck.objects.get(pk=job.pk)
+
+
+def test_a_model_with_held_out_rows_is_proved_on_its_page(trained, client, owner, stranger):
+    model = trained()
+    assert Proof.objects.get(model=model).bytes > 0
+    client.force_login(owner)
+    assert "has not been checked" in client.get(f"/models/{model.pk}/check/").content.decode()
+    answer = client.post(f"/models/{model.pk}/check/start/", headers={"HX-Request": "true"})
+    assert "in the queue" in answer.content.decode()
+    job = actions.latest(model)
+    assert actions.start(owner=owner, model=model).pk == job.pk
+    assert run(CheckSupervisor, job) == "succeeded"
+    job.refresh_from_db()
+    assert job.verdict == "proved", job.lines
+    text = client.get(f"/models/{model.pk}/check/").content.decode()
+    assert "Verdict: proved" in text
+    for claim in ("metrics cross_validation", "metrics test", "rows held out", "scope", "bound"):
+        assert f"<td>{claim}</td>" in text
+    assert client.post(f"/models/{model.pk}/check/start/").status_code == 302
+    client.force_login(stranger)
+    for page in ("check/", "check/files/"):
+        assert client.get(f"/models/{model.pk}/{page}").status_code == 404
+    assert client.post(f"/models/{model.pk}/check/start/").status_code == 404
+
+
+def test_a_changed_document_is_refuted(trained):
+    model = trained("cart")
+    assert checked(model).verdict == "recounted"
+    assert not Proof.objects.filter(model=model).exists()
+    text = model.document.replace('"correct":', '"correct":1', 1)
+    TreeModel.objects.filter(pk=model.pk).update(document=text)
+    job = checked(TreeModel.objects.get(pk=model.pk))
+    assert job.verdict == "refuted"
+    assert any(line["verdict"] == "refuted" for line in job.lines)
+
+
+def test_the_download_is_all_that_is_needed(trained, client, owner, tmp_path):
+    model = trained()
+    client.force_login(owner)
+    answer = client.get(f"/models/{model.pk}/check/files/")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as packed:
+        names = sorted(packed.namelist())
+        packed.extractall(tmp_path)
+    stem = f"{model.family.name}-{model.version}"
+    assert {f"{stem}.json", f"{stem}.proof.jsonl.gz", "HOW-TO-CHECK.txt"} <= set(names)
+    (tmp_path / "small.csv").write_text(CSV)
+    told = next(
+        line.split() for line in (tmp_path / "HOW-TO-CHECK.txt").read_text().splitlines() if "manage.py verify" in line
+    )
+    command = [sys.executable, str(ROOT / "manage.py"), *[word.strip('"') for word in told[1:]], "--require", "proved"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_old_checks_and_proofs_without_a_model_are_removed(trained):
+    model = trained()
+    job = checked(model)
+    later = timezone.now() + timedelta(days=40)
+    name = Proof.objects.get(model=model).file.name
+    assert actions.tidy(timezone.now()) == 0
+    assert actions.tidy(later) > 0
+    assert not ModelCheck.objects.filter(pk=job.pk).exists()
+    assert default_storage.exists(name)
+    Proof.objects.all().delete()
+    actions.tidy(later)
+    assert not default_storage.exists(name)
