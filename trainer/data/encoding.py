@@ -18,10 +18,9 @@ from trainer.dtypes import BIT, BitArray, CountArray, FloatArray
 from trainer.errors import DataError
 from trainer.table import Column, ColumnSchema, Kind, Table
 from trainer.tree.nodes import Draft, DraftBranch
+from trainer.tree.numbers import middle
 from trainer.tree.splits import Interval, Split, Subset, Threshold
 
-# the published thresholds are quantile + 1e-8, "in effect x > quantile"
-QT_SHIFT = 1e-8
 MOST_CELLS = 50_000_000  # rows times questions of all thresholds
 
 
@@ -211,10 +210,10 @@ def _thresholds(j: int, column: Column, bins: int, weights: CountArray | None) -
         # exact integer arithmetic: (n-1) r / bins is rarely a representable fraction
         place, rest = divmod((n - 1) * r, bins)
         low, high = _order_statistics(column.values, weights, (place, place + (rest > 0)))
-        cuts.append(low if rest == 0 else (low + high) / 2)
+        cuts.append(low if rest == 0 else middle(low, high))
+    # the published thresholds are quantile + 1e-8, "in effect x > quantile"; a shift would depend on the column's unit
     return [
-        EncodedFeature(name=f"{column.name}>{cut:g}", column=j, test=Test.ABOVE, low=cut + QT_SHIFT)
-        for cut in dict.fromkeys(cuts)
+        EncodedFeature(name=f"{column.name}>{cut:g}", column=j, test=Test.ABOVE, low=cut) for cut in dict.fromkeys(cuts)
     ]
 
 
@@ -259,8 +258,7 @@ def _every_threshold(j: int, column: Column, bins: int, weights: CountArray | No
     """Halfway between neighbouring values of rows that count, whatever `bins`."""
     cuts = []
     for low, high in itertools.pairwise(_counted(column, weights).tolist()):
-        middle = low + (high - low) / 2
-        cuts.append(middle if low <= middle < high else low)
+        cuts.append(middle(low, high))
     return [EncodedFeature(name=f"{column.name}>{cut!r}", column=j, test=Test.ABOVE, low=cut) for cut in cuts]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from trainer.dtypes import CodeArray, CountArray, FloatArray
@@ -9,14 +11,23 @@ from trainer.kernels.ordering import write_codes
 
 WHOLE = 2.0**26  # products of two differences stay exact below this
 DECIMALS = 8
+FAR = (
+    2.0**400
+)  # values beyond this, or all below its inverse, are scaled: squares and ranges stay finite and above zero
 
 
 def whole_numbers(X: FloatArray) -> FloatArray:
-    """X with every column of short decimal numbers multiplied by the power of ten that makes it whole; others unchanged."""
+    """X with every column of short decimal numbers multiplied by the power of ten that makes it whole.
+
+    Columns of huge or tiny numbers are multiplied by a power of two, which is exact but for values that vanish beside others.
+    """
     out = np.asfortranarray(X, dtype=np.float64).copy(order="F")
     for j in range(X.shape[1]):
         column = X[:, j]
-        if not len(column) or np.abs(column).max() >= WHOLE:
+        largest = float(np.abs(column).max()) if len(column) else 0.0
+        if largest > FAR or 0 < largest < 1 / FAR:
+            out[:, j] = np.ldexp(column, -math.frexp(largest)[1])
+        if not 1 / FAR <= largest < WHOLE:
             continue
         for k in range(DECIMALS + 1):
             whole = np.rint(column * 10.0**k)

@@ -10,6 +10,7 @@ from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.growing.coordinates import codes_of, is_exact, whole_numbers
 from trainer.growing.options import MEASURES, SplitOptions
 from trainer.kernels.univariate import best_thresholds
+from trainer.tree.numbers import middle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +88,6 @@ def univariate_split(data: SplitData, rows: CountArray, options: SplitOptions) -
     tol = 1e-12 * int(data.weight[rows].sum())
     j = int(np.flatnonzero(out[:, 0] <= out[:, 0].min() + tol)[0])
     value, below, above = (float(x) for x in out[j])
-    cut = between(below, above)
+    cut = middle(below, above)
     left = data.X[rows, j] <= cut
     return NodeSplit(features=(j,), coefficients=(1.0,), threshold=cut, left=left, value=value, bound=value)
-
-
-def between(below: float, above: float) -> float:
-    """The number in the middle of [below, above), which rounding never makes `above`."""
-    cut = below + (above - below) / 2
-    return cut if below <= cut < above else below

@@ -102,3 +102,9 @@ def _trim(text: str) -> str:
 def _plain(value: Decimal) -> str:
     text = f"{value:,f}" if -20 < value.adjusted() < 21 else f"{value}"
     return _trim(text) if "E" not in text else text
+
+
+def middle(low: float, high: float) -> float:
+    """Halfway from `low` to `high`, never `high` itself: neighbours of one unit in the last place are told apart, too."""
+    found = low / 2 + high / 2 if math.isinf(high - low) else low + (high - low) / 2
+    return found if low <= found < high else low

@@ -12,8 +12,6 @@ import numpy as np
 
 from trainer.verify.rows import Rows
 
-SHIFT = 1e-8  # the published thresholds are quantile + 1e-8
-
 
 @dataclass(frozen=True)
 class Questions:
@@ -56,8 +54,13 @@ def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: st
     for r in range(1, bins):
         place, rest = divmod((n - 1) * r, bins)
         low, high = _ranked(values, weights, (place, place + (rest > 0)))
-        cuts.append(low if not rest else (low + high) / 2)
-    return [values > cut + SHIFT for cut in dict.fromkeys(cuts)]
+        cuts.append(low if not rest else _middle(low, high))
+    return [values > cut for cut in dict.fromkeys(cuts)]
+
+
+def _middle(low: float, high: float) -> float:
+    half = low / 2 + high / 2 if math.isinf(high - low) else low + (high - low) / 2
+    return half if low <= half < high else low
 
 
 def _ranked(values: np.ndarray, weights: np.ndarray, places: Sequence[int]) -> list[float]:

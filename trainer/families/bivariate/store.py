@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.bivariate.kernels.line import widest_slope
 from trainer.families.bivariate.pair import Points, Rule
 from trainer.families.bivariate.scale import NodePoints
-from trainer.growing.node_split import NodeSplit, SplitData, between, class_counts
+from trainer.growing.node_split import NodeSplit, SplitData, class_counts
 from trainer.growing.options import MEASURES
 from trainer.kernels.impurity import phi
+from trainer.tree.numbers import middle
 
 
 def stored(
@@ -64,16 +68,17 @@ class _Line:
         """The line of slope a in the scaled units of u and v as a split of the uploaded columns, if it separates the two sides."""
         p, q = self.columns if order == 0 else self.columns[::-1]
         first, second = self.data.X[self.rows, p], self.data.X[self.rows, q]
-        slope = a * _unit(second, v) / _unit(first, u)
-        if slope == 0.0:
+        with np.errstate(over="ignore", invalid="ignore"):  # huge columns: no line in their own units
+            slope = a * _unit(second, v) / _unit(first, u)
+            features, coefficients = (p, q), (slope, -1.0)
+            # the sum as the prediction kernel takes it
+            score = coefficients[0] * first + coefficients[1] * second
+        if slope == 0.0 or not np.isfinite(score).all() or side.all() or not side.any():
             return None
-        features, coefficients = (p, q), (slope, -1.0)
-        # the sum as the prediction kernel takes it
-        score = coefficients[0] * first + coefficients[1] * second
         low, high = float(score[side].max()), float(score[~side].min())
         if not low < high:
             return None
-        cut = between(low, high)
+        cut = middle(low, high)
         chosen = score <= cut
         counts, total = class_counts(self.data, self.rows[chosen]), class_counts(self.data, self.rows)
         measure = MEASURES[self.measure]
@@ -85,4 +90,5 @@ class _Line:
 
 def _unit(raw: FloatArray, scaled: FloatArray) -> float:
     """How much of the uploaded unit one scaled unit is."""
-    return float((raw.max() - raw.min()) / (scaled.max() - scaled.min()))
+    span = float(scaled.max() - scaled.min())
+    return float((raw.max() - raw.min()) / span) if span > 0 else math.inf

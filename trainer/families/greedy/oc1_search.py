@@ -12,10 +12,12 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.greedy.kernels.oc1 import climb
 from trainer.growing.impurity import impurity
-from trainer.growing.node_split import NodeSplit, SplitData, between, class_counts, univariate_split
+from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univariate_split
 from trainer.growing.options import MEASURES, SplitOptions
+from trainer.tree.numbers import middle
 
 IDLE = 30  # cycles without an improvement; the stagnation probability is used up after ten acceptances
+FAR = 400  # powers of two
 CYCLES = {"sequential": 0, "best": 1, "random": 2}
 
 
@@ -42,9 +44,11 @@ def oc1_split(
     usable = np.flatnonzero(X.min(axis=0) < X.max(axis=0))
     if axis.value <= 0 or len(usable) < 2 or len(rows) < 2 * data.X.shape[1]:
         return axis
-    centre, scale = X[:, usable].mean(axis=0), X[:, usable].std(axis=0)
+    power = _powers(X[:, usable])
+    near = np.ldexp(X[:, usable], -power)
+    centre, scale = near.mean(axis=0), near.std(axis=0)
     scale[scale == 0] = 1.0
-    flat = np.ascontiguousarray(np.vstack([((X[:, usable] - centre) / scale).T, np.ones(len(rows))]))
+    flat = np.ascontiguousarray(np.vstack([((near - centre) / scale).T, np.ones(len(rows))]))
     search = _Search(data=data, rows=rows, options=options, flat=flat, flag=flag, seed=seed)
     best, coefficients = axis.value, None
     for start in range(options.restarts + 1):
@@ -54,13 +58,17 @@ def oc1_split(
         if start == 0:
             h = int(np.flatnonzero(usable == axis.features[0])[0])
             a[:] = 0
-            a[h], a[-1] = 1.0, -(axis.threshold - centre[h]) / scale[h]
+            a[h], a[-1] = 1.0, -(np.ldexp(axis.threshold, -power[h]) - centre[h]) / scale[h]
         value = search.climb(a)
         if value < best - search.tol:
             best, coefficients = value, a.copy()
     if coefficients is None:
         return axis
-    found = _stored(data, rows, usable, coefficients[:-1] / scale, flat.T @ coefficients > 0, options)
+    with np.errstate(over="ignore"):  # a column whose range is next to nothing has no coefficient in its own unit
+        own = np.ldexp(coefficients[:-1] / scale, -power)
+    if not np.isfinite(own).all():
+        return axis
+    found = _stored(data, rows, usable, own, flat.T @ coefficients > 0, options)
     return found if found is not None and found.value < axis.value - search.tol else axis
 
 
@@ -93,6 +101,12 @@ class _Search:
         )  # fmt: skip
 
 
+def _powers(X: FloatArray) -> CountArray:
+    """By which power of two a column (n, p) is divided, int64 (p,), so that squares of huge numbers stay finite; 0 for others."""
+    exponents = np.frexp(np.abs(X).max(axis=0))[1].astype(np.int64)
+    return np.where(np.abs(exponents) > FAR, exponents, 0)
+
+
 def _stored(
     data: SplitData, rows: CountArray, usable: CountArray, slopes: FloatArray, positive: BoolArray, options: OC1Options
 ) -> NodeSplit | None:
@@ -106,7 +120,7 @@ def _stored(
     low, high = float(score[~positive].max()), float(score[positive].min())
     if not low < high:
         return None
-    cut = between(low, high)
+    cut = middle(low, high)
     left = score <= cut
     measure = MEASURES[options.measure]
     counts = class_counts(data, rows[left])

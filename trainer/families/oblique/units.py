@@ -13,8 +13,8 @@ from trainer.data.problem import Problem
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.errors import DataError, SolverError
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
-from trainer.growing.node_split import between
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
+from trainer.tree.numbers import middle
 from trainer.tree.splits import Linear, Split, goes_left, linear
 
 
@@ -42,8 +42,10 @@ class Units:
 
     def split(self, a: FloatArray, points: CountArray, left: BoolArray) -> tuple[Split, bool] | None:
         """The split that sends exactly the `left` of `points` left, and whether its sides are exchanged; None if rounding forbids."""
-        terms = self.terms(a)
-        if not terms or left.all() or not left.any():
+        with np.errstate(over="ignore"):
+            terms = self.terms(a)
+        finite = all(math.isfinite(value) for _, _, value in terms)  # not so where a column's range is next to nothing
+        if not terms or not finite or left.all() or not left.any():
             return None
         matrix = self.matrix[self.rows[points]]
         score = np.zeros(len(points))
@@ -53,7 +55,7 @@ class Units:
         low, high = float(score[left].max()), float(score[~left].min())
         if not low < high:
             return None
-        cut = between(low, high)
+        cut = middle(low, high)
         columns, levels, values = [t[0] for t in terms], [t[1] for t in terms], [t[2] for t in terms]
         made, exchanged = linear(columns, values, cut, levels, schema=self.encoding.schema)
         if np.array_equal(goes_left(made, matrix) != exchanged, left):
@@ -113,7 +115,7 @@ def tree_of(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTre
         if not scores[low].max() < scores[~low].min():
             return
         tree.kind[v], tree.a[v] = BRANCH, a
-        tree.c[v] = between(float(scores[low].max()), float(scores[~low].min()))
+        tree.c[v] = middle(float(scores[low].max()), float(scores[~low].min()))
         visit(one, 2 * v, points[low])
         visit(two, 2 * v + 1, points[~low])
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainer.data.encoding import QT_SHIFT, EncodedFeature, Test
+from trainer.data.encoding import EncodedFeature, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import BIT, BitArray
 from trainer.tree.describe import split_text
@@ -42,7 +42,7 @@ class Questions:
     def find(self, split: Split) -> int:
         """The number of the question; a split that is not there yet is added as a held one."""
         for number, known in enumerate(self.splits):
-            if _same(known, split):
+            if known == split:
                 return number
         self.splits.append(split)
         self.columns.append(split.used[0])
@@ -82,14 +82,6 @@ class Questions:
 def _left_is_yes(feature: EncodedFeature) -> Split:
     assert feature.test is not Test.VALUE
     return feature.split()[0]
-
-
-def _same(known: Split, split: Split) -> bool:
-    """Equal questions; thresholds of quantiles lie a little above the value that people see."""
-    if isinstance(known, Threshold) and isinstance(split, Threshold):
-        near = 0 <= known.threshold - split.threshold <= 1.5 * QT_SHIFT
-        return known.feature == split.feature and (known.threshold == split.threshold or near)
-    return known == split
 
 
 def leaves_of(tree: LabelledShape) -> int:

@@ -1,0 +1,81 @@
+"""Numbers at the ends of what a double can say: no method fails on them, and a column's unit changes no optimum."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from trainer import make_classifier
+from trainer.certificate import Status
+from trainer.errors import DataError
+from trainer.methods import METHODS
+
+N = 14
+ULP = np.nextafter(1.0, 2)
+
+
+HYPERPLANES = ("cut-h", "cutw-h", "s-oct", "oct-h")
+
+
+def signs(rng: np.random.Generator, *values: float) -> np.ndarray:
+    return rng.choice(values, N)
+
+
+CASES = {
+    "1e-300": lambda r: np.c_[signs(r, -1e-300, 1e-300), r.normal(size=N)],
+    "1e300": lambda r: np.c_[r.normal(size=N) * 1e300, r.normal(size=N)],
+    "both ends": lambda r: np.c_[signs(r, -1e308, 1e308), signs(r, 1e-300, 1e300), r.normal(size=N)],
+    "denormal": lambda r: np.c_[r.integers(0, 5, N) * 5e-324, r.normal(size=N)],
+    "one unit in the last place": lambda r: np.c_[signs(r, 1.0, ULP, np.nextafter(ULP, 2)), signs(r, 1e9, np.nextafter(1e9, 2e9))],
+    "signed zeros": lambda r: np.c_[signs(r, -0.0, 0.0), r.normal(size=N)],
+    "one far value": lambda r: np.c_[[5e7, *r.normal(size=N - 1)], r.normal(size=N)],
+}  # fmt: skip
+
+
+def fitted(method: str, X: np.ndarray, y: np.ndarray):
+    model = make_classifier(method, depth=2, time_limit=20.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        return model.fit(X, y)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("method", [m.id for m in METHODS])
+def test_a_tree_and_no_traceback(method, case):
+    rng = np.random.default_rng(7)
+    X, y = CASES[case](rng), rng.integers(0, 2, N)
+    y[:2] = 0, 1
+    if case == "both ends" and method in HYPERPLANES:  # they need a range that a number can say
+        with pytest.raises(DataError, match="Scale the column"):
+            fitted(method, X, y)
+        return
+    model = fitted(method, X, y)
+    leaf = max(np.mean(y == 0), np.mean(y == 1))
+    assert (model.predict(X) == y).mean() == pytest.approx(model.certificate_.objective, abs=1e-9)
+    assert model.certificate_.bound is None or model.certificate_.bound >= model.certificate_.objective
+    if method != "binoct":  # every leaf of a complete tree has its rows
+        assert model.certificate_.objective >= leaf - 1e-9
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1e9])
+@pytest.mark.parametrize("method", [m.id for m in METHODS])
+def test_the_unit_of_a_column_changes_no_optimum(method, factor):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(N, 3))
+        y = (X[:, 0] * X[:, 1] + rng.normal(scale=0.3, size=N) > 0).astype(int)
+        y[:2] = 0, 1
+        as_it_is, scaled = fitted(method, X, y).certificate_, fitted(method, X * [factor, 1, 1], y).certificate_
+        if as_it_is.status is scaled.status is Status.OPTIMAL or method in ("cart", "bivariate"):
+            assert scaled.objective == pytest.approx(as_it_is.objective, abs=1e-9)
+        if as_it_is.status is Status.OPTIMAL and scaled.bound is not None:
+            assert scaled.bound >= as_it_is.objective - 1e-9
+
+
+@pytest.mark.parametrize("method", ["exact", "bendoct", "flowoct", "exact-numeric"])
+def test_thresholds_are_found_between_tiny_values(method):
+    x = np.linspace(1e-10, 1e-8, 40)[:, None]
+    y = (np.arange(40) >= 16).astype(int)  # at a quantile
+    assert fitted(method, np.c_[x, np.zeros(40)], y).certificate_.objective == 1.0
