@@ -77,6 +77,7 @@ INSTALLED_APPS = [
     "octweb.checking",
     "octweb.runs",
     "octweb.experiments",
+    "octweb.workbench",
     "octweb.serving",
     "octweb.batch",
 ]

@@ -6,7 +6,7 @@ The search runs in a worker thread. The calling thread keeps time, watches memor
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from trainer.data.folds import check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.exact.workbench.bench import Stopped, Workbench
-from trainer.families.exact.workbench.complete import Completion
+from trainer.families.exact.workbench.complete import Completion, QuestionPrice
 from trainer.families.exact.workbench.good import GoodTrees
 from trainer.method import Settings, Solution
 from trainer.methods import get
@@ -103,6 +103,10 @@ class Session:
             monitor,
             self.bench,
         )
+
+    def price_list(self, place: str, wishes: Sequence[str], monitor: Monitor) -> Iterator[QuestionPrice]:
+        """What each question would cost at a place of the best tree with the wishes, each as it is known."""
+        return self.bench.price_list(place, wishes, time_limit=monitor.remaining(), stop=monitor.stopped)
 
     def result(self, found: Completion, monitor: Monitor) -> TrainResult:
         """Model file and record of a completion. Raises ConflictError, and SolverError where there is no tree yet."""

@@ -20,6 +20,7 @@ PLACES = (
     Place(label="Data sets", page="datasets:list"),
     Place(label="Runs", page="runs:list"),
     Place(label="Experiments", page="experiments:list"),
+    Place(label="Workbenches", page="workbench:list"),
     Place(label="Models", page="registry:list", other="registry:compare"),
     Place(label="Compare", page="registry:compare"),
     Place(label="Predicted files", page="batch:list"),

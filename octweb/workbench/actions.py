@@ -1,0 +1,241 @@
+"""What can be done with a workbench; pages, API and worker call these and nothing else writes one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+from rest_framework.exceptions import ValidationError
+
+from octweb.core.problems import Conflict, Unprocessable
+from octweb.datasets.models import Dataset
+from octweb.jobs import queue
+from octweb.jobs.models import FINISHED, RunStatus
+from octweb.registry import actions as registry
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.runs.actions import check_settings, within_limits
+from octweb.workbench.models import Kind, Step, StepState, Workbench
+from trainer.methods import get
+from trainer.tree.describe import split_text
+from trainer.workbench import LIMITS_NOT_YET, METHOD
+
+MOST_STEPS = 5000
+MOST_WISHES = 100
+MOST_TEXT = 1000
+EDIT_SECONDS = 60.0  # a single answer, unless the parameters ask for another time
+
+
+def open_for(
+    *,
+    owner: Any,
+    model: TreeModel | None = None,
+    dataset: Dataset | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    test_share: float | None = None,
+    name: str = "",
+) -> Workbench:
+    """A new workbench on a model's rows and settings, or on a data set; its first step is the tree without wishes.
+
+    Raises Unprocessable for a model of another method, and ParameterError for settings that wishes cannot be combined with.
+    """
+    dataset = dataset if model is None else model.dataset
+    if dataset is None:
+        raise Unprocessable("The data set of this model is gone; a workbench needs its rows.")
+    values = dict(parameters or {})
+    wishes: list[str] = []
+    if model is not None:
+        values, wishes, kept = _of_model(model, values)
+        test_share = kept if test_share is None else test_share
+    method = get(METHOD)
+    checked = method.settings({"time_limit": EDIT_SECONDS} | values)
+    for limit in LIMITS_NOT_YET:
+        if checked[limit]:
+            raise Unprocessable(f"'{limit}' cannot be combined with wishes. Open a model without it.")
+    settings = within_limits(method, checked.to_json())
+    check_settings(method, checked, dataset)
+    queue.check_waiting(Workbench, owner)
+    with transaction.atomic():
+        bench = Workbench.objects.create(
+            owner=owner,
+            dataset=dataset,
+            base=model,
+            name=name.strip()[:200] or (f"{model.family.name}" if model else dataset.name),
+            parameters=settings,
+            test_share=test_share or 0.0,
+            status=RunStatus.SUCCEEDED,  # asleep until the first question
+        )
+        edit(bench, wishes=wishes)
+    return bench
+
+
+def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], float]:
+    """Settings, wishes and share of held-out rows of a model."""
+    if model.method != METHOD:
+        raise Unprocessable(f"The workbench edits trees of the method '{METHOD}'; this one is of '{model.method}'.")
+    file = model_file(model)
+    own = {k: v for k, v in file.parameters.items() if get(METHOD).parameter(k) is not None and v is not None}
+    own["time_limit"], own["optimal_trees"] = EDIT_SECONDS, 0
+    wishes = [str(record["wish"]) for record in file.certificate.get("wishes") or ()]
+    return own | dict(changes), wishes, float(file.parameters.get("test_share") or 0)
+
+
+def ask(bench: Workbench, kind: Kind, *, wishes: Sequence[str], request: Mapping[str, Any] | None = None) -> Step:
+    """A question to the workbench; the answer comes into the step."""
+    if len(wishes) > MOST_WISHES or any(len(w) > MOST_TEXT for w in wishes):
+        raise ValidationError({"wishes": f"at most {MOST_WISHES} wishes of {MOST_TEXT:,} characters are possible."})
+    with transaction.atomic():
+        held = Workbench.objects.select_for_update().get(pk=bench.pk)
+        last = held.steps.aggregate(last=Max("number"))["last"] or 0
+        if last >= MOST_STEPS:
+            raise Conflict(f"A workbench holds {MOST_STEPS:,} steps. Open a new one from this model.")
+        step = Step.objects.create(
+            workbench=held,
+            number=last + 1,
+            parent=held.position,
+            kind=kind,
+            wishes=list(wishes),
+            request=dict(request or {}),
+        )
+        changes: dict[str, Any] = {"used": timezone.now()}
+        if kind == Kind.COMPLETE:
+            changes["position"] = bench.position = step.number
+        Workbench.objects.filter(pk=bench.pk).update(**changes)
+        wake(bench)
+    return step
+
+
+def edit(
+    bench: Workbench, *, wishes: Sequence[str] | None = None, add: Sequence[str] = (), drop: Sequence[str] = ()
+) -> Step:
+    """The best tree with these wishes, or with those of now and some more and some less."""
+    if wishes is None:
+        unknown = [w for w in drop if w not in current_wishes(bench)]
+        if unknown:
+            raise ValidationError({"drop": f"'{unknown[0][:200]}' is not among the wishes."})
+        wishes = [w for w in current_wishes(bench) if w not in drop]
+        wishes += [w for w in add if w not in wishes]
+    return ask(bench, Kind.COMPLETE, wishes=wishes)
+
+
+def current(bench: Workbench) -> Step | None:
+    """The step that holds now."""
+    return bench.steps.filter(number=bench.position).first()
+
+
+def current_wishes(bench: Workbench) -> list[str]:
+    """The wishes that hold now."""
+    step = current(bench)
+    return list(step.wishes) if step else []
+
+
+def undo(bench: Workbench) -> Step:
+    """Back to the step before; nothing is searched again."""
+    step = current(bench)
+    if step is None or not step.parent:
+        raise Conflict("There is nothing to undo.")
+    return _go(bench, step.parent)
+
+
+def redo(bench: Workbench) -> Step:
+    """Forward to the step that was last undone."""
+    step = bench.steps.filter(kind=Kind.COMPLETE, parent=bench.position, number__gt=bench.position).last()
+    if step is None:
+        raise Conflict("There is nothing to redo.")
+    return _go(bench, step.number)
+
+
+def go_to(bench: Workbench, number: int) -> Step:
+    """To any earlier step."""
+    step = bench.steps.filter(kind=Kind.COMPLETE, number=number).first()
+    if step is None:
+        raise ValidationError({"number": f"There is no step {number} to go to."})
+    return _go(bench, number)
+
+
+def _go(bench: Workbench, number: int) -> Step:
+    Workbench.objects.filter(pk=bench.pk).update(position=number, used=timezone.now())
+    bench.position = number
+    return bench.steps.get(number=number)
+
+
+def stop(bench: Workbench) -> int:
+    """Let the searches under way end with the best tree so far; returns how many there are."""
+    return bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).update(stop_requested=True)
+
+
+def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
+    """How the tree of now does on unseen rows; each look makes them less unseen and is counted."""
+    step = current(bench)
+    if step is None or not step.document:
+        raise Conflict("There is no tree yet.")
+    found = json.loads(step.document)["metrics"].get("test")
+    if found is not None:
+        with transaction.atomic():
+            held = Workbench.objects.select_for_update().get(pk=bench.pk)
+            held.unseen_looks += 1
+            held.save(update_fields=["unseen_looks"])
+        bench.unseen_looks = held.unseen_looks
+    return found
+
+
+def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
+    """The tree of now as the next version; its certificate speaks of all trees with these wishes and lists them.
+
+    Raises Conflict where there is no tree, or one whose search was stopped before it had a proof.
+    """
+    step = current(bench)
+    if step is None or step.state != StepState.DONE or not step.document:
+        raise Conflict("There is no finished tree to save. Wait for the answer, or take a wish back.")
+    document = json.loads(step.document)
+    document["certificate"]["unseen_looks"] = bench.unseen_looks
+    family = bench.base.family if bench.base is not None else None
+    mine = family is not None and family.owner_id == bench.owner_id
+    return registry.register(
+        owner=bench.owner,
+        document=document,
+        dataset=bench.dataset,
+        title=title.strip() or bench.name,
+        name=family.name if family is not None and mine else None,
+    )
+
+
+def wake(bench: Workbench) -> bool:
+    """Put a workbench that sleeps into the queue; True if it slept."""
+    with transaction.atomic():
+        slept = Workbench.objects.filter(pk=bench.pk, status__in=FINISHED).update(
+            status=RunStatus.QUEUED, attempt=0, worker="", cancel_requested=False, finished=None, error=""
+        )
+        if slept:
+            transaction.on_commit(lambda: queue.send(bench))
+    return bool(slept)
+
+
+def wake_if_needed(bench: Workbench) -> None:
+    """A step that waits while nobody works, because a worker died too often, is taken up again."""
+    if bench.status in FINISHED and bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).exists():
+        wake(bench)
+
+
+def close(bench: Workbench) -> None:
+    """Let the process of a workbench end; the steps stay."""
+    queue.cancel(bench)
+
+
+def delete(bench: Workbench) -> None:
+    """Remove a workbench with its steps; its process ends by itself."""
+    bench.delete()
+
+
+def pinned(model: TreeModel, place: str) -> str:
+    """The wish that holds the question of a place of the model's tree."""
+    tree, at = model_file(model).tree, 0
+    for letter in place:
+        at = tree.nodes[at].left if letter == "y" else tree.nodes[at].right
+    split = tree.nodes[at].split
+    assert split is not None
+    return f"ask {place or 'root'} {split_text(split, tree.schema, full=True)}"

@@ -1,0 +1,97 @@
+"""What the process of a workbench answers to a step; it knows the trainer and no database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from trainer.certificate import Status
+from trainer.errors import SolverError
+from trainer.monitor import Monitor
+from trainer.tree.nodes import Tree
+from trainer.workbench import ConflictError, GoodRequest, Session
+
+PARTIAL_SECONDS = 0.25  # between pieces of a price list
+Emit = Callable[[dict[str, Any]], None]
+GOOD = ("slack", "slack_rows", "must", "without", "max_leaves", "recalls", "listed", "sample")
+
+
+def answer(
+    session: Session, base: Tree | None, step: dict[str, Any], monitor: Monitor, partial: Emit
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The result of a step and, of a completion, the model file. Raises TrainerError."""
+    if step["kind"] == "complete":
+        return completed(session, base, step["wishes"], monitor)
+    if step["kind"] == "prices":
+        return prices(session, step["wishes"], str(step["request"].get("place", "root")), monitor, partial), None
+    request = GoodRequest(**{k: v for k, v in step["request"].items() if k in GOOD})
+    return session.good_trees(request, monitor), None
+
+
+def completed(
+    session: Session, base: Tree | None, wishes: list[str], monitor: Monitor
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The best tree with the wishes, and what it changes against the version that the editing began with."""
+    found = session.complete(wishes, monitor)
+    try:
+        result = session.result(found, monitor)
+    except ConflictError as error:
+        return {"status": "infeasible", "conflict": list(error.conflict), "reason": found.reason}, None
+    except SolverError as error:
+        return {"status": "stopped", "reason": str(error)}, None
+    record = dict(result.summary)
+    record.pop("metrics", None)  # what unseen rows say is not shown while editing
+    record["seconds"] = monitor.elapsed()
+    if base is not None:
+        record["changes"] = changes(session, base, result.tree)
+    return record, result.model.to_json()
+
+
+def changes(session: Session, base: Tree, tree: Tree) -> dict[str, Any]:
+    """Training rows whose answer is another one than that of the version, by actual class."""
+    problem = session.problem
+    same = base.schema == problem.table.schema and base.classes == problem.labels.classes
+    if not same:
+        return {"rows": None, "why": "The version reads other columns or classes."}
+    before, after = base.predict(problem.matrix), tree.predict(problem.matrix)
+    weights, y = problem.row_weights, problem.y
+    moved, classes = before != after, problem.labels.classes
+    lines = []
+    for actual, a, b in np.unique(np.column_stack((y, before, after))[moved], axis=0).tolist():
+        own = moved & (y == actual) & (before == a) & (after == b)
+        lines.append({"actual": classes[actual], "from": classes[a], "to": classes[b], "rows": int(weights[own].sum())})
+    right = int(weights[moved & (after == y)].sum())
+    wrong = int(weights[moved & (before == y)].sum())
+    return {"rows": int(weights[moved].sum()), "now_right": right, "now_wrong": wrong, "by_class": lines}
+
+
+def prices(session: Session, wishes: list[str], place: str, monitor: Monitor, partial: Emit) -> dict[str, Any]:
+    """What each question at a place would cost, cheapest first; pieces are passed on while the rest is searched."""
+    n, questions = session.problem.n, session.bench.space.questions
+    found: list[dict[str, Any]] = []
+    told = time.monotonic()
+    for price in session.price_list(place, wishes, monitor):
+        found.append(
+            {
+                "question": questions.text(price.question),
+                "wish": f"ask {place} {questions.wish(price.question)}",
+                "column": questions.column_name(price.question),
+                "price": float(price.price / n),
+                "rows": float(price.price),
+                "proved": price.proved,
+                "errors": price.errors,
+                "leaves": price.leaves,
+            }
+        )
+        if time.monotonic() - told > PARTIAL_SECONDS:
+            told = time.monotonic()
+            partial({"place": place, "prices": _sorted(found), "complete": False})
+    stopped = monitor.reason is not None and monitor.reason is not Status.OPTIMAL
+    return {"place": place, "prices": _sorted(found), "complete": not stopped}
+
+
+def _sorted(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(found, key=lambda p: (not p["proved"], p["rows"]))

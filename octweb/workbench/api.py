@@ -1,0 +1,261 @@
+"""API of workbenches, below /api/v1/: wishes, prices, all good trees, undo and redo, save as version."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import mixins, serializers, viewsets
+from rest_framework.decorators import action
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from octweb.core.api import PROBLEMS
+from octweb.datasets.models import Dataset
+from octweb.registry.models import TreeModel
+from octweb.workbench import actions
+from octweb.workbench.models import Kind, Step, Workbench
+
+LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
+LOOK = 0.02
+WAIT = OpenApiParameter("wait", float, description=f"seconds to wait for the answer, at most {LONGEST_WAIT:g}")
+BAD = PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429)
+
+
+class WishesField(serializers.ListField):
+    """Wishes as texts."""
+
+    child = serializers.CharField(max_length=actions.MOST_TEXT)
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**({"required": False, "max_length": actions.MOST_WISHES} | arguments))
+
+
+class StepSerializer(serializers.ModelSerializer):
+    """One question to a workbench and its answer, once it is there."""
+
+    class Meta:
+        model = Step
+        fields = ["number", "parent", "kind", "wishes", "request", "state", "result", "error", "created", "finished"]
+        read_only_fields = fields
+
+
+class WorkbenchSerializer(serializers.ModelSerializer):
+    """A workbench; `step` is the one that holds now."""
+
+    step = serializers.SerializerMethodField()
+    owner = serializers.CharField(source="owner.username")
+
+    class Meta:
+        model = Workbench
+        fields = [
+            "id", "name", "dataset", "base", "parameters", "test_share", "status", "position", "unseen_looks", "created",
+            "used", "error", "step", "owner",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    @extend_schema_field(StepSerializer(allow_null=True))
+    def get_step(self, bench: Workbench) -> Any:
+        step = actions.current(bench)
+        return None if step is None else StepSerializer(step).data
+
+
+class NewWorkbenchSerializer(serializers.Serializer):
+    """A model to edit, or a data set to begin with."""
+
+    model = serializers.UUIDField(required=False)
+    dataset = serializers.UUIDField(required=False)
+    parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
+    test_share = serializers.FloatField(required=False, min_value=0, max_value=0.9)
+    name = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
+
+    def validate(self, values: dict[str, Any]) -> dict[str, Any]:
+        if ("model" in values) == ("dataset" in values):
+            raise serializers.ValidationError({"model": "give either a model or a data set."})
+        return values
+
+    def create(self, validated_data: dict[str, Any]) -> Workbench:
+        user, values = self.context["request"].user, dict(validated_data)
+        if "model" in values:
+            values["model"] = TreeModel.objects.select_related("family", "dataset").get_visible(user, values["model"])
+        else:
+            values["dataset"] = Dataset.objects.get_visible(user, values["dataset"])
+        return actions.open_for(owner=user, **values)
+
+
+class EditSerializer(serializers.Serializer):
+    """All wishes, or what changes about those of now."""
+
+    wishes = WishesField()
+    add = WishesField(default=list)
+    drop = WishesField(default=list)
+
+
+class PricesSerializer(serializers.Serializer):
+    """The place whose questions are priced, in the best tree with the wishes of now."""
+
+    place = serializers.RegexField(r"^(root|[yn]{1,20})$", default="root")
+
+
+class GoodTreesSerializer(serializers.Serializer):
+    """Which good trees: `slack` (share of the least cost) or `slack_rows`, decimals as text, and filters."""
+
+    slack = serializers.CharField(required=False, max_length=40)
+    slack_rows = serializers.CharField(required=False, max_length=40)
+    must = WishesField(default=list)
+    without = WishesField(default=list)
+    max_leaves = serializers.IntegerField(required=False, allow_null=True, min_value=1)
+    recalls = serializers.DictField(child=serializers.CharField(max_length=40), required=False, default=dict)
+    listed = serializers.IntegerField(required=False, default=10, min_value=0, max_value=1000)
+    sample = serializers.IntegerField(required=False, default=0, min_value=0, max_value=1000)
+
+    def validate(self, values: dict[str, Any]) -> dict[str, Any]:
+        if ("slack" in values) == ("slack_rows" in values):
+            raise serializers.ValidationError({"slack": "give either a share of the least cost or a number of rows."})
+        return values
+
+
+class SaveSerializer(serializers.Serializer):
+    """A title for the version."""
+
+    title = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
+
+
+class SavedSerializer(serializers.Serializer):
+    """The new version."""
+
+    model = serializers.UUIDField()
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+
+
+@extend_schema_view(
+    list=extend_schema(responses={200: WorkbenchSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429)),
+    retrieve=extend_schema(responses={200: WorkbenchSerializer} | PROBLEMS(401, 403, 404, 429)),
+    destroy=extend_schema(responses={204: None} | PROBLEMS(401, 403, 404, 409, 429)),
+)
+class WorkbenchViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet
+):
+    """Workbenches of the caller: a tree is edited wish by wish, each with its proof and its price."""
+
+    serializer_class = WorkbenchSerializer
+    queryset = Workbench.objects.none()
+
+    def get_queryset(self):
+        return Workbench.objects.visible_to(self.request.user).select_related("owner")
+
+    def get_object(self) -> Workbench:
+        bench = Workbench.objects.select_related("owner", "base__family", "dataset").get_visible(
+            self.request.user, self.kwargs["pk"]
+        )
+        actions.wake_if_needed(bench)
+        return bench
+
+    def perform_destroy(self, instance: Workbench) -> None:
+        actions.delete(instance)
+
+    @extend_schema(request=NewWorkbenchSerializer, responses={201: WorkbenchSerializer} | BAD, parameters=[WAIT])
+    def create(self, request: Request) -> Response:
+        bench = self._read(NewWorkbenchSerializer).save()
+        self._wait(bench.steps.get(number=bench.steps.last().number))
+        bench.refresh_from_db()
+        return Response(WorkbenchSerializer(bench).data, status=201)
+
+    @extend_schema(methods=["POST"], request=EditSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
+    @extend_schema(methods=["GET"], responses={200: StepSerializer(many=True)} | PROBLEMS(401, 403, 404, 429))
+    @action(detail=True, methods=["get", "post"], filter_backends=[], pagination_class=None)
+    def edits(self, request: Request, pk: str | None = None) -> Response:
+        """GET: all steps. POST: the best tree with other wishes; the search goes on beside the call."""
+        bench = self.get_object()
+        if request.method == "GET":
+            return Response(StepSerializer(bench.steps.all(), many=True).data)
+        values = self._read(EditSerializer).validated_data
+        if "wishes" in values and (values["add"] or values["drop"]):
+            raise ValidationError({"wishes": "give either all wishes, or what is added and dropped."})
+        return self._answer(actions.edit(bench, **values))
+
+    @extend_schema(
+        responses={200: StepSerializer} | PROBLEMS(401, 403, 404, 429),
+        parameters=[WAIT, OpenApiParameter("number", OpenApiTypes.INT, OpenApiParameter.PATH)],
+    )
+    @action(detail=True, methods=["get"], url_path=r"edits/(?P<number>\d{1,9})")
+    def step(self, request: Request, pk: str | None = None, number: str = "0") -> Response:
+        """One step, waited for if it is not answered yet."""
+        found = self.get_object().steps.filter(number=int(number)).first()
+        if found is None:
+            raise NotFound("There is no step with this number.")
+        return self._answer(found, 200)
+
+    @extend_schema(request=PricesSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
+    @action(detail=True, methods=["post"])
+    def prices(self, request: Request, pk: str | None = None) -> Response:
+        """What each question that could stand at a place would cost."""
+        bench = self.get_object()
+        values = self._read(PricesSerializer).validated_data
+        return self._answer(actions.ask(bench, Kind.PRICES, wishes=actions.current_wishes(bench), request=values))
+
+    @extend_schema(request=GoodTreesSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
+    @action(detail=True, methods=["post"], url_path="good-trees")
+    def good_trees(self, request: Request, pk: str | None = None) -> Response:
+        """All trees that are nearly as good as the best one, counted exactly."""
+        values = self._read(GoodTreesSerializer).validated_data
+        return self._answer(actions.ask(self.get_object(), Kind.GOOD, wishes=[], request=values))
+
+    @extend_schema(request=None, responses={200: StepSerializer} | BAD)
+    @action(detail=True, methods=["post"])
+    def undo(self, request: Request, pk: str | None = None) -> Response:
+        """Back to the step before."""
+        return self._answer(actions.undo(self.get_object()), 200)
+
+    @extend_schema(request=None, responses={200: StepSerializer} | BAD)
+    @action(detail=True, methods=["post"])
+    def redo(self, request: Request, pk: str | None = None) -> Response:
+        """Forward to the step that was undone."""
+        return self._answer(actions.redo(self.get_object()), 200)
+
+    @extend_schema(request=None, responses={200: WorkbenchSerializer} | BAD)
+    @action(detail=True, methods=["post"])
+    def stop(self, request: Request, pk: str | None = None) -> Response:
+        """Let searches under way end with their best trees."""
+        bench = self.get_object()
+        actions.stop(bench)
+        return Response(WorkbenchSerializer(bench).data)
+
+    @extend_schema(request=None, responses={200: OpenApiTypes.OBJECT} | BAD)
+    @action(detail=True, methods=["post"])
+    def unseen(self, request: Request, pk: str | None = None) -> Response:
+        """Accuracy of the tree of now on unseen rows; each look is counted, since it makes them less unseen."""
+        bench = self.get_object()
+        return Response({"test": actions.look_at_unseen(bench), "looks": bench.unseen_looks})
+
+    @extend_schema(request=SaveSerializer, responses={201: SavedSerializer} | BAD)
+    @action(detail=True, methods=["post"])
+    def save(self, request: Request, pk: str | None = None) -> Response:
+        """The tree of now as the next version of the model."""
+        bench = self.get_object()
+        model = actions.save_version(bench, **self._read(SaveSerializer).validated_data)
+        return Response({"model": model.pk, "name": model.family.name, "version": model.version}, status=201)
+
+    def _read(self, form: type[serializers.Serializer]) -> Any:
+        read = form(data=self.request.data, context={"request": self.request})
+        read.is_valid(raise_exception=True)
+        return read
+
+    def _answer(self, step: Step, status: int = 201) -> Response:
+        return Response(StepSerializer(self._wait(step)).data, status=status)
+
+    def _wait(self, step: Step) -> Step:
+        """The step, answered if that is done within the seconds that the caller waits."""
+        try:
+            seconds = float(self.request.query_params.get("wait") or 0)
+        except ValueError:
+            raise ValidationError({"wait": "it is a number of seconds."}) from None
+        end = time.monotonic() + min(LONGEST_WAIT, seconds)
+        while not step.is_finished and time.monotonic() < end:
+            time.sleep(LOOK)
+            step.refresh_from_db()
+        return step

@@ -1,0 +1,84 @@
+"""What the page of all good trees shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from octweb.workbench.models import Kind, Workbench
+from trainer.errors import ParameterError
+
+LISTED = 24
+DEFAULT_SLACK = "0.01"
+
+
+def request_of(form: Any) -> dict[str, Any]:
+    """The question of a form; raises ParameterError."""
+    request: dict[str, Any] = {"slack": form.get("slack", "").strip() or DEFAULT_SLACK, "listed": LISTED}
+    request["must"] = [name for name in form.getlist("must") if name]
+    request["without"] = [name for name in form.getlist("without") if name]
+    most = form.get("max_leaves", "").strip()
+    if most:
+        if not most.isdigit() or int(most) < 1:
+            raise ParameterError({"max_leaves": f"'{most[:40]}' is not a whole number of leaves."})
+        request["max_leaves"] = int(most)
+    return request
+
+
+def context(bench: Workbench) -> dict[str, Any]:
+    """The newest question about good trees with its answer."""
+    step = bench.steps.filter(kind=Kind.GOOD).last()
+    columns = [c["name"] for c in bench.dataset.columns if c.get("role") == "feature"]
+    if step is None:
+        return {"step": None, "columns": columns, "slack": DEFAULT_SLACK, "request": {}}
+    found = step.result
+    first = list((found.get("first_questions") or {}).items())
+    total = max([n for _, n in first], default=1)
+    return {
+        "step": step,
+        "columns": columns,
+        "slack": step.request.get("slack", DEFAULT_SLACK),
+        "request": step.request,
+        "found": found,
+        "working": not step.is_finished,
+        "first": [(text, n, 100 * n / total) for text, n in first[:30]],
+        "first_more": max(0, len(first) - 30),
+        "need": [
+            {
+                "name": name, "trees": v["trees"], "least": 100 * v["asked_least"], "most": 100 * v["asked_most"],
+                "width": 100 * (v["asked_most"] - v["asked_least"]),
+            }
+            for name, v in sorted((found.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
+            if v["trees"]
+        ],
+        "trees": [_outline(tree) | {"number": k} for k, tree in enumerate(found.get("trees") or (), start=1)],
+        "slack_rows": _rows(found),
+    }  # fmt: skip
+
+
+def _rows(found: dict[str, Any]) -> float | None:
+    return None if found.get("limit") is None else found["optimum"] - found["limit"]
+
+
+def _outline(tree: dict[str, Any]) -> dict[str, Any]:
+    """Questions and answers of a listed tree as indented lines."""
+    lines: list[tuple[int, str]] = []
+
+    def visit(node: int, level: int, word: str) -> None:
+        v = tree["nodes"][node]
+        if "split" not in v:
+            lines.append((level, f"{word}{v['class']} ({sum(v['counts']):,})"))
+            return
+        lines.append((level, f"{word}{_question(v['split'])}?"))
+        visit(v["left"], level + 1, "yes: ")
+        visit(v["right"], level + 1, "no: ")
+
+    visit(0, 0, "")
+    return {"objective": tree["objective"], "leaves": tree["leaves"], "lines": lines}
+
+
+def _question(split: dict[str, Any]) -> str:
+    if split["kind"] == "threshold":
+        return f"{split['feature']} ≤ {split['threshold']:.6g}"
+    if split["kind"] == "subset":
+        return f"{split['feature']} is {' or '.join(split['categories'])}"
+    return f"{split['feature']} in ({split['low']}, {split['high']}]"

@@ -1,0 +1,84 @@
+"""Workbench: a tree that a person edits, with a warm process while it is worked on; Step: one question to it and the answer.
+
+The rows are the only truth: the process and its worker may die at any moment, and the next one goes on from the steps.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from octweb.jobs.models import Job
+
+
+class Kind(models.TextChoices):
+    """What a step asks."""
+
+    COMPLETE = "complete", "Best tree with the wishes"
+    PRICES = "prices", "Prices of the questions at a place"
+    GOOD = "good", "All good trees"
+
+
+class StepState(models.TextChoices):
+    """Where a step stands."""
+
+    WAITING = "waiting", "Waiting"
+    WORKING = "working", "Searching"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+
+
+class Workbench(Job):
+    """What is edited on which rows; `position` is the number of the step whose wishes hold now, 0 before the first."""
+
+    TASK = "octweb.workbench.tasks.edit"
+    ADVICE = "Ask for less memory or a smaller depth."
+
+    dataset = models.ForeignKey("datasets.Dataset", on_delete=models.CASCADE, related_name="+")
+    base = models.ForeignKey(  # the version that the editing began with
+        "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    name = models.CharField(max_length=200, blank=True)
+    parameters = models.JSONField(default=dict)
+    test_share = models.FloatField(default=0.0)
+    position = models.PositiveIntegerField(default=0)
+    unseen_looks = models.PositiveIntegerField(default=0)  # how often accuracy on unseen rows was looked at
+    used = models.DateTimeField(auto_now_add=True)  # when somebody last asked something
+
+    class Meta(Job.Meta):
+        abstract = False
+        verbose_name = "workbench"
+        verbose_name_plural = "workbenches"
+
+    def __str__(self) -> str:
+        return self.name or f"workbench of {self.dataset}"
+
+
+class Step(models.Model):
+    """One question: the wishes that hold with it, what else it asks, and the answer."""
+
+    workbench = models.ForeignKey(Workbench, on_delete=models.CASCADE, related_name="steps")
+    number = models.PositiveIntegerField()
+    parent = models.PositiveIntegerField(default=0)  # the step that was edited
+    kind = models.CharField(max_length=10, choices=Kind)
+    wishes = models.JSONField(default=list)
+    request = models.JSONField(default=dict)
+    state = models.CharField(max_length=10, choices=StepState, default=StepState.WAITING)
+    tries = models.PositiveIntegerField(default=0)
+    stop_requested = models.BooleanField(default=False)
+    result = models.JSONField(default=dict)
+    document = models.TextField(blank=True)  # the model file of a completion
+    error = models.TextField(blank=True)
+    created = models.DateTimeField(auto_now_add=True)
+    finished = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["workbench", "number"], name="one_step_a_number")]
+        indexes = [models.Index(fields=["workbench", "state"])]
+
+    def __str__(self) -> str:
+        return f"{self.workbench_id} {self.number}"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state in (StepState.DONE, StepState.FAILED)

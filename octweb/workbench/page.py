@@ -1,0 +1,189 @@
+"""What the page of a workbench shows of a step: the tree by places, wishes with prices, history, prices of a place."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from octweb.workbench.models import Kind, Step, StepState, Workbench
+from trainer.tree.describe import split_text
+from trainer.tree.file import ModelFile, from_json
+from trainer.tree.splits import Threshold
+
+MOST_SHOWN = 40  # questions of a price list
+
+
+@dataclass
+class Place:
+    """A node of the tree by its place, as the page draws it."""
+
+    place: str
+    rows: int
+    text: str
+    counts: list[tuple[int, str, int, float]]  # class number from 1, class, rows, percent
+    column: str = ""
+    wish: str = ""
+    threshold: str = ""
+    label: str = ""
+    share: float = 0.0
+    tags: list[str] = field(default_factory=list)
+    yes: Place | None = None
+    no: Place | None = None
+    chosen: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.place or "root"
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.yes is None
+
+
+def last_tree(bench: Workbench, step: Step | None) -> Step | None:
+    """The step whose tree is shown: this one, or while it has none the last before it that had one."""
+    seen = set()
+    while step is not None and not step.document and step.parent and step.number not in seen:
+        seen.add(step.number)
+        step = bench.steps.filter(number=step.parent).first()
+    return step if step is not None and step.document else None
+
+
+def model_of(step: Step) -> ModelFile:
+    """The model file of a completion."""
+    return from_json(json.loads(step.document))
+
+
+def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
+    """The tree of a step with the wishes at their places."""
+    tree = model_of(step).tree
+    tags: dict[str, list[str]] = {}
+    for number, wish in enumerate(wishes, start=1):
+        words = wish.split(None, 2)
+        tags.setdefault("" if words[1] == "root" else words[1], []).append(f"{number} {_short(words)}")
+
+    def visit(node: int, place: str) -> Place:
+        v = tree.nodes[node]
+        total = max(1, v.rows)
+        counts = [
+            (k + 1, name, n, 100 * n / total) for k, (name, n) in enumerate(zip(tree.classes, v.counts, strict=True))
+        ]
+        found = Place(place=place, rows=v.rows, text="", counts=counts, tags=tags.get(place, []))
+        found.chosen = chosen == found.name
+        if v.split is None:
+            found.label, found.text = tree.classes[v.label], tree.classes[v.label]
+            found.share = 100 * v.counts[v.label] / total
+            return found
+        found.text = split_text(v.split, tree.schema)
+        found.column = tree.schema[v.split.used[0]].name
+        found.wish = question_wish(found.name, v.split, tree.schema)
+        if isinstance(v.split, Threshold):
+            found.threshold = f"{v.split.threshold:.10g}"
+        found.yes, found.no = visit(v.left, place + "y"), visit(v.right, place + "n")
+        return found
+
+    return visit(0, "")
+
+
+def question_wish(place: str, split: Any, schema: Any) -> str:
+    """The wish that pins a question, exactly as it stands."""
+    column = schema[split.used[0]]
+    if isinstance(split, Threshold):
+        return f"ask {place} {column.name} <= {split.threshold!r}"
+    if hasattr(split, "codes"):
+        return f"ask {place} {column.name} in {'|'.join(column.categories[c] for c in split.codes)}"
+    return f"ask {place} {column.name} between {split.low!r} and {split.high!r}"
+
+
+def _short(words: list[str]) -> str:
+    tail = words[2] if len(words) == 3 else ""
+    return {
+        "ask": f"asks {tail}",
+        "forbid": f"no {tail} below",
+        "leaf": f"a leaf {tail}".strip(),
+        "depth": f"height ≤ {tail}",
+    }.get(words[0], words[0])
+
+
+def in_words(wish: str) -> str:
+    """A wish as a sentence."""
+    words = wish.split(None, 2)
+    place = "the root" if words[1] == "root" else f"place {words[1]}"
+    tail = words[2] if len(words) == 3 else ""
+    return {
+        "ask": f"At {place}: ask {tail}",
+        "forbid": f"At {place} and below: never ask {tail}",
+        "leaf": f"At {place}: a leaf" + (f" that says {tail}" if tail else ""),
+        "depth": f"At {place}: at most {tail} more question{'s' if tail != '1' else ''} on a way",
+    }.get(words[0], wish)
+
+
+def find(place: Place | None, name: str) -> Place | None:
+    """The place of this name in the tree."""
+    if place is None or place.name == name:
+        return place
+    return find(place.yes, name) or find(place.no, name)
+
+
+def wish_lines(step: Step | None, n: int) -> list[dict[str, Any]]:
+    """The wishes of a step in words with their prices in rows; the price is absent while it is not known."""
+    if step is None:
+        return []
+    known = {record["wish"]: record["price"] for record in step.result.get("wishes") or ()}
+    conflict = set(step.result.get("conflict") or ())
+    lines = []
+    for number, wish in enumerate(step.wishes, start=1):
+        price = known.get(wish)
+        lines.append(
+            {
+                "number": number, "wish": wish, "words": in_words(wish), "conflict": wish in conflict,
+                "price": None if price is None else price * n,
+            }
+        )  # fmt: skip
+    return lines
+
+
+def price_of(result: dict[str, Any]) -> float | None:
+    """Rows that all wishes together cost against the optimum, of a completion."""
+    optimum = result.get("optimum")
+    if not optimum or result.get("objective") is None:
+        return None
+    return (optimum["objective"] - result["objective"]) * result["n"]
+
+
+def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:
+    """The completions, newest first."""
+    steps = bench.steps.filter(kind=Kind.COMPLETE).defer("document").order_by("-number")[:limit]
+    lines, before = [], {s.number: set(s.wishes) for s in steps}
+    for step in steps:
+        parent = before.get(step.parent, set())
+        more = [in_words(w) for w in step.wishes if w not in parent] if step.parent else []
+        less = [in_words(w) for w in parent if w not in step.wishes]
+        words = "; ".join([*more, *(f"taken back: {w}" for w in less)]) or (
+            "first tree" if not step.parent else "same wishes"
+        )
+        lines.append(
+            {"step": step, "words": words, "price": price_of(step.result), "here": step.number == bench.position}
+        )
+    return lines
+
+
+def price_lines(bench: Workbench, step: Step | None, place: str) -> dict[str, Any] | None:
+    """The newest price list of a place under the wishes of a step, with the share of the dearest for the bars."""
+    if step is None:
+        return None
+    asked = bench.steps.filter(kind=Kind.PRICES, request__place=place).order_by("-number")[:20]
+    found = next((s for s in asked if s.wishes == step.wishes and s.number > step.number), None)
+    if found is None:
+        return None
+    lines = list(found.result.get("prices") or ())
+    best: dict[str, dict[str, Any]] = {}
+    for line in lines:  # one line for each column, the cheapest threshold
+        best.setdefault(line["column"], line)
+    dearest = max([line["rows"] for line in best.values()], default=0.0) or 1.0
+    shown = [line | {"percent": 100 * line["rows"] / dearest} for line in list(best.values())[:MOST_SHOWN]]
+    return {
+        "step": found, "lines": shown, "of": len(lines), "proved": sum(line["proved"] for line in lines),
+        "working": not found.is_finished, "failed": found.error if found.state == StepState.FAILED else "",
+    }  # fmt: skip

@@ -1,0 +1,20 @@
+"""Pages of workbenches."""
+
+from django.urls import path
+
+from octweb.workbench import views
+
+app_name = "workbench"
+urlpatterns = [
+    path("", views.bench_list, name="list"),
+    path("new/", views.bench_new, name="new"),
+    path("<uuid:pk>/", views.bench_detail, name="detail"),
+    path("<uuid:pk>/live/", views.bench_live, name="live"),
+    path("<uuid:pk>/edit/", views.bench_edit, name="edit"),
+    path("<uuid:pk>/move/", views.bench_move, name="move"),
+    path("<uuid:pk>/prices/", views.bench_prices, name="prices"),
+    path("<uuid:pk>/unseen/", views.bench_unseen, name="unseen"),
+    path("<uuid:pk>/save/", views.bench_save, name="save"),
+    path("<uuid:pk>/delete/", views.bench_delete, name="delete"),
+    path("<uuid:pk>/good-trees/", views.explorer, name="explorer"),
+]

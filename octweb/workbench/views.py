@@ -1,0 +1,239 @@
+"""Pages of workbenches: the tree with its wishes, prices and history, and the explorer of all good trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+from rest_framework.exceptions import APIException
+
+from octweb.core.problems import flatten
+from octweb.jobs.queue import worker_seen
+from octweb.registry.models import TreeModel
+from octweb.workbench import actions, explore, page
+from octweb.workbench.models import Kind, StepState, Workbench
+from trainer.errors import TrainerError
+
+VERBS = ("pin", "forbid", "leaf", "depth", "threshold", "wish")
+
+
+def _bench(request: HttpRequest, pk: Any) -> Workbench:
+    bench = Workbench.objects.select_related("dataset", "owner", "base__family").get_visible(request.user, pk)
+    actions.wake_if_needed(bench)
+    return bench
+
+
+@login_required
+@require_GET
+def bench_list(request: HttpRequest) -> HttpResponse:
+    found = Workbench.objects.visible_to(request.user).select_related("dataset", "owner", "base__family")
+    models = TreeModel.objects.visible_to(request.user).filter(method="exact").exclude(dataset=None)
+    context = {
+        "page": Paginator(found, 30).get_page(request.GET.get("page")),
+        "models": models.select_related("family").defer("document")[:50],
+    }
+    return render(request, "workbench/list.html", context)
+
+
+@login_required
+@require_POST
+def bench_new(request: HttpRequest) -> HttpResponse:
+    model = TreeModel.objects.select_related("family", "dataset").get_visible(request.user, request.POST.get("model"))
+    try:
+        bench = actions.open_for(owner=request.user, model=model)
+    except (TrainerError, APIException) as error:
+        messages.error(request, _said(error))
+        return redirect("registry:detail", model.pk)
+    if request.POST.get("then") == "good-trees":
+        return redirect("workbench:explorer", bench.pk)
+    return redirect("workbench:detail", bench.pk)
+
+
+@login_required
+@require_GET
+def bench_detail(request: HttpRequest, pk: Any) -> HttpResponse:
+    return render(request, "workbench/detail.html", _context(request, _bench(request, pk)))
+
+
+@login_required
+@require_GET
+def bench_live(request: HttpRequest, pk: Any) -> HttpResponse:
+    """The part of the page that changes while a search is under way."""
+    return render(request, "workbench/_bench.html", _context(request, _bench(request, pk)))
+
+
+def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
+    step = actions.current(bench)
+    shown = page.last_tree(bench, step)
+    at = request.GET.get("at", "") or "root"
+    tree = None if shown is None else page.drawn(shown, step.wishes if step else [], at)
+    place = page.find(tree, at)
+    result = shown.result if shown else {}
+    prices = page.price_lines(bench, shown, at)
+    return {
+        "bench": bench,
+        "step": step,
+        "shown": shown,
+        "result": result,
+        "tree": tree,
+        "place": place,
+        "at": at,
+        "classes": [c[1] for c in tree.counts] if tree else [],
+        "wishes": page.wish_lines(step, result.get("n", 0)),
+        "price": page.price_of(result),
+        "history": page.history(bench),
+        "prices": prices,
+        "working": bool(step and not step.is_finished) or bool(prices and prices["working"]),
+        "can_undo": bool(step and step.parent),
+        "can_redo": bench.steps.filter(kind=Kind.COMPLETE, parent=bench.position, number__gt=bench.position).exists(),
+        "can_save": bool(step and step.state == StepState.DONE and step.document),
+        "gap_rows": _gap_rows(result),
+        "workers_seen": worker_seen(),
+    }
+
+
+def _gap_rows(result: dict[str, Any]) -> float:
+    """Rows by which a better tree is not excluded yet."""
+    if not result or result.get("bound") is None:
+        return 0.0
+    return (result["bound"] - result["objective"]) * result["n"]
+
+
+@login_required
+@require_POST
+def bench_edit(request: HttpRequest, pk: Any) -> HttpResponse:
+    """One wish more, or one taken back."""
+    bench = _bench(request, pk)
+    at = request.POST.get("at", "root")
+    try:
+        if request.POST.get("drop"):
+            actions.edit(bench, drop=[request.POST["drop"]])
+        else:
+            wish = _wish(request.POST, at)
+            same_place = [w for w in actions.current_wishes(bench) if _replaces(wish, w)]
+            actions.edit(bench, add=[wish], drop=same_place)
+    except (TrainerError, APIException, ValueError) as error:
+        messages.error(request, _said(error))
+    return redirect(f"{reverse('workbench:detail', args=[bench.pk])}?at={at}")
+
+
+def _wish(form: Any, at: str) -> str:
+    verb = form.get("verb", "wish")
+    column = form.get("column", "")
+    if verb == "threshold":
+        return f"ask {at} {column} <= {form.get('value', '').strip()}"
+    if verb == "forbid":
+        return f"forbid {at} {column}"
+    if verb == "leaf":
+        return f"leaf {at} {form.get('label', '')}".strip()
+    if verb == "depth":
+        return f"depth {at} {form.get('value', '').strip()}"
+    wish = " ".join(form.get("wish", "").split("\n")).strip()
+    if not wish:
+        raise ValueError("Write a wish, as 'ask root COLUMN'.")
+    return wish
+
+
+def _replaces(new: str, old: str) -> bool:
+    """A new question or leaf at a place takes the place of the one that was wished there."""
+    a, b = new.split(None, 2), old.split(None, 2)
+    if len(a) < 2 or len(b) < 2 or a[1] != b[1]:
+        return False
+    return (a[0] in ("ask", "leaf") and b[0] in ("ask", "leaf")) or (a[0] == b[0] == "depth")
+
+
+@login_required
+@require_POST
+def bench_move(request: HttpRequest, pk: Any) -> HttpResponse:
+    """Undo, redo, to a step of the history, or stop the search."""
+    bench = _bench(request, pk)
+    try:
+        where = request.POST.get("to", "")
+        if where == "undo":
+            actions.undo(bench)
+        elif where == "redo":
+            actions.redo(bench)
+        elif where == "stop":
+            actions.stop(bench)
+        else:
+            actions.go_to(bench, int(where) if where.isdigit() else 0)
+    except APIException as error:
+        messages.error(request, _said(error))
+    return redirect("workbench:detail", bench.pk)
+
+
+@login_required
+@require_POST
+def bench_prices(request: HttpRequest, pk: Any) -> HttpResponse:
+    bench, at = _bench(request, pk), request.POST.get("at", "root")
+    step = page.last_tree(bench, actions.current(bench))
+    if step is not None:
+        actions.ask(bench, Kind.PRICES, wishes=step.wishes, request={"place": at[:20]})
+    return redirect(f"{reverse('workbench:detail', args=[bench.pk])}?at={at[:20]}")
+
+
+@login_required
+@require_POST
+def bench_unseen(request: HttpRequest, pk: Any) -> HttpResponse:
+    bench = _bench(request, pk)
+    try:
+        found = actions.look_at_unseen(bench)
+        if found is None:
+            messages.info(request, "No rows were held out; unseen accuracy is not evaluated.")
+        else:
+            messages.info(
+                request,
+                f"{found['correct']:,} of {found['n']:,} unseen rows are right ({100 * found['accuracy']:.1f} %). "
+                f"Looked at {bench.unseen_looks} times; each look makes them less unseen, and the number is kept with the model.",
+            )
+    except APIException as error:
+        messages.error(request, _said(error))
+    return redirect("workbench:detail", bench.pk)
+
+
+@login_required
+@require_POST
+def bench_save(request: HttpRequest, pk: Any) -> HttpResponse:
+    bench = _bench(request, pk)
+    try:
+        model = actions.save_version(bench, title=request.POST.get("title", ""))
+    except (TrainerError, APIException) as error:
+        messages.error(request, _said(error))
+        return redirect("workbench:detail", bench.pk)
+    messages.success(request, f"Saved as {model.family.name} version {model.version}, a draft until it is approved.")
+    return redirect("registry:detail", model.pk)
+
+
+@login_required
+@require_POST
+def bench_delete(request: HttpRequest, pk: Any) -> HttpResponse:
+    actions.delete(_bench(request, pk))
+    messages.success(request, "The workbench is deleted; saved versions stay.")
+    return redirect("workbench:list")
+
+
+@login_required
+def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
+    """All good trees: a tolerance, filters, the count, what they ask, and the trees themselves."""
+    bench = _bench(request, pk)
+    if request.method == "POST":
+        try:
+            actions.ask(bench, Kind.GOOD, wishes=[], request=explore.request_of(request.POST))
+        except (TrainerError, APIException) as error:
+            messages.error(request, _said(error))
+        return redirect("workbench:explorer", bench.pk)
+    context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()}
+    name = "workbench/_explorer.html" if request.headers.get("HX-Request") else "workbench/explorer.html"
+    return render(request, name, context)
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, APIException):
+        return "; ".join(e["detail"] for e in flatten(error.detail))
+    return " ".join(str(error).split())

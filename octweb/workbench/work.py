@@ -1,0 +1,245 @@
+"""What is special about the job of a workbench: its child stays, and is handed one step after the other.
+
+Steps wait in the database, where any web server puts them; the supervisor hands them on as lines of a file and stores the answers.
+A child or worker that dies leaves its step for the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.utils import timezone
+
+from octweb.core.files import place_in
+from octweb.jobs.child import PROGRESS, Process
+from octweb.jobs.models import RunStatus
+from octweb.jobs.queue import job_models, send
+from octweb.jobs.supervisor import DATABASE_PATIENCE, TICK, Refused, Supervisor
+from octweb.runs.options import arguments_of
+from octweb.workbench import actions
+from octweb.workbench.models import Step, StepState, Workbench
+
+REQUESTS = "requests.jsonl"
+MEMORY_SLACK = 1.25
+IDLE_SECONDS = 600.0  # a session without questions ends
+YIELD_SECONDS = 5.0  # it ends earlier where other jobs wait for this slot
+BUSY_SECONDS = 30.0  # after a question the next one is looked for this often
+QUICK, SLOW = 0.05, 0.25
+MOST_TRIES = 3
+
+
+@dataclass(kw_only=True)
+class EditingChild(Process):
+    """`manage.py edit`, which answers the lines of a file of requests."""
+
+    data: Path = Path()
+
+    def write_inputs(self) -> None:
+        bench: Workbench = self.job
+        self.data = place_in(bench.dataset.file, self.folder / "data.parquet")
+        (self.folder / "schema.json").write_text(json.dumps(bench.dataset.columns), encoding="utf-8")
+        (self.folder / REQUESTS).touch()
+        if bench.base is not None:
+            (self.folder / "base.json").write_text(bench.base.document, encoding="utf-8")
+
+    @property
+    def result(self) -> Path:
+        return self.folder / PROGRESS
+
+    def command(self) -> list[str]:
+        bench: Workbench = self.job
+        base = self.folder / "base.json"
+        return [
+            sys.executable,
+            str(settings.BASE_DIR / "manage.py"),
+            "edit",
+            f"--target={bench.dataset.target}",
+            *arguments_of(bench.parameters.items()),
+            f"--test-share={bench.test_share}",
+            f"--name={bench.name}",
+            f"--schema={self.folder / 'schema.json'}",
+            *([f"--base={base}"] if base.exists() else []),
+            f"--requests={self.folder / REQUESTS}",
+            f"--progress={self.folder / PROGRESS}",
+            "--",
+            str(self.data),
+        ]
+
+    def hand(self, record: dict[str, Any]) -> None:
+        """One more line for the child."""
+        with (self.folder / REQUESTS).open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(record) + "\n")
+
+    @property
+    def news(self) -> bool:
+        """Whether the child has written something that is not stored yet."""
+        try:
+            return (self.folder / PROGRESS).stat().st_size > self.offset
+        except FileNotFoundError:
+            return False
+
+
+class EditingSupervisor(Supervisor):
+    """One session of a workbench, until it is idle."""
+
+    jobs = Workbench
+    noun = "workbench"
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.busy_at = time.monotonic()
+        self.handed: set[int] = set()
+        self.told_to_stop: set[int] = set()
+        self.idle = False
+
+    def load(self) -> Workbench:
+        return Workbench.objects.select_related("dataset", "owner", "base").get(pk=self.job_id)
+
+    def prepare(self, job: Workbench) -> EditingChild:
+        self._take_back()
+        try:
+            return EditingChild.prepare(job)
+        except FileNotFoundError as error:
+            raise Refused("The stored file of the data set is gone. Upload it again.") from error
+
+    def limits(self, job: Workbench) -> tuple[float, float]:
+        memory = float(job.parameters.get("memory_limit") or settings.MAX_TRAINING_MB)
+        return float("inf"), memory * MEMORY_SLACK
+
+    def store(self, job: Workbench, child: Process, summary: dict[str, Any]) -> None:
+        raise NotImplementedError("answers are stored as they come")
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _steps(self, *states: StepState) -> Any:
+        return Step.objects.filter(workbench_id=self.job_id, state__in=states)
+
+    def _take_back(self) -> None:
+        """Steps that a dead process worked on wait again, or fail after some tries."""
+        words = f"The process ended {MOST_TRIES} times on this step. {Workbench.ADVICE}"
+        self._steps(StepState.WORKING).filter(tries__gte=MOST_TRIES).update(
+            state=StepState.FAILED, error=words, finished=timezone.now()
+        )
+        self._steps(StepState.WORKING).update(state=StepState.WAITING)
+
+    def keep(self, records: list[dict[str, Any]]) -> None:
+        for record in records:
+            if "step" not in record:
+                continue
+            step = self._steps(StepState.WAITING, StepState.WORKING).filter(number=record["step"])
+            if "partial" in record:
+                step.update(result=record["partial"])
+            elif "error" in record:
+                step.update(state=StepState.FAILED, error=record["error"], finished=timezone.now())
+            else:
+                document = record.get("document")
+                step.update(
+                    state=StepState.DONE,
+                    result=record["result"],
+                    document="" if document is None else json.dumps(document, ensure_ascii=False),
+                    finished=timezone.now(),
+                )
+
+    def _serve(self, child: EditingChild) -> None:
+        """Hand over what waits, and pass on what is to stop."""
+        now = time.monotonic()
+        for step in self._steps(StepState.WAITING, StepState.WORKING).order_by("number"):
+            self.busy_at = now
+            if step.number not in self.handed:
+                with transaction.atomic():
+                    if not self._mine().exists():
+                        return
+                    self._steps(StepState.WAITING).filter(pk=step.pk).update(
+                        state=StepState.WORKING, tries=step.tries + 1
+                    )
+                self.handed.add(step.number)
+                child.hand({"step": step.number, "kind": step.kind, "wishes": step.wishes, "request": step.request})
+            if step.stop_requested and step.number not in self.told_to_stop:
+                self.told_to_stop.add(step.number)
+                child.hand({"stop": step.number})
+
+    def _is_idle(self) -> bool:
+        quiet = time.monotonic() - self.busy_at
+        return quiet > IDLE_SECONDS or (quiet > YIELD_SECONDS and self._others_wait())
+
+    def _others_wait(self) -> bool:
+        return any(
+            model._default_manager.filter(status=RunStatus.QUEUED).exclude(pk=self.job_id).exists()
+            for model in job_models()
+        )
+
+    # -- the session ---------------------------------------------------------------------------------------------------
+
+    def _watch(self, job: Any, child: Process) -> int:
+        """Serve until the child has ended; returns its exit status."""
+        assert isinstance(child, EditingChild)
+        _, memory = self.limits(job)
+        ticked, looked, ended, away = 0.0, time.monotonic(), 0.0, 0.0
+        while True:
+            code, now, cancel = child.poll(), time.monotonic(), False
+            try:
+                if code is None and not ended:
+                    self._serve(child)
+                if child.news or now - ticked > TICK:
+                    cancel, ticked = self._tick(child), now
+                if now - looked > 1 and not ended:
+                    looked, self.idle = now, self._is_idle()
+                away = 0.0
+            except (OperationalError, InterfaceError):
+                away = away or now
+                connection.close()
+                if now - away > DATABASE_PATIENCE:
+                    raise
+            if code is not None:
+                return code
+            if not ended and (self._reason_to_stop(child, cancel or self.idle, False, memory) is not None):
+                ended = now
+            elif ended and now - ended > settings.WORKER_GRACE_SECONDS:
+                child.signal(signal.SIGKILL)
+            time.sleep(QUICK if now - self.busy_at < BUSY_SECONDS else SLOW)
+
+    def _finish(self, job: Any, child: Process, code: int) -> None:
+        """Asleep where all is answered; back to the queue where steps wait, whether the child died or the worker ends."""
+        cancelled = self._patiently(lambda: not self._not_cancelled())
+        if cancelled:
+            self._patiently(lambda: self.end(RunStatus.CANCELLED, log=child.log()))
+            return
+        if self.end_reason:  # it took more memory than it may: the same step would again
+            reason = self.end_reason
+            self._patiently(
+                lambda: self._steps(StepState.WORKING).update(
+                    state=StepState.FAILED, error=reason, finished=timezone.now()
+                )
+            )
+        elif code not in (0, -signal.SIGKILL, -signal.SIGTERM) and not self.handed:
+            words = (child.log().strip().splitlines() or ["The process did not begin."])[-1]
+            self._patiently(lambda: self._refuse(words.removeprefix("CommandError: "), child.log()))
+            return
+        self._patiently(lambda: self._sleep(child))
+
+    def _refuse(self, words: str, log: str) -> None:
+        """The process could not begin at all: its steps say why."""
+        with transaction.atomic():
+            self._steps(StepState.WAITING, StepState.WORKING).update(
+                state=StepState.FAILED, error=words, finished=timezone.now()
+            )
+            self.end(RunStatus.FAILED, error=words, log=log)
+
+    def _sleep(self, child: Process) -> None:
+        with transaction.atomic():
+            self._take_back()
+            if self._steps(StepState.WAITING).exists() and self._mine().update(
+                status=RunStatus.QUEUED, worker="", lease_until=None, attempt=0
+            ):
+                transaction.on_commit(lambda: send(Workbench.objects.get(pk=self.job_id)))
+                return
+            self.end(RunStatus.SUCCEEDED, log=child.log())
+        actions.wake_if_needed(Workbench.objects.get(pk=self.job_id))  # a step may have come in at this moment

@@ -1,0 +1,83 @@
+"""/api/v1/workbenches/: what works, and each refusal."""
+
+from __future__ import annotations
+
+import pytest
+from rest_framework.test import APIClient
+
+from octweb.workbench import actions
+from octweb.workbench.models import Workbench
+
+pytestmark = pytest.mark.django_db(transaction=True)
+URL = "/api/v1/workbenches/"
+
+
+@pytest.fixture
+def api(owner):
+    client = APIClient()
+    client.force_authenticate(owner)
+    return client
+
+
+def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
+    made = api.post(URL, {"model": str(model.pk)}, format="json")
+    assert made.status_code == 201
+    address = f"{URL}{made.json()['id']}/"
+    edited = api.post(f"{address}edits/", {"add": ["forbid root width"]}, format="json")
+    assert (edited.status_code, edited.json()["state"], edited.json()["number"]) == (201, "waiting", 2)
+    assert api.post(f"{address}prices/", {"place": "root"}, format="json").status_code == 201
+    assert api.post(f"{address}good-trees/", {"slack": "0.1"}, format="json").status_code == 201
+    serve(Workbench.objects.get())
+    step = api.get(f"{address}edits/2/").json()
+    assert step["state"] == "done"
+    assert step["result"]["status"] == "optimal"
+    assert step["result"]["wishes"][0]["price"] >= 0
+    assert [s["state"] for s in api.get(f"{address}edits/").json()] == ["done"] * 4
+    assert api.post(f"{address}undo/").json()["number"] == 1
+    assert api.post(f"{address}redo/").json()["number"] == 2
+    assert api.post(f"{address}unseen/").json()["looks"] == 1
+    saved = api.post(f"{address}save/", {}, format="json")
+    assert saved.status_code == 201
+    assert saved.json()["version"] == model.version + 1
+    assert api.get(address).json()["step"]["wishes"] == ["forbid root width"]
+    assert api.get(URL).json()["results"][0]["id"] == made.json()["id"]
+    assert api.delete(address).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("edits/", {"wishes": ["leaf y no"], "add": ["leaf n no"]}, 400),
+        ("edits/", {"drop": ["leaf y no"]}, 400),
+        ("edits/", {"wishes": ["x" * 2000]}, 400),
+        ("prices/", {"place": "left"}, 400),
+        ("good-trees/", {"slack": "0.1", "slack_rows": "3"}, 400),
+        ("good-trees/", {}, 400),
+        ("undo/", {}, 409),
+        ("redo/", {}, 409),
+        ("save/", {}, 409),
+        ("unseen/", {}, 409),
+    ],
+)
+def test_each_bad_call_is_refused(api, model, owner, path, body, status):
+    bench = actions.open_for(owner=owner, model=model)
+    answer = api.post(f"{URL}{bench.pk}/{path}", body, format="json")
+    assert answer.status_code == status
+    assert answer.json()["detail"]
+
+
+def test_strangers_see_nothing(model, owner, stranger, api):
+    bench = actions.open_for(owner=owner, model=model)
+    other = APIClient()
+    other.force_authenticate(stranger)
+    for method, path in (("get", ""), ("post", "edits/"), ("post", "save/"), ("get", "edits/1/"), ("delete", "")):
+        assert getattr(other, method)(f"{URL}{bench.pk}/{path}", format="json").status_code == 404
+    assert other.post(URL, {"model": str(model.pk)}, format="json").status_code == 404
+    assert other.get(URL).json()["results"] == []
+    assert APIClient().get(URL).status_code == 401
+
+
+def test_a_workbench_needs_a_model_or_a_data_set(api, dataset, stranger):
+    assert api.post(URL, {}, format="json").status_code == 400
+    assert api.post(URL, {"dataset": str(dataset.pk), "parameters": {"depth": 2}}, format="json").status_code == 201
+    assert api.post(URL, {"dataset": str(dataset.pk), "parameters": {"deep": 2}}, format="json").status_code == 422

@@ -1,0 +1,216 @@
+"""An editing session with a real child: edits, prices, good trees, undo, kills of child and worker, save as version."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from octweb.core.problems import Conflict, Unprocessable
+from octweb.jobs import reaper
+from octweb.jobs.models import RunStatus
+from octweb.workbench import actions, work
+from octweb.workbench.models import Kind, Step, StepState, Workbench
+from octweb.workbench.work import EditingSupervisor
+from tests.octweb.small_models import trained
+from trainer.tree.file import from_json
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_the_first_step_is_the_model_itself_and_edits_follow(model, owner, serve):
+    bench = actions.open_for(owner=owner, model=model)
+    first = actions.current(bench)
+    assert bench.test_share == 0.25
+    edited = actions.edit(bench, add=["leaf y no"])
+    prices = actions.ask(bench, Kind.PRICES, wishes=[], request={"place": "root"})
+    good = actions.ask(bench, Kind.GOOD, wishes=[], request={"slack": "0.2", "listed": 3})
+    assert serve(bench) == RunStatus.SUCCEEDED
+    for step in (first, edited, prices, good):
+        step.refresh_from_db()
+        assert step.state == StepState.DONE, step.error
+    document = json.loads(model.document)
+    assert first.result["status"] == "optimal"
+    assert first.result["objective"] == pytest.approx(document["certificate"]["objective"])
+    assert first.result["changes"]["rows"] == 0
+    assert json.loads(first.document)["fingerprint"] == document["fingerprint"]
+    assert edited.result["wishes"][0]["wish"] == "leaf y no"
+    assert edited.result["wishes"][0]["price"] == pytest.approx(first.result["objective"] - edited.result["objective"])
+    lines = edited.result["changes"]["by_class"]
+    assert edited.result["changes"]["rows"] == sum(line["rows"] for line in lines)
+    assert "test" not in edited.result
+    assert prices.result["complete"]
+    rows = [line["rows"] for line in prices.result["prices"]]
+    assert rows == sorted(rows)
+    assert rows[0] == 0
+    assert good.result["status"] == "complete"
+    assert len(good.result["trees"]) == min(3, good.result["count"])
+
+
+def test_undo_redo_and_history_search_nothing_again(model, owner, serve):
+    bench = actions.open_for(owner=owner, model=model)
+    actions.edit(bench, add=["leaf y no"])
+    bench.refresh_from_db()
+    actions.edit(bench, add=["depth n 0"])
+    bench.refresh_from_db()
+    serve(bench)
+    assert actions.undo(bench).wishes == ["leaf y no"]
+    assert actions.undo(bench).wishes == []
+    with pytest.raises(Conflict):
+        actions.undo(bench)
+    assert actions.redo(bench).number == 2
+    assert actions.redo(bench).number == 3
+    with pytest.raises(Conflict):
+        actions.redo(bench)
+    assert actions.go_to(bench, 1).wishes == []
+    assert bench.status == RunStatus.SUCCEEDED
+    assert Step.objects.filter(workbench=bench).count() == 3
+
+
+def test_a_contradiction_and_a_wish_nobody_understands_are_answers(model, owner, serve):
+    bench = actions.open_for(owner=owner, model=model)
+    clash = actions.edit(bench, wishes=["leaf y no", "ask y width", "forbid n colour"])
+    odd = actions.edit(bench, wishes=["ask root nothing"])
+    serve(bench)
+    clash.refresh_from_db()
+    odd.refresh_from_db()
+    assert clash.result["status"] == "infeasible"
+    assert sorted(clash.result["conflict"]) == ["ask y width", "leaf y no"]
+    assert clash.document == ""
+    assert odd.state == StepState.FAILED
+    assert "no column" in odd.error
+    with pytest.raises(Conflict):
+        actions.save_version(bench)
+
+
+def test_saved_as_version_it_lists_its_wishes_and_how_often_unseen_rows_were_looked_at(model, owner, serve):
+    bench = actions.open_for(owner=owner, model=model)
+    actions.edit(bench, add=["leaf y no"])
+    bench.refresh_from_db()
+    serve(bench)
+    assert actions.look_at_unseen(bench)["n"] == 30
+    actions.look_at_unseen(bench)
+    saved = actions.save_version(bench)
+    assert (saved.family, saved.version) == (model.family, model.version + 1)
+    certificate = json.loads(saved.document)["certificate"]
+    assert [w["wish"] for w in certificate["wishes"]] == ["leaf y no"]
+    assert "best of all trees with these wishes" in certificate["scope"]
+    assert certificate["unseen_looks"] == 2
+    assert from_json(json.loads(saved.document)).tree.nodes[1].is_leaf
+    again = actions.open_for(owner=owner, model=saved)
+    assert actions.current_wishes(again) == ["leaf y no"]
+
+
+def test_a_step_whose_child_is_killed_is_answered_by_the_next_child(model, owner, serve, monkeypatch):
+    bench = actions.open_for(owner=owner, model=model)
+    wanted = actions.edit(bench, add=["depth y 0"])
+    killed = []
+    real = work.EditingChild.hand
+
+    def hand(child, record):
+        real(child, record)
+        if len(killed) < 2:
+            killed.append(child.process.pid)
+            os.killpg(child.process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(work.EditingChild, "hand", hand)
+    for _ in range(4):
+        if serve(bench) == RunStatus.SUCCEEDED:
+            break
+        assert bench.status == RunStatus.QUEUED
+    wanted.refresh_from_db()
+    assert len(killed) == 2
+    assert wanted.state == StepState.DONE
+    assert wanted.wishes == ["depth y 0"]
+
+
+def test_a_step_on_which_every_child_dies_fails_in_the_end(model, owner, serve, monkeypatch):
+    bench = actions.open_for(owner=owner, model=model)
+    real = work.EditingChild.hand
+
+    def hand(child, record):
+        real(child, record)
+        os.killpg(child.process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(work.EditingChild, "hand", hand)
+    for _ in range(6):
+        if serve(bench) == RunStatus.SUCCEEDED:
+            break
+    step = actions.current(bench)
+    assert step.state == StepState.FAILED
+    assert "ended 3 times" in step.error
+
+
+def test_a_dead_worker_leaves_its_steps_to_the_next_one(model, owner, serve, settings):
+    bench = actions.open_for(owner=owner, model=model)
+    step = actions.current(bench)
+    # as a worker leaves it that was killed in the middle
+    Workbench.objects.filter(pk=bench.pk).update(
+        status=RunStatus.RUNNING, worker="gone", attempt=1, lease_until=timezone.now()
+    )
+    Step.objects.filter(pk=step.pk).update(state=StepState.WORKING, tries=1)
+    time.sleep(0.01)
+    assert reaper.reap() >= 1
+    bench.refresh_from_db()
+    assert bench.status == RunStatus.QUEUED
+    assert serve(bench) == RunStatus.SUCCEEDED
+    step.refresh_from_db()
+    assert step.state == StepState.DONE
+
+
+def test_a_workbench_whose_workers_died_too_often_wakes_when_it_is_looked_at(model, owner, serve):
+    bench = actions.open_for(owner=owner, model=model)
+    Workbench.objects.filter(pk=bench.pk).update(status=RunStatus.FAILED, attempt=3, error="died")
+    bench.refresh_from_db()
+    actions.wake_if_needed(bench)
+    assert serve(bench) == RunStatus.SUCCEEDED
+    assert actions.current(bench).state == StepState.DONE
+
+
+def test_a_search_that_is_stopped_keeps_its_best_tree_or_says_that_there_is_none(owner, hard_bench, serve):
+    step = actions.edit(hard_bench, add=["ask yn c3"])
+    actions.stop(hard_bench)
+    serve(hard_bench)
+    step.refresh_from_db()
+    assert step.state == StepState.DONE
+    assert step.result["status"] in ("cancelled", "stopped", "optimal")
+
+
+@pytest.fixture
+def hard_bench(owner, media):
+    from octweb.datasets import actions as datasets
+    from tests.octweb.runs.conftest import hard_csv
+
+    found = datasets.create(owner=owner, file=hard_csv(), source_name="hard.csv", name="Hard", target="class")
+    return actions.open_for(owner=owner, dataset=found, parameters={"depth": 4, "leaf_penalty": 0.01})
+
+
+def test_the_session_ends_early_where_other_work_waits(model, owner, dataset_queue, monkeypatch):
+    monkeypatch.setattr(work, "YIELD_SECONDS", 0.2)
+    bench = actions.open_for(owner=owner, model=model)
+    supervisor = EditingSupervisor(job_id=str(bench.pk), worker="here", stopping=threading.Event())
+    assert supervisor.run() == RunStatus.SUCCEEDED  # and not after ten minutes
+
+
+@pytest.fixture
+def dataset_queue(owner, dataset):
+    from octweb.runs import actions as runs
+
+    return runs.enqueue(owner=owner, dataset=dataset, method="cart")
+
+
+def test_other_methods_and_limits_that_wishes_cannot_keep_are_refused(owner, dataset):
+    from octweb.registry import actions as registry
+
+    other = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="Cart")
+    with pytest.raises(Unprocessable, match="method 'exact'"):
+        actions.open_for(owner=owner, model=other)
+    with pytest.raises(Unprocessable, match="max_leaves"):
+        actions.open_for(owner=owner, dataset=dataset, parameters={"max_leaves": 3})
+    assert connection.vendor

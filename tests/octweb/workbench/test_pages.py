@@ -1,0 +1,81 @@
+"""Pages of workbenches: they show what the steps say, and forms become steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from octweb.workbench import actions
+from octweb.workbench.models import Kind, Workbench
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def web(client, owner):
+    client.force_login(owner)
+    return client
+
+
+def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve):
+    opened = web.post("/workbenches/new/", {"model": str(model.pk)})
+    bench = Workbench.objects.get()
+    address = f"/workbenches/{bench.pk}/"
+    assert opened.url == address
+    assert "Searching" in web.get(address).content.decode()
+    serve(bench)
+    page = web.get(address).content.decode()
+    assert "Proved optimal" in page
+    assert "hx-get" not in page
+    web.post(f"{address}edit/", {"at": "y", "verb": "leaf", "label": "no"})
+    web.post(f"{address}edit/", {"at": "root", "verb": "forbid", "column": "colour"})
+    assert actions.current_wishes(bench := Workbench.objects.get()) == ["leaf y no", "forbid root colour"]
+    serve(bench)
+    page = web.get(f"{address}?at=n").content.decode()
+    assert "Best with 2 wishes" in page
+    assert "At place y: a leaf that says no" in page
+    web.post(f"{address}prices/", {"at": "n"})
+    serve(Workbench.objects.get())
+    assert "Ask this" in web.get(f"{address}?at=n").content.decode()
+    web.post(f"{address}edit/", {"at": "root", "drop": "leaf y no"})
+    assert actions.current_wishes(Workbench.objects.get()) == ["forbid root colour"]
+    web.post(f"{address}move/", {"to": "undo"})
+    assert actions.current_wishes(Workbench.objects.get()) == ["leaf y no", "forbid root colour"]
+    assert "unseen rows are right" in web.post(f"{address}unseen/", follow=True).content.decode()
+    saved = web.post(f"{address}save/", follow=True)
+    assert saved.status_code == 200
+    assert "version 2" in saved.content.decode()
+    assert web.get("/workbenches/").status_code == 200
+
+
+def test_a_contradiction_names_the_wishes_and_offers_ways_out(web, model, owner, serve):
+    bench = actions.open_for(owner=owner, model=model)
+    actions.edit(bench, wishes=["leaf root", "ask n width"])
+    serve(bench)
+    page = web.get(f"/workbenches/{bench.pk}/").content.decode()
+    assert "No tree keeps all 2 wishes" in page
+    assert page.count("Take back ") >= 2
+    assert "last good draft" in page
+
+
+def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
+    bench = actions.open_for(owner=owner, model=model)
+    address = f"/workbenches/{bench.pk}/good-trees/"
+    assert "Nothing is counted yet" in web.get(address).content.decode()
+    web.post(address, {"slack": "3", "max_leaves": "4", "must": ["width"]})
+    serve(bench)
+    page = web.get(address).content.decode()
+    assert "All counted" in page
+    assert "objective" in page
+    assert bench.steps.filter(kind=Kind.GOOD).last().request["must"] == ["width"]
+    web.post(address, {"slack": "much"})
+    serve(bench)
+    assert "not a number" in web.get(address).content.decode()
+
+
+def test_strangers_find_no_workbench(client, stranger, model, owner):
+    bench = actions.open_for(owner=owner, model=model)
+    client.force_login(stranger)
+    for path in ("", "live/", "good-trees/"):
+        assert client.get(f"/workbenches/{bench.pk}/{path}").status_code == 404
+    for path in ("edit/", "move/", "prices/", "save/", "delete/"):
+        assert client.post(f"/workbenches/{bench.pk}/{path}").status_code == 404
