@@ -84,7 +84,7 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
     return own | dict(changes), wishes, float(file.parameters.get("test_share") or 0)
 
 
-def ask(bench: Workbench, kind: Kind, *, wishes: Sequence[str], request: Mapping[str, Any] | None = None) -> Step:
+def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[str, Any] | None = None) -> Step:
     """A question to the workbench; the answer comes into the step."""
     if len(wishes) > MOST_WISHES or any(len(w) > MOST_TEXT for w in wishes):
         raise ValidationError({"wishes": f"at most {MOST_WISHES} wishes of {MOST_TEXT:,} characters are possible."})

@@ -119,7 +119,7 @@ class EditingSupervisor(Supervisor):
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def _steps(self, *states: StepState) -> Any:
+    def _steps(self, *states: Any) -> Any:
         return Step.objects.filter(workbench_id=self.job_id, state__in=states)
 
     def _take_back(self) -> None:

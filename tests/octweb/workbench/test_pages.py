@@ -28,7 +28,8 @@ def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve)
     assert "hx-get" not in page
     web.post(f"{address}edit/", {"at": "y", "verb": "leaf", "label": "no"})
     web.post(f"{address}edit/", {"at": "root", "verb": "forbid", "column": "colour"})
-    assert actions.current_wishes(bench := Workbench.objects.get()) == ["leaf y no", "forbid root colour"]
+    bench = Workbench.objects.get()
+    assert actions.current_wishes(bench) == ["leaf y no", "forbid root colour"]
     serve(bench)
     page = web.get(f"{address}?at=n").content.decode()
     assert "Best with 2 wishes" in page
