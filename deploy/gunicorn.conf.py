@@ -11,7 +11,7 @@ import time
 bind = os.environ.get("OCTWEB_BIND", "127.0.0.1:8000")
 worker_class = "octweb.core.gunicorn_worker.Worker"  # gthread with a quicker way for predictions
 workers = int(os.environ.get("OCTWEB_WEB_PROCESSES", min(4, multiprocessing.cpu_count())))
-threads = int(os.environ.get("OCTWEB_WEB_THREADS", 8))
+threads = int(os.environ.get("OCTWEB_WEB_THREADS", 16))
 keepalive = 75  # longer than the proxy keeps its connections
 timeout = 120
 graceful_timeout = 30

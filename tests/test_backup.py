@@ -59,6 +59,11 @@ def test_what_was_backed_up_is_there_after_restoring(place, tmp_path):
     done = call(before, "deploy/backup.sh", copy)
     assert done.returncode == 0, done.stderr
     assert oct(os.stat(copy).st_mode & 0o777) == "0o700"
+    # a relative folder is meant from where one stands, and the program of the installation is used all the same
+    near = [str(ROOT / "deploy" / "backup.sh"), "near"]
+    done = subprocess.run(near, cwd=tmp_path, env=before, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "near" / "octweb.sqlite3").exists()
     done = call(after, "deploy/restore.sh", copy)
     assert done.returncode == 0, done.stderr
     seen = [json.loads(call(e, sys.executable, "-c", LOOK).stdout.splitlines()[-1]) for e in (before, after)]

@@ -54,6 +54,8 @@ def test_the_units_run_as_their_own_user_without_rights(name):
     assert service["NoNewPrivileges"] == "yes"
     assert service["ProtectSystem"] == "strict"
     assert service["StateDirectoryMode"] == "0700"
+    assert service["MemoryMax"].endswith("G")
+    assert service["OOMPolicy"] == "continue"  # a killed child is said by its parent, which goes on
     words = service["ExecStart"].split()
     if "manage.py" in words:
         command = words[words.index("manage.py") + 1]
@@ -80,7 +82,7 @@ def test_gunicorn_takes_its_file(monkeypatch):
     )
     found = WSGIApplication().cfg
     assert found.worker_class_str == "octweb.core.gunicorn_worker.Worker"
-    assert found.threads == 8
+    assert found.threads == 16
     assert found.settings["control_socket_disable"].get() is True
     # the counters of several processes need a folder, which goes with the server
     folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])

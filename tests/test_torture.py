@@ -18,7 +18,7 @@ def test_a_short_campaign():
     }
     command = [sys.executable, "-m", "tests.torture", "--runs=2", "--requests=100", "--seconds=10"]
     done = subprocess.run(
-        [*command, "--only=kills,malformed,writers,locked,clock,disk,sigterm,memory"],
+        [*command, "--only=kills,malformed,writers,locked,clock,disk,sigterm,memory,bombs,uploads,storing"],
         cwd=ROOT,
         env=environment,
         capture_output=True,

@@ -20,10 +20,11 @@ from tests.torture.faults import clock_moved, database_locked, disk_full, sigter
 from tests.torture.floods import malformed, memory
 from tests.torture.kills import kills, revive
 from tests.torture.site import Broken, Site
+from tests.torture.uploads import bombs, storing, uploads
 
 CAMPAIGNS: dict[str, Callable[[Site, random.Random, int, float], str]] = {
     "kills": kills, "malformed": malformed, "writers": writers, "locked": database_locked, "clock": clock_moved,
-    "disk": disk_full, "sigterm": sigterm, "memory": memory,
+    "disk": disk_full, "sigterm": sigterm, "memory": memory, "bombs": bombs, "uploads": uploads, "storing": storing,
 }  # fmt: skip
 
 

@@ -106,7 +106,7 @@ class Site:
     def start_web(self) -> None:
         self.web = self._start(
             "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"127.0.0.1:{self.port}", "--worker-class", WORKER,
-            "--threads", "8", "--no-control-socket",
+            "--threads", "16", "--no-control-socket",
         )  # fmt: skip
         self.wait(lambda: self.call("GET", "/healthz")[0] == 200, 60, "the web server does not start")
 
@@ -121,14 +121,16 @@ class Site:
             time.sleep(0.2)
         raise Broken(complaint)
 
-    def call(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
-        """Status and answer; 0 where the server is away."""
+    def call(
+        self, method: str, path: str, body: bytes | None = None, *, patience: float = 60, **headers: str
+    ) -> tuple[int, Any]:
+        """Status and answer; 0 where the server is away, or takes longer than so many seconds."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=body, method=method)
         request.add_header("Authorization", f"Token {self.token}")
         for name, value in headers.items():
             request.add_header(name.replace("_", "-"), value)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=patience) as answer:
                 content, status = answer.read(), answer.status
         except urllib.error.HTTPError as error:
             content, status = error.read(), error.code
@@ -144,6 +146,7 @@ class Site:
             "POST",
             "/api/v1/datasets/",
             multipart({"name": name}, content),
+            patience=900,
             Content_Type="multipart/form-data; boundary=b",
         )
 

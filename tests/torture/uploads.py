@@ -1,0 +1,164 @@
+"""Uploads: bombs, many large files at once, and writers beside a large file that is stored."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import random
+import sqlite3
+import threading
+import time
+from collections import Counter
+
+import psutil
+
+from tests.bombs import bombs as made
+from tests.torture.site import Broken, Site, multipart
+
+FORM = "multipart/form-data; boundary=b"
+GROWN_MB = 250.0  # of the web server while it takes files of at most some megabytes; what it grows by is its own code and buffers
+READER_MB = 1000.0
+HEALTH_SECONDS = 1.0
+SHORT = 60.0  # a campaign of fewer seconds is a test: smaller files, and no judgement by the clock
+
+
+class Watch:
+    """The web server while something happens: memory of itself and of its readers, and how long `/healthz` takes."""
+
+    def __init__(self, site: Site) -> None:
+        self.site, self.done = site, threading.Event()
+        self.web = psutil.Process(site.web.pid)  # type: ignore[union-attr]
+        self.begin = self.own = self.readers = self.slowest = 0.0
+        self.unhealthy = 0
+
+    def sample(self) -> None:
+        own = readers = 0.0
+        for process in [self.web, *self.web.children(recursive=True)]:
+            try:
+                size, reads = process.memory_info().rss / 1e6, "octweb.datasets.intake" in process.cmdline()
+            except psutil.Error:
+                continue
+            readers, own = (max(readers, size), own) if reads else (readers, own + size)
+        self.begin = self.begin or own
+        self.own, self.readers = max(self.own, own), max(self.readers, readers)
+
+    def __enter__(self) -> Watch:
+        self.sample()
+        self.threads = [threading.Thread(target=self._memory), threading.Thread(target=self._health)]
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.done.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _memory(self) -> None:
+        while not self.done.wait(0.05):
+            self.sample()
+
+    def _health(self) -> None:
+        while not self.done.wait(0.1):
+            start = time.monotonic()
+            self.unhealthy += self.site.call("GET", "/healthz")[0] != 200
+            self.slowest = max(self.slowest, time.monotonic() - start)
+
+    def words(self) -> str:
+        return (
+            f"web server {self.begin:.0f} MB, at most {self.own:.0f}; largest reader {self.readers:.0f} MB; "
+            f"slowest /healthz {self.slowest:.2f} s"
+        )
+
+
+def bombs(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
+    """Files of some kilobytes that unpack to 100 MB: refused or stored by a process with limits, and the web server stays small."""
+    megabytes, statuses = (5 if seconds < SHORT else 100), Counter[int]()
+    site.upload("warm", b"a,y\n" + b"1,u\n2,v\n" * 300_000)  # a reader was used once before it is measured
+    with Watch(site) as watch:
+        for name, file_name, content in made(megabytes):
+            status, answer = site.call(
+                "POST", "/api/v1/datasets/", multipart({"name": name}, content, file_name), Content_Type=FORM
+            )
+            statuses[status] += 1
+            if status not in (201, 413, 422):
+                raise Broken(f"{name}: {status} {str(answer)[:200]}")
+    _judge(watch, clock=seconds >= SHORT)
+    return f"{sum(statuses.values())} bombs, answers {dict(sorted(statuses.items()))}; {watch.words()}"
+
+
+def _judge(watch: Watch, *, clock: bool, grown: float = GROWN_MB) -> None:
+    if watch.own - watch.begin > grown or watch.readers > READER_MB or watch.unhealthy:
+        raise Broken(f"{watch.words()}; {watch.unhealthy} health calls failed")
+    if clock and watch.slowest > HEALTH_SECONDS:
+        raise Broken(watch.words())
+
+
+def numbers(megabytes: float, draw: random.Random) -> bytes:
+    """A table of twenty columns of numbers and a class."""
+    lines = [
+        ",".join([*(f"{draw.random() * 100:.5f}" for _ in range(20)), draw.choice(("yes", "no"))]) for _ in range(2000)
+    ]
+    block = ("\n".join(lines) + "\n").encode()
+    head = ",".join([*(f"c{j}" for j in range(20)), "class"]).encode() + b"\n"
+    return head + block * max(1, int(megabytes * 1e6 / len(block)))
+
+
+def uploads(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
+    """Ten large files at once: every one is stored, the server answers all the time, and the memory comes back."""
+    content = numbers(2 if seconds < SHORT else 50, draw)
+    with Watch(site) as watch, concurrent.futures.ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(lambda i: site.upload(f"large {i}", content), range(10)))
+    statuses = Counter(status for status, _ in answers)
+    for status, answer in answers:
+        if status == 201:
+            site.call("DELETE", f"/api/v1/datasets/{answer['id']}/")
+    if set(statuses) != {201}:
+        raise Broken(f"answers to ten uploads: {dict(statuses)}")
+    _judge(watch, clock=seconds >= SHORT, grown=GROWN_MB + 100)
+    time.sleep(1)
+    watch.sample()
+    return f"ten files of {len(content) / 1e6:.0f} MB: all stored; {watch.words()}"
+
+
+def storing(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
+    """Writers beside a large file that is stored; then somebody holds the database for longer than anybody waits."""
+    short, name, done = seconds < SHORT, site.datasets["small"], Counter[int]()
+    content, over = numbers(2 if short else 150, draw), threading.Event()
+
+    def write(number: int) -> None:
+        while not over.is_set():
+            body = json.dumps({"name": f"small {number} {time.time()}"}).encode()
+            done[site.call("PATCH", f"/api/v1/datasets/{name}/", body, Content_Type="application/json")[0]] += 1
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(write, i) for i in range(3)]
+        start = time.monotonic()
+        status, answer = site.upload("large", content)
+        took = time.monotonic() - start
+        over.set()
+        for writer in writers:
+            writer.result()
+    if status != 201 or set(done) - {200}:
+        raise Broken(f"storing: {status} {str(answer)[:200]}, writers: {dict(done)}")
+    return f"{len(content) / 1e6:.0f} MB stored in {took:.0f} s; {done[200]} writes beside it, every one 200{_held(site, short)}"
+
+
+def _held(site: Site, short: bool) -> str:
+    path = site.folder / "octweb.sqlite3"
+    if short or not path.exists():
+        return ""
+    holder = sqlite3.connect(path, timeout=30, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        body = json.dumps({"name": "held"}).encode()
+        status, answer = site.call(
+            "PATCH", f"/api/v1/datasets/{site.datasets['small']}/", body, Content_Type="application/json"
+        )
+        ready = site.call("GET", "/readyz")
+    finally:
+        holder.execute("ROLLBACK")
+        holder.close()
+    if status != 503 or "locked" not in str(answer) or ready[0] != 503:
+        raise Broken(f"a held database: {status} {str(answer)[:200]}, /readyz {ready}")
+    return "; while somebody held the database a write was answered 503 with the reason, and /readyz named it"
