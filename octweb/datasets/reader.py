@@ -168,7 +168,7 @@ def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     environment = environment_of_child() | {
         intake.MEMORY: str(settings.MAX_READING_BYTES),
         # one thread and the system's own allocator: what is reserved is what is used
-        "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+        "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "262144", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     command = [sys.executable, "-m", "octweb.datasets.intake", str(folder)]
     process = subprocess.Popen(  # noqa: S603

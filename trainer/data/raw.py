@@ -26,7 +26,7 @@ from trainer.errors import DataError
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LISTED = 20
 SOMETHING = re.compile(rb"\S")
-BLOCK = 1 << 24  # bytes that the parser takes at a time; the longest line fits
+BLOCK = 1 << 21  # bytes that the parser takes at a time, for which it reserves as much for every column
 TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 
 
@@ -246,7 +246,8 @@ def _cells(body: bytes, found: Scan, delimiter: str, width: int, header: bool) -
         part: bytes | memoryview = b"\n".join(pieces) + b"\n"
     else:
         part = memoryview(body)[found.starts[first] :]  # no copy
-    columns = _parse(part, delimiter, width, newlines=found.quoted_breaks)
+    longest = int((found.ends - found.starts).max())
+    columns = _parse(part, delimiter, width, newlines=found.quoted_breaks, block=max(BLOCK, 2 * longest))
     if len(columns[0]) != rows:
         raise DataError(
             f"The parser found {len(columns[0])} rows where {rows} were counted; check the quotes of the file."
@@ -255,7 +256,7 @@ def _cells(body: bytes, found: Scan, delimiter: str, width: int, header: bool) -
 
 
 def _parse(
-    part: bytes | memoryview, delimiter: str, width: int, *, newlines: bool, block: int = BLOCK
+    part: bytes | memoryview, delimiter: str, width: int, *, newlines: bool, block: int = 1 << 25
 ) -> tuple[pa.Array, ...]:
     names = [str(j) for j in range(width)]
     try:
@@ -268,6 +269,8 @@ def _parse(
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, null_values=[]
             ),
         )
+    except MemoryError:
+        raise
     except pa.ArrowException as error:
         raise DataError(f"The file cannot be cut into cells: {error}. Check its quotes and its delimiter.") from error
     pieces, columns = table.columns[::-1], []
