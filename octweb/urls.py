@@ -7,6 +7,10 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from octweb.core import reset
 from octweb.core import views as core
+from octweb.home import trash
+from octweb.home.glossary import glossary_page
+from octweb.home.search import search_page
+from octweb.home.start import start_sample
 from octweb.home.views import home
 from octweb.serving import (
     invocations,
@@ -19,6 +23,12 @@ admin.site.index_title = "Review and accounts"
 
 urlpatterns = [
     path("", home, name="home"),
+    path("start/<slug:slug>/", start_sample, name="start"),
+    path("deleted/", trash.deleted, name="deleted"),
+    path("deleted/<slug:kind>/<uuid:pk>/", trash.undelete, name="undelete"),
+    path("delete/<slug:kind>/<uuid:pk>/", trash.delete, name="delete"),
+    path("search/", search_page, name="search"),
+    path("words/", glossary_page, name="glossary"),
     path("datasets/", include("octweb.datasets.urls")),
     path("runs/", include("octweb.runs.urls")),
     path("experiments/", include("octweb.experiments.urls")),

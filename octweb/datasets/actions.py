@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from django.core.files import File
 from django.db import transaction
-from django.db.models import ProtectedError
 from django.utils import timezone
 
-from octweb.core import files
+from octweb.core import deleting, files
+from octweb.core.deleting import KEPT_FOR, hide
 from octweb.core.names import checked_name
 from octweb.core.problems import Conflict
 from octweb.datasets import intake, reader
@@ -160,19 +160,18 @@ def update(dataset: Dataset, *, name: str | None = None, choice: Choice | None =
 
 
 def delete(dataset: Dataset) -> None:
-    """Remove a data set and its file; its runs protect it, its models stay."""
-    storage, stored = dataset.file.storage, dataset.file.name
-    try:
-        with transaction.atomic():
-            dataset.delete()
-            transaction.on_commit(lambda: files.remove(storage, stored))
-    except ProtectedError as error:
-        count = len(error.protected_objects)
-        raise Conflict(
-            "1 run uses this data set. Delete it first; its models stay."
-            if count == 1
-            else f"{count} runs use this data set. Delete them first; their models stay."
-        ) from error
+    """Hide a data set, which can be brought back for some weeks; its runs protect it, its models stay. Raises Conflict."""
+    hide(dataset)
+
+
+def purge(now: datetime) -> int:
+    """Remove what was deleted long ago, with its files."""
+    old = Dataset.objects.filter(deleted_at__lt=now - KEPT_FOR)
+    stored = {d.pk: (d.file.storage, d.file.name) for d in old}
+    removed = deleting.purge(Dataset, now)
+    for pk in set(stored) - set(Dataset.objects.filter(pk__in=stored).values_list("pk", flat=True)):
+        files.remove(*stored[pk])
+    return removed
 
 
 def clean_name(name: str) -> str:

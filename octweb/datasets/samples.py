@@ -102,7 +102,7 @@ SAMPLES: tuple[Sample, ...] = (
 def load(*, owner, slug: str) -> Dataset:
     """The sample as a data set of `owner`; the one that is there already, if any. Raises KeyError for an unknown slug."""
     sample = {s.slug: s for s in SAMPLES}[slug]
-    existing = Dataset.objects.filter(owner=owner, sample=slug).first()
+    existing = Dataset.objects.kept().filter(owner=owner, sample=slug).first()
     if existing is not None:
         return existing
     content = io.BytesIO(("\n".join(sample.lines()) + "\n").encode())

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.db.models import Count
+from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -41,7 +41,7 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
     found = (
         Dataset.objects.visible_to(request.user)
         .select_related("owner")
-        .annotate(run_count=Count("runs"))
+        .annotate(run_count=Count("runs", filter=Q(runs__deleted_at=None)))
         .order_by("-created", "-id")  # counting drops the order of the model
     )
     return render(request, "datasets/list.html", {"page": Paginator(found, 30).get_page(request.GET.get("page"))})
@@ -175,8 +175,8 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "damage": damage,
         "cells": dataset.rows * max(1, len(dataset.columns)),
         "empty_cells": sum(c["empty"] for c in dataset.columns),
-        "runs": dataset.runs.select_related("model")[:20],
-        "models": dataset.models.select_related("family")[:20],
+        "runs": dataset.runs.kept().select_related("model")[:20],
+        "models": dataset.models.kept().select_related("family")[:20],
         "ignored": [c for c in dataset.columns if c["role"] == "ignored"],
     }
     return render(request, "datasets/detail.html", context)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
+from octweb.core.deleting import hide, purge
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
 from octweb.experiments.models import Candidate, Experiment
@@ -134,10 +136,15 @@ def retrain(candidate: Candidate, *, owner) -> TrainingRun:
 
 
 def delete(experiment: Experiment) -> None:
-    """Remove an experiment that has ended; models that were opened stay."""
+    """Hide an experiment that has ended, which can be brought back for some weeks; models that were opened stay."""
     if experiment.candidates.exclude(status__in=FINISHED).exists():
         raise Conflict("The experiment has not ended yet. Stop it first.")
-    experiment.delete()
+    hide(experiment)
+
+
+def tidy(now: datetime) -> int:
+    """Remove for good the experiments that were deleted long ago."""
+    return purge(Experiment, now)
 
 
 def _check(dataset: Dataset, kinds: Collection[str], folds: int, share: float, nested: bool, time_limit: float) -> None:

@@ -40,6 +40,7 @@ class Candidate(Job):
 
     TASK = "octweb.experiments.tasks.try_candidate"
     ADVICE = "Try a smaller depth."
+    TIDY = "octweb.experiments.actions.tidy"
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="candidates")
     number = models.PositiveIntegerField()

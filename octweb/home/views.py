@@ -9,6 +9,7 @@ from django.shortcuts import render
 
 from octweb.datasets.models import Dataset
 from octweb.figures.outline import tree_outline
+from octweb.home.start import first_samples
 from octweb.jobs.models import RunStatus
 from octweb.registry.models import State, TreeModel
 from octweb.registry.parsed import model_file
@@ -31,7 +32,10 @@ def home(request: HttpRequest) -> HttpResponse:
         "waiting": waiting[: 4 * SHOWN],
         "models": models[:SHOWN],
         "datasets": Dataset.objects.visible_to(user)[:SHOWN],
+        "samples": first_samples(),
     }
+    context["has_data"] = bool(context["datasets"])
+    context["is_new"] = not models.filter(owner=user).exists() and not runs.exists()
     return render(request, "home/home.html", context)
 
 

@@ -19,8 +19,9 @@ from django.utils import timezone
 from django.utils.text import slugify
 from rest_framework.exceptions import ValidationError
 
+from octweb.core.deleting import hide
 from octweb.core.problems import Conflict
-from octweb.registry.models import Family, ReviewEvent, State, TreeModel, TreeModelQuerySet
+from octweb.registry.models import Family, Level, ReviewEvent, Share, State, TreeModel, TreeModelQuerySet
 from octweb.registry.remembered import forget
 from trainer.certificate import Guarantee, Status
 from trainer.errors import ModelFileError
@@ -109,6 +110,38 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
         ReviewEvent.objects.create(model=held, by=by, before=held.state, after=held.state, reason=words)
         forget()
     return held
+
+
+def delete(model: TreeModel) -> None:
+    """Hide a model, which can be brought back for some weeks. One that is served or in review must leave that first: Conflict."""
+    if model.state in (State.APPROVED, State.IN_REVIEW):
+        raise Conflict(f"{model} is {model.get_state_display().lower()}. Retire it, or withdraw it from review, first.")
+    hide(model)
+    forget()
+
+
+def share(model: TreeModel, *, by, username: str, level: str) -> Share:
+    """Open the model to one more person, for reading or for calls; raises PermissionDenied and ValidationError."""
+    _own(model, by)
+    person = get_user_model().objects.filter(username=username.strip(), is_active=True).first()
+    if person is None:
+        raise ValidationError({"username": f"There is no account '{username.strip()[:150]}'."})
+    if person.pk == model.owner_id:
+        raise ValidationError({"username": "The owner has the model anyhow."})
+    if level not in Level.values:
+        raise ValidationError({"level": f"'{level[:20]}' is not one of {', '.join(Level.values)}."})
+    return Share.objects.update_or_create(model=model, user=person, defaults={"level": level})[0]
+
+
+def unshare(model: TreeModel, *, by, username: str) -> None:
+    """Close it again."""
+    _own(model, by)
+    Share.objects.filter(model=model, user__username=username).delete()
+
+
+def _own(model: TreeModel, user) -> None:
+    if not (user.is_staff or user.pk == model.owner_id):
+        raise PermissionDenied("Only the owner or an administrator may do this.")
 
 
 def _rename(model: TreeModel, name: str) -> None:

@@ -44,6 +44,7 @@ from octweb.registry.serializers import (
     PublishSerializer,
     ReviewSerializer,
     RowsSerializer,
+    ShareSerializer,
 )
 from trainer.certificate import Status
 from trainer.methods import METHODS
@@ -197,6 +198,46 @@ class ModelPublish(GenericAPIView):
         form.is_valid(raise_exception=True)
         model = actions.publish(model, by=request.user, name=form.validated_data["name"])
         return Response(ModelDetailSerializer(model, context={"request": request}).data)
+
+
+class ModelShares(GenericAPIView):
+    """Who may use a model besides its owner, whatever its review says."""
+
+    serializer_class = ShareSerializer
+    pagination_class = None
+
+    def _model(self, pk: uuid.UUID) -> TreeModel:
+        return TreeModel.objects.select_related("family").get_visible(self.request.user, pk)
+
+    def _list(self, model: TreeModel) -> Response:
+        shares = model.shares.select_related("user")
+        return Response([{"username": s.user.username, "level": s.level} for s in shares])
+
+    @extend_schema(responses={200: ShareSerializer(many=True)} | PROBLEMS(401, 403, 404, 429))
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        return self._list(self._model(pk))
+
+    @extend_schema(
+        request=ShareSerializer,
+        responses={200: ShareSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 413, 415, 429),
+    )
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        model = self._model(pk)
+        form = ShareSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        actions.share(model, by=request.user, **form.validated_data)
+        return self._list(model)
+
+    @extend_schema(
+        responses={204: None} | PROBLEMS(400, 401, 403, 404, 429),
+        parameters=[OpenApiParameter("username", str, required=True)],
+    )
+    def delete(self, request: Request, pk: uuid.UUID) -> Response:
+        model, name = self._model(pk), _clean(request.query_params.get("username", ""))
+        if not name:
+            raise ValidationError({"username": "Say with whom it is no longer shared."})
+        actions.unshare(model, by=request.user, username=name)
+        return Response(status=204)
 
 
 class ModelPredict(APIView):

@@ -8,6 +8,7 @@ urlpatterns = [
     path("models/", api.ModelList.as_view(), name="api-models"),
     path("models/<uuid:pk>/", api.ModelDetail.as_view(), name="api-model"),
     path("models/<uuid:pk>/download/", api.ModelDownload.as_view(), name="api-model-download"),
+    path("models/<uuid:pk>/shares/", api.ModelShares.as_view(), name="api-model-shares"),
     path("models/<uuid:pk>/publish/", api.ModelPublish.as_view(), name="api-model-publish"),
     path("models/<uuid:pk>/review/", api.ModelReview.as_view(), name="api-model-review"),
     path("models/<uuid:pk>/predict/", api.ModelPredict.as_view(), name="api-model-predict"),

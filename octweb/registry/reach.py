@@ -76,5 +76,5 @@ def _rows_of(test_share: float) -> dict[str, Any]:
 
 def latest_reach(user: Any, dataset: Any) -> dict[str, Any] | None:
     """The frontier of the newest model of a data set that the user owns and that keeps one."""
-    models = TreeModel.objects.filter(owner=user, dataset=dataset, method="odt").order_by("-created")[:LATEST]
+    models = TreeModel.objects.kept().filter(owner=user, dataset=dataset, method="odt").order_by("-created")[:LATEST]
     return next((reach for reach in map(reach_of, models) if reach is not None), None)

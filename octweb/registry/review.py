@@ -19,7 +19,7 @@ from octweb.registry import actions, page
 from octweb.registry.claims import claims
 from octweb.registry.data import check_again
 from octweb.registry.difference import difference
-from octweb.registry.models import Family, State, TreeModel
+from octweb.registry.models import Family, Level, State, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import Scene
@@ -64,6 +64,9 @@ def review_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "possible": actions.possible(model, request.user),
         "own": model.owner_id == request.user.pk,
         "four_eyes": actions.four_eyes(),
+        "levels": Level.choices,
+        "shares": model.shares.select_related("user"),
+        "can_delete": model.state not in (State.APPROVED, State.IN_REVIEW),
         "names": Family.objects.filter(owner=model.owner).exclude(pk=model.family_id).order_by("name")[:100],
     }
     return render(request, "registry/review.html", context)
@@ -101,6 +104,25 @@ def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     model = _model(request, pk)
     name = request.POST.get("name", "")[:90]
     return _answer(request, model, lambda: actions.publish(model, by=request.user, name=name), "served")
+
+
+@login_required
+@require_POST
+def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Open the model to one more person, or close it again (`remove`)."""
+    model = _model(request, pk)
+    name, remove = request.POST.get("username", "")[:150], request.POST.get("remove", "")[:150]
+    if remove:
+        return _answer(
+            request,
+            model,
+            lambda: actions.unshare(model, by=request.user, username=remove),
+            f"no longer shared with {remove}",
+        )
+    level = request.POST.get("level", Level.READ)
+    return _answer(
+        request, model, lambda: actions.share(model, by=request.user, username=name, level=level), f"shared with {name}"
+    )
 
 
 def _answer(request: HttpRequest, model: TreeModel, step: Any, done: str) -> HttpResponse:

@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from octweb.core.api import Text
 from octweb.registry import actions, claims
-from octweb.registry.models import ReviewEvent, TreeModel
+from octweb.registry.models import Level, ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
 
 
@@ -172,6 +172,13 @@ class PublishSerializer(serializers.Serializer):
     """Under which name a model is served."""
 
     name = Text(required=False, allow_blank=True, default="", max_length=90, help_text="empty: the name that it has")
+
+
+class ShareSerializer(serializers.Serializer):
+    """A person who may use a model whatever its review says."""
+
+    username = Text(max_length=150)
+    level = serializers.ChoiceField(Level.choices, required=False, default=Level.READ)
 
 
 class PredictionSerializer(serializers.Serializer):

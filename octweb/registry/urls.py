@@ -20,5 +20,6 @@ urlpatterns = [
     path("review/", review.review_list, name="waiting"),
     path("<uuid:pk>/review/", review.review_page, name="review-page"),
     path("<uuid:pk>/review/<slug:verb>/", review.review_step, name="review"),
+    path("<uuid:pk>/share/", review.share_with, name="share"),
     path("<uuid:pk>/publish/", review.review_publish, name="publish"),
 ]

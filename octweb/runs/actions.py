@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from octweb.core.deleting import hide, purge
 from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
+from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import FINISHED
 from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send, worker_seen
@@ -142,9 +145,14 @@ def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
 
 
 def delete(run: TrainingRun) -> None:
-    """Remove a finished run with its progress; its model stays."""
+    """Hide a finished run, which can be brought back for some weeks; its model stays. Raises Conflict."""
     refuse_unfinished(run)
-    run.delete()
+    hide(run)
+
+
+def tidy(now: datetime) -> int:
+    """Remove for good the runs, models and data sets that were deleted long ago."""
+    return purge(TrainingRun, now) + purge(TreeModel, now) + datasets.purge(now)
 
 
 def within_limits(method: Method, values: dict[str, Any]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class RunForm(forms.Form):
             self.fields[f"p_{parameter.name}"] = field_of(parameter, dataset)
         if method.warm_start:
             field = forms.ModelChoiceField(
-                queryset=TreeModel.objects.filter(owner=user, dataset=dataset).select_related("family"),
+                queryset=TreeModel.objects.kept().filter(owner=user, dataset=dataset).select_related("family"),
                 required=False,
                 label="Begin with",
                 help_text="The tree of a model of yours on these data; only better ones are then looked for.",

@@ -78,8 +78,13 @@ def things(owner, media) -> Things:
     experiment = experiments.start(
         owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, test_share=0.2
     )
+    gone = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
+    runs.delete(gone)
+    ended = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
     return Things(
         by_prefix={
+            "deleted/": str(gone.pk),
+            "delete/<slug:kind>": str(ended.pk),
             "experiments/candidates/": str(experiment.candidates.get().pk),
             "experiments/": str(experiment.pk),
             "datasets/uploads/": str(upload.pk),
@@ -100,6 +105,9 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
     own = next((v for p, v in things.by_prefix.items() if p in address), None)
     for placeholder in re.findall(r"<[^>]+>|\(\?P<[^>]+>[^)]*\)", address):
         name = re.search(r"(\w+)>", placeholder).group(1)
+        if name == "kind":
+            address = address.replace(placeholder, "run")
+            continue
         if name in {"pk", "id", "key"}:
             assert own is not None, f"{route}: whose object is this? Add it to Things."
             value, private = own, True
@@ -113,7 +121,7 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
                 "line": "1",
                 "name": "json",
                 "verb": "ask",
-                "slug": "monk1",
+                "slug": "iris",
                 "version": "1",
                 "format": "json",
             }.get(name)

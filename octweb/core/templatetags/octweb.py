@@ -8,6 +8,7 @@ from typing import Any
 from django import template
 
 from octweb.core.navigation import places
+from octweb.core.words import sentence
 from trainer.tree.describe import number_text
 
 register = template.Library()
@@ -121,3 +122,14 @@ def badge(kind: str = "", gap: Any = "", proved: Any = "", total: Any = "", scop
         }
     style, icon, words, tip = _BADGES.get(str(kind), ("plain", "", str(kind), ""))
     return {"id": name, "style": style, "icon": icon, "words": words, "tip": tip}
+
+
+@register.inclusion_tag("_term.html")
+def term(word: str, shown: str = "") -> dict[str, str]:
+    """A dotted word whose sentence opens by mouse, finger and keyboard; `shown` is how it stands in the text."""
+    return {
+        "word": shown or word,
+        "sentence": sentence(word),
+        "id": f"term-{next(_count)}",
+        "anchor": word.replace(" ", "-"),
+    }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from octweb.datasets import actions
 from octweb.datasets.models import Dataset
@@ -108,5 +111,9 @@ def test_delete_is_409_while_runs_use_it_and_then_removes_the_file(
     run.delete()
     with django_capture_on_commit_callbacks(execute=True):
         assert api(owner).delete(f"{API}{dataset.pk}/").status_code == 204
+    assert api(owner).get(f"{API}{dataset.pk}/").status_code == 404
+    assert actions.purge(timezone.now() + timedelta(days=29)) == 0
+    assert len(stored_files(media)) == 1
+    assert actions.purge(timezone.now() + timedelta(days=31)) == 1
     assert not Dataset.objects.exists()
     assert not stored_files(media)

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from octweb.datasets import actions, stored
 from octweb.datasets.models import Dataset
-from tests.octweb.datasets.files import GOOD, stored_files
+from tests.octweb.datasets.files import GOOD
 from trainer.errors import DataError
 
 pytestmark = pytest.mark.django_db
@@ -103,8 +103,8 @@ def test_delete_waits_for_the_runs(page, dataset, run, media, django_capture_on_
     run.delete()
     with django_capture_on_commit_callbacks(execute=True):
         assert page.post(address("delete", dataset)).url == reverse("datasets:list")
-    assert not Dataset.objects.exists()
-    assert not stored_files(media)
+    assert not Dataset.objects.kept().exists()
+    assert page.get(address("detail", dataset)).status_code == 404
 
 
 def test_a_stored_file_that_was_changed_is_not_trained_on(dataset):

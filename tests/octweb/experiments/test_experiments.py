@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from octweb.core.problems import Conflict
 from octweb.experiments import actions
@@ -155,6 +158,8 @@ def test_an_experiment_that_runs_is_not_deleted(experiment):
         actions.delete(experiment)
     actions.stop(experiment)
     actions.delete(experiment)
+    assert not Experiment.objects.kept().exists()
+    actions.tidy(timezone.now() + timedelta(days=31))
     assert Candidate.objects.count() == 0
 
 

@@ -1,0 +1,62 @@
+"""Deleting in two steps: what is deleted is hidden at once, can be brought back for thirty days, and is removed after them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import PROTECT, ProtectedError
+from django.utils import timezone
+
+from octweb.core.ownership import Deletable
+from octweb.core.problems import Conflict
+
+KEPT_FOR = timedelta(days=30)
+
+
+def protecting(thing: Deletable) -> dict[str, int]:
+    """What must be deleted before: the number of kept objects that cannot do without this one, by what they are called."""
+    found = {}
+    for relation in thing._meta.related_objects:
+        model: Any = relation.related_model
+        if getattr(relation, "on_delete", None) is not PROTECT or not issubclass(model, Deletable):
+            continue
+        if count := model._default_manager.kept().filter(**{relation.field.name: thing}).count():
+            names = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
+            found[str(names)] = count
+    return found
+
+
+def hide(thing: Deletable) -> None:
+    """Delete it for everybody who looks; raises Conflict where something cannot do without it."""
+    if needed := protecting(thing):
+        words = " and ".join(f"{count} {names}" for names, count in needed.items())
+        one = sum(needed.values()) == 1
+        raise Conflict(
+            f"{words} use{'s' if one else ''} this {thing._meta.verbose_name}. Delete {'it' if one else 'them'} first; "
+            f"{'its' if one else 'their'} models stay."
+        )
+    thing.deleted_at = timezone.now()
+    thing.save(update_fields=["deleted_at"])
+
+
+def bring_back(thing: Deletable) -> None:
+    """Show it again; raises Conflict where what it needs is deleted itself."""
+    for field in thing._meta.concrete_fields:
+        needed = getattr(thing, field.name) if field.is_relation and field.remote_field.on_delete is PROTECT else None
+        if isinstance(needed, Deletable) and needed.deleted_at is not None:
+            raise Conflict(f"Bring back the {needed._meta.verbose_name} “{needed}” first.")
+    thing.deleted_at = None
+    thing.save(update_fields=["deleted_at"])
+
+
+def purge(model: type[Deletable], now: datetime) -> int:
+    """Remove for good what was deleted long enough ago; returns how much was removed."""
+    removed = 0
+    for thing in model._default_manager.filter(deleted_at__lt=now - KEPT_FOR):
+        try:
+            thing.delete()
+        except ProtectedError:
+            continue  # what uses it goes first, at the next time
+        removed += 1
+    return removed

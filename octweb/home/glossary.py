@@ -1,0 +1,17 @@
+"""The words of the pages, each explained in a sentence or two: a page, and what the dotted words show."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from octweb.core.words import GLOSSARY
+
+
+@login_required
+@require_GET
+def glossary_page(request: HttpRequest) -> HttpResponse:
+    """All words in the order of the alphabet."""
+    return render(request, "home/glossary.html", {"words": sorted(GLOSSARY.items(), key=lambda item: item[0].lower())})

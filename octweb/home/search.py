@@ -1,0 +1,107 @@
+"""Search over data sets, columns, runs, experiments and models: a page, and the answers of the field that Ctrl K opens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from octweb.datasets.models import Dataset
+from octweb.experiments.models import Experiment
+from octweb.registry.models import TreeModel
+from octweb.runs.models import TrainingRun
+
+EACH = 6  # of a kind in the field; the page shows more
+ON_PAGE = 40
+SEARCHED = 500  # data sets whose columns are looked through
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """Something that was found: what it is, its name, a line about it, its address."""
+
+    kind: str
+    name: str
+    about: str
+    url: str
+
+
+def search(user: Any, text: str, each: int) -> list[Hit]:
+    """What the user may see and whose names have every word, at most `each` of a kind."""
+    words = text.split()
+    if not words:
+        return []
+    return [hit for source in (_datasets, _columns, _runs, _experiments, _models) for hit in source(user, words, each)]
+
+
+@login_required
+@require_GET
+def search_page(request: HttpRequest) -> HttpResponse:
+    """The page, or with `?format=json` what the field shows."""
+    text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
+    if request.GET.get("format") == "json":
+        return JsonResponse({"hits": [asdict(hit) for hit in search(request.user, text, EACH)]})
+    return render(request, "home/search.html", {"text": text, "hits": search(request.user, text, ON_PAGE)})
+
+
+def _matching(found: QuerySet, words: list[str], *fields: str) -> QuerySet:
+    for word in words:
+        condition = Q()
+        for field in fields:
+            condition |= Q(**{f"{field}__icontains": word})
+        found = found.filter(condition)
+    return found
+
+
+def _datasets(user: Any, words: list[str], each: int) -> Iterable[Hit]:
+    found = Dataset.objects.visible_to(user).defer("profile", "columns")
+    for d in _matching(found, words, "name", "source_name", "target")[:each]:
+        about = f"{d.rows:,} rows, predicts {d.target}"
+        yield Hit(kind="data set", name=d.name, about=about, url=reverse("datasets:detail", args=[d.pk]))
+
+
+def _columns(user: Any, words: list[str], each: int) -> Iterable[Hit]:
+    count = 0
+    for d in Dataset.objects.visible_to(user).only("pk", "name", "columns")[:SEARCHED]:
+        for column in d.columns:
+            if count < each and all(word.lower() in column["name"].lower() for word in words):
+                count += 1
+                about = f"{column['kind']}, in {d.name}"
+                yield Hit(
+                    kind="column",
+                    name=column["name"],
+                    about=about,
+                    url=reverse("datasets:detail", args=[d.pk]) + "?all#columns",
+                )
+
+
+def _runs(user: Any, words: list[str], each: int) -> Iterable[Hit]:
+    found = (
+        TrainingRun.objects.visible_to(user)
+        .only("pk", "name", "status", "method", "dataset__name")
+        .select_related("dataset")
+    )
+    for run in _matching(found, words, "name", "dataset__name", "method")[:each]:
+        yield Hit(
+            kind="run", name=str(run), about=run.get_status_display().lower(), url=reverse("runs:detail", args=[run.pk])
+        )
+
+
+def _experiments(user: Any, words: list[str], each: int) -> Iterable[Hit]:
+    found = Experiment.objects.visible_to(user).select_related("dataset").defer("dataset__profile", "dataset__columns")
+    for e in _matching(found, words, "name", "dataset__name")[:each]:
+        yield Hit(kind="experiment", name=e.name, about=e.dataset.name, url=reverse("experiments:detail", args=[e.pk]))
+
+
+def _models(user: Any, words: list[str], each: int) -> Iterable[Hit]:
+    found = TreeModel.objects.readable_by(user).defer("document").select_related("family")
+    for m in _matching(found, words, "title", "family__name", "method")[:each]:
+        about = f"{m.family.name} version {m.version}, {m.get_state_display().lower()}"
+        yield Hit(kind="model", name=m.title, about=about, url=reverse("registry:detail", args=[m.pk]))

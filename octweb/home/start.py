@@ -1,0 +1,37 @@
+"""The first steps of a new user: a sample that trains in one click."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from octweb.core.problems import Conflict
+from octweb.datasets import samples
+from octweb.runs import actions
+
+FIRST_SAMPLES = ("breast-cancer", "iris", "monks-1")
+FIRST_RUN = {"method": "exact", "parameters": {"depth": 3, "leaf_penalty": 0.01, "time_limit": 120}, "test_share": 0.25}
+
+
+def first_samples() -> list[samples.Sample]:
+    """The samples that the first page offers."""
+    by_slug = {s.slug: s for s in samples.SAMPLES}
+    return [by_slug[slug] for slug in FIRST_SAMPLES]
+
+
+@login_required
+@require_POST
+def start_sample(request: HttpRequest, slug: str) -> HttpResponse:
+    """Take a sample and train the best small tree on it."""
+    if slug not in FIRST_SAMPLES:
+        raise Http404("There is no such sample.")
+    dataset = samples.load(owner=request.user, slug=slug)
+    try:
+        run = actions.enqueue(owner=request.user, dataset=dataset, **FIRST_RUN)
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+        return redirect("datasets:detail", dataset.pk)
+    return redirect("runs:detail", run.pk)

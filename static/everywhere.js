@@ -1,0 +1,115 @@
+// What every page does: the search field behind Ctrl K, selects that lead to another page, and word of a run that has ended.
+"use strict";
+
+(() => {
+  const find = document.getElementById("find");
+  let dialog;
+  let timer;
+  let asked = 0;
+
+  function build() {
+    dialog = document.createElement("dialog");
+    dialog.className = "search";
+    dialog.setAttribute("aria-label", "Search");
+    const input = document.createElement("input");
+    input.type = "search";
+    input.placeholder = "Data set, column, run, experiment, model";
+    for (const [name, value] of [["role", "combobox"], ["aria-label", "Find a data set, column, run, experiment or model"], ["aria-expanded", "false"], ["aria-controls", "search-hits"], ["aria-autocomplete", "list"], ["maxlength", "200"]]) input.setAttribute(name, value);
+    const list = document.createElement("ul");
+    list.id = "search-hits";
+    list.setAttribute("role", "listbox");
+    list.setAttribute("aria-label", "Results");
+    list.hidden = true;
+    const words = document.createElement("p");
+    words.setAttribute("role", "status");
+    words.textContent = "Type a part of a name.";
+    dialog.append(input, list, words);
+    document.body.append(dialog);
+    input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => ask(input.value), 150); });
+    input.addEventListener("keydown", keys);
+    dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  }
+
+  async function ask(text) {
+    const number = ++asked;
+    let hits = [];
+    if (text.trim()) {
+      const answer = await fetch(`${find.dataset.url}?format=json&q=${encodeURIComponent(text)}`).catch(() => null);
+      hits = answer?.ok ? (await answer.json()).hits : [];
+    }
+    if (number === asked) show(hits, text);
+  }
+
+  function show(hits, text) {
+    const [input, list, words] = dialog.children;
+    list.textContent = "";
+    hits.forEach((hit, i) => {
+      const item = document.createElement("li");
+      item.id = `search-hit-${i}`;
+      item.setAttribute("role", "option");
+      item.setAttribute("aria-selected", String(i === 0));
+      const link = document.createElement("a");
+      link.href = hit.url;
+      link.tabIndex = -1;
+      for (const [style, content] of [["kind-of", hit.kind], ["name", hit.name], ["about", hit.about]]) {
+        const part = document.createElement("span");
+        part.className = style;
+        part.textContent = content;
+        link.append(part);
+      }
+      item.append(link);
+      list.append(item);
+    });
+    list.hidden = !hits.length;
+    input.setAttribute("aria-expanded", String(hits.length > 0));
+    if (hits.length) input.setAttribute("aria-activedescendant", "search-hit-0"); else input.removeAttribute("aria-activedescendant");
+    words.textContent = hits.length ? `${hits.length} found. Arrows choose, Enter opens.` : text.trim() ? `Nothing has “${text.trim()}” in its name.` : "Type a part of a name.";
+  }
+
+  function keys(event) {
+    const [input, list] = dialog.children;
+    const items = [...list.children];
+    const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
+    if (event.key === "Enter" && items[at]) { event.preventDefault(); window.location.assign(items[at].firstChild.href); }
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp" || !items.length) return;
+    event.preventDefault();
+    const next = (at + (event.key === "ArrowDown" ? 1 : items.length - 1)) % items.length;
+    items.forEach((item, i) => item.setAttribute("aria-selected", String(i === next)));
+    items[next].scrollIntoView({ block: "nearest" });
+    input.setAttribute("aria-activedescendant", items[next].id);
+  }
+
+  function open() {
+    if (!find) return;
+    if (!dialog) build();
+    if (!dialog.open) dialog.showModal();
+    dialog.firstChild.focus();
+    dialog.firstChild.select();
+  }
+
+  find?.addEventListener("click", (event) => { if (!event.ctrlKey && !event.metaKey) { event.preventDefault(); open(); } });
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") { event.preventDefault(); open(); }
+  });
+
+  document.addEventListener("change", (event) => {
+    const select = event.target.closest("select[data-go]");
+    if (select) window.location.assign(select.dataset.go + encodeURIComponent(select.value));
+  });
+
+  // a live page whose run ends while nobody looks says so in its title, and as a notification where that was allowed
+  let running = document.getElementById("live")?.dataset.finished === "0";
+  document.addEventListener("htmx:afterSwap", () => {
+    const live = document.getElementById("live");
+    if (!live || !running || live.dataset.finished !== "1") return;
+    running = false;
+    const name = live.dataset.name || document.title;
+    document.title = `✓ Ended: ${document.title}`;
+    if (document.hidden && "Notification" in window && Notification.permission === "granted") new Notification("octweb", { body: `${name} has ended.`, icon: document.querySelector("link[rel=icon]")?.href });
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-notify]");
+    if (!button || !("Notification" in window)) return;
+    Notification.requestPermission().then((answer) => { button.textContent = answer === "granted" ? "This browser will say so" : "The browser does not allow it"; button.disabled = true; });
+  });
+})();

@@ -1,0 +1,154 @@
+"""Search, glossary, first steps, and deleting that asks and can be undone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.template import engines
+from django.urls import reverse
+from django.utils import timezone
+
+from octweb.core.problems import Conflict
+from octweb.core.words import GLOSSARY
+from octweb.datasets.models import Dataset
+from octweb.jobs.models import RunStatus
+from octweb.registry import actions as registry
+from octweb.registry.models import TreeModel
+from octweb.runs import actions as runs
+from octweb.runs.models import TrainingRun
+from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
+
+
+@pytest.fixture
+def browser(client, owner):
+    client.force_login(owner)
+    return client
+
+
+@pytest.fixture
+def run(owner, dataset):  # noqa: F811
+    run = runs.enqueue(owner=owner, dataset=dataset, method="cart", name="First try")
+    return runs.cancel(run)
+
+
+def hits(client, text):
+    return [(h["kind"], h["name"]) for h in client.get("/search/", {"q": text, "format": "json"}).json()["hits"]]
+
+
+def test_search_finds_every_kind_by_a_part_of_its_name(browser, run, register):
+    register(title="Small tree")
+    assert ("data set", "Small") in hits(browser, "sma")
+    assert ("column", "height") in hits(browser, "heig")
+    assert ("run", "First try") in hits(browser, "try first")
+    assert ("model", "Small tree") in hits(browser, "SMALL tr")
+    assert hits(browser, "nothing like it") == hits(browser, "") == []
+    assert "height" in browser.get("/search/", {"q": "heig"}).content.decode()
+
+
+def test_search_shows_nothing_of_others(client, stranger, run, register):
+    register(title="Small tree")
+    client.force_login(stranger)
+    assert hits(client, "small") == hits(client, "height") == []
+    client.logout()
+    assert client.get("/search/", {"q": "small"}).status_code == 302
+
+
+def test_a_new_user_sees_three_steps_and_trains_a_sample_in_one_click(browser):
+    text = browser.get("/").content.decode()
+    assert "Three steps" in text
+    answer = browser.post(reverse("start", args=["iris"]))
+    run = TrainingRun.objects.get()
+    assert answer.url == reverse("runs:detail", args=[run.pk])
+    assert (run.method, run.dataset.sample, run.test_share) == ("exact", "iris", 0.25)
+    assert "Three steps" not in browser.get("/").content.decode()
+    assert browser.post(reverse("start", args=["digits"])).status_code == 404
+
+
+def test_every_word_has_a_sentence_and_a_place(browser):
+    text = browser.get("/words/").content.decode()
+    for word, sentence in GLOSSARY.items():
+        assert sentence.endswith("."), word
+        assert f'id="{word.replace(" ", "-")}"' in text
+    shown = engines["django"].from_string('{% term "gap" "the gap" %}').render({})
+    assert "the gap" in shown
+    assert "/words/#gap" in shown
+    with pytest.raises(KeyError):
+        engines["django"].from_string('{% term "nonsense" %}').render({})
+
+
+def test_deleting_asks_and_says_what_depends_on_it(browser, run, register):
+    model = register(dataset=run.dataset)
+    url = reverse("delete", args=["dataset", run.dataset_id])
+    assert "1 run cannot do without it" in browser.get(url).content.decode()
+    assert browser.post(url).url == reverse("datasets:detail", args=[run.dataset_id])
+    browser.post(reverse("delete", args=["run", run.pk]))
+    assert "1 model was trained on it" in browser.get(url).content.decode()
+    assert browser.post(url).url == reverse("datasets:list")
+    assert browser.get(reverse("datasets:detail", args=[run.dataset_id])).status_code == 404
+    assert browser.get(reverse("registry:detail", args=[model.pk])).status_code == 200
+
+
+def test_what_was_deleted_can_be_brought_back_in_order(browser, run):
+    browser.post(reverse("delete", args=["run", run.pk]))
+    browser.post(reverse("delete", args=["dataset", run.dataset_id]))
+    text = browser.get(reverse("deleted")).content.decode()
+    assert "First try" in text
+    assert browser.post(reverse("undelete", args=["run", run.pk])).url == reverse("deleted")
+    browser.post(reverse("undelete", args=["dataset", run.dataset_id]))
+    assert browser.post(reverse("undelete", args=["run", run.pk])).url == reverse("runs:detail", args=[run.pk])
+    assert browser.get(reverse("runs:detail", args=[run.pk])).status_code == 200
+
+
+def test_after_thirty_days_it_is_gone_for_good(browser, run):
+    browser.post(reverse("delete", args=["run", run.pk]))
+    browser.post(reverse("delete", args=["dataset", run.dataset_id]))
+    runs.tidy(timezone.now() + timedelta(days=29))
+    assert TrainingRun.objects.exists()
+    runs.tidy(timezone.now() + timedelta(days=31))
+    assert not TrainingRun.objects.exists()
+    assert not Dataset.objects.exists()
+
+
+def test_strangers_delete_and_bring_back_nothing(client, stranger, run):
+    client.force_login(stranger)
+    assert client.post(reverse("delete", args=["run", run.pk])).status_code == 404
+    assert client.post(reverse("undelete", args=["run", run.pk])).status_code == 404
+    assert client.get(reverse("delete", args=["nonsense", run.pk])).status_code == 404
+
+
+def test_a_model_that_is_served_is_not_deleted(browser, approved, owner):
+    assert browser.post(reverse("delete", args=["model", approved.pk])).url == reverse(
+        "registry:detail", args=[approved.pk]
+    )
+    assert TreeModel.objects.kept().exists()
+    registry.retire(approved, by=owner)
+    browser.post(reverse("delete", args=["model", approved.pk]))
+    assert browser.get(reverse("registry:detail", args=[approved.pk])).status_code == 404
+
+
+def test_a_run_that_is_under_way_is_not_deleted(browser, run):
+    TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING)
+    run.refresh_from_db()
+    with pytest.raises(Conflict):
+        runs.delete(run)
+    browser.post(reverse("delete", args=["run", run.pk]))
+    assert TrainingRun.objects.kept().exists()
+
+
+def test_sharing_by_page_and_api(browser, model, stranger, client_of, owner):
+    url = reverse("registry:share", args=[model.pk])
+    browser.post(url, {"username": "nobody", "level": "read"})
+    assert not model.shares.exists()
+    browser.post(url, {"username": "sam", "level": "call", "back": "review"})
+    assert [(s.user.username, s.level) for s in model.shares.all()] == [("sam", "call")]
+    assert "sam: read and call" in browser.get(reverse("registry:review-page", args=[model.pk])).content.decode()
+    browser.post(url, {"remove": "sam"})
+    api = client_of(owner)
+    address = f"/api/v1/models/{model.pk}/shares/"
+    assert api.post(address, {"username": "sam"}, format="json").json() == [{"username": "sam", "level": "read"}]
+    assert client_of(stranger).get(address).status_code == 404
+    assert api.delete(f"{address}?username=sam").status_code == 204
+    assert api.get(address).json() == []
