@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,7 +15,11 @@ from octweb.datasets import samples
 from octweb.runs import actions
 
 FIRST_SAMPLES = ("breast-cancer", "iris", "monks-1")
-FIRST_RUN = {"method": "exact", "parameters": {"depth": 3, "leaf_penalty": 0.01, "time_limit": 120}, "test_share": 0.25}
+FIRST_RUN: dict[str, Any] = {
+    "method": "exact",
+    "parameters": {"depth": 3, "leaf_penalty": 0.01, "time_limit": 120},
+    "test_share": 0.25,
+}
 
 
 def first_samples() -> list[samples.Sample]:

@@ -34,7 +34,7 @@ class Kind:
     model: type[Deletable]
     delete: Callable[[Any], None]
     page: str
-    list: str
+    after: str
     depends: Callable[[Any], list[str]]
 
 
@@ -68,12 +68,12 @@ def _of_model(model: TreeModel) -> list[str]:
 
 
 KINDS = {
-    "dataset": Kind(model=Dataset, delete=datasets.delete, page="datasets:detail", list="datasets:list", depends=_of_dataset),
-    "run": Kind(model=TrainingRun, delete=runs.delete, page="runs:detail", list="runs:list", depends=_of_run),
+    "dataset": Kind(model=Dataset, delete=datasets.delete, page="datasets:detail", after="datasets:list", depends=_of_dataset),
+    "run": Kind(model=TrainingRun, delete=runs.delete, page="runs:detail", after="runs:list", depends=_of_run),
     "experiment": Kind(
-        model=Experiment, delete=experiments.delete, page="experiments:detail", list="experiments:list", depends=_of_experiment
+        model=Experiment, delete=experiments.delete, page="experiments:detail", after="experiments:list", depends=_of_experiment
     ),
-    "model": Kind(model=TreeModel, delete=registry.delete, page="registry:detail", list="registry:list", depends=_of_model),
+    "model": Kind(model=TreeModel, delete=registry.delete, page="registry:detail", after="registry:list", depends=_of_model),
 }  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def delete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
             return redirect(known.page, thing.pk)
         words = "{} was deleted. It can be brought back for {} days under <a href='{}'>Recently deleted</a>."
         messages.info(request, format_html(words, thing, KEPT_FOR.days, reverse("deleted")))
-        return redirect(known.list)
+        return redirect(known.after)
     context = {
         "thing": thing,
         "noun": thing._meta.verbose_name,
