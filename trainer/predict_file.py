@@ -27,6 +27,8 @@ from trainer.data.spreadsheet import as_text
 from trainer.dtypes import CodeArray
 from trainer.errors import DataError, listed
 from trainer.tree.file import ModelFile
+from trainer.tree.known_rows import digests, unpacked
+from trainer.tree.known_rows import known as among
 from trainer.tree.nodes import Tree
 
 PIECE = 50_000  # rows read, predicted and written at a time
@@ -39,7 +41,8 @@ Report = Callable[[str, int, int], None]  # phase, rows done, rows in all (0: no
 class Predicted:
     """What was predicted: rows of the file, rows with a prediction, rows of each label, and notes on odd values.
 
-    `known` rows have a class in the file, of which `correct` are predicted right; both are 0 without the target column.
+    `known` rows have a class in the file, of which `correct` are predicted right; both are 0 without the target column. Of them
+    `trained` equal rows of the training in their class and in every column that the tree asks; None where the model cannot tell.
     """
 
     rows: int
@@ -47,13 +50,14 @@ class Predicted:
     labels: dict[str, int]
     known: int
     correct: int
+    trained: int | None
     notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The record as a dictionary."""
         return {
             "rows": self.rows, "predicted": self.predicted, "labels": self.labels, "known": self.known,
-            "correct": self.correct, "notes": list(self.notes),
+            "correct": self.correct, "trained": self.trained, "notes": list(self.notes),
         }  # fmt: skip
 
 
@@ -153,7 +157,7 @@ def predict_file(
 
 def _predict(model: ModelFile, data: Path, writer: Writer, limits: ReadLimits | None, say: Report) -> Predicted:
     tree = model.tree
-    total = _Total(tree)
+    total = _Total(model)
     problems: list[str] = []
     say("reading", 0, 0)
     for rows, count in _pieces(model, data, limits):
@@ -220,8 +224,10 @@ def _is_parquet(data: Path) -> bool:
 class _Total:
     """Counts over the pieces."""
 
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
+    def __init__(self, model: ModelFile) -> None:
+        self.tree = tree = model.tree
+        self.digests = unpacked(model.training_rows)
+        self.trained = 0
         self.rows = self.predicted = self.known = self.correct = 0
         self.labels = np.zeros(len(tree.classes), np.int64)
         self.unknown: Counter[str] = Counter()
@@ -238,6 +244,9 @@ class _Total:
             known = rows.usable & (rows.labels.codes >= 0)
             self.known += int(known.sum())
             self.correct += int((codes[known] == rows.labels.codes[known]).sum())
+            if self.digests is not None and known.any():
+                found = digests(self.tree, rows.table.matrix()[known], rows.labels.codes[known])
+                self.trained += int(among(found, self.digests).sum())
 
     def result(self) -> Predicted:
         notes: list[str] = []
@@ -248,6 +257,11 @@ class _Total:
                 notes.append(f"Columns that the tree does not use are absent: {listed(self.last.absent_columns)}.")
         for name, count in self.unknown.items():
             notes.append(f"Column '{name}': {count} cells have a category that the model does not know; they go right.")
+        if self.trained:
+            notes.append(
+                f"{self.trained} of the {self.known} rows with a known class equal rows of the training in all columns that the "
+                "tree asks: right answers on them say little about new rows."
+            )
         if gone := self.rows - self.predicted:
             notes.append(f"{gone} of {self.rows} rows have an empty cell that the tree needs and get no prediction.")
         return Predicted(
@@ -256,6 +270,7 @@ class _Total:
             labels=dict(zip(self.tree.classes, self.labels.tolist(), strict=True)),
             known=self.known,
             correct=self.correct,
+            trained=None if self.digests is None else self.trained,
             notes=tuple(notes),
         )
 

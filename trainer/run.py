@@ -30,6 +30,7 @@ from trainer.proving import ProofLimits, one_class, write_proof
 from trainer.scope import scope_of
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
+from trainer.tree.known_rows import packed
 from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, simplify, to_draft, training_counts
 
 TOLERANCE = 1e-9
@@ -123,6 +124,7 @@ def train(
         certificate=claim,
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees),
+        training_rows=packed(tree, problem.matrix, problem.y),
     )
     return TrainResult(
         model=model, tree=tree, certificate=certificate, summary=summary_of(model, certificate, problem, solution)

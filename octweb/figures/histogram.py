@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from octweb.figures.palette import LEGEND, axis, class_styles, drawn, escape, frame, short
+from octweb.figures.palette import LEGEND, axis, class_styles, count_axis, drawn, escape, frame, short
 from trainer.dtypes import CodeArray, FloatArray
 
 BINS = 32
@@ -49,7 +50,7 @@ def histogram_figure(
         bargap=0,
         margin={"l": 48, "r": 12, "t": 56 if lines else 32, "b": 44},
         xaxis=axis(title, showgrid=False),
-        yaxis=axis("rows", rangemode="tozero"),
+        yaxis=count_axis("rows", counts.sum(axis=0).max(initial=0)),
         showlegend=True,
         legend=LEGEND | {"y": 1.08 if lines else 1.02},
         shapes=[cut_line(x) for x in lines],
@@ -93,30 +94,41 @@ def cut_head(text: str, x: float, span: Sequence[float]) -> dict[str, Any]:
 def _bars(
     values: FloatArray, codes: CodeArray, classes: int, cuts: Sequence[float]
 ) -> tuple[FloatArray, FloatArray, np.ndarray]:
-    """Centres, widths (bars,) and counts int64 (classes, bars); the first cut is an edge, so that no bar lies on both sides."""
+    """Centres, widths (bars,) and counts int64 (classes, bars); every cut is an edge, so that no bar lies on both its sides."""
     if not len(values):
         return np.zeros(0), np.zeros(0), np.zeros((classes, 0), np.int64)
     distinct = np.unique(values)
     if len(distinct) <= FEW:
-        gap = float(np.diff(distinct).min()) if len(distinct) > 1 else max(1.0, abs(float(distinct[0])) / 10)
-        place, at, widths = np.searchsorted(distinct, values), distinct, np.full(len(distinct), 0.8 * gap)
+        place, (starts, ends) = np.searchsorted(distinct, values), _own_bars(distinct, cuts)
     else:
-        low, high = float(distinct[0]), float(distinct[-1])
-        step = (high - low) / BINS
-        if not np.isfinite(step) or step <= 0:
-            step = max(abs(high), 1.0)
-        anchor = cuts[0] if cuts and low <= cuts[0] <= high else low
-        before = int(np.ceil((anchor - low) / step)) + 1
-        edges = anchor + step * np.arange(-before, BINS + 3 - before + 1)
-        if cuts:
-            edges[before] = anchor
+        edges = _edges(float(distinct[0]), float(distinct[-1]), cuts)
         place = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)
-        at, widths = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
-    counts = np.zeros((classes, len(at)), np.int64)
+        starts, ends = edges[:-1], edges[1:]
+    counts = np.zeros((classes, len(starts)), np.int64)
     np.add.at(counts, (codes, place), 1)
     used = np.flatnonzero(counts.any(axis=0))
     keep = slice(int(used[0]), int(used[-1]) + 1)
-    return at[keep], widths[keep], counts[:, keep]
+    return ((starts + ends) / 2)[keep], (ends - starts)[keep], counts[:, keep]
+
+
+def _own_bars(distinct: FloatArray, cuts: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+    """Starts and ends of one bar around each value; one that would reach over a cut ends there."""
+    gap = float(np.diff(distinct).min()) if len(distinct) > 1 else max(1.0, abs(float(distinct[0])) / 10)
+    starts, ends = distinct - 0.4 * gap, distinct + 0.4 * gap
+    for cut in cuts:  # a value at the cut lies on its left side
+        ends = np.where((distinct <= cut) & (ends > cut), cut, ends)
+        starts = np.where((distinct > cut) & (starts < cut), cut, starts)
+    return starts, ends
+
+
+def _edges(low: float, high: float, cuts: Sequence[float]) -> FloatArray:
+    """Edges of about BINS bars of nearly equal width from `low` to `high`; bars are closed on the right, and cuts are edges."""
+    step = (high - low) / BINS
+    if not np.isfinite(step) or step <= 0:
+        step = max(abs(high), 1.0)
+    stops = [low - step if low in cuts else low, *sorted({c for c in cuts if low <= c < high}), high]
+    parts = [np.linspace(a, b, max(1, round((b - a) / step)), endpoint=False) for a, b in pairwise(stops)]
+    return np.append(np.concatenate(parts), high)
 
 
 def _span(at: FloatArray, widths: FloatArray, cuts: Sequence[float]) -> list[float]:

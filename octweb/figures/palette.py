@@ -158,6 +158,15 @@ def axis(title: str = "", **more: Any) -> dict[str, Any]:
     }
 
 
+def count_axis(title: str, most: float, **more: Any) -> dict[str, Any]:
+    """An axis of counts from 0 to about `most`: its ticks are whole numbers, about five of them."""
+    step = 1
+    for step in (m * 10**k for k in range(16) for m in (1, 2, 5)):
+        if most <= 6 * step:
+            break
+    return axis(title, rangemode="tozero", tick0=0, dtick=step, tickformat=",d", **more)
+
+
 LEGEND: dict[str, Any] = {
     "orientation": "h",
     "x": 0,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.histogram import histogram_figure
-from octweb.figures.palette import LEGEND, ClassStyle, axis, class_styles, drawn, escape, frame, short
+from octweb.figures.palette import LEGEND, ClassStyle, axis, class_styles, count_axis, drawn, escape, frame, short
 from octweb.figures.plane import cut_segment, half_plane
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.describe import number_text, split_text
@@ -381,7 +381,7 @@ def _category_bars(scene: _Scene, bars: Sequence[tuple[str, np.ndarray]]) -> dic
         barmode="stack",
         bargap=0.3,
         margin={"l": 48, "r": 12, "t": 40, "b": 44},
-        xaxis=axis("rows", rangemode="tozero"),
+        xaxis=count_axis("rows", table.sum(axis=1).max(initial=0)),
         yaxis=axis(showgrid=False, tickvals=at, ticktext=[name for name, _ in bars], range=[len(bars) - 0.4, -0.6]),
         showlegend=True,
         legend=LEGEND,

@@ -16,7 +16,13 @@ def compared(models: list[TreeModel]) -> dict[str, Any]:
     evaluated = [r for r in rows if r["unseen"] is not None]
     for row in rows:
         row["frontier"] = row["unseen"] is not None and not any(_beats(other, row) for other in evaluated)
-    return {"rows": rows, "findings": findings(rows), "evaluated": len(evaluated)}
+    return {
+        "rows": rows,
+        "findings": findings(rows),
+        "evaluated": len(evaluated),
+        "folds": sum(r["deviation"] is not None for r in rows),
+        "held_out": sum(r["deviation"] is None for r in evaluated),
+    }
 
 
 def _row(model: TreeModel) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class ModelFile:
     fingerprint: str = ""
     rows: Mapping[str, Any] | None = None  # which rows trained, see trainer.data.folds.rows_record; None in older files
     version: str = VERSION
+    training_rows: str = ""  # see `trainer.tree.known_rows`
 
     @classmethod
     def of_tree(cls, tree: Tree) -> ModelFile:
@@ -71,6 +72,7 @@ class ModelFile:
             fingerprint=self.fingerprint,
             certificate=dict(self.certificate),
             **({} if self.rows is None else {"rows": dict(self.rows)}),
+            **({"training_rows": self.training_rows} if self.training_rows else {}),
         )
 
 
@@ -102,4 +104,5 @@ def _model(document: Mapping[str, Any]) -> ModelFile:
         fingerprint=document.get("fingerprint", ""),
         rows=document.get("rows"),
         version=document.get("version", ""),
+        training_rows=document.get("training_rows", ""),
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from octweb.figures.frontier import frontier_figure
+from octweb.figures.histogram import histogram_figure
 from octweb.figures.palette import class_styles, short
 from octweb.figures.plane import cut_segment, half_plane
 from octweb.figures.split import best_threshold, gini_rows, split_figures
@@ -127,3 +128,24 @@ def test_styles_tell_twenty_classes_apart():
     many = class_styles([str(k) for k in range(25)])
     assert many[19].name == "Other (6 classes)" == many[24].name
     assert short("abcdefghijklmnopqrstuvwxyz0123") == "abcdefghijk…uvwxyz0123"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_bar_lies_on_both_sides_of_a_cut_and_counts_have_whole_ticks(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 200))
+    values = np.round(rng.normal(size=n) * 10, int(rng.integers(0, 3))) if seed % 2 else rng.choice([0, 1, 4, 9.5], n)
+    codes = rng.integers(0, 2, n).astype(np.int32)
+    chosen = np.sort(rng.choice(np.unique(values), 2))
+    cuts = [float(chosen[0]), float(chosen[1]) + 0.1][: 1 + seed % 2]
+    figure = histogram_figure(values, codes, ("a", "b"), title="x", cuts=cuts)
+    counted = 0
+    for trace in figure["data"]:
+        for at, width, rows in zip(trace["x"], trace["width"], trace["y"], strict=True):
+            counted += rows
+            for cut in cuts:
+                assert not at - width / 2 + 1e-9 < cut < at + width / 2 - 1e-9
+    assert counted == n
+    axis = figure["layout"]["yaxis"]
+    assert isinstance(axis["dtick"], int)
+    assert axis["dtick"] >= 1

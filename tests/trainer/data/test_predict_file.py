@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,10 @@ import pytest
 from tests.octweb.small_models import small_table, trained
 from trainer import predict_file as module
 from trainer.data.file_bytes import ReadLimits
+from trainer.data.reader import load
 from trainer.errors import DataError
 from trainer.predict_file import predict_file
+from trainer.run import TrainRequest, train
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 
@@ -158,3 +161,27 @@ def test_typed_columns_and_text_mean_the_same(write, tmp_path):
         predict_file(MODEL, write(f"{name}.parquet", source), tmp_path / f"{name}.csv")
     assert (tmp_path / "typed.csv").read_text() == (tmp_path / "text.csv").read_text()
     assert (tmp_path / "typed.csv").read_text() == (tmp_path / "float32.csv").read_text()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_of_the_training_in_a_file_are_counted_and_said(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(90, 3)), 3)
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+
+    def save(name, rows):
+        path = tmp_path / name
+        lines = [f"{a},{b},{c},{'yes' if k else 'no'}" for (a, b, c), k in zip(X[rows], y[rows], strict=True)]
+        path.write_text("a,b,c,y\n" + "\n".join(lines) + "\n")
+        return path
+
+    table, labels, _ = load(save("train.csv", np.arange(60)), target="y")
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 3})).model
+    again = from_json(json.loads(json.dumps(model.to_json())))
+    for rows, old in ((np.arange(60), 60), (np.arange(30, 90), 30), (np.arange(60, 90), 0)):
+        found = predict_file(again, save("new.csv", rows), tmp_path / "out.csv")
+        # a new row may equal one of the training in the columns that the tree asks
+        used = list(again.tree.used_columns)
+        equal = sum(any((X[i][used] == X[k][used]).all() and y[i] == y[k] for k in range(60)) for i in rows if i >= 60)
+        assert found.trained == old + equal
+        assert any("equal rows of the training" in note for note in found.notes) is (found.trained > 0)

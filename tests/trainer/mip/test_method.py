@@ -18,7 +18,7 @@ from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import lowered
 from trainer.run import TrainRequest, TrainResult, train
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
 
 N, BINS, PENALTY = 36, 3, Fraction(1, 50)
 LENGTH, WEIGHT, SEX = range(3)
@@ -317,7 +317,7 @@ def test_the_complete_tree_asks_a_column_even_where_none_parts_rows():
         if fits:
             assert train(request).certificate.status is Status.OPTIMAL
         else:
-            with pytest.raises(InfeasibleError, match="with 1 columns"):
+            with pytest.raises(InfeasibleError, match="with 1 column"):
                 train(request)
 
 
@@ -388,3 +388,14 @@ def test_a_solver_that_gives_up_before_an_admitted_tree_says_so(monkeypatch):
     monkeypatch.setattr("trainer.milo.scip._run", gives_up)
     with pytest.raises(SolverError, match="gave up before it found a tree"):
         run("bendoct", first_tree="none", recall="no: 0.6; yes: 0.6")
+
+
+@pytest.mark.parametrize("leaves", [1, 3])
+def test_binoct_says_that_its_trees_are_complete_where_too_few_leaves_are_allowed(leaves):
+    X = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    labels = Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 1, 0], np.int32))
+    asked = {"depth": 2, "max_leaves": leaves}
+    with pytest.raises(InfeasibleError, match="complete trees only: every tree of depth 2 has 4 leaves") as caught:
+        train(TrainRequest(table=numeric_table(X), labels=labels, method="binoct", parameters=asked))
+    assert caught.value.best == 4
+    assert "No tree" not in str(caught.value)

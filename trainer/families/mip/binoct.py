@@ -13,7 +13,7 @@ from trainer.families.mip.binoct_bits import BitsBinOCT
 from trainer.families.mip.binoct_model import BinOCT
 from trainer.families.mip.first_tree import Halted
 from trainer.families.mip.instance import Instance
-from trainer.families.mip.relaxed import Relaxed, RelaxedColumns, RelaxedLeaves
+from trainer.families.mip.relaxed import RelaxedColumns, RelaxedLeaves
 from trainer.families.mip.side import MaxColumns, MaxLeaves, SideConstraint
 from trainer.families.mip.thresholds import numeric_ladders, thresholds
 from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, solve_problem
@@ -22,21 +22,40 @@ from trainer.monitor import Monitor
 from trainer.scope import binary_space
 
 
-def _room(needed: int, limits: Sequence[int], kind: type[Relaxed]) -> None:
-    """Raise InfeasibleError where a limit is below what every complete tree needs."""
-    if min(limits, default=needed) < needed:
-        said = f"Everything else can be satisfied with {needed} {kind.of}."
-        raise InfeasibleError(f"No tree satisfies the constraints. {said}", best=needed, of=kind.of)
+def _leaves_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:
+    """Raise InfeasibleError where fewer leaves are allowed than a complete tree has."""
+    leaves = 1 << instance.depth
+    limit = min((c.limit for c in side if isinstance(c, MaxLeaves)), default=leaves)
+    if limit < leaves:
+        raise InfeasibleError(
+            f"BinOCT builds complete trees only: every tree of depth {instance.depth} has {leaves} leaves, and max_leaves is "
+            f"{limit}. Lower the depth, or take a method that builds smaller trees. "
+            f"Everything else can be satisfied with {leaves} leaves.",
+            best=leaves,
+            of=RelaxedLeaves.of,
+        )
+
+
+def _columns_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:
+    """Raise InfeasibleError where no column is allowed, though a complete tree asks one."""
+    needed = min(1, instance.depth)
+    if min((c.limit for c in side if isinstance(c, MaxColumns)), default=needed) < needed:
+        raise InfeasibleError(
+            f"BinOCT builds complete trees only: every tree of depth {instance.depth} asks one column at least. "
+            "Everything else can be satisfied with 1 column.",
+            best=needed,
+            of=RelaxedColumns.of,
+        )
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Solve BinOCT over the binary encoding of a problem."""
 
     def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> BinOCT:
+        _leaves_fit(instance, side)
         # no question parts any rows: a complete tree is a leaf, though it asks one all the same
         if not len(instance.F):
-            _room(1 << instance.depth, [c.limit for c in side if isinstance(c, MaxLeaves)], RelaxedLeaves)
-            _room(min(1, instance.depth), [c.limit for c in side if isinstance(c, MaxColumns)], RelaxedColumns)
+            _columns_fit(instance, side)
             instance = replace(instance, depth=0)
         if settings["thresholds"] == "bits":
             return BitsBinOCT(instance, numeric_ladders(problem, instance), halted=halted)

@@ -1,0 +1,41 @@
+"""The reason that is given for a tree without a question is the true one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from octweb.registry.single_leaf import reason
+from trainer.run import TrainRequest, train
+from trainer.table import Labels, numeric_table
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "words"),
+    [
+        (
+            "exact",
+            {"min_leaf": 15},
+            "min_leaf asks for 15 rows in every leaf: two leaves need 30 rows, and there are 20",
+        ),
+        ("cart", {"min_leaf": 15}, "min_leaf asks for 15 rows"),
+        ("cart", {"min_node": 30}, "min_node"),
+        ("exact", {"depth": 0}, "depth is 0"),
+        ("exact", {"max_leaves": 1}, "max_leaves is 1"),
+        ("exact", {"leaf_penalty": 0.6}, "pay for a second leaf"),
+        ("exact", {}, ""),
+    ],
+)
+def test_the_setting_that_forbids_a_question_is_named(method, asked, words):
+    X, codes = np.arange(20.0).reshape(-1, 1), np.array([0] * 10 + [1] * 10, np.int32)
+    labels = Labels(name="y", classes=("a", "b"), codes=codes)
+    request = TrainRequest(table=numeric_table(X), labels=labels, method=method, parameters=asked)
+    found = reason(train(request).model)
+    assert words in found
+    assert bool(found) is bool(words)
+
+
+def test_one_class_leaves_nothing_to_ask():
+    labels = Labels(name="y", classes=("a", "b"), codes=np.zeros(8, np.int32))
+    request = TrainRequest(table=numeric_table(np.arange(8.0).reshape(-1, 1)), labels=labels, method="exact")
+    assert "same class" in reason(train(request).model)
