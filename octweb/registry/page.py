@@ -178,7 +178,7 @@ def _split(tree: Tree, v: Node, number: int) -> dict[str, Any]:
         "title": headline(tree, v),
         "number": number,
         "rule": split_text(split, tree.schema),
-        "full": split_text(split, tree.schema, full=True),
+        "full": split_text(split, tree.schema),
         "columns": " × ".join(tree.schema[j].name for j in split.used),
         "kind": split.kind,
         "rows": v.rows,

@@ -9,6 +9,7 @@ from typing import Any
 from django.urls import reverse
 
 from octweb.figures.split import split_figures
+from octweb.registry import single_leaf
 from octweb.registry.claims import claims
 from octweb.registry.workspace import node, rowsets
 from octweb.registry.workspace.scene import Scene
@@ -57,7 +58,11 @@ def _pictures(scene: Scene) -> list[dict[str, Any]]:
 
 
 def _answer(scene: Scene) -> dict[str, Any]:
-    return {"answer": node.answer_facts(scene), "path": node.path_rules(scene)}
+    return {
+        "answer": node.answer_facts(scene),
+        "path": node.path_rules(scene),
+        "leaf_reason": single_leaf.reason(scene.file),
+    }
 
 
 def _rows(scene: Scene) -> dict[str, Any]:
