@@ -12,15 +12,27 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import highspy
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.errors import SolverError
+from trainer.families.oblique.exact_margin import least_distance
 
+# how a program is asked: ill-scaled ones end without a verdict now and then, and another algorithm or scaling has one
+WAYS: tuple[dict[str, str | int | float], ...] = (
+    {
+        "solver": "simplex", "presolve": "off", "simplex_strategy": 1, "simplex_scale_strategy": 2,
+        "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10,
+    },
+    {"simplex_strategy": 4, "simplex_scale_strategy": 0},
+    {"presolve": "on", "simplex_strategy": 1, "simplex_scale_strategy": 4},
+    {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+)  # fmt: skip
 MARGIN = 1e-7  # sets nearer to each other than twice this, in l1 and scaled units, count as not separable
 SUPPORT = 1e-9
+ROUNDING = 1e-12  # of sums of points in [0, 1]
 CACHED = 20_000
 
 
@@ -69,22 +81,21 @@ class _Program:
         lp.a_matrix_.index_ = columns.astype(np.int32)
         lp.a_matrix_.value_ = block.T[rows, columns]
         self.solver = solver = highspy.Highs()
-        for name, value in (
-            ("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex"),
-            ("primal_feasibility_tolerance", 1e-10), ("dual_feasibility_tolerance", 1e-10),
-        ):  # fmt: skip
+        for name, value in (("output_flag", False), ("threads", 1), *WAYS[0].items()):
             solver.setOptionValue(name, value)
         solver.passModel(lp)
 
-    def run(self) -> bool:
-        """True when an optimal vertex was found."""
-        self.solver.run()
-        status = self.solver.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
-            return False
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"The test whether two sets are separable ended with '{status}'. Scale the columns.")
-        return True
+    def run(self) -> bool | None:
+        """True when an optimal vertex was found, False where there is none, None where HiGHS gave up in every way of asking."""
+        for way in WAYS:
+            for name, value in way.items():
+                self.solver.setOptionValue(name, value)
+            self.solver.run()
+            status = self.solver.getModelStatus()
+            if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kOptimal):
+                return bool(status == highspy.HighsModelStatus.kOptimal)
+            self.solver.clearSolver()
+        return None
 
     @property
     def value(self) -> float:
@@ -110,23 +121,35 @@ class _Program:
         self.solver.changeColBounds(j, 0.0, 0.0)
 
 
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """A plane that parts two sets, or none; `proved` says that none parts them, and not only that none was found."""
+
+    plane: Plane | None
+    proved: bool
+
+
 class Separator:
-    """Separability tests over fixed points, cached by pair of sets; counts its `tests` and `hits`."""
+    """Separability tests over fixed points, cached by pair of sets; counts its `tests`, `hits` and those left `undecided`."""
 
     def __init__(self, Z: FloatArray) -> None:
         self.Z = np.ascontiguousarray(Z, np.float64)
-        self.tests = self.hits = 0
+        self.tests = self.hits = self.undecided = 0
         self.used = np.zeros(len(Z))  # how often a point was in a support: seldom used points are preferred
-        self._cache: OrderedDict[tuple[bytes, bytes], Plane | None] = OrderedDict()
+        self._cache: OrderedDict[tuple[bytes, bytes], Verdict] = OrderedDict()
 
     def plane(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> Plane | None:
-        """The hyperplane of largest margin with L left and R right, or None where their hulls meet.
+        """The hyperplane of largest margin with L left and R right, or None where their hulls meet or none was found.
 
         A side without points gives the plane that sends every point the other way.
         """
+        return self.verdict(L, R).plane
+
+    def verdict(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> Verdict:
+        """As `plane`, with whether it is proved that none parts the sets."""
         left, right = np.unique(np.asarray(L, np.int64)), np.unique(np.asarray(R, np.int64))
         if not len(left) or not len(right):
-            return Plane(np.zeros(self.Z.shape[1]), -1.0 if len(right) else 1.0, 1.0)
+            return Verdict(Plane(np.zeros(self.Z.shape[1]), -1.0 if len(right) else 1.0, 1.0), False)
         key = (left.tobytes(), right.tobytes())
         if key in self._cache:
             self.hits += 1
@@ -148,15 +171,32 @@ class Separator:
             return None
         return self.between(program.normal(), left, right)
 
-    def _solve(self, left: CountArray, right: CountArray) -> Plane | None:
+    def _solve(self, left: CountArray, right: CountArray) -> Verdict:
         self.tests += 1
         if np.intersect1d(left, right, assume_unique=True).size:
-            return None
+            return Verdict(None, True)
         program = _Program(self.Z, left, right)
-        program.run()
-        if program.value <= MARGIN:
-            return None
-        return self.between(program.normal(), left, right)
+        if program.run() and program.value > MARGIN:
+            plane = self.between(program.normal(), left, right)
+            if plane is not None:
+                return Verdict(plane, False)
+        elif self._met(left, right, program.weights()):
+            return Verdict(None, True)
+        distance = least_distance(self.Z[left], self.Z[right], Fraction(MARGIN))
+        if distance is not None and distance <= Fraction(MARGIN):
+            return Verdict(None, True)
+        self.undecided += 1
+        return Verdict(None, False)
+
+    def _met(self, left: CountArray, right: CountArray, weights: FloatArray) -> bool:
+        """Whether these weights show that the hulls meet: sums of points, counted again, that lie within twice the margin."""
+        if not np.isfinite(weights).all():
+            return False
+        sides = np.maximum(weights[: len(left)], 0.0), np.maximum(weights[len(left) :], 0.0)
+        if min(side.sum() for side in sides) <= 0:
+            return False
+        difference = sides[0] @ self.Z[left] / sides[0].sum() - sides[1] @ self.Z[right] / sides[1].sum()
+        return float(np.abs(difference).sum()) <= 2 * MARGIN + ROUNDING
 
     def between(self, a: FloatArray, left: CountArray, right: CountArray) -> Plane | None:
         """The plane with normal `a` halfway between the sets, or None where it does not part them."""
@@ -167,7 +207,7 @@ class Separator:
     def supports(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray, most: int = 5) -> list[Support]:
         """Up to `most` minimal sets of L and R that no hyperplane parts; empty where one parts L from R.
 
-        Each is a vertex of the set of common points of the hulls, found with weights that avoid points used before; then
+        Empty also where floating point left the question open: the bound is then weaker, and never wrong. Each is a vertex of the set of common points of the hulls, found with weights that avoid points used before; then
         one of its points is left out. Every set is tested again by itself, so that no rounding makes a false one.
         """
         left, right = np.unique(np.asarray(L, np.int64)), np.unique(np.asarray(R, np.int64))
@@ -177,8 +217,7 @@ class Separator:
         if both.size:
             return [((int(i),), (int(i),)) for i in both[:most]]
         program = _Program(self.Z, left, right)
-        program.run()
-        if program.value > MARGIN:
+        if not program.run() or program.value > MARGIN:  # what nothing parts is known only where a program ended
             return []
         points = np.concatenate([left, right])
         found: list[Support] = []
@@ -186,11 +225,7 @@ class Separator:
         program.touch_only()
         for _ in range(most):
             program.weigh(self.used[points] + 1e-3)
-            try:
-                feasible = program.run()
-            except SolverError:
-                break
-            if not feasible:
+            if not program.run():
                 break
             support = self._tested(points, len(left), program.weights())
             if support is None:
@@ -202,14 +237,16 @@ class Separator:
             program.forbid(int(np.flatnonzero(points == members[np.argmax(self.used[members])])[0]))
         if not found:
             support = self._tested(points, len(left), first)
-            found = [self._filter(left, right) if support is None else support]
+            if support is None and self.verdict(left, right).proved:
+                support = self._filter(left, right)
+            found = [] if support is None else [support]
         return found
 
     def _tested(self, points: CountArray, split: int, weights: FloatArray) -> Support | None:
         """The support of a common point, or None where rounding left a set that can be parted."""
         used = np.flatnonzero(weights > SUPPORT)
         support = tuple(int(i) for i in points[used[used < split]]), tuple(int(i) for i in points[used[used >= split]])
-        return support if support[0] and support[1] and self.plane(*support) is None else None
+        return support if support[0] and support[1] and self.verdict(*support).proved else None
 
     def _filter(self, left: CountArray, right: CountArray) -> Support:
         """A minimal set by leaving out one point after the other."""
@@ -217,6 +254,6 @@ class Separator:
         for side in sides:
             for point in list(side):
                 side.remove(point)
-                if not side or self._solve(np.array(sides[0]), np.array(sides[1])) is not None:
+                if not side or not self._solve(np.array(sides[0]), np.array(sides[1])).proved:
                     side.append(point)
         return tuple(sorted(sides[0])), tuple(sorted(sides[1]))

@@ -1,0 +1,79 @@
+"""Whether sets can be parted is decided by counting again what a solver says, and by fractions where it says nothing."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from trainer import make_classifier
+from trainer.families.oblique import separable
+from trainer.families.oblique.exact_margin import least_distance
+from trainer.families.oblique.separable import MARGIN, Separator, _Program
+
+
+def sets(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    Z = rng.random((int(rng.integers(3, 14)), int(rng.integers(1, 4)))).round(int(rng.integers(1, 3)))
+    side = rng.integers(0, 2, len(Z)).astype(bool)
+    side[0], side[1] = True, False
+    return Z, np.flatnonzero(side), np.flatnonzero(~side)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_fractions_and_solver_agree(seed):
+    Z, L, R = sets(seed)
+    found = Separator(Z).verdict(L, R)
+    distance = least_distance(Z[L], Z[R], Fraction(MARGIN))
+    assert distance is not None
+    assert (found.plane is not None) == (distance > Fraction(MARGIN))
+    assert found.proved == (distance <= Fraction(MARGIN))
+    if found.plane is not None:
+        assert found.plane.left(Z[L]).all()
+        assert not found.plane.left(Z[R]).any()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_where_the_solver_gives_up_fractions_decide_what_cannot_be_parted(seed, monkeypatch):
+    monkeypatch.setattr(_Program, "run", lambda self: None)
+    Z, L, R = sets(seed)
+    separator = Separator(Z)
+    met = least_distance(Z[L], Z[R], Fraction(MARGIN)) <= Fraction(MARGIN)
+    assert separator.verdict(L, R).proved == met
+    assert separator.undecided == (0 if met else 1)
+    assert separator.supports(L, R) == [], "nothing is claimed that was not shown"
+
+
+def test_sets_that_are_too_large_for_fractions_stay_undecided(monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(_Program, "run", lambda self: None)
+    separator = Separator(rng.random((300, 9)))
+    found = separator.verdict(np.arange(150), np.arange(150, 300))
+    assert (found.plane, found.proved, separator.undecided) == (None, False, 1)
+
+
+@pytest.mark.parametrize("method", ["cut-h", "s-oct", "oct-h"])
+@pytest.mark.parametrize("seed", range(2))
+def test_no_tree_is_lost_beside_columns_of_another_size(method, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 4)) * [1, 1, 1e9, 1]
+    X[0, 1] = 1e12
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    model = make_classifier(method, depth=2, time_limit=2.0, search_seconds=0.3, first_trees="cart").fit(X, y)
+    assert model.certificate_.bound >= model.certificate_.objective
+    assert (model.predict(X) == y).mean() == pytest.approx(model.certificate_.objective)
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_a_test_that_is_left_open_loosens_the_bound_and_loses_no_tree(share, monkeypatch):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(24, 2)), rng.integers(0, 2, 24)
+    asked = {"depth": 1, "time_limit": 10.0, "first_trees": "cart", "search_seconds": 0.2, "solver": "scip"}
+    truth = make_classifier("cut-h", **asked).fit(X, y).certificate_
+    run, draw = _Program.run, np.random.default_rng(0)
+    monkeypatch.setattr(_Program, "run", lambda self: None if draw.random() < share else run(self))
+    monkeypatch.setattr(separable, "least_distance", lambda *_: None)
+    found = make_classifier("cut-h", **asked).fit(X, y).certificate_
+    assert found.bound >= truth.objective - 1e-9
+    assert found.objective <= truth.bound + 1e-9
