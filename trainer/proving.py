@@ -27,6 +27,14 @@ SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 LARGEST = 50_000_000  # bytes of a file
 
 
+OWN_STEPS = {"exact", "exact-numeric"}
+
+
+def provable(method: str) -> bool:
+    """Whether there are steps for the trees of a method."""
+    return method in SAME_TREES | OWN_STEPS
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProofLimits:
     """How long a proof may take beyond the search, in seconds, and how large its file may be, in bytes."""

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
@@ -19,6 +20,7 @@ from octweb.core import files
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.models import TreeModel
+from trainer.bundle import bundle as checker
 
 ENDING = "proof.jsonl.gz"
 KEPT = timedelta(days=30)  # a check can be made again at any time
@@ -60,7 +62,7 @@ def latest(model: TreeModel) -> ModelCheck | None:
 
 
 def bundle(model: TreeModel) -> bytes:
-    """A zip with the model file, its proof if there is one, and how to check them."""
+    """A zip with the model file, its proof if there is one, two checkers, the format of proofs, and how to check."""
     stem, proof = f"{model.family.name}-{model.version}", proof_of(model)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -68,6 +70,9 @@ def bundle(model: TreeModel) -> bytes:
         if proof is not None:
             with proof.file.open("rb") as stream:
                 packed.writestr(zipfile.ZipInfo(f"{stem}.{ENDING}"), stream.read())
+        packed.writestr("check_octweb.py", checker())
+        for place in ("checker/check_octweb.html", "docs/proof-format.md"):
+            packed.write(settings.BASE_DIR / place, place.rpartition("/")[2])
         packed.writestr("HOW-TO-CHECK.txt", _how(stem, proof is not None, model))
     return out.getvalue()
 
@@ -79,9 +84,16 @@ def _how(stem: str, proved: bool, model: TreeModel) -> str:
 
 You need: these files, and the file of rows that was uploaded for the training ({rows}). Nothing else.
 
+With Python 3.11 or later and NumPy:
+
+    python check_octweb.py {stem}.json {f"{stem}.{ENDING}" if proved else "-"} "{rows}"
+
 With an installed octweb:
 
     manage.py verify {stem}.json "{rows}"{proof}
+
+In a browser: open check_octweb.html and choose the model, the proof and the rows (CSV). It checks the proof of the bound, sends nothing,
+and was written from proof-format.md alone, so that it shares no code with the other checker either.
 
 The checker shares no code with the training. It reads the rows by itself, runs the tree over them, counts every number of the model file
 again, and prints one line for each claim and a verdict:
@@ -91,7 +103,8 @@ again, and prints one line for each claim and a verdict:
     refuted          something in the file is not true
     cannot be judged the rows are missing, or are not those of the training
 
-The exit status is 0 for the first two; with --require proved only for the first.
+The exit status of manage.py verify is 0 for the first two; with --require proved only for the first. That of check_octweb.py is 0, 3, 1
+and 2 in this order.
 
 SHA-256 of the model file on the server: {model.sha256}
 {"The proof is a text of JSON lines, packed with gzip." if proved else "There is no proof with this model."}

@@ -15,8 +15,8 @@ from octweb.registry.parsed import document_of
 from octweb.runs.incumbents import of_earlier_attempts
 from octweb.runs.models import TrainingRun
 from octweb.runs.options import arguments_of
-from trainer.certificate import Guarantee
 from trainer.methods import get
+from trainer.proving import provable
 from trainer.tree.file import ModelFile, write
 
 START = "start.json"
@@ -25,7 +25,7 @@ PROOF_SECONDS = 60.0  # beyond the search; a longer proof is left to the command
 
 def proves(method: str) -> bool:
     """Whether a training by this method is asked for a proof of its bound."""
-    return get(method).guarantee is Guarantee.TREE
+    return provable(method)
 
 
 @dataclass(kw_only=True)

@@ -93,6 +93,7 @@ def test_the_download_is_all_that_is_needed(trained, client, owner, tmp_path):
         packed.extractall(tmp_path)
     stem = f"{model.family.name}-{model.version}"
     assert {f"{stem}.json", f"{stem}.proof.jsonl.gz", "HOW-TO-CHECK.txt"} <= set(names)
+    assert {"check_octweb.py", "check_octweb.html", "proof-format.md"} <= set(names)
     (tmp_path / "small.csv").write_text(CSV)
     told = next(
         line.split() for line in (tmp_path / "HOW-TO-CHECK.txt").read_text().splitlines() if "manage.py verify" in line
@@ -100,6 +101,9 @@ def test_the_download_is_all_that_is_needed(trained, client, owner, tmp_path):
     command = [sys.executable, str(ROOT / "manage.py"), *[word.strip('"') for word in told[1:]], "--require", "proved"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    alone = [sys.executable, "check_octweb.py", f"{stem}.json", f"{stem}.proof.jsonl.gz", "small.csv"]
+    done = subprocess.run(alone, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.endswith("Verdict: proved\n"), done.stdout + done.stderr
 
 
 def test_old_checks_and_proofs_without_a_model_are_removed(trained):
