@@ -23,7 +23,7 @@ def test_the_page_checks_files_from_disk(browser, tmp_path, method):
     save(train(request).model, model)
     page = browser.new_page()
     errors: list[object] = []
-    page.on("pageerror", errors.append)
+    page.on("pageerror", lambda error: errors.append(error))
 
     def check(proof: Path) -> list[str]:
         page.goto(PAGE.as_uri())
