@@ -44,6 +44,15 @@ KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # answers of
 MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # of stored files that come from a bucket
 # the approver of a model must not be its owner; where nothing is said, as soon as there are two administrators
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
+# e-mail is sent where a host is named
+EMAIL_HOST = text("OCTWEB_SMTP_HOST", "")
+EMAIL_PORT = integer("OCTWEB_SMTP_PORT", 587)
+EMAIL_HOST_USER = text("OCTWEB_SMTP_USER", "")
+EMAIL_HOST_PASSWORD = text("OCTWEB_SMTP_PASSWORD", "")
+EMAIL_USE_TLS = boolean("OCTWEB_SMTP_TLS", True)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = text("OCTWEB_MAIL_FROM", "octweb@localhost")
+WEBHOOK_HOSTS = words("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that messages of users may go to
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
 DASK = text("OCTWEB_DASK", "")  # the scheduler that `manage.py evaluate` sends its folds to
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
@@ -77,6 +86,7 @@ INSTALLED_APPS = [
     "octweb.checking",
     "octweb.runs",
     "octweb.experiments",
+    "octweb.notify",
     "octweb.workbench",
     "octweb.serving",
     "octweb.batch",

@@ -12,6 +12,7 @@ from octweb.home.glossary import glossary_page
 from octweb.home.search import search_page
 from octweb.home.start import start_sample
 from octweb.home.views import home
+from octweb.notify.views import wishes
 from octweb.serving import (
     invocations,
     schema,  # noqa: F401  (how tokens appear in the OpenAPI document)
@@ -24,6 +25,7 @@ admin.site.index_title = "Review and accounts"
 urlpatterns = [
     path("", home, name="home"),
     path("start/<slug:slug>/", start_sample, name="start"),
+    path("notifications/", wishes, name="notify"),
     path("deleted/", trash.deleted, name="deleted"),
     path("deleted/<slug:kind>/<uuid:pk>/", trash.undelete, name="undelete"),
     path("delete/<slug:kind>/<uuid:pk>/", trash.delete, name="delete"),

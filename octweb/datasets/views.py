@@ -15,6 +15,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from octweb.core.lists import narrowed
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Busy, Conflict, Unprocessable
 from octweb.datasets import actions, empty_cells, samples
@@ -28,6 +29,13 @@ from trainer.table import Kind, MissingPolicy
 
 PREVIEW_ROWS = FIRST_LINES
 COLUMNS_SHOWN = 30
+LIST_SORTS = {
+    "newest": ("newest first", "-created"),
+    "name": ("name", "name"),
+    "rows": ("rows", "-rows"),
+    "target": ("target", "target"),
+    "runs": ("runs", "-run_count"),
+}
 SORTS = {"cut": "best single cut", "file": "order in the file", "name": "name", "missing": "missing"}
 
 
@@ -42,9 +50,10 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
         Dataset.objects.visible_to(request.user)
         .select_related("owner")
         .annotate(run_count=Count("runs", filter=Q(runs__deleted_at=None)))
-        .order_by("-created", "-id")  # counting drops the order of the model
     )
-    return render(request, "datasets/list.html", {"page": Paginator(found, 30).get_page(request.GET.get("page"))})
+    found, shown = narrowed(found, request.GET, fields=("name", "source_name", "target"), sorts=LIST_SORTS)
+    page = Paginator(found, 30).get_page(request.GET.get("page"))
+    return render(request, "datasets/list.html", {"page": page, **shown})
 
 
 @login_required

@@ -25,8 +25,9 @@ from django.utils import timezone
 
 from octweb.core.problems import StoreUnavailable
 from octweb.jobs.child import Process
-from octweb.jobs.models import Job, RunStatus
+from octweb.jobs.models import FINISHED, Job, RunStatus
 from octweb.jobs.queue import send
+from octweb.jobs.signals import ended
 
 log = logging.getLogger(__name__)
 
@@ -123,8 +124,10 @@ class Supervisor(ABC):
             if child is not None:
                 child.kill()
                 child.clean()
-        status = self.jobs._default_manager.values_list("status", flat=True)
-        return status.filter(pk=self.job_id).first() or "deleted"
+        status = self.jobs._default_manager.values_list("status", flat=True).filter(pk=self.job_id).first() or "deleted"
+        if status in FINISHED:
+            ended.send_robust(sender=self.jobs, job_id=self.job_id)
+        return status
 
     @property
     def _name(self) -> str:

@@ -12,12 +12,20 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from octweb.core.lists import narrowed
 from octweb.figures.frontier import frontier_figure
 from octweb.registry.compare import compared
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
 from trainer.certificate import Status
 
+LIST_SORTS = {
+    "newest": ("newest first", "-created"),
+    "name": ("name", "title"),
+    "unseen": ("accuracy on unseen rows", "-unseen_accuracy"),
+    "leaves": ("fewest leaves", "leaves"),
+    "gap": ("smallest gap", "gap"),
+}
 MAX_COMPARED = 40
 
 
@@ -44,10 +52,12 @@ def model_list(request: HttpRequest) -> HttpResponse:
     methods = sorted(set(_models(request).order_by().values_list("method", flat=True).distinct()))
     if chosen["method"] in methods:
         models = models.filter(method=chosen["method"])
-    context = {
+    fields = ("title", "family__name", "method", "owner__username")
+    models, shown = narrowed(models, request.GET, fields=fields, sorts=LIST_SORTS)
+    context = shown | {
         "page": Paginator(models, 30).get_page(request.GET.get("page")),
         "chosen": chosen,
-        "filtered": any(chosen.values()),
+        "filtered": any(chosen.values()) or bool(shown["words"]),
         "states": State.choices,
         "statuses": [str(s) for s in Status],
         "methods": methods,

@@ -152,3 +152,17 @@ def test_sharing_by_page_and_api(browser, model, stranger, client_of, owner):
     assert client_of(stranger).get(address).status_code == 404
     assert api.delete(f"{address}?username=sam").status_code == 204
     assert api.get(address).json() == []
+
+
+def test_lists_are_searched_and_sorted(browser, run, register):
+    register(title="Aardvark")
+    register(title="Zebra")
+    models = browser.get("/models/", {"sort": "name"}).content.decode()
+    assert models.index("Aardvark") < models.index("Zebra")
+    assert "Zebra" not in browser.get("/models/", {"q": "aard"}).content.decode()
+    assert "No model is like this." in browser.get("/models/", {"q": "nothing"}).content.decode()
+    for sort in ("newest", "name", "rows", "target", "runs", "nonsense"):
+        assert "Small" in browser.get("/datasets/", {"sort": sort}).content.decode()
+    assert "No data set is like this." in browser.get("/datasets/", {"q": "nothing"}).content.decode()
+    for sort in ("newest", "oldest", "name", "dataset", "status"):
+        assert "First try" in browser.get("/runs/", {"sort": sort, "q": "first"}).content.decode()

@@ -1,0 +1,32 @@
+"""Lists that are searched and sorted, all in the same way: words that must all occur, and a key of a fixed set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import F, Q, QuerySet
+from django.http import QueryDict
+
+
+def narrowed(
+    found: QuerySet, query: QueryDict, *, fields: Sequence[str], sorts: Mapping[str, tuple[str, str]]
+) -> tuple[QuerySet, dict[str, Any]]:
+    """The rows whose fields have every word of `q`, in the order of `sort`; and what the list's form shows.
+
+    `sorts` has for each key its words and the field, with a minus for falling; rows without a value come last.
+    """
+    words = query.get("q", "").replace("\x00", "").strip()[:200]
+    for word in words.split():
+        condition = Q()
+        for field in fields:
+            condition |= Q(**{f"{field}__icontains": word})
+        found = found.filter(condition)
+    sort = query.get("sort", "")
+    if sort not in sorts:
+        sort = next(iter(sorts))
+    field = sorts[sort][1]
+    name = F(field.removeprefix("-"))
+    order = name.desc(nulls_last=True) if field.startswith("-") else name.asc(nulls_last=True)
+    shown = {"words": words, "sort": sort, "sorts": [(key, label) for key, (label, _) in sorts.items()]}
+    return found.order_by(order, "-created", "-id"), shown

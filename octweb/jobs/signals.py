@@ -1,0 +1,5 @@
+"""What applications above hear of jobs."""
+
+from django.dispatch import Signal
+
+ended = Signal()  # sender: the kind of job; job_id: its id. Sent by the worker once, when a job has come to its end

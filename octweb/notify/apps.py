@@ -1,0 +1,13 @@
+"""Word of long runs that have ended: by e-mail, and to an address of the user's."""
+
+from django.apps import AppConfig
+
+
+class NotifyConfig(AppConfig):
+    name = "octweb.notify"
+
+    def ready(self) -> None:
+        from octweb.jobs.signals import ended
+        from octweb.notify.news import on_end
+
+        ended.connect(on_end, dispatch_uid="notify")
