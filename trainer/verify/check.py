@@ -14,6 +14,7 @@ from typing import Any
 from trainer.errors import ModelFileError
 from trainer.verify import claims, recount, wishes
 from trainer.verify.findings import Finding, damage
+from trainer.verify.impurity import splits
 from trainer.verify.proof import proof_findings
 from trainer.verify.restrictions import restrictions
 from trainer.verify.rows import Data, load
@@ -70,7 +71,7 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     found += [*wishes.kept(model), scope(model, rows), claims.status(model), *claims.gap(model["certificate"])]
     if any(f.verdict == "refuted" for f in found):
         return [*found, _unjudged("What was counted is not what the file says.")]
-    own = [*claims.bound(model, rows), *claims.splits(model)]
+    own = [*claims.bound(model, rows), *splits(model, rows, counts, leaf)]
     if proof is not None:
         shown = proof_findings(model, rows, proof)
         replaced = {f.claim for f in shown}

@@ -16,7 +16,6 @@ from trainer.verify.structure import METHODS
 
 CLOSED = Fraction(1, 10**6)  # a gap that is called closed
 STATUSES = {"optimal", "time_limit", "memory_limit", "cancelled", "heuristic"}
-OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
 ASIDE = "solver solver_version seconds nodes cuts warm_start_objective"
 
 
@@ -82,9 +81,9 @@ def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
         return [_bound("refuted", "It lies below the objective of the tree itself.")]
     if certificate.get("wishes"):
         return _with_wishes(model, rows, claimed)
-    if method in search.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
+    if method in search.SAME_OBJECTIVE | search.OBLIQUE and claimed < single - TOLERANCE:
         return [_bound("refuted", "It lies below the objective of a single leaf.")]
-    if method in OBLIQUE:
+    if method in search.OBLIQUE:
         if disputed(model, rows.columns, rows.labels):
             return [
                 _bound(
@@ -95,15 +94,15 @@ def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
             words = "Equal rows share a leaf, t leaves predict t classes"
             words += ", errors on disjoint sets of rows add up" if groups(model) else ""
             return [_bound("proved", f"{words}: no tree exceeds {float(proof):.12g}.")]
-        inside = search.of_single_columns(model, rows)
-        if inside is not None and claimed < inside - TOLERANCE:
-            return [_bound("refuted", f"A tree of questions on single columns reaches {float(inside):.12g}.")]
-    best, why = search.best(model, rows)
-    if best is None:
+    found, why = search.best(model, rows)
+    if found is None:
         return [_bound("cannot be judged", f"Not contradicted; not solved again: {why}.")]
-    if claimed < best - TOLERANCE:
-        return [_bound("refuted", f"A plain search finds {float(best):.12g}, which is better.")]
-    return [_bound("proved", f"A plain search finds {float(best):.12g} at best.")]
+    words = f"A plain search {'' if found.whole else 'of a part of the space '}finds {float(found.value):.12g}"
+    if claimed < found.value - TOLERANCE:
+        return [_bound("refuted", f"{words}, which is better.")]
+    if not found.whole:
+        return [_bound("cannot be judged", f"Not contradicted: {words.lower()}; {why}.")]
+    return [_bound("proved", f"{words} at best.")]
 
 
 def _with_wishes(model: dict[str, Any], rows: Rows, claimed: Fraction) -> list[Finding]:
@@ -119,25 +118,6 @@ def _with_wishes(model: dict[str, Any], rows: Rows, claimed: Fraction) -> list[F
 
 def _bound(verdict: Verdict, detail: str) -> Finding:
     return Finding(claim="bound", verdict=verdict, detail=detail, role="optimality")
-
-
-def splits(model: dict[str, Any]) -> list[Finding]:
-    """How many splits are said to be proved, counted from the impurities and bounds of the nodes."""
-    certificate, found = model["certificate"], [v for v in model["nodes"] if "split" in v]
-    if METHODS[model["method"]][0] != "splits":
-        odd = any(certificate.get(name) is not None for name in ("splits", "splits_proved"))
-        return [recounted("splits", False, f"'{model['method']}' proves no splits.")] if odd else []
-    proved = [v for v in found if v.get("impurity_bound") is not None and _met(v)]
-    own = (len(found), len(proved))
-    if own != (certificate.get("splits"), certificate.get("splits_proved")):
-        return [recounted("splits", False, f"{own[1]} of {own[0]} splits meet their bounds.")]
-    words = f"{own[1]} of {own[0]} splits meet their bounds; the bounds were not shown again."
-    return [Finding(claim="splits", verdict="cannot be judged", detail=words, role="optimality")]
-
-
-def _met(node: dict[str, Any]) -> bool:
-    rest = exact(node["impurity"]) - exact(node["impurity_bound"])
-    return rest <= TOLERANCE * max(1, sum(node["counts"]))
 
 
 def provenance(model: dict[str, Any]) -> list[Finding]:

@@ -85,7 +85,7 @@ def errors_in_planes(
         if not rows or used & set(rows) or len(set(rows)) < len(rows) or not all(0 <= i < len(labels) for i in rows):
             return None
         used |= set(rows)
-        points = _coordinates(rows, features)
+        points = coordinates(rows, features)
         if points is None:
             return None
         place: dict[tuple[int, int], int] = {}
@@ -99,7 +99,7 @@ def errors_in_planes(
     return sorted(used), errors
 
 
-def _coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
+def coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
     """Whole coordinates of the rows in a plane that holds them, or None where they span more or are too wide."""
     columns = []
     for feature in features:
@@ -137,7 +137,7 @@ def _coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[
     return list(zip(*found, strict=True))
 
 
-def _sides(points: list[tuple[int, int]]) -> np.ndarray:
+def partings(points: list[tuple[int, int]]) -> np.ndarray:
     """All ways (R, N) in which a line parts the points; for every side the other one may be missing."""
     P = np.array(points, np.int64)
     n = len(P)
@@ -158,7 +158,7 @@ def _sides(points: list[tuple[int, int]]) -> np.ndarray:
 
 def _least(points: list[tuple[int, int]], counts: np.ndarray) -> list[int]:
     """The least errors with at most one, two, three and four leaves, no leaf below two questions."""
-    sides = _sides(points)
+    sides = partings(points)
     kind: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # exact for whole numbers of this size
     ways, weight = sides.astype(kind), counts.astype(kind)
     total, second = weight.sum(axis=0), (ways @ weight).T[None]

@@ -1,56 +1,240 @@
-"""Plain searches for small instances: the best tree of a space without any trick, which proves a bound or refutes it."""
+"""Plain searches without any trick: the best tree of a small space, which proves a bound or refutes it, or of a part of a large one.
+
+A tree that is found in a part of the space refutes a bound that lies below it; nothing is proved by it.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import asked
+from trainer.verify.findings import asked, exact, items
 from trainer.verify.questions import questions
 from trainer.verify.recount import penalty
 from trainer.verify.rows import Rows
 
 WORK = 4e9  # multiplications that a search may take
-SAME_OBJECTIVE = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct"}
+PART = 2e8  # and one of a part of the questions
+VISITS = 20_000  # subproblems of a search with restrictions
+MOST = 400  # questions beyond which no whole search is tried
+OVER_QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
+SAME_OBJECTIVE = OVER_QUESTIONS - {"binoct"}
+OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
 RESTRICTIONS = ("max_leaves", "max_columns", "recall", "fairness", "forbidden_pairs", "monotone", "forbidden")
 
 
-def best(model: dict[str, Any], rows: Rows) -> tuple[Fraction | None, str]:
-    """The best objective of the space that the file claims, or None and the reason why it was not searched."""
-    if model["method"] not in SAME_OBJECTIVE or model["certificate"].get("goal"):
+@dataclass(frozen=True)
+class Found:
+    """The best objective among the trees that were searched; `whole`: they are all of the space."""
+
+    value: Fraction
+    whole: bool
+
+
+def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
+    """What a plain search finds, or None and the reason why there was none."""
+    if model["certificate"].get("goal"):
+        return None, "another goal than accuracy was maximised"
+    if asked(model, "fairness") or asked(model, "balanced"):
+        return None, f"trees with '{'balanced' if asked(model, 'balanced') else 'fairness'}' are not searched plainly"
+    found = _space(model, rows)
+    if found is None:
         return None, f"the trees of '{model['method']}' are not those of the plain search"
-    if restricted := [name for name in RESTRICTIONS if asked(model, name) is not None]:
-        return None, f"the trees were restricted ({restricted[0]})"
-    found = _value(model, questions(model, rows).matrix, rows)
-    return (None, "it is too large for a plain search") if found is None else (found, "")
+    X, columns, depth, whole = found
+    extra = exact(model["certificate"].get("coefficient_penalty") or 0) * int(rows.weights.sum())
+    space = _Space(model, rows, X, columns, extra)
+    cost, all_of_it = space.restricted(depth) if space.is_restricted else space.free(depth)
+    n = int(rows.weights.sum())
+    if cost is None:
+        return None, "a part of the space that can be searched has no tree within the restrictions"
+    return Found((n + extra - cost) / n, whole and all_of_it), "it is too large for a plain search"
 
 
-def of_single_columns(model: dict[str, Any], rows: Rows) -> Fraction | None:
-    """The best objective over a few thresholds a column, which no bound of hyperplanes may be below; None where it is not of their class."""
-    other = [asked(model, name) is not None for name in ("balanced", *RESTRICTIONS)]
-    if model["method"] == "oct-h" or any(other) or model["certificate"].get("coefficient_penalty"):
+def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, np.ndarray, int, bool] | None:
+    """Answers, their columns, the depth, and whether these are all questions of the space."""
+    method, depth = model["method"], int(model["parameters"]["depth"])
+    if method in OVER_QUESTIONS:
+        found = questions(model, rows)
+        return found.matrix, found.columns, depth, True
+    if method == "exact-numeric":
+        small = sum(len(np.unique(values)) for values in rows.columns) <= MOST
+        found = questions(model, rows, "all-thresholds" if small else "quantile-thresholds", 10)
+        return found.matrix, found.columns, depth, small
+    if method == "odt":
+        return _subsets(model, rows, depth)
+    if method in OBLIQUE:
+        # nearer values than a plane must part need not be told apart
+        far = method == "oct-h" or (method == "s-oct" and asked(model, "big_m") is not None)
+        for values in rows.columns:
+            steps = np.diff(np.unique(values))
+            if len(steps) and not steps.min() > (0.0051 if far else 1e-5) * np.ptp(values):
+                return None
+        found = questions(model, rows, "quantile-thresholds", 5)
+        return found.matrix, found.columns, depth, False
+    return None
+
+
+def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray, np.ndarray, int, bool] | None:
+    """The questions of ODT: subsets of categories, thresholds between bins; within a topology the one question at its root."""
+    if asked(model, "select") or asked(model, "negative_weight") not in (None, "1", 1):
         return None
-    if asked(model, "big_m") is not None:
+    answers: list[np.ndarray] = []
+    places: list[int] = []
+    whole = not asked(model, "topology")
+    card, bins = int(asked(model, "max_card") or 0), int(model["parameters"]["bins"])
+    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
+        levels = np.unique(values)
+        if column["kind"] == "categorical":
+            every = len(column["categories"])
+            for size in range(1, len(levels)):
+                if math.comb(len(levels), size) > MOST:
+                    whole = False
+                elif not card or min(size, every - size) <= card:
+                    answers += [np.isin(values, some) for some in itertools.combinations(levels, size)]
+        else:
+            ranks = np.sort(values)[[math.ceil(Fraction(r, bins) * len(values)) - 1 for r in range(1, bins)]]
+            answers += [values > cut for cut in np.unique(ranks) if cut < levels[-1]]
+        places += [j] * (len(answers) - len(places))
+    if len(answers) > 5 * MOST:
         return None
-    for values in rows.columns:  # nearer values than a plane must part need not be told apart
-        steps = np.diff(np.unique(values))
-        if len(steps) and not steps.min() > 1e-5 * np.ptp(values):
-            return None
-    return _value(model, questions(model, rows, "quantile-thresholds", 5).matrix, rows)
+    X = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
+    return X, np.array(places, np.int64), depth if not asked(model, "topology") else 1, whole
 
 
-def _value(model: dict[str, Any], answers: np.ndarray, rows: Rows) -> Fraction | None:
-    """The best objective over the yes/no questions, or None where the search is too large."""
-    X = answers.astype(np.float64)
-    depth, classes = min(int(model["parameters"]["depth"]), X.shape[1]), len(model["classes"])
-    if depth > 1 and float(X.shape[1]) ** depth * len(X) * classes > WORK:
-        return None
-    Y = np.zeros((len(X), classes))
-    Y[np.arange(len(X)), rows.labels] = rows.weights
-    n = int(Y.sum())
-    return (n - plain(X, Y, depth, penalty(model) * n, int(asked(model, "min_leaf") or 1))) / n
+@dataclass(frozen=True)
+class _Space:
+    """The yes/no questions `X` (n, m), and what a tree over them may be."""
+
+    model: dict[str, Any]
+    rows: Rows
+    X: np.ndarray
+    columns: np.ndarray
+    extra: Fraction  # what a question costs beside its leaf
+
+    @property
+    def is_restricted(self) -> bool:
+        return any(asked(self.model, name) is not None for name in RESTRICTIONS)
+
+    @property
+    def price(self) -> Fraction:
+        return penalty(self.model) * int(self.rows.weights.sum()) + self.extra
+
+    @property
+    def min_leaf(self) -> int:
+        return max(1, int(asked(self.model, "min_leaf") or 1))
+
+    def counts(self) -> np.ndarray:
+        """The weight of each row by class, float64 (n, classes); exact below 2^53."""
+        Y = np.zeros((len(self.rows), len(self.model["classes"])))
+        Y[np.arange(len(Y)), self.rows.labels] = self.rows.weights
+        return Y
+
+    def chosen(self, most: int) -> np.ndarray:
+        """The questions that leave the fewest errors by themselves."""
+        Y = self.counts()
+        ones = self.X.T.astype(float) @ Y
+        right = ones.max(axis=1) + (Y.sum(axis=0) - ones).max(axis=1)
+        return np.argsort(-right, kind="stable")[:most]
+
+    def free(self, depth: int) -> tuple[Fraction, bool]:
+        """The least cost, and whether all questions were tried at all depths."""
+        n, m = self.X.shape
+        depth = min(depth, m)
+        each, own = n * len(self.model["classes"]), np.arange(m)
+        whole = depth < 2 or float(m) ** depth * each <= WORK
+        if not whole:
+            depth = min(depth, 4)
+            own = self.chosen(max(1, int((PART / each) ** (1 / depth))))
+        X = self.X[:, own].astype(np.float64)
+        return plain(X, self.counts(), depth, self.price, self.min_leaf), whole
+
+    def restricted(self, depth: int) -> tuple[Fraction | None, bool]:
+        """The same within the restrictions, by all vectors of leaves and errors; None where no tree keeps them."""
+        names = [c["name"] for c in self.model["columns"]]
+        banned = {names.index(name) for name in items(asked(self.model, "forbidden"))}
+        free = np.flatnonzero(~np.isin(self.columns, list(banned)))
+        depth = min(depth, len(free))
+        whole = float(2 * len(free)) ** max(depth - 1, 0) * 2 <= VISITS
+        if not whole:
+            depth = min(depth, 2)
+            free = free[np.isin(free, self.chosen(60))]
+        search = _Restricted(self, free, names)
+        used = sorted(set(self.columns[free].tolist()))
+        most = asked(self.model, "max_columns")
+        groups = [tuple(used)] if most is None else list(itertools.combinations(used, min(int(most), len(used))))
+        costs = [search.least(depth, frozenset(group)) for group in groups[:40]]
+        return min((c for c in costs if c is not None), default=None), whole and len(groups) <= 40
+
+
+class _Restricted:
+    """All vectors (leaves, errors, errors of each class with a recall) that no other one beats, subproblem by subproblem."""
+
+    def __init__(self, space: _Space, free: np.ndarray, names: list[str]) -> None:
+        model = space.model
+        self.space, self.free, self.Y = space, free.tolist(), space.counts()
+        classes = model["classes"]
+        shares = [text.rpartition(":") for text in items(asked(model, "recall"))]
+        self.bounded = [(classes.index(name.strip()), exact(share)) for name, _, share in shares]
+        self.rises: dict[int, bool] = {}
+        for text in items(asked(model, "monotone")):
+            name, _, way = text.rpartition(" ")
+            self.rises[names.index(name.strip())] = way == "up"
+        pairs = [[names.index(n.strip()) for n in text.split("+")] for text in items(asked(model, "forbidden_pairs"))]
+        self.apart = {(a, b) for one, other in pairs for a, b in ((one, other), (other, one))}
+        self.most = int(asked(model, "max_leaves") or 1 << 20)
+
+    def least(self, depth: int, allowed: frozenset[int]) -> Fraction | None:
+        """The least cost of an admitted tree that asks these columns."""
+        own = [q for q in self.free if int(self.space.columns[q]) in allowed]
+        whole = self.Y.sum(axis=0)
+        vectors = self._vectors(np.arange(len(self.Y)), depth, own, (0, len(whole) - 1))
+        kept = [
+            v for v in vectors
+            if v[0] <= self.most and all(whole[k] - v[2 + i] >= share * int(whole[k]) for i, (k, share) in enumerate(self.bounded))
+        ]  # fmt: skip
+        return min((v[1] + self.space.price * v[0] for v in kept), default=None)
+
+    def _vectors(self, at: np.ndarray, height: int, own: list[int], span: tuple[int, int]) -> list[tuple[int, ...]]:
+        counts = self.Y[at].sum(axis=0)
+        total = int(counts.sum())
+        found = set()
+        for k in range(span[0], span[1] + 1):
+            bounded = (0 if c == k else int(counts[c]) for c, _ in self.bounded)
+            found.add((1, total - int(counts[k]), *bounded))
+        for q in own if height else ():
+            yes = self.space.X[at, q]
+            weight = int(self.Y[at[yes]].sum())
+            if not self.space.min_leaf <= weight <= total - self.space.min_leaf:
+                continue
+            column = int(self.space.columns[q])
+            below = [r for r in own if (column, int(self.space.columns[r])) not in self.apart]
+            for low, high in self._spans(column, span):
+                no_side = self._vectors(at[~yes], height - 1, below, low)
+                yes_side = self._vectors(at[yes], height - 1, below, high)
+                found |= {tuple(map(sum, zip(a, b, strict=True))) for a in no_side for b in yes_side}
+            found = _unbeaten(found)
+        return list(_unbeaten(found))
+
+    def _spans(self, column: int, span: tuple[int, int]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """The classes that may be predicted where the answer is no, and where it is yes."""
+        if column not in self.rises:
+            return [(span, span)]
+        lower = [(span[0], k) for k in range(span[0], span[1] + 1)]
+        cuts = [(one, (one[1], span[1])) for one in lower]
+        return cuts if self.rises[column] else [(b, a) for a, b in cuts]
+
+
+def _unbeaten(vectors: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
+    kept: list[tuple[int, ...]] = []
+    for v in sorted(vectors):
+        if not any(all(a <= b for a, b in zip(w, v, strict=True)) for w in kept):
+            kept.append(v)
+    return set(kept)
 
 
 def plain(X: np.ndarray, Y: np.ndarray, depth: int, price: Fraction, min_leaf: int) -> Fraction:

@@ -23,7 +23,7 @@ from trainer.milo import Options, backend
 from trainer.milo.lattice import Lattice
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verify
-from trainer.verify.planes import _least, _sides
+from trainer.verify.planes import _least, partings
 
 
 def flat(seed, most=9):
@@ -72,7 +72,7 @@ def test_ways_are_all_separations_and_errors_those_of_the_best_trees(first):
         X, counts = flat(seed)
         sides = ways(X[:, 0], X[:, 1])
         exact = separations(X)
-        assert as_sets(sides) == exact == as_sets(_sides([tuple(map(int, p)) for p in X]))
+        assert as_sets(sides) == exact == as_sets(partings([tuple(map(int, p)) for p in X]))
         roots = Roots(sides, counts)
         least = least_errors(roots)
         assert list(least.errors) == _least([tuple(map(int, p)) for p in X], counts)

@@ -1,0 +1,161 @@
+"""Splits that are said to be the best for their rows: impurities counted again, and the best split of a node by plain sweeps.
+
+Every way in which a line parts points in a plane is that of a line through two of them (`trainer.verify.planes`), so that small nodes
+are proved; in large ones the thresholds of all columns are tried, which can only refute.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from trainer.verify.findings import TOLERANCE, Finding, asked, exact, recounted
+from trainer.verify.planes import coordinates, partings
+from trainer.verify.recount import Counts
+from trainer.verify.rows import Rows
+from trainer.verify.structure import METHODS
+
+POINTS, WORK = 64, 200_000  # points in a plane, and their squares over all pairs of features and nodes
+SLACK = float(TOLERANCE)
+
+
+def splits(model: dict[str, Any], rows: Rows, counts: Counts, leaf: np.ndarray) -> list[Finding]:
+    """The lines on impurities and on splits that are said to be proved; `leaf` is that of each training row."""
+    certificate, found = model["certificate"], [v for v in model["nodes"] if "split" in v]
+    named = [v for v in found if v.get("impurity") is not None]
+    out = [_recounted(model, named, counts)] if named else []
+    if METHODS[model["method"]][0] != "splits":
+        odd = any(certificate.get(name) is not None for name in ("splits", "splits_proved"))
+        odd = odd or any(v.get("impurity_bound") is not None for v in found)
+        return [*out, recounted("splits", False, f"'{model['method']}' proves no splits.")] if odd else out
+    bounded = [v for v in named if v.get("impurity_bound") is not None]
+    met = [v for v in bounded if exact(v["impurity"]) - exact(v["impurity_bound"]) <= TOLERANCE * _size(v)]
+    if (len(found), len(met)) != (certificate.get("splits"), certificate.get("splits_proved")):
+        return [*out, recounted("splits", False, f"{len(met)} of {len(found)} splits meet their bounds.")]
+    return [*out, *_bounds(model, rows, bounded, len(met), _members(model, leaf))] if bounded else out
+
+
+def _size(node: dict[str, Any]) -> int:
+    return max(1, sum(node["counts"]))
+
+
+def _recounted(model: dict[str, Any], named: list[dict[str, Any]], counts: Counts) -> Finding:
+    for v in named:
+        measure = v.get("measure") or asked(model, "impurity")
+        both = np.array([counts[v["left"]], counts[v["right"]]], float)
+        own = float(phi(str(measure), both).sum())
+        if measure != (asked(model, "impurity") or "gini") or abs(own - float(v["impurity"])) > SLACK * _size(v):
+            return recounted("impurity", False, f"Node {v['id']} has {own:.9g}, not {v['impurity']} ({measure}).")
+    return recounted("impurity", True, f"{len(named)} splits were counted again.")
+
+
+def phi(measure: str, counts: np.ndarray) -> np.ndarray:
+    """The impurity in rows of each line of class counts, float64 (m, classes)."""
+    total = counts.sum(axis=1)
+    if measure == "error":
+        return total - counts.max(axis=1)
+    if measure == "gini":
+        return total - (counts**2).sum(axis=1) / np.maximum(total, 1)
+    if measure != "entropy":
+        raise ValueError(f"there is no impurity {measure[:40]!r}")
+    logs = [x * np.log(np.maximum(x, 1)) for x in (total, counts)]
+    return np.maximum(0.0, logs[0] - logs[1].sum(axis=1))
+
+
+def _members(model: dict[str, Any], leaf: np.ndarray) -> dict[int, np.ndarray]:
+    """Which training rows reach each node."""
+    reach: dict[int, np.ndarray] = {}
+    for v in reversed(model["nodes"]):
+        reach[v["id"]] = reach[v["left"]] | reach[v["right"]] if "split" in v else leaf == v["id"]
+    return reach
+
+
+def _bounds(
+    model: dict[str, Any], rows: Rows, bounded: list[dict[str, Any]], met: int, reach: dict[int, np.ndarray]
+) -> list[Finding]:
+    left, proved = WORK, 0
+    certain = "are not counted" not in str(
+        model["certificate"].get("scope")
+    )  # lines that pass very near to rows count, too
+    for v in bounded:
+        bound, own = float(v["impurity_bound"]) - SLACK * _size(v), rows.take(reach[v["id"]])
+        sweep = _Sweep(model, own)
+        if bound > sweep.single():
+            words = f"Node {v['id']} claims that no split is below {v['impurity_bound']}; a threshold has {sweep.single():.9g}."
+            return [Finding(claim="splits", verdict="refuted", detail=words, role="optimality")]
+        if bound <= 0:
+            proved += 1
+            continue
+        left -= sweep.work
+        best = sweep.pairs() if left > 0 else None
+        if best is not None and bound > best and certain:
+            words = f"Node {v['id']} claims that no split is below {v['impurity_bound']}; a line has {best:.9g}."
+            return [Finding(claim="splits", verdict="refuted", detail=words, role="optimality")]
+        proved += best is not None and bound <= best
+    words = f"{met} splits meet their bounds; {proved} of {len(bounded)} bounds were shown again by plain sweeps"
+    words += "." if proved == len(bounded) else ", the other nodes are too large for that."
+    return [
+        Finding(
+            claim="splits",
+            verdict="proved" if proved == len(bounded) else "cannot be judged",
+            detail=words,
+            role="optimality",
+        )
+    ]
+
+
+class _Sweep:
+    """The best split of the rows of a node on one feature, and on two; features are numbers, and categories as 0 and 1."""
+
+    def __init__(self, model: dict[str, Any], rows: Rows) -> None:
+        self.measure, self.least = str(asked(model, "impurity") or "gini"), int(asked(model, "min_leaf") or 1)
+        self.Y = np.zeros((len(rows), len(model["classes"])))
+        self.Y[np.arange(len(rows)), rows.labels] = rows.weights
+        self.features: list[np.ndarray] = []
+        for column, values in zip(model["columns"], rows.columns, strict=True):
+            levels = np.unique(values)
+            if column["kind"] == "categorical":
+                self.features += [
+                    (values == level).astype(float) for level in levels[: len(levels) if len(levels) > 2 else 1]
+                ]
+            elif len(levels) > 1:
+                self.features.append(values)
+        self.features = [f for f in self.features if f.min() < f.max()]
+
+    @property
+    def work(self) -> int:
+        """Squares of points over all pairs of features."""
+        return max(1, len(self.features) ** 2 // 2) * min(len(self.Y), POINTS) ** 2
+
+    def single(self) -> float:
+        """The least impurity of a threshold on one feature; infinite where none parts the rows."""
+        best = np.inf
+        for feature in self.features:
+            _, place = np.unique(feature, return_inverse=True)
+            counts = np.zeros((place.max() + 1, self.Y.shape[1]))
+            np.add.at(counts, place, self.Y)
+            best = min(best, self._least(np.cumsum(counts, axis=0)[:-1]))
+        return float(best)
+
+    def pairs(self) -> float | None:
+        """The least impurity of a line over two features, or None where a plane has too many points, or points too far apart."""
+        best = self.single()
+        for one, other in itertools.combinations(self.features, 2):
+            points = coordinates(list(range(len(one))), [one, other])
+            if points is None or len(set(points)) > POINTS:
+                return None
+            place: dict[tuple[int, int], int] = {}
+            where = [place.setdefault(point, len(place)) for point in points]
+            counts = np.zeros((len(place), self.Y.shape[1]))
+            np.add.at(counts, where, self.Y)
+            best = min(best, self._least(partings(list(place)).astype(float) @ counts))
+        return best
+
+    def _least(self, part: np.ndarray) -> float:
+        """The least impurity of the splits with these counts on one side."""
+        rest = self.Y.sum(axis=0) - part
+        fits = (part.sum(axis=1) >= self.least) & (rest.sum(axis=1) >= self.least)
+        found = (phi(self.measure, part) + phi(self.measure, rest))[fits]
+        return float(found.min()) if len(found) else float("inf")
