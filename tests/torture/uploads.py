@@ -33,12 +33,14 @@ class Watch:
 
     def sample(self) -> None:
         own = readers = 0.0
-        for process in [self.web, *self.web.children(recursive=True)]:
-            try:
-                size, reads = process.memory_info().rss / 1e6, "octweb.datasets.intake" in process.cmdline()
-            except psutil.Error:
-                continue
-            readers, own = (max(readers, size), own) if reads else (readers, own + size)
+        processes = (
+            self.web.children()
+        )  # those of the web server; what they start are readers, copies of them for a moment
+        for process in [self.web, *processes]:
+            own += _megabytes(process)
+            for reader in process.children() if process in processes else ():
+                if "octweb.datasets.intake" in _line(reader):
+                    readers = max(readers, _megabytes(reader))
         self.begin = self.begin or own
         self.own, self.readers = max(self.own, own), max(self.readers, readers)
 
@@ -69,6 +71,20 @@ class Watch:
             f"web server {self.begin:.0f} MB, at most {self.own:.0f}; largest reader {self.readers:.0f} MB; "
             f"slowest /healthz {self.slowest:.2f} s"
         )
+
+
+def _megabytes(process: psutil.Process) -> float:
+    try:
+        return process.memory_info().rss / 1e6
+    except psutil.Error:
+        return 0.0
+
+
+def _line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def bombs(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
