@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_from_the_model_to_the_answers(client, model, media, owner, work):
     client.force_login(owner)
     link = f"/predictions/new/?model={model.pk}"
-    assert link in client.get(f"/models/{model.pk}/").content.decode()
+    assert link in client.get(f"/models/{model.pk}/?mode=use").content.decode()
     page = client.get(link).content.decode()
     assert "needs" in page
     assert "width" in page
