@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.histogram import histogram_figure
+from octweb.figures.names import short_names
 from octweb.figures.palette import LEGEND, ClassStyle, axis, class_styles, count_axis, drawn, escape, frame, short
 from octweb.figures.plane import cut_segment, half_plane
 from trainer.dtypes import CodeArray, FloatArray
@@ -391,11 +392,12 @@ def _category_bars(scene: _Scene, bars: Sequence[tuple[str, np.ndarray]]) -> dic
 
 def _coefficient_picture(scene: _Scene, split: Linear) -> dict[str, Any]:
     terms = []
+    names = short_names([c.name for c in scene.tree.schema])
     for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
         column = scene.tree.schema[f]
         values = scene.X[:, f] if level < 0 else (scene.X[:, f] == level).astype(np.float64)
         known = values[np.isfinite(values)]
-        name = short(column.name) if level < 0 else f"{short(column.name, 14)} is {short(column.categories[level], 14)}"
+        name = names[f] if level < 0 else f"{short(column.name, 14)} is {short(column.categories[level], 14)}"
         terms.append((a * float(known.std()) if len(known) else 0.0, name))
     terms.sort(key=lambda term: -abs(term[0]))
     shown = terms[:MAX_TERMS]

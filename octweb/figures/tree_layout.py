@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from octweb.figures.names import short_names
-from octweb.figures.palette import wrap
+from octweb.figures.palette import text_width, wrap
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.splits import Linear, Split
@@ -21,7 +21,7 @@ FONT, SMALL = 12.5, 11.0
 FULL_TO = 6  # cards without children up to which leaves have room for their unseen rows
 SWATCH, BAR, STRIP = 10, 6, 12  # the square of a class, class bars, strips of leaves
 SHOWN_CATEGORIES = 3
-CARD_NAME = 20  # letters of a column's name in a card
+CARD_NAME, CLASS_NAME = 20, 13  # letters of the name of a column and of a class in a card
 READABLE = 0.8  # a picture may be shrunk to this share of its size before levels are closed
 STRETCH = 1.35
 BAND = 104  # the width of a band that carries all rows
@@ -42,6 +42,7 @@ class Box:
     lines: tuple[str, ...]
     closed: bool
     level: int
+    stacked: bool = False  # of a leaf: the share stands below the class, not beside it
 
     @property
     def left(self) -> float:
@@ -58,6 +59,7 @@ class Box:
 
     @property
     def compact(self) -> bool:
+        """Whether a leaf has room for its class, its share and its rows alone."""
         return self.node.is_leaf and self.width == COMPACT
 
 
@@ -86,6 +88,7 @@ class _Plan:
     tree: Tree
     closed: frozenset[int]
     full: bool
+    stacked: bool
     level: dict[int, int] = field(default_factory=dict)
     lines: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
@@ -98,7 +101,7 @@ class _Plan:
         return CLOSED if v.id in self.closed else CARD
 
     def height(self, v: Node) -> float:
-        lines = (1 if self.full else 2) if v.is_leaf else len(self.lines[v.id])
+        lines = (2 if self.stacked else 1) if v.is_leaf else len(self.lines[v.id])
         words = 8 + LINE * lines + 5 + BAR
         if v.is_leaf and not self.full:
             return words + 8
@@ -128,6 +131,7 @@ def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None)
             lines=plan.lines.get(v.id, ()),
             closed=v.id in plan.closed,
             level=plan.level[v.id],
+            stacked=v.is_leaf and plan.stacked,
         )
         for v in open_nodes
     }
@@ -160,7 +164,7 @@ def brief_tree(tree: Tree) -> Tree:
         replace(c, name=name, categories=tuple(short_names(c.categories)))
         for c, name in zip(tree.schema, columns, strict=True)
     )
-    return replace(tree, schema=schema, classes=tuple(short_names(tree.classes)))
+    return replace(tree, schema=schema, classes=tuple(short_names(tree.classes, CLASS_NAME)))
 
 
 def rule(tree: Tree, split: Split) -> str:
@@ -179,7 +183,11 @@ def _plan(tree: Tree, brief: Tree, closed: frozenset[int]) -> _Plan:
         if not v.is_leaf and at not in closed:
             waiting += [(v.right, depth + 1), (v.left, depth + 1)]
     ends = sum(tree.nodes[i].is_leaf or i in closed for i in level)
-    plan = _Plan(tree=tree, closed=closed & level.keys(), full=ends <= FULL_TO, level=dict(sorted(level.items())))
+    full = ends <= FULL_TO
+    names = max(text_width(brief.classes[tree.nodes[i].label], FONT) for i in range(len(tree.nodes)))
+    stacked = not full or names > LEAF - 2 * PAD - SWATCH - 5 - text_width("100.0\u202f%", FONT)
+    level = dict(sorted(level.items()))
+    plan = _Plan(tree=tree, closed=closed & level.keys(), full=full, stacked=stacked, level=level)
     for i in plan.level:
         split = brief.nodes[i].split
         if split is not None:
@@ -255,7 +263,7 @@ def leaves_below(tree: Tree, node: int) -> list[Node]:
 
 def bar_top(box: Box) -> float:
     """Where the class bar of a card begins."""
-    return box.top + 8 + LINE * ((2 if box.compact else 1) if box.node.is_leaf else len(box.lines)) + 5
+    return box.top + 8 + LINE * ((2 if box.stacked else 1) if box.node.is_leaf else len(box.lines)) + 5
 
 
 def strip_top(box: Box) -> float:

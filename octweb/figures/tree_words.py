@@ -102,15 +102,16 @@ def _leaf_words(words: _Text, placed: Placed, box: Box, unseen: Unseen) -> None:
     v, start, end = box.node, box.left + PAD, box.left + box.width - PAD
     first = box.top + 8 + LINE / 2
     share = leaf_share(v)
-    beside_share = 0 if box.compact else text_width(share, FONT) + 6
+    beside_share = 0 if box.stacked else text_width(share, FONT) + 6
     name = fit(placed.brief.classes[v.label], box.inner - SWATCH - 5 - beside_share, FONT)
     words.add(f"<b>{escape(name)}</b>", start + SWATCH + 5, first, size=FONT, colour="var(--ink)")
-    if box.compact:
+    if box.stacked:
         words.add(f"<b>{share}</b>", start, first + LINE, colour="var(--ink)")
         words.add(f"{v.rows:,}", end, first + LINE, at="left")
-        return
-    words.add(f"<b>{share}</b>", end, first, at="left", size=FONT, colour="var(--ink)")
-    words.add(escape(_below_leaf(placed, box, unseen)), start, bar_top(box) + BAR + 4 + LINE / 2)
+    else:
+        words.add(f"<b>{share}</b>", end, first, at="left", size=FONT, colour="var(--ink)")
+    if not box.compact:
+        words.add(escape(_below_leaf(placed, box, unseen)), start, bar_top(box) + BAR + 4 + LINE / 2)
 
 
 def _below_leaf(placed: Placed, box: Box, unseen: Unseen) -> str:

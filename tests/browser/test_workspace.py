@@ -1,0 +1,308 @@
+"""The page of a model in a real browser, on tables that are hard to show: 20 classes, 60 columns with long names, 64 leaves."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from octweb.datasets import actions as datasets
+from octweb.registry import actions as registry
+from octweb.registry.data import rows_of
+from octweb.registry.parsed import model_file
+from tests.browser.accessible import violations
+from trainer.run import TrainRequest, train
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
+from trainer.tree.splits import Threshold
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+PASSWORD = "a long password"
+LONG = "share_of_households_with_two_or_more_cars_region_{:02d}_in_percent"
+MODES = ("tree", "performance", "proof", "use", "history")
+MOST_BYTES = 600_000
+
+
+def stored(owner, name, columns, X, labels, *, method="cart", **parameters):
+    """A data set of these rows and a model that was trained on three quarters of them."""
+    head = ",".join([*columns, "answer"])
+    lines = [",".join([*(f"{x:.3f}" for x in row), label]) for row, label in zip(X, labels, strict=True)]
+    text = "\n".join([head, *lines]) + "\n"
+    dataset = datasets.create(
+        owner=owner, file=io.BytesIO(text.encode()), source_name=f"{name}.csv", name=name, target="answer"
+    )
+    table, target = datasets.load(dataset)
+    found = train(
+        TrainRequest(table=table, labels=target, method=method, parameters=parameters, test_share=0.25, name=name)
+    )
+    return registry.register(owner=owner, document=found.model.to_json(), dataset=dataset, title=name)
+
+
+@pytest.fixture
+def twenty(owner, media):
+    """A tree of depth 6 that tells 20 classes apart."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 4, (1500, 4))
+    codes = 5 * X[:, 0].astype(int) + np.minimum(4, (X[:, 1] * 1.25).astype(int))
+    codes = np.where(rng.random(1500) < 0.3, rng.integers(0, 20, 1500), codes)
+    return stored(owner, "Twenty species", "abcd", X, [f"species {k:02d}" for k in codes], depth=6, min_leaf=4)
+
+
+def complete(level: int) -> Draft:
+    """A tree of 64 leaves: one column a level, cut at 0."""
+    if level == 6:
+        return DraftLeaf()
+    split = Threshold(feature=10 * level + 4, threshold=0.0)
+    return DraftBranch(split=split, left=complete(level + 1), right=complete(level + 1))
+
+
+@pytest.fixture
+def wide(owner, media):
+    """A tree with 64 leaves over 60 columns whose long names differ in two digits."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(900, 60))
+    labels = np.where(rng.random(900) < 0.5, "agrees with the question", "does not agree with it")
+    model = stored(owner, "Wide", [LONG.format(j) for j in range(60)], X, labels, depth=1)
+    rows, file = rows_of(model), model_file(model)
+    matrix, codes = rows.matrix[rows.training], rows.codes[rows.training]
+    tree = grow(complete(0), matrix, codes, schema=file.tree.schema, classes=file.tree.classes)
+    right = int((tree.predict(matrix) == codes).sum())
+    metrics = {"train": {"n": len(codes), "correct": right, "accuracy": right / len(codes)}}
+    certificate = {**file.certificate, "objective": right / len(codes)}
+    document = replace(file, tree=tree, metrics=metrics, certificate=certificate).to_json()
+    return registry.register(owner=owner, document=document, dataset=model.dataset, title="Wide survey")
+
+
+@pytest.fixture
+def planes(owner, media):
+    """One hyperplane over 60 columns."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(160, 60))
+    labels = np.where(X[:, 14] + X[:, 24] - X[:, 3] > 0, "yes", "no")
+    return stored(
+        owner, "Planes", [LONG.format(j) for j in range(60)], X, labels, method="cut-h", depth=1, time_limit=2
+    )
+
+
+@pytest.fixture
+def small(owner, media):
+    """A small tree of two classes with unseen rows."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 3))
+    labels = np.where(X[:, 0] + 0.5 * X[:, 1] + 0.4 * rng.normal(size=400) > 0, "good", "bad")
+    return stored(owner, "Small", ("score", "age", "noise"), X, labels, depth=2)
+
+
+@pytest.fixture
+def opened(browser, live_server):
+    """A function that signs in and opens a page of a model; anything on the console fails the test at its end."""
+    contexts, trouble = [], []
+
+    def open_page(model, query="", *, width=1440, dark=False):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", bypass_csp=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        page.on("console", lambda m: trouble.append(m.text))
+        page.on("pageerror", lambda e: trouble.append(str(e)))
+        page.goto(f"{live_server.url}/accounts/login/")
+        page.fill("#id_username", "olga")
+        page.fill("#id_password", PASSWORD)
+        page.click("main button.primary")
+        page.wait_for_url(f"{live_server.url}/")
+        page.base = f"{live_server.url}/models/{model.pk}/"
+        page.goto(page.base + query)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert trouble == []
+
+
+def picture(page, name):
+    if folder := os.environ.get("OCTWEB_PICTURES"):
+        page.wait_for_timeout(800)
+        page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+
+def cards(page):
+    """The boxes of the cards on the screen."""
+    page.wait_for_selector("#hits .hit")
+    return page.evaluate(
+        "[...document.querySelectorAll('#hits .hit')].map((e) => { const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; })"
+    )
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [380, 1440, 1600])
+def test_every_mode_is_accessible_and_fits(opened, small, width, dark):
+    page = opened(small, width=width, dark=dark)
+    for mode in MODES:
+        page.goto(f"{page.base}?mode={mode}")
+        page.wait_for_load_state("networkidle")
+        assert violations(page) == [], mode
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, mode
+    if width > 720:
+        page.goto(page.base)
+        cards(page)
+        assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
+
+
+@pytest.mark.parametrize("which", ["twenty", "wide"])
+def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
+    page = opened(request.getfixturevalue(which))
+    view = page.locator("#view").bounding_box()
+    for left, top, right, bottom in cards(page):
+        assert left >= view["x"] - 1
+        assert top >= view["y"] - 1
+        assert right <= view["x"] + view["width"] + 1
+        assert bottom <= view["y"] + view["height"] + 1
+    assert page.is_visible("#minimap .main-svg")
+    assert page.locator("#map-frame").bounding_box()["width"] > 50
+    picture(page, f"workspace-{which}")
+    closed = page.locator('.hit[aria-expanded="false"]')
+    before, hidden = page.locator(".hit").count(), closed.count()
+    assert hidden > 3
+    closed.first.focus()
+    page.keyboard.press("Space")
+    page.wait_for_function("n => document.querySelectorAll('.hit').length > n", arg=before)
+    page.click('[data-canvas="all"]')
+    page.wait_for_function("document.querySelectorAll('.hit[aria-expanded=\"false\"]').length === 0")
+    assert page.locator(".hit.leaf").count() == request.getfixturevalue(which).leaves > 32
+    page.keyboard.press("f")
+    page.wait_for_function("n => document.querySelectorAll('.hit').length === n", arg=before)
+    assert violations(page) == []
+
+
+def test_a_click_on_a_leaf_shows_its_rows_sorted_and_as_csv(opened, small):
+    page = opened(small)
+    cards(page)
+    page.locator(".hit.leaf").first.click()
+    page.wait_for_selector("#inspector .rows-panel table")
+    assert page.locator('.hit[aria-selected="true"]').count() == 1
+    assert "tab=" not in page.url
+    node = page.get_attribute("#inspector header", "data-node")
+    assert f"node={node}" in page.url
+    lines = lambda: [int(t.replace(",", "")) for t in page.locator(".rows tbody td:first-child").all_inner_texts()]  # noqa: E731
+    assert lines() == sorted(lines())
+    assert min(lines()) >= 2  # the first line of the file is its header
+    page.click('.rows th >> text="score"')
+    page.wait_for_selector('.rows th[aria-sort="ascending"] >> text=score')
+    page.click(".rows-panel .seg >> text=Unseen")
+    page.wait_for_selector('.rows-panel .seg [aria-current] >> text="Unseen"')
+    count = int(page.inner_text(".rows-panel .row .note2").split()[0])
+    with page.expect_download() as download:
+        page.click(".rows-panel >> text=CSV")
+    content = Path(download.value.path()).read_text().splitlines()
+    assert content[0] == "line,row,leaf,actual,predicted,score,age,noise"
+    assert len(content) == 1 + count
+
+
+def test_keys_walk_choose_and_change_tabs(opened, small):
+    page = opened(small)
+    cards(page)
+    page.locator('.hit[tabindex="0"]').focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    left = small_tree_node(page, 0, "left")
+    page.wait_for_selector(f'#inspector header[data-node="{left}"]')
+    page.keyboard.press("2")
+    page.wait_for_selector("#inspector .rows-panel")
+    assert "tab=rows" in page.url
+    page.reload()
+    page.wait_for_selector(f'#inspector header[data-node="{left}"]')
+    assert page.is_visible("#inspector .rows-panel")
+    page.keyboard.press("?")
+    page.wait_for_selector("#keys[open]")
+
+
+def small_tree_node(page, node, side):
+    return page.evaluate(
+        "([n, side]) => document.getElementById('tree-figure').layout.meta.nodes.find((v) => v.id === n)[side]",
+        [node, side],
+    )
+
+
+def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
+    page = opened(small, "?mode=performance")
+    cell = page.locator("td.c a").nth(1)
+    count = int(cell.locator("b").inner_text().replace(",", ""))
+    cell.click()
+    page.wait_for_selector("#cell-rows .rows-panel")
+    assert page.locator("#cell-rows tbody tr").count() == count
+    assert "end in leaf" in page.inner_text("#cell-rows").replace("ends", "end")
+    page.wait_for_selector("#calibration .main-svg")
+    page.wait_for_selector("#roc .main-svg")
+    picture(page, "workspace-performance")
+    page.select_option("#group", "noise")
+    page.wait_for_selector("#groups >> text=The tree does not ask this column")
+    assert violations(page) == []
+
+
+def test_a_typed_row_is_predicted_in_place(opened, small):
+    page = opened(small, "?mode=use")
+    page.evaluate("window.same = true")
+    page.locator("#try input").nth(2).fill("2.5")
+    page.click("#try button.primary")
+    page.wait_for_selector("#try-answer >> text=So it is")
+    page.locator("#try input").nth(2).fill("wide")
+    page.click("#try button.primary")
+    page.wait_for_selector("#try-answer [role=alert]")
+    assert page.evaluate("window.same")
+
+
+def test_twenty_classes_are_told_apart(opened, twenty):
+    page = opened(twenty, "?mode=performance", width=1600)
+    looks = page.evaluate(
+        "[...document.querySelectorAll('.cm tbody th .sw')].map((e) => { const s = getComputedStyle(e); return s.backgroundColor + s.backgroundImage; })"
+    )
+    assert len(looks) == 20
+    assert len(set(looks)) == 20
+    assert page.evaluate(
+        "document.querySelector('.cm').scrollWidth <= document.querySelector('.cm').parentElement.clientWidth"
+    )
+
+
+def test_many_columns_are_named_by_what_tells_them_apart(opened, planes):
+    page = opened(planes)
+    page.wait_for_selector("#inspector >> text=Weighs")
+    words = page.inner_text("#inspector .pane")
+    assert "region_" in words
+    page.click("#inspector summary")
+    rows = page.locator("#inspector details tbody tr").count()
+    assert f"Weighs {rows} columns" in page.inner_text("#inspector header")
+    assert "Best single column of all" in words
+    assert violations(page) == []
+
+
+def test_on_a_phone_the_inspector_stands_below_the_chosen_line(opened, wide):
+    page = opened(wide, width=380)
+    page.locator(".outline a.rule").nth(2).click()
+    chosen = page.locator(".outline a.rule").nth(2).get_attribute("data-choose")
+    page.wait_for_selector(f'.outline [data-node="{chosen}"] > #inspector')
+    assert not page.is_visible("#view")
+    picture(page, "workspace-380")
+
+
+def test_a_cold_page_is_light(opened, small):
+    """What the page itself is responsible for, counted as it goes over the wire with the compression of the static files."""
+    import gzip
+
+    page = opened(small)
+    sizes = {}
+    page.context.clear_cookies(name="nothing")
+    page.on("response", lambda r: sizes.__setitem__(r.url, len(r.body()) if r.status == 200 else 0))
+    page.goto(page.base)
+    page.wait_for_load_state("networkidle")
+    total = 0
+    for url, size in sizes.items():
+        static = "/static/" in url and not url.endswith((".svg", ".png"))
+        total += len(gzip.compress(page.request.get(url).body(), 9)) if static else size
+    assert any("plotly" in url for url in sizes)
+    assert total <= MOST_BYTES, sizes
