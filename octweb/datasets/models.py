@@ -21,6 +21,9 @@ class Dataset(Deletable):
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
     sample = models.CharField(max_length=50, blank=True)
+    # another file with the same columns
+    version = models.PositiveIntegerField(default=1)
+    previous = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="later")
 
     class Meta(Deletable.Meta):
         verbose_name = "data set"

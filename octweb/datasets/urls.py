@@ -12,6 +12,7 @@ urlpatterns = [
     path("uploads/<uuid:pk>/", views.dataset_preview, name="preview"),
     path("uploads/<uuid:pk>/discard/", views.upload_discard, name="discard"),
     path("<uuid:pk>/", views.dataset_detail, name="detail"),
+    path("<uuid:pk>/version/", views.dataset_version, name="version"),
     path("<uuid:pk>/edit/", views.dataset_edit, name="edit"),
     path("<uuid:pk>/delete/", views.dataset_delete, name="delete"),
 ]

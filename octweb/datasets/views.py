@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 from octweb.core.lists import narrowed
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Busy, Conflict, Unprocessable
-from octweb.datasets import actions, empty_cells, samples
+from octweb.datasets import actions, empty_cells, samples, versions
 from octweb.datasets.choice import Choice
 from octweb.datasets.forms import DELIMITERS, ENCODINGS, as_query, choice_of, reading_of, seen_mark
 from octweb.datasets.intake import FIRST_LINES
@@ -187,8 +187,37 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "runs": dataset.runs.kept().select_related("model")[:20],
         "models": dataset.models.kept().select_related("family")[:20],
         "ignored": [c for c in dataset.columns if c["role"] == "ignored"],
+        "previous": dataset.previous if dataset.previous and dataset.previous.deleted_at is None else None,
+        "later": dataset.later.kept().first(),
+        "changes": versions.changes(dataset),
+        "same_again": dataset.previous.runs.kept().filter(owner=request.user, status="succeeded")[:8]
+        if dataset.previous
+        else [],
     }
     return render(request, "datasets/detail.html", context)
+
+
+@login_required
+def dataset_version(request: HttpRequest, pk: Any) -> HttpResponse:
+    """A new version from a file with the same columns."""
+    dataset = _dataset(request, pk)
+    context: dict[str, Any] = {"dataset": dataset, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
+    status = 200
+    if request.method == "POST":
+        file = request.FILES.get("file")
+        try:
+            if file is None:
+                raise DataError("Choose a file first.")
+            made = versions.new_version(dataset, owner=request.user, file=file, source_name=file.name or "file.csv")
+            messages.success(request, f"{made.name} is stored: {made.rows:,} rows.")
+            return redirect("datasets:detail", made.pk)
+        except DataError as error:
+            context |= {"error": str(error), "problems": error.problems}
+            status = 422
+        except TooLarge as error:
+            context |= {"error": str(error.detail), "problems": ()}
+            status = 413
+    return render(request, "datasets/version.html", context, status=status)
 
 
 @login_required

@@ -112,18 +112,19 @@ def _digest(dataset: Dataset, method: str, parameters: Mapping[str, Any], *rest:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def run_again(run: TrainingRun, *, owner) -> TrainingRun:
-    """A new run with the same settings."""
+def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> TrainingRun:
+    """A new run with the same settings, on the same data or on another version of them. Raises Conflict while the run goes on."""
     if run.status not in FINISHED:
         raise Conflict("The run has not ended yet.")
+    other = dataset is not None and dataset.pk != run.dataset_id
     return enqueue(
         owner=owner,
-        dataset=run.dataset,
+        dataset=dataset or run.dataset,
         method=run.method,
         parameters=run.parameters,
         test_share=run.test_share,
         folds=run.folds,
-        name=run.name,
+        name="" if other else run.name,
         warm_start=run.warm_start,
     )
 

@@ -15,6 +15,7 @@ urlpatterns = [
     path("<uuid:pk>/trees/<int:line>/", views.run_tree, name="tree"),
     path("<uuid:pk>/cancel/", views.run_cancel, name="cancel"),
     path("<uuid:pk>/again/", views.run_again, name="again"),
+    path("<uuid:pk>/on/<uuid:other>/", views.run_on, name="on"),
     path("<uuid:pk>/reachable/", views.run_reachable, name="reachable"),
     path("<uuid:pk>/delete/", views.run_delete, name="delete"),
 ]

@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from octweb.core.problems import Conflict, Unprocessable
+from octweb.datasets.models import Dataset
 from octweb.figures.progress import progress_figure
 from octweb.jobs.models import RunStatus
 from octweb.runs import actions, listing
@@ -109,6 +110,20 @@ def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
     except ParameterError as error:
         messages.warning(request, f"This run cannot be repeated as it was: {error}")
     return redirect("runs:detail", run.pk)
+
+
+@login_required
+@require_POST
+def run_on(request: HttpRequest, pk: Any, other: Any) -> HttpResponse:
+    """The same settings on another version of the data."""
+    run, dataset = _run(request, pk), Dataset.objects.get_visible(request.user, other)
+    try:
+        return redirect("runs:detail", actions.run_again(run, owner=request.user, dataset=dataset).pk)
+    except (Conflict, Unprocessable) as error:
+        messages.warning(request, str(error.detail))
+    except ParameterError as error:
+        messages.warning(request, f"This run cannot be repeated as it was: {error}")
+    return redirect("datasets:detail", dataset.pk)
 
 
 @login_required

@@ -117,6 +117,7 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
             value, private = things.family, True
         else:
             value = {
+                "other": things.by_prefix["datasets/"],
                 "node": "0",
                 "line": "1",
                 "name": "json",

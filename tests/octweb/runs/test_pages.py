@@ -201,7 +201,7 @@ def test_the_page_says_what_the_objective_is(browser, owner, dataset, method, gi
     run.method, run.parameters = method, given
     run.save()
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
-    assert f"objective: {words}</p>" in text
+    assert f"objective: {words}</dd>" in text
 
 
 def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, owner, dataset):

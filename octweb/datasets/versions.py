@@ -1,0 +1,130 @@
+"""A new version of a data set: another file with the same columns, read in the same way, and what is different in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from octweb.core import files
+from octweb.datasets import actions
+from octweb.datasets.choice import choice_of
+from octweb.datasets.models import Dataset
+from trainer.errors import DataError
+
+POINTS = 0.01  # shares of classes, and of empty cells, that differ by less are not worth a line
+PART = 0.05  # a median that moved by less than this part of the range before
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One difference: where, what it was, what it is."""
+
+    where: str
+    before: str
+    now: str
+
+
+def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str) -> Dataset:
+    """The next version of `dataset` from a file with the same columns; raises DataError, and stores nothing, for other ones."""
+    made = actions.create(
+        owner=owner,
+        file=file,
+        source_name=source_name,
+        name=_name(dataset),
+        choice=choice_of(dataset.columns, dataset.target),
+    )
+    old, new = ([c["name"] for c in d.columns] for d in (dataset, made))
+    if set(old) != set(new):
+        storage, stored = made.file.storage, made.file.name
+        made.delete()
+        files.remove(storage, stored)
+        raise DataError(_other_columns(old, new))
+    made.previous = dataset
+    made.version = dataset.version + 1
+    made.save(update_fields=["previous", "version"])
+    return made
+
+
+def changes(dataset: Dataset) -> list[Change]:
+    """What is different from the version before, the most important first; empty for a first version."""
+    before = dataset.previous
+    if before is None:
+        return []
+    found = []
+    if before.rows != dataset.rows:
+        found.append(Change(where="rows", before=f"{before.rows:,}", now=f"{dataset.rows:,}"))
+    return [*found, *_classes(before, dataset), *_columns(before, dataset)]
+
+
+def _classes(before: Dataset, now: Dataset) -> list[Change]:
+    """Classes that came, went, or have another share of the rows."""
+    old, new = (_shares(d) for d in (before, now))
+    found = []
+    for label in dict.fromkeys([*old, *new]):
+        was, has = old.get(label), new.get(label)
+        if was is None or has is None or abs(was - has) >= POINTS:
+            found.append(Change(where=f"class {label}", before=_percent(was, "not there"), now=_percent(has, "gone")))
+    return found
+
+
+def _columns(before: Dataset, now: Dataset) -> list[Change]:
+    """Columns whose values moved: ranges, medians, empty cells, numbers of categories."""
+    old = {c["name"]: c for c in before.profile.get("columns") or ()}
+    found = []
+    for column in now.profile.get("columns") or ():
+        was = old.get(column["name"])
+        if was is not None:
+            found += _column(column["name"], was, column, before, now)
+    return found
+
+
+def _column(name: str, was: dict[str, Any], has: dict[str, Any], before: Dataset, now: Dataset) -> list[Change]:
+    found = []
+    if was["kind"] != has["kind"]:
+        found.append(Change(where=name, before=was["kind"], now=has["kind"]))
+    empty = [_empty(d, name) for d in (before, now)]
+    if abs(empty[0] - empty[1]) >= POINTS:
+        words = [f"{100 * share:.1f} % empty" for share in empty]
+        found.append(Change(where=name, before=words[0], now=words[1]))
+    if was.get("minimum") is None or has.get("minimum") is None:
+        if was["distinct"] != has["distinct"]:
+            words = [f"{c['distinct']:,} categories" for c in (was, has)]
+            found.append(Change(where=name, before=words[0], now=words[1]))
+        return found
+    wide = max(was["maximum"] - was["minimum"], 1e-12)
+    outside = has["minimum"] < was["minimum"] or has["maximum"] > was["maximum"]
+    if outside or abs(has["median"] - was["median"]) > PART * wide:
+        words = [f"{c['minimum']:.4g} to {c['maximum']:.4g}, median {c['median']:.4g}" for c in (was, has)]
+        found.append(Change(where=name, before=words[0], now=words[1]))
+    return found
+
+
+def _shares(dataset: Dataset) -> dict[str, float]:
+    counts = dict(zip(dataset.profile.get("classes") or (), dataset.profile.get("class_counts") or (), strict=False))
+    total = max(1, sum(counts.values()))
+    return {label: count / total for label, count in counts.items()}
+
+
+def _empty(dataset: Dataset, name: str) -> float:
+    """The share of the cells of a column that are empty in the file."""
+    empty = next((int(c.get("empty") or 0) for c in dataset.columns if c["name"] == name), 0)
+    return empty / max(1, int(dataset.profile.get("rows_read") or dataset.rows))
+
+
+def _percent(share: float | None, otherwise: str) -> str:
+    return otherwise if share is None else f"{100 * share:.1f} % of the rows"
+
+
+def _name(dataset: Dataset) -> str:
+    base = dataset.name.removesuffix(f", version {dataset.version}")
+    return f"{base}, version {dataset.version + 1}"
+
+
+def _other_columns(old: list[str], new: list[str]) -> str:
+    """Which columns are missing and which are new."""
+    parts = []
+    if missing := [c for c in old if c not in new]:
+        parts.append(f"it lacks {', '.join(missing[:10])}")
+    if more := [c for c in new if c not in old]:
+        parts.append(f"it has {', '.join(more[:10])} besides")
+    return f"A new version has the same columns; {' and '.join(parts)}. Upload it as a data set of its own."

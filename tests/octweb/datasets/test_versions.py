@@ -1,0 +1,93 @@
+"""A new version of a data set: the same columns, what is different, and the same trained again."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.urls import reverse
+
+from octweb.datasets import actions, versions
+from octweb.datasets.models import Dataset
+from octweb.jobs.models import RunStatus
+from octweb.runs import actions as runs
+from octweb.runs.models import TrainingRun
+from tests.octweb.datasets.files import stored_files
+from trainer.errors import DataError
+
+pytestmark = pytest.mark.django_db
+FIRST = "size,colour,class\n" + "".join(f"{i % 10},{'rg'[i % 2]},{'pq'[i % 3 == 0]}\n" for i in range(60))
+
+
+@pytest.fixture
+def first(owner, media):
+    file = io.BytesIO(FIRST.encode())
+    return actions.create(owner=owner, file=file, source_name="a.csv", name="Boxes", target="class")
+
+
+def version(first, text):
+    return versions.new_version(first, owner=first.owner, file=io.BytesIO(text.encode()), source_name="b.csv")
+
+
+def test_the_same_file_has_no_differences(first):
+    made = version(first, FIRST)
+    assert (made.version, made.previous, made.name) == (2, first, "Boxes, version 2")
+    assert versions.changes(made) == []
+    assert version(made, FIRST).name == "Boxes, version 3"
+
+
+def test_differences_are_said(first):
+    rows = FIRST.replace("9,", "90,").replace(",r,", ",x,", 4).splitlines()
+    made = version(first, "\n".join(rows[:41]) + "\n")
+    found = {c.where: (c.before, c.now) for c in versions.changes(made)}
+    assert found["rows"] == ("60", "40")
+    assert found["size"][1].startswith("0 to 90")
+    assert found["colour"] == ("2 categories", "3 categories")
+
+
+def test_columns_may_stand_in_another_order(first):
+    lines = [line.split(",") for line in FIRST.splitlines()]
+    made = version(first, "\n".join(",".join([c, a, b]) for a, b, c in lines) + "\n")
+    assert made.target == "class"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text.replace("size", "width", 1), "no column 'size'"),
+        (lambda text: text.replace(",class", ",class2", 1), "class"),
+        (
+            lambda text: "\n".join(f"{line},{'more' if i == 0 else i % 2}" for i, line in enumerate(text.splitlines())),
+            "has more besides",
+        ),
+    ],
+)
+def test_other_columns_are_refused_and_nothing_is_stored(first, media, change, words):
+    before = stored_files(media)
+    with pytest.raises(DataError, match=words):
+        version(first, change(FIRST))
+    assert Dataset.objects.count() == 1
+    assert stored_files(media) == before
+
+
+def test_by_page_and_the_same_trained_again(client, first, owner, stranger):
+    run = runs.enqueue(owner=owner, dataset=first, method="cart", parameters={"depth": 3})
+    TrainingRun.objects.update(status=RunStatus.SUCCEEDED)
+    client.force_login(owner)
+    url = reverse("datasets:version", args=[first.pk])
+    file = io.BytesIO(FIRST.replace("3,", "33,").encode())
+    file.name = "b.csv"
+    answer = client.post(url, {"file": file})
+    made = Dataset.objects.exclude(pk=first.pk).get()
+    text = client.get(answer.url).content.decode()
+    assert "Train the same again" in text
+    assert "There is a newer version" in client.get(reverse("datasets:detail", args=[first.pk])).content.decode()
+    client.post(reverse("runs:on", args=[run.pk, made.pk]))
+    again = TrainingRun.objects.get(dataset=made)
+    assert (again.method, again.parameters["depth"], again.name) == ("cart", 3, "Boxes, version 2, CART, depth 3")
+    bad = io.BytesIO(b"a,b\n1,2\n")
+    bad.name = "bad.csv"
+    assert client.post(url, {"file": bad}).status_code == 422
+    client.force_login(stranger)
+    assert client.get(url).status_code == 404
+    assert client.post(reverse("runs:on", args=[run.pk, made.pk])).status_code == 404
