@@ -166,7 +166,11 @@ class WorkbenchViewSet(
         return Response(WorkbenchSerializer(bench).data, status=201)
 
     @extend_schema(methods=["POST"], request=EditSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
-    @extend_schema(methods=["GET"], responses={200: StepSerializer(many=True)} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(
+        methods=["GET"],
+        operation_id="workbenches_edits_list",
+        responses={200: StepSerializer(many=True)} | PROBLEMS(401, 403, 404, 429),
+    )
     @action(detail=True, methods=["get", "post"], filter_backends=[], pagination_class=None)
     def edits(self, request: Request, pk: str | None = None) -> Response:
         """GET: all steps. POST: the best tree with other wishes; the search goes on beside the call."""
@@ -202,8 +206,9 @@ class WorkbenchViewSet(
     @action(detail=True, methods=["post"], url_path="good-trees")
     def good_trees(self, request: Request, pk: str | None = None) -> Response:
         """All trees that are nearly as good as the best one, counted exactly."""
+        bench = self.get_object()
         values = self._read(GoodTreesSerializer).validated_data
-        return self._answer(actions.ask(self.get_object(), Kind.GOOD, wishes=[], request=values))
+        return self._answer(actions.ask(bench, Kind.GOOD, wishes=[], request=values))
 
     @extend_schema(request=None, responses={200: StepSerializer} | BAD)
     @action(detail=True, methods=["post"])

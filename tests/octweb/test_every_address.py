@@ -23,6 +23,7 @@ from octweb.experiments import actions as experiments
 from octweb.registry import actions as registry
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
+from octweb.workbench import actions as workbenches
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
 
@@ -81,6 +82,7 @@ def things(owner, media) -> Things:
     gone = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
     runs.delete(gone)
     ended = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
+    workbench = workbenches.open_for(owner=owner, dataset=dataset)
     return Things(
         by_prefix={
             "deleted/": str(gone.pk),
@@ -92,6 +94,7 @@ def things(owner, media) -> Things:
             "runs/": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
             "models/": str(model.pk),
             "predictions/": str(prediction.pk),
+            "workbenches/": str(workbench.pk),
             "tokens/": create_token(owner=owner, name="other")[0].token_key,
         },
         family=model.family.name,
@@ -124,6 +127,7 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
                 "verb": "ask",
                 "slug": "iris",
                 "version": "1",
+                "number": "1",
                 "format": "json",
             }.get(name)
             assert value is not None, f"{route}: no value is known for <{name}>. Add one."

@@ -24,6 +24,7 @@ from octweb.experiments import actions as experiments
 from octweb.registry import actions as registry
 from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
+from octweb.workbench import actions as workbenches
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
 
@@ -45,6 +46,7 @@ def ids(owner) -> dict[str, str]:
     )
     return {
         "experiments": str(experiment.pk),
+        "workbenches": str(workbenches.open_for(owner=owner, dataset=dataset).pk),
         "predictions": str(batch.enqueue(owner=owner, model=model, file=rows, source_name="rows.csv").pk),
         "datasets": str(dataset.pk),
         "runs": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
@@ -86,10 +88,12 @@ def walk(owner, media, examples: int) -> None:
     assert answered >= count // 2  # otherwise the requests do not reach what they are to test
 
 
-def test_generated_requests(owner, media):
+def test_generated_requests(owner, media, settings):
+    settings.MAX_QUEUED_RUNS = 10_000  # each operation has objects of its own
     walk(owner, media, 6)
 
 
 @pytest.mark.slow
-def test_many_generated_requests(owner, media):
+def test_many_generated_requests(owner, media, settings):
+    settings.MAX_QUEUED_RUNS = 10_000
     walk(owner, media, 20)

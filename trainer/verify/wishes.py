@@ -21,8 +21,6 @@ from trainer.verify.rows import Rows
 from trainer.verify.search import RESTRICTIONS, WORK, plain
 from trainer.verify.structure import columns_of
 
-NEAR = 1.5e-8  # thresholds of quantiles lie so little above the value that people see
-
 
 @dataclass(frozen=True)
 class Wish:
@@ -115,7 +113,7 @@ def _holds(model: dict[str, Any], wish: Wish) -> tuple[bool, str]:
 def _is(split: dict[str, Any], wanted: tuple[str, Any]) -> bool:
     kind, value = wanted
     if kind == "<=":
-        return split["kind"] == "threshold" and 0 <= split["threshold"] - value <= NEAR
+        return split["kind"] == "threshold" and split["threshold"] == value
     if kind == "in":
         return split["kind"] == "subset" and frozenset(split["categories"]) == value
     ends = (
@@ -234,15 +232,7 @@ class _Search:
             return np.isin(values, [known.index(name) for name in value])
         if kind == "between":
             return (values > value[0]) & (values <= value[1])
-        return values <= value + NEAR if self._encoded(wish, value) else values <= value
-
-    def _encoded(self, wish: Wish, value: float) -> bool:
-        """Whether the threshold is one of the encoding, which lies a little above the value that people see."""
-        shifted = self.rows.columns[wish.column] <= value + 1e-8
-        return any(
-            column == wish.column and np.array_equal(answers, shifted)
-            for answers, column in zip(self.answers, self.columns, strict=True)
-        )
+        return values <= value
 
     def _parts(self, at: np.ndarray, yes: np.ndarray) -> bool:
         weights = self.rows.weights

@@ -48,7 +48,7 @@ def test_a_completion_is_a_training_record_with_wishes_and_prices(csv_file, tmp_
         assert wish["price"] >= 0
     model = read(output)
     assert model.certificate["wishes"] == record["wishes"]
-    assert "best of all trees with these wishes" in model.certificate["scope"]
+    assert "the wish 'leaf n yes'" in model.certificate["scope"]
     root = model.tree.nodes[0]
     assert root.split.threshold == 2
     leaf = model.tree.nodes[root.right]
@@ -171,6 +171,7 @@ def test_a_bound_that_is_too_good_with_wishes_is_refuted(csv_file, tmp_path):
     worse = run("complete", str(csv_file), "--target=class", "--depth=2", "--wish=depth root 0", f"--output={output}")
     assert worse
     single = json.loads(output.read_text())
-    single["certificate"]["wishes"] = document["certificate"]["wishes"]
+    for name in ("wishes", "scope"):
+        single["certificate"][name] = document["certificate"][name]
     output.write_text(json.dumps(single))
     assert {f.claim: f.verdict for f in verify(output, csv_file)}["bound"] == "refuted"

@@ -100,7 +100,7 @@ def test_saved_as_version_it_lists_its_wishes_and_how_often_unseen_rows_were_loo
     assert (saved.family, saved.version) == (model.family, model.version + 1)
     certificate = json.loads(saved.document)["certificate"]
     assert [w["wish"] for w in certificate["wishes"]] == ["leaf y no"]
-    assert "best of all trees with these wishes" in certificate["scope"]
+    assert "the wish 'leaf y no'" in certificate["scope"]
     assert certificate["unseen_looks"] == 2
     assert from_json(json.loads(saved.document)).tree.nodes[1].is_leaf
     again = actions.open_for(owner=owner, model=saved)
