@@ -50,6 +50,8 @@ def binary_space(problem: Problem, settings: Settings) -> str:
             sizes = sorted(own.count(j) for j in set(own))
             each = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
             found.append(f"{counted(len(own), word)} ({each} a column)")
+    if special := sum(f.test is Test.SPECIAL for f in features):
+        found.append(counted(special, "special value"))
     if levels := sum(f.test is Test.LEVEL for f in features):
         found.append(counted(levels, "category", "categories"))
     if truths := sum(f.column in plain for f in features):

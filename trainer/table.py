@@ -39,13 +39,14 @@ class MissingPolicy(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
-    """Name, kind, categories (categorical columns) and missing policy of a column; part of every model file."""
+    """Name, kind, categories (categorical columns), missing policy and special values of a column; part of every model file."""
 
     name: str
     kind: Kind
     categories: tuple[str, ...] = ()
     missing: MissingPolicy = MissingPolicy.DROP
     unit: str = ""
+    special: tuple[float, ...] = ()  # numbers that are codes, rising; numeric columns only
 
     def __post_init__(self) -> None:
         if self.missing is MissingPolicy.CATEGORY and self.kind is not Kind.CATEGORICAL:
@@ -61,6 +62,8 @@ class ColumnSchema:
             record["categories"] = list(self.categories)
         if self.unit:
             record["unit"] = self.unit
+        if self.special:
+            record["special"] = list(self.special)
         return record
 
     @classmethod
@@ -73,6 +76,7 @@ class ColumnSchema:
                 categories=tuple(str(c) for c in record.get("categories", ())),
                 missing=MissingPolicy(record.get("missing", "drop")),
                 unit=str(record.get("unit", "")),
+                special=tuple(sorted({float(value) for value in record.get("special", ())})),
             )
         except (KeyError, ValueError) as error:
             raise DataError(f"The schema of a column is damaged: {error}.") from error

@@ -20,6 +20,7 @@ from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions
 from octweb.datasets.choice import Choice, Reading
 from octweb.datasets.models import Dataset
+from trainer.data.codes import MOST
 from trainer.table import Kind, MissingPolicy
 
 MAX_ROWS_SHOWN = 1000
@@ -65,6 +66,26 @@ class NewDatasetSerializer(serializers.Serializer):
     encoding = Text(required=False, default="", allow_blank=True, max_length=40)
     header = serializers.BooleanField(required=False, default=True)
     kinds = Text(required=False, default="", allow_blank=True, help_text='JSON: {"column": "categorical"}')
+    special = Text(
+        required=False, default="", allow_blank=True, help_text='JSON, values that are codes: {"column": [-7, -8]}'
+    )
+
+    def validate_special(self, text: str) -> dict[str, tuple[float, ...]]:
+        try:
+            given = json.loads(text) if text else {}
+        except ValueError as error:
+            raise serializers.ValidationError(f"This is not a JSON object: {error}.") from error
+        numbers = isinstance(given, dict) and all(
+            isinstance(codes, list)
+            and len(codes) <= MOST
+            and all(type(v) in (int, float) and abs(v) < 1e300 for v in codes)
+            for codes in given.values()
+        )
+        if not numbers:
+            raise serializers.ValidationError(
+                f'Send an object such as {{"income": [-7, -8]}}, with at most {MOST} numbers for a column.'
+            )
+        return {name: tuple(float(v) for v in codes) for name, codes in given.items()}
 
     def validate_kinds(self, text: str) -> dict[str, Kind]:
         if not text:
@@ -82,6 +103,12 @@ class ColumnChangeSerializer(serializers.Serializer):
     kind = serializers.ChoiceField([str(k) for k in Kind], required=False)
     missing_policy = serializers.ChoiceField([str(p) for p in MissingPolicy], required=False)
     unit = Text(required=False, allow_blank=True, max_length=40)
+    special = serializers.ListField(
+        child=serializers.FloatField(),
+        required=False,
+        max_length=20,
+        help_text="values of a numeric column that are codes",
+    )
     role = serializers.ChoiceField(["feature", "ignored"], required=False)
 
 
@@ -150,7 +177,9 @@ class DatasetViewSet(
             reading=Reading(
                 delimiter=values["delimiter"] or None, encoding=values["encoding"] or None, header=values["header"]
             ),
-            choice=Choice(target=values["target"] or None, kinds=values["kinds"] or {}),
+            choice=Choice(
+                target=values["target"] or None, kinds=values["kinds"] or {}, special=values["special"] or {}
+            ),
         )
         return Response(DatasetSerializer(dataset).data, status=201)
 
@@ -230,5 +259,6 @@ def _choice(dataset: Dataset, values: dict[str, Any]) -> Choice:
         kinds=kinds,
         missing={c["name"]: MissingPolicy(c["missing_policy"]) for c in changes if "missing_policy" in c},
         units={c["name"]: c["unit"] for c in changes if "unit" in c},
+        special={c["name"]: c["special"] for c in changes if "special" in c},
         ignore=sorted(ignored),
     )

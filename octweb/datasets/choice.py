@@ -35,6 +35,7 @@ class Choice:
     kinds: Mapping[str, Kind] | None = None
     missing: Mapping[str, MissingPolicy] | None = None
     units: Mapping[str, str] | None = None
+    special: Mapping[str, Collection[float]] | None = None
     ignore: Collection[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -43,6 +44,7 @@ class Choice:
             "kinds": {name: str(kind) for name, kind in (self.kinds or {}).items()},
             "missing": {name: str(policy) for name, policy in (self.missing or {}).items()},
             "units": dict(self.units or {}),
+            "special": {name: list(values) for name, values in (self.special or {}).items()},
             "ignore": None if self.ignore is None else list(self.ignore),
         }
 
@@ -54,6 +56,7 @@ class Choice:
             kinds={name: Kind(kind) for name, kind in record["kinds"].items()},
             missing={name: MissingPolicy(policy) for name, policy in record["missing"].items()},
             units=record["units"],
+            special=record.get("special") or {},
             ignore=record["ignore"],
         )
 
@@ -98,7 +101,7 @@ def outlook_of(record: dict[str, Any]) -> Outlook:
 
 
 def _guess(record: dict[str, Any]) -> GuessedColumn:
-    texts = {name: tuple(record[name]) for name in ("examples", "marks", "problems")}
+    texts = {name: tuple(record.get(name, ())) for name in ("examples", "marks", "special", "problems")}
     return GuessedColumn(**record | texts | {"schema": ColumnSchema.from_json(record["schema"])})
 
 
@@ -110,6 +113,7 @@ def choice_of(columns: list[dict[str, Any]], target: str) -> Choice:
         kinds={c["name"]: Kind(c["kind"]) for c in features},
         missing={c["name"]: MissingPolicy(c["missing"]) for c in features},
         units={c["name"]: c["unit"] for c in features if c.get("unit")},
+        special={c["name"]: c["special"] for c in features if c.get("special")},
         ignore=[c["name"] for c in columns if c["role"] == "ignored"],
     )
 
@@ -124,7 +128,14 @@ def merge(columns: list[dict[str, Any]], before: str, choice: Choice) -> Choice:
     )
     target = choice.target or before
     known = {c["name"] for c in columns}
-    for name in [target, *ignore, *(choice.kinds or {}), *(choice.missing or {}), *(choice.units or {})]:
+    for name in [
+        target,
+        *ignore,
+        *(choice.kinds or {}),
+        *(choice.missing or {}),
+        *(choice.units or {}),
+        *(choice.special or {}),
+    ]:
         if name not in known:
             raise DataError(f"There is no column '{name}'. The columns are: {', '.join(sorted(known))[:500]}.")
     return Choice(
@@ -132,5 +143,6 @@ def merge(columns: list[dict[str, Any]], before: str, choice: Choice) -> Choice:
         kinds={**(old.kinds or {}), **(choice.kinds or {})},
         missing={**(old.missing or {}), **(choice.missing or {})},
         units={**(old.units or {}), **(choice.units or {})},
+        special={**(old.special or {}), **(choice.special or {})},
         ignore=ignore,
     )

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from octweb.datasets.choice import Choice, Reading
+from trainer.data.codes import parse_codes
 from trainer.table import Kind, MissingPolicy
 
 DELIMITERS = {"": "detected", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
@@ -40,10 +41,14 @@ def seen_mark(reading: Reading, names: list[str]) -> str:
 
 
 def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None = None) -> Choice:
-    """Kinds, roles, missing policies, units and target; column i has the fields kind-i, role-i, missing-i and unit-i."""
+    """Kinds, roles, missing policies, units, special values and target; column i has the fields kind-i, role-i, missing-i, unit-i, special-i.
+
+    Raises DataError for special values that are not numbers.
+    """
     kinds: dict[str, Kind] = {}
     missing: dict[str, MissingPolicy] = {}
     units: dict[str, str] = {}
+    special: dict[str, tuple[float, ...]] = {}
     ignore = []
     target = data.get("target") or None
     for i, name in enumerate(names):
@@ -58,4 +63,6 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
             allowed = policy != MissingPolicy.CATEGORY or kinds.get(name) is Kind.CATEGORICAL
             missing[name] = MissingPolicy(policy) if allowed else MissingPolicy.DROP
         units[name] = data.get(f"unit-{i}", "").strip()[:40]
-    return Choice(target=target, kinds=kinds, missing=missing, units=units, ignore=ignore)
+        if f"special-{i}" in data:
+            special[name] = parse_codes(data[f"special-{i}"], name)
+    return Choice(target=target, kinds=kinds, missing=missing, units=units, special=special, ignore=ignore)

@@ -81,6 +81,7 @@ def build_with(raw: RawTable, target: str, choice: Choice) -> tuple[Table, Label
         kinds={k: v for k, v in (choice.kinds or {}).items() if k != target and k not in ignore},
         missing={k: v for k, v in (choice.missing or {}).items() if k != target and k not in ignore},
         units={k: v for k, v in (choice.units or {}).items() if k != target and k not in ignore},
+        special={k: tuple(v) for k, v in (choice.special or {}).items() if k != target and k not in ignore},
         ignore=[c for c in ignore if c != target],
     )
 

@@ -26,6 +26,7 @@ from octweb.datasets.models import Dataset, Upload
 from trainer.data.infer import guess_target
 from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
+from trainer.tree.numbers import decimal_text
 
 PREVIEW_ROWS = FIRST_LINES
 COLUMNS_SHOWN = 30
@@ -101,13 +102,20 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     seen = seen_mark(reading, names)
     # the choices count by place: read in another way, these are other columns than those that were chosen for
     same = request.POST.get("seen", seen) == seen
-    choice = choice_of(request.POST, names) if request.method == "POST" and same else Choice()
+    choice, unread = Choice(), None
+    if request.method == "POST" and same:
+        try:
+            choice = choice_of(request.POST, names)
+        except DataError as error:
+            unread = str(error)
     if choice.target is None or choice.target not in names:
         choice = replace(choice, target=data.get("target") if data.get("target") in names else None)
     if "empty_as_category" in request.POST:
         choice = empty_cells.everywhere(choice, guesses)
     if request.method == "POST" and "confirm" in request.POST and not same:
         context |= {"error": "The file is read in another way now. Look at its columns, then store it.", "problems": ()}
+    elif unread is not None:
+        context |= {"error": unread, "problems": ()}
     elif request.method == "POST" and "confirm" in request.POST:
         try:
             dataset = actions.confirm(upload, name=request.POST.get("name", ""), reading=reading, choice=choice)
@@ -235,7 +243,7 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
             context |= {"error": getattr(error, "detail", str(error)), "problems": getattr(error, "problems", ())}
             dataset.refresh_from_db()
     context |= {
-        "columns": dataset.columns,
+        "columns": [c | {"special": [decimal_text(v) for v in c.get("special", ())]} for c in dataset.columns],
         "target": dataset.target,
         "kinds": list(Kind),
         "policies": list(MissingPolicy),
@@ -265,6 +273,7 @@ def _choices(guesses: Any, choice: Choice) -> list[dict[str, Any]]:
             "kind": str((choice.kinds or {}).get(guess.name, guess.schema.kind)),
             "missing": str((choice.missing or {}).get(guess.name, guess.schema.missing)),
             "unit": (choice.units or {}).get(guess.name, ""),
+            "special": [decimal_text(v) for v in (choice.special or {}).get(guess.name, guess.special)],
             "role": "ignored" if guess.name in (choice.ignore or ()) or _left_out(guess, choice) else "feature",
             "reason": guess.reason,
             "empty": guess.missing,

@@ -17,7 +17,9 @@ from octweb.figures.histogram import histogram_figure
 from octweb.figures.names import short_names
 from octweb.figures.palette import LEGEND, ClassStyle, axis, class_styles, count_axis, drawn, escape, frame, short
 from octweb.figures.plane import cut_segment, half_plane
+from trainer.data.codes import codes_text, likely_codes
 from trainer.dtypes import CodeArray, FloatArray
+from trainer.table import Kind
 from trainer.tree.describe import number_text, split_text
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.splits import Interval, Linear, Subset, Threshold, goes_left
@@ -142,7 +144,7 @@ def _column_picture(scene: _Scene, feature: int, cuts: Sequence[float]) -> dict[
     )
     return {
         "title": f"{_rule(scene)} and the {_rows(len(values))} that reach it",
-        "note": _sentence("Bars stack the classes.", _missing(values), _impurities(scene)),
+        "note": _sentence("Bars stack the classes.", _missing(values), _codes(scene, feature), _impurities(scene)),
         "figure": figure,
     }
 
@@ -484,6 +486,23 @@ def _impurities(scene: _Scene) -> str:
     before = gini_rows(scene.codes, np.ones(len(scene.codes), bool), classes)
     after = gini_rows(scene.codes, scene.left, classes)
     return f"Gini impurity in rows: {before:.1f} before, {after:.1f} after the split."
+
+
+def _codes(scene: _Scene, feature: int) -> str:
+    """How many rows answer as they do because their value is a code: one that was declared, or one that looks like it."""
+    column, values = scene.tree.schema[feature], scene.X[:, feature]
+    if column.kind is not Kind.NUMERIC:
+        return ""
+    declared = {v: int((values == v).sum()) for v in column.special}
+    codes = {v: n for v, n in declared.items() if n} if column.special else likely_codes(values)
+    said = []
+    for answer, side in (("yes", scene.left), ("no", ~scene.left)):
+        here = {v: int(((values == v) & side).sum()) for v in codes}
+        if rows := sum(here.values()):
+            shown = codes_text({v: n for v, n in here.items() if n})
+            kind = "a special value" if column.special else "what may be a code"
+            said.append(f"{_rows(rows)} {'answers' if rows == 1 else 'answer'} {answer} because of {kind}: {shown}.")
+    return " ".join(said)
 
 
 def _missing(values: FloatArray) -> str:

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
+from trainer.data.codes import parse_codes
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
 from trainer.method import Method
@@ -38,6 +39,10 @@ class TrainingCommand(BaseCommand, ABC):
         parser.add_argument(
             "--missing", choices=[str(p) for p in MissingPolicy], default="drop", help="rows with empty cells"
         )
+        parser.add_argument(
+            "--special", action="append", default=[], metavar="COLUMN=VALUES",
+            help="values of a numeric column that are codes, as income=-7,-8,999: each becomes a question of its own",
+        )  # fmt: skip
         parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
         parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 
@@ -93,6 +98,7 @@ class TrainingCommand(BaseCommand, ABC):
             "target": options["target"],
             "ignore": list(options["ignore"]),
             "default_missing": MissingPolicy(options["missing"]),
+            "special": _special(options["special"]),
         }
 
 
@@ -108,8 +114,20 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
         "kinds": {c.name: c.kind for c in features},
         "missing": {c.name: c.missing for c in features},
         "units": {c.name: c.unit for c in features if c.unit},
+        "special": {c.name: c.special for c in features if c.special} | dict(reading.get("special") or {}),
         "ignore": [*reading.get("ignore", ()), *(c.name for c, role in columns if role == "ignored")],
     }
+
+
+def _special(given: list[str]) -> dict[str, tuple[float, ...]]:
+    """The special values by column; raises ParameterError or DataError where one is not written like income=-7,-8."""
+    found: dict[str, tuple[float, ...]] = {}
+    for item in given:
+        name, equals, text = item.rpartition("=")
+        if not equals or not name:
+            raise ParameterError({"special": f"'{item[:80]}' does not look like COLUMN=VALUES, as income=-7,-8,999."})
+        found[name] = parse_codes(text, name)
+    return found
 
 
 def _check_folder(output: str) -> None:

@@ -54,16 +54,18 @@ def build(
     missing: Mapping[str, MissingPolicy] | None = None,
     default_missing: MissingPolicy = MissingPolicy.DROP,
     units: Mapping[str, str] | None = None,
+    special: Mapping[str, Sequence[float]] | None = None,
     ignore: Collection[str] = (),
 ) -> tuple[Table, Labels, LoadReport]:
     """The table, labels and report of `raw`; columns without a word in `kinds` are guessed.
 
     Categories and classes are sorted (numbers by value, else text by code point). Columns without a value, and texts that
     are all different, are left out unless `kinds` names them. `default_missing` 'category' drops the rows of numeric
-    columns, which cannot have such a category. Raises DataError with line numbers.
+    columns, which cannot have such a category. `special` are values of numeric columns that are codes. Raises DataError with
+    line numbers.
     """
-    kinds, missing, units = kinds or {}, missing or {}, units or {}
-    for name in (target, *kinds, *missing, *units, *ignore):
+    kinds, missing, units, special = kinds or {}, missing or {}, units or {}, special or {}
+    for name in (target, *kinds, *missing, *units, *special, *ignore):
         check_name(name, raw.names, "target" if name == target else "column")
     if target in ignore:
         raise DataError(f"Column '{target}' is the target and cannot be ignored. Choose another target.")
@@ -84,7 +86,8 @@ def build(
         policy = MissingPolicy(missing.get(name, default_missing))
         if name not in missing and policy is MissingPolicy.CATEGORY and kind is not Kind.CATEGORICAL:
             policy = MissingPolicy.DROP
-        schemas[name] = ColumnSchema(name=name, kind=kind, missing=policy, unit=units.get(name, ""))
+        codes = tuple(sorted({float(v) for v in special.get(name, ())})) if kind is Kind.NUMERIC else ()
+        schemas[name] = ColumnSchema(name=name, kind=kind, missing=policy, unit=units.get(name, ""), special=codes)
         problems += wrong_words(name, kind, cells, raw)
         all_cells[name], policies[name] = cells, policy
     if problems:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -40,6 +40,7 @@ class Test(StrEnum):
     LEVEL = "level"  # 1 if the category is `level`
     ABOVE = "above"  # 1 if x > low
     INTERVAL = "interval"  # 1 if low < x ≤ high
+    SPECIAL = "special"  # 1 if low < x ≤ high, where no value but one that is a code lies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,7 @@ class EncodedFeature:
             return Subset(feature=self.column, codes=(self.level,)), True
         if self.test is Test.ABOVE:
             return Threshold(feature=self.column, threshold=self.low), False
-        if self.test is Test.INTERVAL:
+        if self.test in (Test.INTERVAL, Test.SPECIAL):
             if math.isinf(self.low):
                 return Threshold(feature=self.column, threshold=self.high), True
             if math.isinf(self.high):
@@ -132,8 +133,26 @@ def encode_binary(
                 "quantile-buckets, or make the column categorical."
             )
         else:
-            features += RULES[scheme](j, column, bins, weights)
+            features += _numbers(j, column, RULES[scheme], bins, weights)
     return Encoding(features=tuple(features), schema=table.schema)
+
+
+def _numbers(j: int, column: Column, rule: Rule, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
+    """The questions of a numeric column: those of the rule on its ordinary values, and one for each special value that occurs."""
+    special = np.isin(column.values, column.schema.special)
+    if not special.any():
+        return rule(j, column, bins, weights)
+    ordinary, own = column.values[~special], None if weights is None else weights[~special]
+    features: list[EncodedFeature] = []
+    if len(ordinary) and ordinary.min() < ordinary.max() and (own is None or own.any()):
+        features += rule(j, replace(column, values=ordinary), bins, own)
+    values = np.unique(column.values)
+    for at in np.flatnonzero(np.isin(values, column.schema.special)):
+        low = -math.inf if at == 0 else middle(float(values[at - 1]), float(values[at]))
+        high = math.inf if at == len(values) - 1 else middle(float(values[at]), float(values[at + 1]))
+        name = f"{column.name}={values[at]:g}"
+        features.append(EncodedFeature(name=name, column=j, test=Test.SPECIAL, low=low, high=high))
+    return features
 
 
 def published_names(encoding: Encoding) -> tuple[str, ...]:
@@ -262,7 +281,8 @@ def _every_threshold(j: int, column: Column, bins: int, weights: CountArray | No
     return [EncodedFeature(name=f"{column.name}>{cut!r}", column=j, test=Test.ABOVE, low=cut) for cut in cuts]
 
 
-RULES = {
+Rule = Callable[[int, Column, int, "CountArray | None"], list[EncodedFeature]]
+RULES: dict[Scheme, Rule] = {
     Scheme.QUANTILE_THRESHOLDS: _thresholds,
     Scheme.QUANTILE_BUCKETS: _buckets,
     Scheme.ALL_THRESHOLDS: _every_threshold,

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainer.data.cells import Cells
+from trainer.data.codes import codes_text, likely_codes
 from trainer.data.raw import RawTable
 from trainer.table import ColumnSchema, Kind
 
@@ -25,7 +26,7 @@ class GuessedColumn:
     """The guess for one column: its schema, the reason, counts, and up to five distinct examples.
 
     `constant`: one value or none; `identifier`: nothing but distinct texts, or a count of the rows; `problems`: why the column
-    cannot be used as it is, with line numbers; `marks`: the words read as missing.
+    cannot be used as it is, with line numbers; `marks`: the words read as missing; `special`: numbers that look like codes.
     """
 
     schema: ColumnSchema
@@ -36,6 +37,7 @@ class GuessedColumn:
     constant: bool
     identifier: bool
     marks: tuple[str, ...]
+    special: tuple[float, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
@@ -63,6 +65,12 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
         reason += f"; {missing} {'cell is' if missing == 1 else 'cells are'} empty{how}"
     if (cells.marks & values).any():
         reason += "; 'NA' stands among other two-letter codes and is kept as a value"
+    special: tuple[float, ...] = ()
+    if kind is Kind.NUMERIC:
+        likely = likely_codes(np.where(cells.numbers, cells.floats(), np.nan), cells.counts)
+        special = tuple(likely)
+        if likely:
+            reason += f"; {codes_text(likely)} {'stands' if len(likely) == 1 else 'stand'} apart and may be codes, not numbers"
     infinite = cells.infinite if kind is Kind.NUMERIC else np.zeros(len(cells.array), bool)
     return GuessedColumn(
         schema=ColumnSchema(
@@ -75,6 +83,7 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
         constant=distinct < 2,
         identifier=identifier,
         marks=marks,
+        special=special,
         problems=places(raw, cells, infinite, f"column '{name}' has %s, which is no finite number"),
     )
 

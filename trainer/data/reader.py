@@ -69,6 +69,7 @@ def load(
     missing: Mapping[str, MissingPolicy] | None = None,
     default_missing: MissingPolicy = MissingPolicy.DROP,
     units: Mapping[str, str] | None = None,
+    special: Mapping[str, Sequence[float]] | None = None,
     ignore: Collection[str] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -78,8 +79,9 @@ def load(
     """Read a file and build its table, labels and report; see `read` and `build` for the arguments and errors."""
     raw = read(path, delimiter=delimiter, encoding=encoding, header=header, limits=limits)
     return build(
-        raw, target=target, kinds=kinds, missing=missing, default_missing=default_missing, units=units, ignore=ignore
-    )
+        raw, target=target, kinds=kinds, missing=missing, default_missing=default_missing, units=units, special=special,
+        ignore=ignore,
+    )  # fmt: skip
 
 
 def load_for_model(

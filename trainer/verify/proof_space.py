@@ -54,6 +54,8 @@ def read_space(model: dict[str, Any], rows: Rows) -> Space:
         raise NoProof("the steps prove bounds of errors and leaves, and the goal is another one")
     if method not in QUESTIONS | THRESHOLDS or (method in QUESTIONS and asked(model, "binarise") is None):
         raise NoProof(f"there are no steps for the trees of '{method}' yet")
+    if method in QUESTIONS and any(column.get("special") for column in model["columns"]):
+        raise NoProof("there are no steps for questions on special values yet")
     penalty = exact(model["certificate"].get("leaf_penalty") or "0")
     if method == "binoct" and penalty:
         raise NoProof("'binoct' prices leaves in its own way")

@@ -43,19 +43,39 @@ def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: st
         return [values == level for level in (present[1:] if len(present) == 2 else present)]
     if set(present.tolist()) <= {0.0, 1.0}:
         return [values == 1]
+    codes = np.isin(values, column.get("special") or [])
+    ordinary, own = values[~codes], weights[~codes]
+    found = (
+        [] if codes.any() and (len(np.unique(ordinary)) < 2 or not own.any()) else _cuts(ordinary, own, scheme, bins)
+    )
+    buckets = [(values > a) & (values <= b) for a, b in found]
+    return buckets + [values == code for code in np.unique(values[codes])]
+
+
+def special_values(column: dict, values: np.ndarray) -> int:
+    """How many questions `_of_column` asks about single special values."""
+    present = np.unique(values)
+    if column["kind"] == "categorical" or len(present) < 2 or set(present.tolist()) <= {0.0, 1.0}:
+        return 0
+    return int(np.isin(present, column.get("special") or []).sum())
+
+
+def _cuts(values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> list[tuple[float, float]]:
+    """The questions on ordinary values, each as its ends: low < x ≤ high."""
     if scheme == "all-thresholds":
         counted = np.unique(values[weights > 0])
-        return [values > value for value in counted[:-1]]
+        # a special value may lie between two neighbours
+        return [(_middle(low, high), math.inf) for low, high in itertools.pairwise(counted.tolist())]
     if scheme == "quantile-buckets":
         edges = np.unique([_quantile(values, weights, r / bins) for r in range(bins + 1)])
         inner = [-math.inf, *edges[1:-1].tolist(), math.inf]
-        return [(values > a) & (values <= b) for a, b in itertools.pairwise(inner)] if len(edges) > 1 else []
+        return list(itertools.pairwise(inner)) if len(edges) > 1 else []
     n, cuts = int(weights.sum()), []
     for r in range(1, bins):
         place, rest = divmod((n - 1) * r, bins)
         low, high = _ranked(values, weights, (place, place + (rest > 0)))
         cuts.append(low if not rest else _middle(low, high))
-    return [values > cut for cut in dict.fromkeys(cuts)]
+    return [(cut, math.inf) for cut in dict.fromkeys(cuts)]
 
 
 def _middle(low: float, high: float) -> float:

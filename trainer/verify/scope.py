@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import Finding, asked, items, recounted
-from trainer.verify.questions import Questions, questions
+from trainer.verify.questions import Questions, questions, special_values
 from trainer.verify.rows import Rows
 from trainer.verify.structure import METHODS
 
@@ -93,7 +93,8 @@ def _topology(model: dict[str, Any], head: str) -> bool:
 
 def _of_questions(model: dict[str, Any], found: Questions, rows: Rows, kinds: list[bool]) -> list[str]:
     out = []
-    sizes = np.bincount(found.columns, minlength=len(kinds)).tolist()
+    codes = [special_values(column, own) for column, own in zip(model["columns"], rows.columns, strict=True)]
+    sizes = (np.bincount(found.columns, minlength=len(kinds)) - codes).tolist()
     plain = [
         not kind and set(np.unique(own).tolist()) <= {0.0, 1.0} for kind, own in zip(kinds, rows.columns, strict=True)
     ]
@@ -102,6 +103,8 @@ def _of_questions(model: dict[str, Any], found: Questions, rows: Rows, kinds: li
         each = f"{numeric[0]}" if numeric[0] == numeric[-1] else f"{numeric[0]} to {numeric[-1]}"
         noun = "interval" if asked(model, "binarise") == "quantile-buckets" else "threshold"
         out.append(f"{_counted(sum(numeric), noun)} ({each} a column)")
+    if sum(codes):
+        out.append(_counted(sum(codes), "special value"))
     if levels := sum(size for size, kind in zip(sizes, kinds, strict=True) if kind):
         out.append("1 category" if levels == 1 else f"{levels} categories")
     if truths := sum(size for size, two in zip(sizes, plain, strict=True) if two):

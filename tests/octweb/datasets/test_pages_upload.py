@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pyarrow.parquet as pq
 import pytest
 from django.core.management import call_command
@@ -224,3 +226,29 @@ def test_staged_rows_that_were_changed_are_not_stored(page, staged):
     assert refused.status_code == 422
     assert "changed outside of octweb" in refused.content.decode()
     assert not Dataset.objects.exists()
+
+
+CODED = b"income,label\n" + b"".join(
+    b"%d,%s\n" % (v, b"ab"[i % 2 : i % 2 + 1]) for i, v in enumerate([-9, -9, -8, -8, 120, 80, 30])
+)
+
+
+def test_codes_are_proposed_with_their_reason_kept_when_stored_and_can_be_taken_back(page, owner):
+    staged = actions.stage(owner=owner, file=io.BytesIO(CODED), source_name="coded.csv")
+    url = reverse("datasets:preview", args=[staged.pk])
+    shown = page.get(url)
+    text = shown.content.decode()
+    assert "−9 in 2 rows, −8 in 2 rows stand apart and may be codes" in text
+    assert 'name="special-0" value="-9, -8"' in text
+    fields = {"target": "label", "confirm": "1", "name": "Coded", "seen": shown.context["seen"], "kind-0": "numeric"}
+    refused = page.post(url, fields | {"special-0": "-9, often"})
+    assert refused.status_code == 422
+    assert "special values of &#x27;income&#x27;" in refused.content.decode()
+    page.post(url, fields | {"special-0": "-9, -8"})
+    dataset = Dataset.objects.get(name="Coded")
+    assert dataset.columns[0]["special"] == [-9.0, -8.0]
+    edit = reverse("datasets:edit", args=[dataset.pk])
+    assert 'value="-9, -8"' in page.get(edit).content.decode()
+    page.post(edit, {"name": "Coded", "target": "label", "kind-0": "numeric", "special-0": ""})
+    dataset.refresh_from_db()
+    assert "special" not in dataset.columns[0]

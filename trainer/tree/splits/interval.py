@@ -72,7 +72,9 @@ class Interval(Split):
             return f"{name} ≤ {high}{words}"
         if math.isinf(self.high):
             return f"{name} > {low}{words}"
-        return f"{low} < {name} ≤ {high}{words}"
+        codes = [value for value in column.special if self.low < value <= self.high]
+        code = f" (the code {number_text(codes[0], full=True)})" if len(codes) == 1 else ""
+        return f"{low} < {name} ≤ {high}{words}{code}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
         return number_text(float(row[self.feature]), full=True)

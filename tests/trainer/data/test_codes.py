@@ -1,0 +1,135 @@
+"""Special values of numeric columns: found with a reason, declared, asked by themselves, and checked."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from trainer.data import encoding as encodings
+from trainer.data.codes import codes_text, likely_codes, parse_codes
+from trainer.data.encoding import Scheme, encode_binary
+from trainer.data.infer import infer
+from trainer.data.raw import read
+from trainer.errors import DataError
+from trainer.run import TrainRequest, save, train
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.verify import verify
+from trainer.verify.questions import questions
+from trainer.verify.rows import Rows
+
+
+@pytest.mark.parametrize(
+    ("values", "codes"),
+    [
+        ([-9, -9, -8, -8, 0, 3, 5, 60], {-9: 2, -8: 2}),
+        ([-9, 0, 3, 5, 60], {}),  # one row may be anything
+        ([-9, -9, -3, 5, 60], {}),  # the column has other values below zero
+        ([999, 999, 999, 18, 40, 63], {999: 3}),
+        ([99, 99, 18, 40, 63], {}),  # not far from the others
+        ([-1, -1, 0, 1, 2, 3, 4, 5], {-1: 2}),
+        ([-1, -1, 0, 1], {}),
+        ([7, 7, 7], {}),
+        ([-9, -9], {}),
+        ([np.nan, -99, -99, 1, 2, 3], {-99: 2}),
+    ],
+)
+def test_codes_are_guessed_from_where_they_stand(values, codes):
+    assert likely_codes(np.array(values, float)) == codes
+
+
+def test_the_guess_has_a_reason_and_takes_nothing_by_itself(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("income,y\n" + "".join(f"{v},{'ab'[i % 2]}\n" for i, v in enumerate([-9, -9, -8, -8, 120, 80, 30])))
+    guess = infer(read(path))[0]
+    assert guess.special == (-9.0, -8.0)
+    assert "−9 in 2 rows, −8 in 2 rows stand apart and may be codes" in guess.reason
+    assert guess.schema.special == ()
+    assert codes_text({-9.0: 1}) == "−9 in 1 row"
+
+
+def test_special_values_are_read_as_people_write_them():
+    assert parse_codes(" -7; −8, 999, -7", "x") == (-8.0, -7.0, 999.0)
+    assert parse_codes("", "x") == ()
+    with pytest.raises(DataError, match="'many' is not a number: special values of 'x'"):
+        parse_codes("-7, many", "x")
+    with pytest.raises(DataError, match="at most 20"):
+        parse_codes(",".join(map(str, range(21))), "x")
+
+
+def coded(seed: int, n: int = 40) -> tuple[Table, Labels, np.ndarray]:
+    """A numeric column with codes, one without, and a category; weights from 0 on."""
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.normal(size=n) * 5, 1)
+    x[rng.random(n) < 0.3] = rng.choice([-7.0, -8.0, 999.0, 0.5], 1)
+    x[rng.random(n) < 0.2] = 999.0
+    special = ((-8.0, -7.0, 0.5, 999.0), (999.0,), (-8.0, -7.0, 5.0))[seed % 3]
+    columns = (
+        Column(schema=ColumnSchema(name="x", kind=Kind.NUMERIC, special=special), values=x),
+        Column(schema=ColumnSchema(name="z", kind=Kind.NUMERIC), values=rng.integers(0, 6, n).astype(float)),
+        Column(
+            schema=ColumnSchema(name="c", kind=Kind.CATEGORICAL, categories=("a", "b", "d")),
+            values=rng.integers(0, 3, n).astype(float),
+        ),
+    )
+    codes = ((x == 999) ^ (columns[1].values > 2) ^ (rng.random(n) < 0.1)).astype(np.int32)
+    table = Table(columns=columns, row_numbers=np.arange(1, n + 1))
+    return table, Labels(name="y", classes=("no", "yes"), codes=codes), rng.integers(0, 4, n)
+
+
+@pytest.mark.parametrize("scheme", [Scheme.QUANTILE_THRESHOLDS, Scheme.QUANTILE_BUCKETS, Scheme.ALL_THRESHOLDS])
+@pytest.mark.parametrize("seed", range(60))
+def test_the_checker_makes_the_same_questions(seed, scheme):
+    table, labels, weights = coded(seed)
+    own = weights if seed % 2 else np.ones(len(table), np.int64)
+    encoding = encode_binary(table, scheme, 4, own)
+    model = {"columns": [c.to_json() for c in table.schema], "parameters": {"binarise": str(scheme), "bins": 4}}
+    rows = Rows(columns=[c.values for c in table.columns], labels=labels.codes, weights=own, plain=own)
+    found = questions(model, rows)
+    assert found.matrix.tolist() == encoding.bits(table).astype(bool).tolist()
+    assert found.columns.tolist() == [f.column for f in encoding.features]
+    x = table.columns[0].values
+    asked = [f for f in encoding.features if f.test is encodings.Test.SPECIAL]
+    assert len(asked) == len(set(x) & set(table.schema[0].special))
+    for feature, value in zip(asked, sorted(set(x) & set(table.schema[0].special)), strict=True):
+        assert (feature.apply(x) == (x == value)).all()
+        split, one_left = feature.split()
+        assert ((split.goes_left(table.matrix()) == one_left) == (x == value)).all()
+
+
+@pytest.mark.parametrize("method", ["exact", "bendoct", "cart"])
+def test_trees_over_columns_with_codes_are_verified(method, tmp_path):
+    for seed in range(3):
+        table, labels, _ = coded(seed)
+        asked = {"depth": 2, "time_limit": 20}
+        result = train(TrainRequest(table=table, labels=labels, method=method, parameters=asked))
+        data, model = tmp_path / "rows.csv", tmp_path / "model.json"
+        lines = [
+            f"{x!r},{z:g},{'abd'[int(c)]},{labels.classes[y]}"
+            for (x, z, c), y in zip(table.matrix().tolist(), labels.codes, strict=True)
+        ]
+        data.write_text("x,z,c,y\n" + "\n".join(lines) + "\n")
+        save(result.model, model)
+        verdicts = {f.claim: f.verdict for f in verify(model, data)}
+        assert "refuted" not in verdicts.values(), verdicts
+        if method == "exact":
+            assert "special value" in result.certificate.scope
+            assert result.certificate.status == "optimal"
+
+
+def test_the_command_declares_them_and_refuses_what_is_not_a_number(tmp_path):
+    path, out = tmp_path / "rows.csv", tmp_path / "model.json"
+    rows = [(-9, "bad"), (3, "good"), (5, "good"), (-9, "bad"), (1, "good"), (-8, "good")] * 4
+    path.write_text("income,y\n" + "".join(f"{v},{label}\n" for v, label in rows))
+    arguments = [str(path), "--target", "y", "--method", "exact", "--depth", "1", "--output", str(out), "--json"]
+    printed = io.StringIO()
+    call_command("train", *arguments, "--special", "income=-8,-9", stdout=printed)
+    assert json.loads(printed.getvalue().splitlines()[-1])["train_accuracy"] == 1
+    document = json.loads(out.read_text())
+    assert document["columns"][0]["special"] == [-9.0, -8.0]
+    for wrong in ("income=x", "income", "other=-9"):
+        with pytest.raises(CommandError, match=r"special|no column"):
+            call_command("train", *arguments, "--special", wrong, stdout=io.StringIO())

@@ -1,0 +1,67 @@
+"""Special values of numeric columns: numbers such as −9 or 999 that stand for "refused" or "not asked" and measure nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from trainer.dtypes import CountArray, FloatArray
+from trainer.errors import DataError
+from trainer.tree.numbers import number_text
+
+BELOW = (-1.0, -7.0, -8.0, -9.0, -77.0, -88.0, -99.0, -777.0, -888.0, -999.0, -9999.0, -99999.0)
+ABOVE = (77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0, 99999.0, 999999.0)
+FEWEST_ROWS = 2
+APART = 2.0  # a large code lies so many times as high as the highest other value
+MOST = 20
+
+
+def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[float, int]:
+    """The values of a numeric column that look like codes, rising, with the rows of each; NaN are skipped.
+
+    `values` float64 (n,) stand in one row each, or in `rows` int64 (n,). Below zero they are usual codes in a column that else has no value below zero; above, usual codes twice as high as all other
+    values. Each stands in two rows at least.
+    """
+    finite = np.isfinite(values)
+    found, place = np.unique(values[finite], return_inverse=True)
+    counts = np.bincount(place.ravel(), None if rows is None else rows[finite], len(found)).astype(np.int64)
+    often = {float(v): int(n) for v, n in zip(found, counts, strict=True) if n >= FEWEST_ROWS}
+    low = [v for v in BELOW if v in often]
+    high = [v for v in ABOVE if v in often]
+    rest = found[~np.isin(found, [*low, *high])]
+    if not len(rest):
+        return {}
+    codes = low if rest.min() >= 0 else []
+    # a single −1 or a value close to the others is more likely a number
+    if codes == [-1.0] and len(rest) < 5:
+        codes = []
+    codes += [v for v in high if v >= APART * max(float(rest.max()), 1.0)]
+    return {code: often[code] for code in sorted(codes)}
+
+
+def codes_text(rows: Mapping[float, int]) -> str:
+    """The rows of each code in words: "−9 in 588 rows, −8 in 1 row"."""
+    return ", ".join(
+        f"{number_text(code, full=True)} in {n:,} {'row' if n == 1 else 'rows'}" for code, n in rows.items()
+    )
+
+
+def parse_codes(text: str, column: str) -> tuple[float, ...]:
+    """Special values as a person writes them, "-7, -8; 999", rising; raises DataError that names the column."""
+    found = []
+    for part in text.replace(";", ",").replace("−", "-").split(","):
+        if not part.strip():
+            continue
+        try:
+            number = float(part)
+        except ValueError:
+            number = np.nan
+        if not np.isfinite(number):
+            raise DataError(
+                f"'{part.strip()[:40]}' is not a number: special values of '{column}' look like -7, -8, 999."
+            )
+        found.append(number + 0.0)
+    if len(found) > MOST:
+        raise DataError(f"Column '{column}' has {len(found)} special values; at most {MOST} can be declared.")
+    return tuple(sorted(set(found)))
