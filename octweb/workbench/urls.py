@@ -8,6 +8,7 @@ app_name = "workbench"
 urlpatterns = [
     path("", views.bench_list, name="list"),
     path("new/", views.bench_new, name="new"),
+    path("of-model/", views.bench_of_model, name="of-model"),
     path("<uuid:pk>/", views.bench_detail, name="detail"),
     path("<uuid:pk>/live/", views.bench_live, name="live"),
     path("<uuid:pk>/edit/", views.bench_edit, name="edit"),

@@ -16,7 +16,7 @@ from rest_framework.exceptions import APIException
 from octweb.core.problems import flatten
 from octweb.jobs.queue import worker_seen
 from octweb.registry.models import TreeModel
-from octweb.workbench import actions, explore, page
+from octweb.workbench import actions, alternatives, explore, page
 from octweb.workbench.models import Kind, StepState, Workbench
 from trainer.errors import TrainerError
 
@@ -53,6 +53,20 @@ def bench_new(request: HttpRequest) -> HttpResponse:
     if request.POST.get("then") == "good-trees":
         return redirect("workbench:explorer", bench.pk)
     return redirect("workbench:detail", bench.pk)
+
+
+@login_required
+@require_POST
+def bench_of_model(request: HttpRequest) -> HttpResponse:
+    """Prices of the questions at a node of a model, worked out in the background and shown on its page."""
+    model = TreeModel.objects.select_related("family", "dataset").get_visible(request.user, request.POST.get("model"))
+    node = request.POST.get("node", "0")
+    try:
+        alternatives.ask(model, request.user, int(node) if node.isdigit() else 0)
+    except (TrainerError, APIException) as error:
+        messages.error(request, _said(error))
+    query = f"mode=tree&node={node if node.isdigit() else 0}&tab=alternatives"
+    return redirect(f"{reverse('registry:detail', args=[model.pk])}?{query}")
 
 
 @login_required

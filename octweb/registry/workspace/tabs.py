@@ -94,7 +94,7 @@ def _proof(scene: Scene) -> dict[str, Any]:
     }
 
 
-TABS: tuple[Tab, ...] = (
+TABS: list[Tab] = [  # applications above this one may add theirs
     Tab(
         id="question",
         label="Question",
@@ -125,7 +125,7 @@ TABS: tuple[Tab, ...] = (
         count=lambda scene: len(node.leaves_under(scene)),
     ),
     Tab(id="proof", label="Proof", template="registry/inspector/_proof.html", context=_proof),
-)
+]
 
 
 def inspector(scene: Scene) -> dict[str, Any]:

@@ -80,3 +80,19 @@ def test_strangers_find_no_workbench(client, stranger, model, owner):
         assert client.get(f"/workbenches/{bench.pk}/{path}").status_code == 404
     for path in ("edit/", "move/", "prices/", "save/", "delete/"):
         assert client.post(f"/workbenches/{bench.pk}/{path}").status_code == 404
+
+
+def test_the_model_page_has_a_tab_with_prices(web, model, serve):
+    address = f"/models/{model.pk}/?mode=tree&node=0&tab=alternatives"
+    assert "Not computed yet" in web.get(address).content.decode()
+    asked = web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "0"})
+    assert asked.url == address
+    assert "searched" in web.get(address).content.decode()
+    serve(Workbench.objects.get())
+    page = web.get(address).content.decode()
+    assert "+0.0" in page
+    assert "Open the workbench" in page
+    assert Workbench.objects.count() == 1
+    web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "1"})
+    assert Workbench.objects.count() == 1
+    assert web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "99"}).status_code == 404

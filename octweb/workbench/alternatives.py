@@ -1,0 +1,75 @@
+"""The tab Alternatives of a model page: what other questions would cost at the chosen node, from a workbench of this model."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+from django.http import Http404
+
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.tabs import Tab
+from octweb.workbench import actions, page
+from octweb.workbench.models import Kind, StepState, Workbench
+from trainer.tree.file import from_json
+from trainer.tree.nodes import Tree
+from trainer.workbench import METHOD
+
+
+def ask(model: TreeModel, user: Any, node: int) -> None:
+    """Ask the newest workbench that began with the model, or a new one, for the prices at a node."""
+    tree = model_file(model).tree
+    if not 0 <= node < len(tree.nodes):
+        raise Http404("The tree has no such node.")
+    bench = _bench(model, user.pk) or actions.open_for(owner=user, model=model)
+    wishes = list(bench.steps.get(number=1).wishes)
+    actions.ask(bench, Kind.PRICES, wishes=wishes, request={"place": place_of(tree, node)})
+
+
+def place_of(tree: Tree, node: int) -> str:
+    """The answers from the root to a node, as wishes write them."""
+    path = tree.path_to(node)
+    letters = ["y" if tree.nodes[a].left == b else "n" for a, b in itertools.pairwise(path)]
+    return "".join(letters) or "root"
+
+
+def _bench(model: TreeModel, owner: Any) -> Workbench | None:
+    return Workbench.objects.filter(base=model, owner_id=owner).order_by("created").last()
+
+
+def _context(scene: Scene) -> dict[str, Any]:
+    bench = _bench(scene.model, scene.model.owner_id)
+    found = {"bench": bench, "prices": None, "working": False, "other": False}
+    if bench is None:
+        return found
+    actions.wake_if_needed(bench)
+    first = bench.steps.filter(number=1).first()
+    prices = page.price_lines(bench, first, place_of(scene.tree, scene.node.id))
+    other = bool(first and first.document) and not _same(first.document, scene.tree, scene.node.id)
+    working = bool(prices and prices["working"])
+    failed = first is not None and first.state == StepState.FAILED
+    return found | {"prices": None if other else prices, "working": working, "other": other, "failed": failed}
+
+
+def _same(document: str, tree: Tree, node: int) -> bool:
+    """Whether the best tree of the workbench asks what the model asks on the way to the node: there may be several best trees."""
+    own, a = from_json(json.loads(document)).tree, 0
+    path = tree.path_to(node)
+    for b, below in itertools.pairwise(path):
+        v, w = own.nodes[a], tree.nodes[b]
+        if v.split is None or w.split is None or v.split.used != w.split.used or v.counts != w.counts:
+            return False
+        a = v.left if w.left == below else v.right
+    return own.nodes[a].counts == tree.nodes[node].counts
+
+
+TAB = Tab(
+    id="alternatives",
+    label="Alternatives",
+    template="workbench/_alternatives.html",
+    context=_context,
+    shown=lambda scene: scene.model.method == METHOD and scene.rows is not None,
+)
