@@ -92,6 +92,7 @@ class Certificate:
     coefficient_penalty: str | None = None  # subtracted for every coefficient of the splits
     goal: dict[str, Any] | None = None  # what is maximised in place of accuracy, see trainer.goal
     unproved: str = ""  # a part of the claim that is open though bound and objective may agree
+    weight_error: float = 0.0  # objective and bound hold for real-valued weights, which were rounded, up to this
 
     @property
     def proved_optimal(self) -> bool:
@@ -103,6 +104,8 @@ class Certificate:
         record = asdict(self)
         record["guarantee"], record["status"] = str(self.guarantee), str(self.status)
         record["evidence"] = list(self.evidence)
+        if not self.weight_error:
+            del record["weight_error"]
         return {key: _finite(value) for key, value in record.items()}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,17 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trainer import ESTIMATOR_NAMES
 from trainer.certificate import Certificate
-from trainer.dtypes import CodeArray, CountArray, FloatArray
-from trainer.errors import ParameterError
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.errors import ParameterError, listed
 from trainer.estimator_input import read_matrix, read_table
-from trainer.method import Method, Settings, exact_fraction
+from trainer.method import Method, Settings
 from trainer.methods import METHODS, get
 from trainer.monitor import Monitor
 from trainer.pose import limits_of, pose
 from trainer.run import fit as run_fit
 from trainer.table import Labels
 from trainer.tree.nodes import Tree
-
-MAX_SCALED_WEIGHT = 10**9
-MAX_DENOMINATOR = 10**6
+from trainer.whole_weights import WholeWeights, whole_weights
 
 
 class TreeClassifier(ClassifierMixin, BaseEstimator):
@@ -50,9 +49,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
         """Train on X (n, p), an array of numbers or a data frame, and labels y (n,).
 
-        Integer weights count rows exactly; other weights are used as the fractions that their decimal text says, and refused
-        with ValueError where they have no common denominator of reasonable size. Rows of weight 0 are left out. Methods with
-        `class_weight` also take a dictionary from labels to weights, which multiply those of the rows, or None.
+        Integer weights count rows exactly, and so do decimals with a small common denominator. Other weights are rounded to whole
+        numbers that add up to 2^28: objective and bound then hold for the weights as given up to `certificate_.weight_error`, a proved
+        number (`trainer.whole_weights`). Rows of weight 0 are left out. Methods with `class_weight` also take a dictionary from labels
+        to weights, which multiply those of the rows, or None; a label that does not occur is an error.
         """
         given = self.get_params(deep=False)
         by_class = given.get("class_weight") if isinstance(given.get("class_weight"), Mapping) else None
@@ -63,11 +63,15 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         if by_class is not None:
             sample_weight = _times_class_weights(by_class, y, sample_weight, settings)
-        weights = _integer_weights(sample_weight, X, len(table))
+        counted = _counted(sample_weight, len(table))
+        weights = None if counted is None else counted.weights
+        known = np.unique(y)
         if weights is not None and (weights == 0).any():
             kept = weights > 0
             table, y, weights = table.take(kept), y[kept], weights[kept]
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        # a class whose weights were rounded to nothing is still one that is known
+        self.classes_ = known if counted is not None and counted.error else np.unique(y)
+        codes = np.searchsorted(self.classes_, y)
         if self._method.two_classes and len(self.classes_) > 2:
             # the first sentence is the one that scikit-learn's checks look for
             raise ValueError(
@@ -77,7 +81,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         labels = Labels(name="class", classes=_class_names(self.classes_), codes=codes.astype(np.int32))
         problem = pose(table, labels, settings, weights=weights)
         monitor = Monitor(limits_of(settings))
-        self.tree_, self.certificate_, _ = run_fit(self._method, problem, settings, monitor)
+        self.tree_, certificate, _ = run_fit(self._method, problem, settings, monitor)
+        self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -180,6 +185,13 @@ def _times_class_weights(
     if int(settings.get("min_leaf") or 1) > 1:
         raise ParameterError({"min_leaf": "leaves are counted in weights; with class weights it must be 1."})
     classes, codes = np.unique(y, return_inverse=True)
+    unknown = [repr(label) for label in by_class if label not in set(classes.tolist())]
+    if unknown:
+        raise ParameterError(
+            {
+                "class_weight": f"no training row has the label {listed(unknown)}; known: {listed([repr(c) for c in classes.tolist()])}."
+            }
+        )
     factors = np.array([float(by_class.get(label, 1)) for label in classes.tolist()])
     if not (np.isfinite(factors).all() and (factors >= 0).all()):
         raise ParameterError({"class_weight": "the weights of classes must be finite and not negative."})
@@ -187,27 +199,14 @@ def _times_class_weights(
     return own * factors[codes]
 
 
-def _integer_weights(sample_weight: Any, X: Any, n: int) -> CountArray | None:
-    """Weights as integers in the given proportions, or None for equal weights of 1."""
+def _counted(sample_weight: Any, n: int) -> WholeWeights | None:
+    """Weights as whole numbers, or None for equal weights of 1."""
     if sample_weight is None:
         return None
     weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("Every sample weight is 0: there is no row to train on.")
-    if (weights == np.round(weights)).all() and weights.max() <= MAX_SCALED_WEIGHT:
-        return weights.astype(np.int64)
-    values, places = np.unique(weights, return_inverse=True)
-    scale, fractions = 1, [exact_fraction(repr(float(v))) for v in values]
-    for fraction in fractions:
-        scale = int(np.lcm(scale, fraction.denominator)) if fraction.denominator <= MAX_DENOMINATOR else 0
-        if not 0 < scale <= MAX_DENOMINATOR:
-            break
-    if not 0 < scale <= MAX_DENOMINATOR or float(values.max()) * scale > MAX_SCALED_WEIGHT:
-        raise ValueError(
-            "The sample weights are not integers and have no small common denominator. Counting must stay exact: "
-            f"round them, for example to multiples of 0.001 (at most {MAX_DENOMINATOR} parts, largest {MAX_SCALED_WEIGHT})."
-        )
-    return np.array([int(f * scale) for f in fractions], np.int64)[places]
+    return whole_weights(weights)
 
 
 ESTIMATORS: dict[str, type[TreeClassifier]] = {method.id: estimator_class(method) for method in METHODS}

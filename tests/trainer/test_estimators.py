@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import trainer
@@ -35,10 +36,8 @@ ARRAY_API = "SCIPY_ARRAY_API"
 # small searches: scikit-learn's checks call `fit` about 200 times
 QUICK = {"depth": 2, "time_limit": 10.0}
 FAST = {"cart"}
-# one check weights a class with 1e-7 of the other and asks for a tree that then ignores it: without a penalty the optimum does not
-OWN = {"exact-numeric": {"leaf_penalty": 0.001}}
 # a bound that is known from the start ends these models at once; bendoct does without, and their own tests do
-OWN |= {key: {"first_tree": "exact"} for key in ("oct", "flowoct", "binoct")}
+OWN = {key: {"first_tree": "exact"} for key in ("oct", "flowoct", "binoct")}
 # local search by the clock is the least alike of two fits
 OWN |= {"oct-h": {"search_seconds": 0.0}}
 # of these methods a fit of 0.4 s ends by the clock: where a check that compares two fits fails, or is asked for by name, it must
@@ -66,6 +65,13 @@ def test_every_check_of_scikit_learn_passes(method_id, monkeypatch):
         assert check_by_nodes(method_id, again, monkeypatch) >= len(again)
         found = [r for r in found if r["status"] != "failed"]
     assert passed(found) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method_id", ["cart", "oc1", "bivariate", "exact", "exact-numeric", "odt"])
+@pytest.mark.filterwarnings("ignore")
+def test_every_check_passes_with_the_defaults(method_id):
+    assert passed(check_estimator(make_classifier(method_id), on_fail=None, on_skip=None)) > 40
 
 
 def check_by_nodes(method_id: str, names: set[str], monkeypatch) -> int:
@@ -182,12 +188,51 @@ def test_fractional_weights_are_scaled_to_whole_rows():
     assert thirds.tree_.nodes[0].counts == (38, 7)
 
 
-@pytest.mark.parametrize(
-    "weights", [[1, -1, 1, 1], [np.pi, np.e, 1, 1], [0, 0, 0, 0], [1e12, 0.001, 1, 1], [np.nan, 1, 1, 1]]
-)
+@pytest.mark.parametrize("weights", [[1, -1, 1, 1], [0, 0, 0, 0], [np.nan, 1, 1, 1], [np.inf, 1, 1, 1]])
 def test_weights_that_cannot_be_counted_are_refused(weights):
     with pytest.raises(ValueError, match="weight"):
         make_classifier("cart").fit([[0.0], [1], [2], [3]], [0, 0, 1, 1], sample_weight=weights)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_real_weights_are_rounded_and_what_that_may_change_is_proved(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 3, (12, 2)).astype(float), rng.integers(0, 2, 12)
+    weights = rng.lognormal(sigma=(0.1, 3.0, 12.0)[seed % 3], size=12)
+    asked = {"depth": 2, "binarise": "all-thresholds"}
+    found = make_classifier("exact", **asked).fit(X, y, sample_weight=weights)
+    certificate, total = found.certificate_, weights.sum()
+    assert 0 < certificate.weight_error < 1e-6
+    own = float(weights[found.predict(X) == y].sum() / total)
+    assert own == pytest.approx(certificate.objective, abs=certificate.weight_error + 1e-12)
+    # every tree of depth two over these columns, weighed as given: each first question with the best on either side
+    best = max(weighed(X, y, weights, 2) / total, own)
+    assert best <= certificate.bound + certificate.weight_error + 1e-12
+    assert own >= best - 2 * certificate.weight_error - 1e-12
+
+
+def weighed(X, y, weights, depth) -> float:
+    """The largest weight that a tree of this depth classifies correctly."""
+    best = max(weights[y == 0].sum(), weights[y == 1].sum())
+    if depth:
+        for j in range(X.shape[1]):
+            for cut in np.unique(X[:, j])[:-1]:
+                sides = (X[:, j] <= cut, X[:, j] > cut)
+                best = max(best, sum(weighed(X[s], y[s], weights[s], depth - 1) for s in sides))
+    return float(best)
+
+
+def test_ensembles_of_scikit_learn_weigh_trees_that_are_exact():
+    X, y = load_iris(return_X_y=True)
+    boosted = AdaBoostClassifier(make_classifier("exact", depth=1), n_estimators=5, random_state=0).fit(X, y)
+    assert boosted.score(X, y) > make_classifier("exact", depth=1).fit(X, y).score(X, y)
+    bagged = BaggingClassifier(make_classifier("exact", depth=2), n_estimators=3, random_state=0).fit(X, y)
+    assert bagged.score(X, y) > 0.9
+
+
+def test_class_weights_of_labels_that_do_not_occur_are_an_error():
+    with pytest.raises(ParameterError, match="'zzz'"):
+        make_classifier("exact", class_weight={"zzz": 2}).fit([[0.0], [1.0]], ["a", "b"])
 
 
 def frames():
