@@ -15,6 +15,7 @@ from sklearn.utils.validation import (
 )
 from sklearn.utils.validation import validate_data as sklearn_validate
 
+from trainer.data.cells import LARGEST_EXACT
 from trainer.dtypes import FloatArray
 from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, MissingPolicy, Table, numeric_table
 
@@ -26,6 +27,7 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
     numeric. Raises ValueError for missing or infinite numbers; empty text cells become a category of their own.
     """
     frame = _frame(X)
+    _refuse_missing_labels(y)
     if frame is None:
         X, y = sklearn_validate(estimator, X, y, dtype=np.float64)
         return numeric_table(X), y
@@ -59,6 +61,39 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
         missing = code.get(MISSING_CATEGORY, np.nan) if column.missing is MissingPolicy.CATEGORY else np.nan
         out[:, j] = [missing if text is None else code.get(text, np.nan) for text in _texts(series)]
     return out
+
+
+def _refuse_missing_labels(y: Any) -> None:
+    """A row without a label teaches nothing, and None cannot be compared with a text: raises ValueError that names the row."""
+    if y is None:
+        return
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        cells: Any = series.to_list()
+    else:
+        cells = list(y) if isinstance(y, (list, tuple)) else np.asarray(y)
+    if isinstance(cells, np.ndarray) and (cells.dtype != object or cells.ndim != 1):
+        return  # numbers: scikit-learn looks at them
+    gone = next((i for i, cell in enumerate(cells) if _is_missing(cell)), None)
+    if gone is not None:
+        raise ValueError(f"Input y contains NaN or None: row {gone} has no label. Drop such rows before training.")
+    kinds = {type(cell) for cell in cells if isinstance(cell, (str, int, float, bool))}
+    if str in kinds and len(kinds) > 1:
+        raise ValueError(
+            "The labels in y are partly text and partly numbers. Make all of them text, or all of them numbers."
+        )
+
+
+def _is_missing(cell: Any) -> bool:
+    """None, NaN, and the missing values of the frame libraries; an array is not one cell."""
+    if cell is None:
+        return True
+    if np.ndim(cell):
+        return False
+    try:
+        return bool(cell != cell)
+    except TypeError:  # pandas' NA has no truth value
+        return True
 
 
 def _frame(X: Any) -> nw.DataFrame | None:
@@ -105,6 +140,13 @@ def _fit_column(name: str, series: nw.Series) -> Column:
 
 def _numbers(name: str, series: nw.Series) -> FloatArray:
     """The column as float64; refuses what is no finite number."""
+    if series.dtype.is_integer():
+        # from Python's integers: those of 64 bits without a sign have no absolute value that fits
+        ends = [int(end) for end in (series.min(), series.max()) if end is not None]
+        if any(abs(end) > LARGEST_EXACT for end in ends):
+            raise ValueError(
+                f"Column '{name}' has whole numbers beyond 2^53, which a double cannot tell apart. Make it text, or divide it."
+            )
     try:
         values = series.cast(nw.Float64).to_numpy().astype(np.float64)
     except Exception as error:  # each frame library has its own
@@ -119,7 +161,15 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
 
 
 def _texts(series: nw.Series) -> list[str | None]:
-    """The cells as text, None where empty."""
+    """The cells as text, None where empty; raises ValueError where cells of different types have the same text."""
     missing = series.is_null().to_list()
     cells = series.to_list()
-    return [None if gone or cell != cell else str(cell) for gone, cell in zip(missing, cells, strict=True)]
+    if str(series.dtype) == "Object":
+        types: dict[str, type] = {}
+        for gone, cell in zip(missing, cells, strict=True):
+            if not (gone or _is_missing(cell)) and types.setdefault(str(cell), type(cell)) is not type(cell):
+                raise ValueError(
+                    f"Column '{series.name}' has '{cell}' as text and as a number, which would become one category. "
+                    "Make the whole column text, or numbers."
+                )
+    return [None if gone or _is_missing(cell) else str(cell) for gone, cell in zip(missing, cells, strict=True)]

@@ -230,6 +230,30 @@ def test_ensembles_of_scikit_learn_weigh_trees_that_are_exact():
     assert bagged.score(X, y) > 0.9
 
 
+@pytest.mark.parametrize(
+    "labels", [["a", None, "b"], pd.Series(["a", np.nan, "b"]), np.array(["a", None, "b"], object)]
+)
+def test_a_row_without_a_label_is_named(labels):
+    with pytest.raises(ValueError, match="row 1 has no label"):
+        make_classifier("cart").fit([[0.0], [1.0], [2.0]], labels)
+
+
+def test_labels_of_two_types_are_refused():
+    with pytest.raises(ValueError, match="partly text and partly numbers"):
+        make_classifier("cart").fit([[0.0], [1.0]], ["1", 1])
+
+
+def test_cells_that_would_merge_are_refused():
+    with pytest.raises(ValueError, match="as text and as a number"):
+        make_classifier("cart").fit(pd.DataFrame({"c": [1, "1", "x"]}), ["a", "b", "a"])
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pa.table])
+def test_integers_beyond_what_a_double_tells_apart_are_refused(frame):
+    with pytest.raises(ValueError, match="beyond 2\\^53"):
+        make_classifier("cart").fit(frame({"id": [2**53 + 1, 2**53 + 2, -(2**60)]}), ["a", "b", "a"])
+
+
 def test_class_weights_of_labels_that_do_not_occur_are_an_error():
     with pytest.raises(ParameterError, match="'zzz'"):
         make_classifier("exact", class_weight={"zzz": 2}).fit([[0.0], [1.0]], ["a", "b"])
