@@ -7,6 +7,8 @@ from typing import Any
 from octweb.registry.claims import claims
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
+from octweb.registry.workspace.performance import unseen_interval
+from octweb.registry.workspace.scene import Scene
 
 
 def compared(models: list[TreeModel]) -> dict[str, Any]:
@@ -39,6 +41,13 @@ def _row(model: TreeModel) -> dict[str, Any]:
     }
 
 
+def _span(row: dict[str, Any]) -> str:
+    """The 95 % interval in words; nothing where none is known."""
+    scene = Scene(model=row["model"], user=None, inside=False)
+    interval = unseen_interval(scene)
+    return "" if interval is None else f", 95 % interval {100 * interval[0]:.1f} to {100 * interval[1]:.1f}"
+
+
 def _beats(other: dict[str, Any], row: dict[str, Any]) -> bool:
     """No larger and no less accurate, and better in one of the two."""
     no_worse = other["leaves"] <= row["leaves"] and other["unseen"] >= row["unseen"]
@@ -55,13 +64,13 @@ def findings(rows: list[dict[str, Any]]) -> dict[str, str]:
         }
     best = evaluated[0]
     smaller = [r for r in rows if r["leaves"] < best["leaves"]]
-    main = f"{best['model'].title} (version {best['model'].version}) has the highest accuracy on unseen rows ({100 * best['unseen']:.1f} %)"
+    main = f"{best['model'].title} (version {best['model'].version}) has the highest accuracy on unseen rows ({100 * best['unseen']:.1f} %{_span(best)})"
     if not smaller:
         main += " and no tree here is smaller."
     else:
         main += f" with {best['leaves']} {'leaf' if best['leaves'] == 1 else 'leaves'}."
     spread = [r["deviation"] for r in evaluated if r["deviation"] is not None]
-    rest = ""
+    rest = "Tick two trees to see whether they differ by more than chance."
     if spread:
         points = 100 * sorted(spread)[len(spread) // 2]
         rest = f"Differences under about {points:.1f} points are within the spread of the folds."

@@ -2,13 +2,14 @@
 
 from django.urls import path
 
-from octweb.registry import review, views
+from octweb.registry import compare_views, review, views
 from octweb.registry.workspace import views as workspace
 
 app_name = "registry"
 urlpatterns = [
     path("", views.model_list, name="list"),
-    path("compare/", views.model_compare, name="compare"),
+    path("compare/", compare_views.model_compare, name="compare"),
+    path("compare/rows.csv", compare_views.compare_rows, name="compare-rows"),
     path("compare/figure/", views.model_frontier, name="frontier"),
     path("<uuid:pk>/", workspace.detail, name="detail"),
     path("<uuid:pk>/node/", workspace.node, name="node"),

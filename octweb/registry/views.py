@@ -1,4 +1,4 @@
-"""Pages of models: list, detail, compare, download, the steps of a review."""
+"""Pages of models: the list, the picture of a comparison, downloads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from octweb.core.lists import narrowed
@@ -75,19 +74,9 @@ def model_download(request: HttpRequest, pk: uuid.UUID, name: str) -> HttpRespon
 
 @login_required
 @require_GET
-def model_compare(request: HttpRequest) -> HttpResponse:
-    """Models of one data set; without a choice, of the data set with the newest model."""
-    datasets, dataset, picked = _picked(request)
-    url = f"{reverse('registry:frontier')}?dataset={dataset.pk}" if dataset else ""
-    context = {"datasets": datasets, "dataset": dataset, "frontier_url": url, **compared(picked)}
-    return render(request, "registry/compare.html", context)
-
-
-@login_required
-@require_GET
 def model_frontier(request: HttpRequest) -> HttpResponse:
     """Plotly JSON of the comparison."""
-    _, _, picked = _picked(request)
+    _, _, picked = picked_of_dataset(request)
     points = [
         {
             "name": f"{row['model'].title} {row['model'].version}",
@@ -102,10 +91,10 @@ def model_frontier(request: HttpRequest) -> HttpResponse:
     return JsonResponse(frontier_figure(points))
 
 
-def _picked(request: HttpRequest) -> tuple[list[Any], Any, list[TreeModel]]:
-    """The data sets that have models of the caller, the chosen one, and its models."""
+def picked_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tuple[list[Any], Any, list[TreeModel]]:
+    """The data sets that have models of the caller, the chosen one (that of `one` where no other is asked for), and its models."""
     models = _models(request).filter(dataset__isnull=False)
-    chosen = _uuid(request.GET.get("dataset", ""))
+    chosen = _uuid(request.GET.get("dataset", "")) or (one.dataset_id if one else None)
     datasets: dict[Any, Any] = {}
     visible = models.defer("document") if request.user.is_staff else models.defer("document").filter(owner=request.user)
     for model in visible[:500]:

@@ -17,6 +17,7 @@ from trainer.evaluate.intervals import wilson
 from trainer.tree.describe import number_text
 
 MOST, QUARTERS = 12, 4
+GAP = "\x1a"  # stands for an empty cell while categories are counted
 FEWEST = 30  # rows; shares of smaller groups say nothing
 
 
@@ -125,13 +126,13 @@ def _grouped(values: np.ndarray, at: np.ndarray) -> tuple[list[str], np.ndarray]
 
 def _by_category(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
     """The most frequent categories, the others together, missing ones apart."""
-    texts = np.array(["\0" if t is None else str(t) for t in chosen], dtype=object)
+    texts = np.array([GAP if t is None else str(t) for t in chosen], dtype=object)
     names, places, counts = np.unique(texts.astype(str), return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     kept = order[: MOST - 1] if len(order) > MOST else order
     group = np.full(len(names), len(kept))
     group[kept] = np.arange(len(kept))
-    labels = ["missing" if names[i] == "\0" else str(names[i]) for i in kept]
+    labels = ["missing" if names[i] == GAP else str(names[i]) for i in kept]
     if len(order) > len(kept):
         labels.append(f"{len(order) - len(kept)} other categories")
     return labels, group[places]

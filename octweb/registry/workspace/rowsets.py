@@ -112,7 +112,7 @@ def csv_of(scene: Scene, asked: RowQuery) -> Iterator[str]:
     for i in positions(scene, asked).tolist():
         line = int(rows.lines[i]) if rows.lines is not None else ""
         classes = [tree.classes[rows.codes[i]], tree.classes[scene.predicted[i]]]
-        values = [_exact(tree.schema[j], float(rows.matrix[i, j])) for j in range(len(names))]
+        values = [exact_text(tree.schema[j], float(rows.matrix[i, j])) for j in range(len(names))]
         yield _line([line, int(rows.numbers[i]), int(scene.leaf_of[i]), *classes, *values])
 
 
@@ -184,7 +184,7 @@ def _cell(column: Any, value: float) -> str:
     return number_text(value, 6)
 
 
-def _exact(column: Any, value: float) -> str:
+def exact_text(column: Any, value: float) -> str:
     if math.isnan(value):
         return ""
     if column.kind is Kind.CATEGORICAL:

@@ -1,0 +1,98 @@
+"""The pages that compare: all trees of a data set, or those that were ticked, side by side with the rows on which they disagree."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from octweb.figures.outline import tree_outline
+from octweb.registry import page
+from octweb.registry.claims import claims
+from octweb.registry.compare import compared
+from octweb.registry.models import TreeModel
+from octweb.registry.pairs import disagreements, pair
+from octweb.registry.parsed import model_file
+from octweb.registry.views import picked_of_dataset
+from octweb.registry.workspace.performance import unseen_interval
+from octweb.registry.workspace.scene import Scene
+
+MOST = 6  # trees side by side
+
+
+@login_required
+@require_GET
+def model_compare(request: HttpRequest) -> HttpResponse:
+    """Ticked models side by side; without a choice all of a data set, by default of that with the newest model."""
+    ticked = _ticked(request)
+    if len(ticked) > 1:
+        return render(request, "registry/compare/side_by_side.html", _side_by_side(request, ticked))
+    datasets, dataset, models = picked_of_dataset(request, ticked[0] if ticked else None)
+    url = f"{reverse('registry:frontier')}?dataset={dataset.pk}" if dataset else ""
+    context = {
+        "datasets": datasets,
+        "dataset": dataset,
+        "frontier_url": url,
+        "ticked": {m.pk for m in ticked},
+        **compared(models),
+    }
+    return render(request, "registry/compare.html", context)
+
+
+@login_required
+@require_GET
+def compare_rows(request: HttpRequest) -> StreamingHttpResponse:
+    """The rows on which two models disagree, as CSV; for those who may see the rows of both."""
+    ticked = _ticked(request)
+    if len(ticked) != 2 or not all(_inside(request, m) for m in ticked):
+        raise Http404("Choose two models whose rows you may see.")
+    answer = StreamingHttpResponse(disagreements(*ticked), content_type="text/csv; charset=utf-8")
+    names = "-".join(f"{m.family.name}-{m.version}" for m in ticked)
+    answer["Content-Disposition"] = f'attachment; filename="disagree-{names}.csv"'
+    return answer
+
+
+def _side_by_side(request: HttpRequest, models: list[TreeModel]) -> dict[str, Any]:
+    columns = [_column(request, model) for model in models]
+    reference, others = models[0], models[1:]
+    pairs = [pair(reference, other) for other in others if _inside(request, reference) and _inside(request, other)]
+    same = len({m.dataset_id for m in models}) == 1
+    return {"columns": columns, "pairs": pairs, "same_data": same, "reference": reference}
+
+
+def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
+    scene = Scene(model=model, user=request.user, inside=_inside(request, model))
+    file = model_file(model)
+    return {
+        "model": model,
+        "claims": claims(model),
+        "scope": file.certificate.get("scope") or "",
+        "interval": unseen_interval(scene),
+        "facts": page.facts(model),
+        "outline": tree_outline(file.tree),
+        "used": [file.tree.schema[j].name for j in file.tree.used_columns],
+    }
+
+
+def _ticked(request: HttpRequest) -> list[TreeModel]:
+    """The models that the address names, in its order, as far as the caller may see them."""
+    wanted = list(dict.fromkeys(filter(None, map(_uuid, request.GET.getlist("models")))))[:MOST]
+    found = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").in_bulk(wanted)
+    return [found[pk] for pk in wanted if pk in found]
+
+
+def _inside(request: HttpRequest, model: TreeModel) -> bool:
+    user: Any = request.user
+    return user.is_staff or user.pk == model.owner_id
+
+
+def _uuid(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None

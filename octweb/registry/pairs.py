@@ -1,0 +1,163 @@
+"""Two trees on the same rows: where they disagree, who is right, and whether that is more than chance.
+
+Rows that neither tree trained on speak of new rows; rows that both trained on are kept apart; rows that one alone has seen count for
+nothing, since they favour it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from octweb.registry.data import Rows, rows_of
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.registry.workspace.rowsets import exact_text
+from trainer.evaluate.intervals import difference, mcnemar
+
+UNSEEN, TRAINING = "unseen", "training"
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Rows of one kind: how many, on how many the two answer differently, and which are right where one alone is."""
+
+    name: str
+    n: int
+    different: int
+    both: int
+    first: int
+    second: int
+    p: float
+    interval: tuple[float, float] | None
+
+    @property
+    def neither(self) -> int:
+        return self.n - self.both - self.first - self.second
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two trees over one data set; `parts` is empty where their rows cannot be read or are not shared."""
+
+    first: TreeModel
+    second: TreeModel
+    parts: tuple[Part, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What the rows say, never a winner without an interval."""
+        return _sentence(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shared:
+    """The rows that both trees can read: positions in either, the kind of each row, and both answers."""
+
+    rows: Rows
+    at: np.ndarray
+    kind: np.ndarray
+    codes: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+def pair(first: TreeModel, second: TreeModel) -> Pair:
+    """The comparison of two models, whose rows the caller may see."""
+    shared = _shared(first, second)
+    parts = [] if shared is None else [_part(shared, name) for name in (UNSEEN, TRAINING)]
+    return Pair(first=first, second=second, parts=tuple(p for p in parts if p.n))
+
+
+def disagreements(first: TreeModel, second: TreeModel) -> Iterator[str]:
+    """The rows on which two trees answer differently, as CSV: line, row, kind, classes, who is right, and every column."""
+    shared, file = _shared(first, second), model_file(first)
+    names = [c.name for c in file.tree.schema]
+    titles = [f"{m.family.name} {m.version}" for m in (first, second)]
+    yield _line(["line", "row", "rows", "actual", *titles, "right", *names])
+    if shared is None:
+        return
+    classes, rows = file.tree.classes, shared.rows
+    for i in np.flatnonzero(shared.first != shared.second).tolist():
+        at = int(shared.at[i])
+        right = [t for t, a in zip(titles, (shared.first[i], shared.second[i]), strict=True) if a == shared.codes[i]]
+        line = int(rows.lines[at]) if rows.lines is not None else ""
+        cells = [exact_text(file.tree.schema[j], float(rows.matrix[at, j])) for j in range(len(names))]
+        answers = [classes[shared.codes[i]], classes[shared.first[i]], classes[shared.second[i]]]
+        yield _line([line, int(rows.numbers[at]), shared.kind[i], *answers, right[0] if right else "neither", *cells])
+
+
+def _shared(first: TreeModel, second: TreeModel) -> _Shared | None:
+    a, b = model_file(first), model_file(second)
+    if first.dataset_id is None or first.dataset_id != second.dataset_id or a.target != b.target:
+        return None
+    rows, other = rows_of(first), rows_of(second)
+    if rows is None or other is None:
+        return None
+    _, at, there = np.intersect1d(rows.numbers, other.numbers, return_indices=True)
+    seen = np.isin(at, rows.training).astype(int) + np.isin(there, other.training).astype(int)
+    kind = np.array([UNSEEN, "seen by one", TRAINING], dtype=object)[seen]
+    place = {label: k for k, label in enumerate(a.tree.classes)}
+    of_second = np.array([place.get(label, -1) for label in b.tree.classes])
+    return _Shared(
+        rows=rows,
+        at=at,
+        kind=kind,
+        codes=rows.codes[at],
+        first=a.tree.predict(rows.matrix[at]),
+        second=of_second[b.tree.predict(other.matrix[there])],
+    )
+
+
+def _part(shared: _Shared, name: str) -> Part:
+    chosen = shared.kind == name
+    first, second = (answers[chosen] == shared.codes[chosen] for answers in (shared.first, shared.second))
+    alone, other, n = int((first & ~second).sum()), int((second & ~first).sum()), int(chosen.sum())
+    return Part(
+        name=name,
+        n=n,
+        different=int((shared.first[chosen] != shared.second[chosen]).sum()),
+        both=int((first & second).sum()),
+        first=alone,
+        second=other,
+        p=mcnemar(alone, other),
+        interval=difference(alone, other, n),
+    )
+
+
+def _sentence(found: Pair) -> str:
+    part = next((p for p in found.parts if p.name == UNSEEN), None)
+    if part is None or part.interval is None:
+        return "There are no rows that neither tree has seen, so that nothing can be said about new rows."
+    if part.different == 0:
+        return f"The two trees give the same answer for all {part.n:,} rows that neither has seen."
+    better, worse = (found.first, found.second) if part.first >= part.second else (found.second, found.first)
+    points = 100 * abs(part.first - part.second) / part.n
+    low, high = sorted(100 * end if part.first >= part.second else -100 * end for end in part.interval)
+    span = f"95\u202f% interval {low:.1f} to {high:.1f}".replace("-", "−")
+    where = f"On {part.n:,} rows that neither has seen"
+    if part.p > LEVEL:
+        return (
+            f"{where}, the two differ by {points:.1f} points ({span}). That is within chance (McNemar's test, "
+            f"p = {part.p:.2g}): neither can be called better."
+        )
+    return (
+        f"{where}, {_name(better)} is right on {points:.1f} points more than {_name(worse)} ({span}). That is more than chance "
+        f"explains (McNemar's test, p = {part.p:.2g})."
+    )
+
+
+def _name(model: TreeModel) -> str:
+    return f"{model.title} (version {model.version})"
+
+
+def _line(cells: list[Any]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()

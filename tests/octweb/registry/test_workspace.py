@@ -1,0 +1,193 @@
+"""What the page of a model says of rows, mistakes, leaves, thresholds and groups, against counting by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from octweb.datasets import actions as datasets
+from octweb.registry import actions
+from octweb.registry.pairs import pair
+from octweb.registry.workspace import groups, node, performance, rowsets
+from octweb.registry.workspace.modes import MODES
+from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.tabs import TABS
+from trainer.run import TrainRequest, train
+from trainer.tree.splits import Threshold
+
+CLASSES = ("bad", "good")
+
+
+@pytest.fixture(autouse=True)
+def _media(media):
+    pass
+
+
+@pytest.fixture
+def table(owner):
+    """400 rows with ties, gaps in a column that is not asked, and one that is left out of the training."""
+    rng = np.random.default_rng(7)
+    X = rng.integers(0, 30, (400, 2)) / 2
+    town = rng.choice(["north", "south", "east", ""], 400)
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] + rng.normal(0, 3, 400) > 10, "good", "bad")
+    lines = [f"{a:g},{b:g},{t},{k}" for (a, b), t, k in zip(X, town, y, strict=True)]
+    text = "first,second,town,answer\n" + "\n".join(lines) + "\n"
+    choice = datasets.Choice(target="answer", ignore=["town"])
+    return datasets.create(
+        owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t", choice=choice
+    )
+
+
+def trained_on(table, owner, *, share=0.25, folds=0, **parameters):
+    rows, labels = datasets.load(table)
+    request = TrainRequest(
+        table=rows, labels=labels, method="cart", parameters={"depth": 3, **parameters}, test_share=share, folds=folds
+    )
+    return actions.register(owner=owner, document=train(request).model.to_json(), dataset=table, title="T")
+
+
+def scene_of(model, user, **query):
+    return Scene(model=model, user=user, inside=True, query={k: str(v) for k, v in query.items()})
+
+
+def test_rows_of_a_node_are_those_that_walk_through_it(table, owner):
+    scene = scene_of(trained_on(table, owner), owner)
+    tree, rows = scene.tree, scene.rows
+    for v in tree.nodes:
+        for part, positions in (("training", rows.training), ("unseen", rows.unseen)):
+            by_hand = [i for i in positions.tolist() if v.id in tree.path_to(int(tree.apply(rows.matrix[[i]])[0]))]
+            asked = rowsets.row_query(scene, {"node": str(v.id), "part": part})
+            assert sorted(rowsets.positions(scene, asked).tolist()) == by_hand
+        assert len(scene.reaching(v.id, "training")) == v.rows
+
+
+@pytest.mark.parametrize("sort", ["line", "actual", "predicted", "leaf", "c0", "c1", "nonsense"])
+@pytest.mark.parametrize("descending", ["", "1"])
+def test_rows_are_sorted_and_the_csv_has_all_of_them(table, owner, sort, descending):
+    scene = scene_of(trained_on(table, owner), owner)
+    asked = rowsets.row_query(scene, {"part": "training", "sort": sort, "descending": descending, "wrong": "1"})
+    lines = list(csv.DictReader(io.StringIO("".join(rowsets.csv_of(scene, asked)))))
+    wrong = [i for i in scene.rows.training if scene.predicted[i] != scene.rows.codes[i]]
+    assert len(lines) == len(wrong) == rowsets.table(scene, asked)["count"]
+    keys = {"line": "line", "leaf": "leaf", "c0": "first", "c1": "second"}
+    if sort in keys:
+        values = [float(line[keys[sort]]) for line in lines]
+        assert values == sorted(values, reverse=bool(descending))
+    for line in lines:
+        assert int(line["line"]) == int(line["row"]) + 1  # the file has a header line
+        assert line["actual"] != line["predicted"]
+
+
+def test_the_confusion_matrix_its_cells_and_the_baseline(table, owner):
+    scene = scene_of(trained_on(table, owner), owner)
+    for part in ("unseen", "training"):
+        at = scene.part(part)
+        found = performance.mistakes(scene, part)
+        for row in found["rows"]:
+            for cell in row["cells"]:
+                query = {"part": part, "actual": str(row["code"]), "predicted": str(cell["predicted"])}
+                asked = rowsets.row_query(scene, query)
+                assert cell["count"] == len(rowsets.positions(scene, asked))
+        codes = scene.rows.codes[at]
+        assert found["accuracy"] == pytest.approx(float((scene.predicted[at] == codes).mean()))
+        assert found["baseline"] == pytest.approx(np.bincount(codes).max() / len(codes))
+        assert found["interval"][0] < found["accuracy"] < found["interval"][1]
+
+
+def test_without_held_out_rows_no_training_number_stands_in_their_place(table, owner, client):
+    model = trained_on(table, owner, share=0.0)
+    scene = scene_of(model, owner)
+    assert performance.parts_of(scene) == ["training"]
+    assert performance.calibration(scene) == []
+    client.force_login(owner)
+    page = client.get(f"/models/{model.pk}/?mode=performance").content.decode()
+    assert "Accuracy on unseen rows is not evaluated" in page
+    crossed = scene_of(trained_on(table, owner, share=0.0, folds=3), owner)
+    assert performance.chosen_part(crossed) == "folds"
+    assert performance.mistakes(crossed, "folds")["n"] == 400
+    low, high = performance.unseen_interval(crossed)
+    assert low < crossed.file.metrics["cross_validation"]["accuracy"] < high
+
+
+def test_leaves_promise_what_training_rows_say_and_unseen_rows_answer(table, owner):
+    scene = scene_of(trained_on(table, owner), owner)
+    points = performance.calibration(scene)
+    for p in points:
+        at = [i for i in scene.rows.unseen if scene.leaf_of[i] == p["leaf"]]
+        assert p["rows"] == len(at) > 0
+        assert p["seen"] == pytest.approx(np.mean([scene.rows.codes[i] == p["code"] for i in at]))
+    tp, fp = performance.own_cut(scene, "unseen", 1)
+    predicted, codes = scene.predicted[scene.rows.unseen], scene.rows.codes[scene.rows.unseen]
+    assert (tp, fp) == (int(((predicted == 1) & (codes == 1)).sum()), int(((predicted == 1) & (codes == 0)).sum()))
+
+
+def test_the_cost_of_every_threshold_is_that_of_the_tree_with_it(table, owner):
+    from dataclasses import replace
+
+    model = trained_on(table, owner)
+    for v in scene_of(model, owner).tree.branches:
+        scene = scene_of(model, owner, node=v.id)
+        found = node.threshold_costs(scene)
+        assert isinstance(v.split, Threshold)
+        cuts, wrong, own = found
+        at = scene.reaching(v.id, "training")
+        for cut, count in list(zip(cuts.tolist(), wrong.tolist(), strict=True))[::3]:
+            nodes = list(scene.tree.nodes)
+            nodes[v.id] = replace(v, split=replace(v.split, threshold=cut))
+            other = replace(scene.tree, nodes=tuple(nodes))
+            below = scene.rows.matrix[at]
+            assert count == int((other.predict(below) != scene.rows.codes[at]).sum())
+        assert own == v.split.threshold
+
+
+@pytest.mark.parametrize("column", ["first", "second", "town"])
+def test_groups_cover_the_rows_and_count_right_ones(table, owner, column):
+    scene = scene_of(trained_on(table, owner), owner)
+    found = groups.groups(scene, column, "training")
+    assert found["small"] == 0
+    assert sum(g["rows"] for g in found["groups"]) == len(scene.rows.training)
+    right = sum(round(g["accuracy"] * g["rows"]) for g in found["groups"])
+    assert right == int((scene.predicted == scene.rows.codes)[scene.rows.training].sum())
+    if column == "town":
+        assert {g["label"] for g in found["groups"]} == {"north", "south", "east", "missing"}
+        assert not found["asked"]
+    assert groups.groups(scene, "answer", "training") is None
+
+
+def test_two_trees_are_compared_on_rows_that_neither_has_seen(table, owner, client, stranger):
+    small, large = trained_on(table, owner, depth=1), trained_on(table, owner, depth=4)
+    found = pair(small, large)
+    scenes = [scene_of(m, owner) for m in (small, large)]
+    for part in found.parts:
+        at = scenes[0].part(part.name)
+        right = [s.predicted[at] == s.rows.codes[at] for s in scenes]
+        assert part.n == len(at)
+        assert part.both == int((right[0] & right[1]).sum())
+        assert (part.first, part.second) == (int((right[0] & ~right[1]).sum()), int((~right[0] & right[1]).sum()))
+        assert part.neither == int((~right[0] & ~right[1]).sum())
+    assert "interval" in found.sentence
+    assert ("neither can be called better" in found.sentence) == (found.parts[0].p > 0.05)
+    assert pair(small, small).sentence.startswith("The two trees give the same answer")
+    client.force_login(owner)
+    address = f"models={small.pk}&models={large.pk}"
+    page = client.get(f"/models/compare/?{address}").content.decode()
+    assert "2 trees side by side" in page
+    assert "neither has seen" in page
+    lines = b"".join(client.get(f"/models/compare/rows.csv?{address}")).decode()
+    rows = list(csv.DictReader(io.StringIO(lines)))
+    assert len(rows) == int((scenes[0].predicted != scenes[1].predicted).sum())
+    client.force_login(stranger)
+    assert client.get(f"/models/compare/rows.csv?{address}").status_code == 404
+    assert "side by side</h1>" not in client.get(f"/models/compare/?{address}").content.decode()
+
+
+def test_modes_and_tabs_have_names_of_their_own_and_templates():
+    from django.template.loader import get_template
+
+    for entries in (MODES, TABS):
+        assert len({entry.id for entry in entries}) == len(entries)
+        for entry in entries:
+            get_template(entry.template)
