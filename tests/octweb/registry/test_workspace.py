@@ -36,9 +36,7 @@ def table(owner):
     lines = [f"{a:g},{b:g},{t},{k}" for (a, b), t, k in zip(X, town, y, strict=True)]
     text = "first,second,town,answer\n" + "\n".join(lines) + "\n"
     choice = datasets.Choice(target="answer", ignore=["town"])
-    return datasets.create(
-        owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t", choice=choice
-    )
+    return datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t", choice=choice)
 
 
 def trained_on(table, owner, *, share=0.25, folds=0, **parameters):
