@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from trainer.certificate import Guarantee, Status
 from trainer.data.problem import Names, Problem
-from trainer.errors import ParameterError
+from trainer.errors import ParameterError, TrainerError
 from trainer.goal import Goal
 from trainer.milo import BACKENDS
 from trainer.monitor import Monitor
@@ -140,6 +140,10 @@ class Settings(Mapping[str, Any]):
 
 Restricts = Callable[[Settings], Sequence[str]]
 Check = Callable[[Settings, Names], object]  # raises ParameterError; what it returns is not looked at
+
+
+class NotProved(TrainerError):
+    """There is no proof; the text says why."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from trainer.data.problem import Problem
-from trainer.errors import TrainerError
 from trainer.families.exact.solve import solve_binary
-from trainer.method import Method, Proof, Settings, Solution
+from trainer.method import Method, NotProved, Proof, Settings, Solution
 
 FORMAT, VERSION = "octweb-proof", 1
 SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
@@ -41,10 +40,6 @@ class ProofLimits:
 
     seconds: float | None = None
     size: int = LARGEST
-
-
-class NotProved(TrainerError):
-    """There is no proof; the text says why."""
 
 
 def write_proof(

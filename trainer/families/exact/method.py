@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +17,7 @@ from trainer.families.exact.constrained import solve_constrained
 from trainer.families.exact.frontier import FrontierPoint, count_leaves, solve_frontier
 from trainer.families.exact.optima import optimal_trees
 from trainer.families.exact.pareto import Constraints
+from trainer.families.exact.proof_limits import limited_proof
 from trainer.families.exact.solve import ExactOptions, ExactResult, solve_binary
 from trainer.method import (
     BINARISE,
@@ -27,6 +29,7 @@ from trainer.method import (
     MIN_LEAF,
     Method,
     Parameter,
+    Proof,
     Settings,
     Solution,
     at_most,
@@ -68,7 +71,26 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         solver_version=VERSION,
         warm_start_objective=None if found.start is None else _objective(found.start, problem),
         evidence=(_evidence(found), *further),
-        proof=None if found.search is None else found.proof,
+        proof=_limited(problem, settings, constraints, found) if found.search is None else found.proof,
+    )
+
+
+def _limited(
+    problem: Problem, settings: Settings, constraints: Constraints | None, found: ExactResult
+) -> Callable[[Callable[[], bool]], Proof | None]:
+    """The proof within limits of leaves and pairs of columns."""
+    return lambda stop: limited_proof(
+        problem.binary.bits(problem.table),
+        problem.y,
+        constraints or Constraints(max_leaves=settings["max_leaves"]),
+        n_classes=problem.n_classes,
+        depth=settings["depth"],
+        leaf_cost=problem.leaf_penalty * problem.n,
+        weights=problem.weights,
+        min_leaf=settings["min_leaf"],
+        allowed=_allowed(problem, settings),
+        bound=found.bound,
+        stop=stop,
     )
 
 

@@ -1,0 +1,121 @@
+"""What proofs cost: time to write one beside that of the training, its size, and the time to check it, over the published encodings.
+
+python benchmarks/proof_cost.py [--depths 3 4] [--penalty 0] [--only NAME ...] [--minutes 5] [--output results.csv]
+Needs OCTWEB_BENCH_DATA (default ../shared/data).  Processor seconds of one thread; the code is compiled before.  Small tables come
+first; where the minutes are over, the others are left out and the last line says so.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported
+
+import argparse
+import csv
+import gzip
+import json
+import statistics
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from common import encodings
+
+from trainer.families.exact.solve import solve_binary
+from trainer.verify.proof_space import Space
+from trainer.verify.proof_steps import check_proof
+
+FIELDS = ("table", "depth", "rows", "questions", "train", "prove", "share", "steps", "bytes", "check", "check_to_train")
+TARGETS = {3: 1.0, 4: 20.0}  # seconds, the median of checking
+MOST_SHARE, MOST_BYTES, LONGEST = 0.30, 50_000_000, 600.0
+
+
+def measure(X: np.ndarray, y: np.ndarray, depth: int, penalty: Fraction) -> dict[str, float]:
+    """Train, prove, pack and check once; raises BadProof if a proof does not hold."""
+    classes, price = int(y.max()) + 1, penalty * len(y)
+    start = time.process_time()
+    found = solve_binary(X, y, n_classes=classes, depth=depth, leaf_cost=price)
+    trained = time.process_time()
+    proof = found.proof(lambda: False)
+    proved = time.process_time()
+    assert proof is not None
+    header = {"format": "octweb-proof", "version": 1, "rows": "", "scale": proof.scale, "goal": proof.goal}
+    lines = [header, *proof.steps]
+    size = len(gzip.compress("\n".join(json.dumps(line, separators=(",", ":")) for line in lines).encode()))
+    every, one = np.ones(X.shape[1], bool), np.ones(len(y), np.int64)
+    space = Space("questions", X > 0, y, one, classes, depth, price, 1, None, every, None, "")
+    before = time.process_time()
+    shown = check_proof(iter(list(enumerate(lines))), space)
+    checked = time.process_time()
+    assert shown.cost == found.cost
+    train, prove, check = trained - start, proved - trained, checked - before
+    return {
+        "train": train, "prove": prove, "share": prove / train, "steps": len(proof.steps), "bytes": size, "check": check,
+        "check_to_train": check / train,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--depths", type=int, nargs="+", default=[3, 4])
+    parser.add_argument("--penalty", type=Fraction, default=Fraction(0))
+    parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--output", type=Path)
+    asked = parser.parse_args()
+    folder = encodings()
+    if folder is None:
+        return
+    tables = []
+    for path in (folder / "encoded").glob("*_enc.csv.gz"):
+        name = path.name.removesuffix("_enc.csv.gz")
+        if not asked.only or name in asked.only:
+            table = np.loadtxt(path, delimiter=",", skiprows=1)
+            tables.append((name, table[:, :-1].astype(np.uint8), table[:, -1].astype(np.int32)))
+    tables.sort(key=lambda one: one[1].shape[1] ** 2 * len(one[1]))
+    for depth in asked.depths:  # compile
+        measure(*tables[0][1:], depth, asked.penalty)
+    records, left, end = [], [], time.monotonic() + 60 * asked.minutes
+    print("  ".join(f"{field:>14s}" for field in FIELDS))
+    for depth in asked.depths:
+        for name, X, y in tables:
+            if time.monotonic() > end:
+                left.append(f"{name} at depth {depth}")
+                continue
+            record = {"table": name, "depth": depth, "rows": len(X), "questions": X.shape[1]}
+            record |= measure(X, y, depth, asked.penalty)
+            records.append(record)
+            print(
+                "  ".join(f"{v:14.3f}" if isinstance(v, float) else f"{v!s:>14s}" for v in record.values()), flush=True
+            )
+    for depth in asked.depths:
+        summary(depth, [r for r in records if r["depth"] == depth])
+    print(f"left out, no time: {', '.join(left) or 'none'}")
+    if asked.output:
+        with asked.output.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(records)
+
+
+def summary(depth: int, records: list[dict]) -> None:
+    """The figures of a depth beside what was aimed at."""
+    if not records:
+        return
+    check, size = [r["check"] for r in records], max(r["bytes"] for r in records)
+    share = sum(r["prove"] for r in records) / sum(r["train"] for r in records)
+    print(f"depth {depth}, {len(records)} tables:")
+    for words, value, most in (
+        ("proofs to training, in all", share, MOST_SHARE),
+        ("largest proof, bytes", size, MOST_BYTES),
+        ("median check, s", statistics.median(check), TARGETS.get(depth, LONGEST)),
+        ("longest check, s", max(check), LONGEST),
+    ):
+        print(f"  {words:28s} {value:12.3f}  {'within' if value <= most else 'ABOVE'} {most:g}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Proofs with a limit of leaves and with pairs of questions that no path may hold, beside brute force."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.trainer.verify.test_proofs import accepted, never, with_header
+from trainer.constraints import Constraints
+from trainer.families.exact.proof_limits import limited_proof
+from trainer.method import NotProved
+from trainer.verify.proof_space import Space
+
+
+def least(space: Space, unit: int, leaf: int, path: list[int], height: int, leaves: int) -> int:
+    """The least cost below a path with at most so many leaves, by plain recursion."""
+    m = space.X.shape[1]
+
+    def after(q: int, allowed: frozenset[int]) -> frozenset[int]:
+        return allowed if space.apart is None else frozenset(r for r in allowed if not space.apart[q, r])
+
+    @lru_cache(None)
+    def best(rows: frozenset[int], allowed: frozenset[int], left: int, t: int) -> int:
+        chosen = sorted(rows)
+        sizes = np.bincount(space.labels[chosen], space.weights[chosen], space.classes)
+        found = leaf + unit * int(sizes.sum() - sizes.max())
+        for q in allowed if left and t > 1 else ():
+            yes = frozenset(i for i in chosen if space.X[i, q])
+            no = rows - yes
+            if min(space.weights[sorted(side)].sum() for side in (yes, no)) < space.min_leaf:
+                continue
+            below = after(q, allowed)
+            for a in range(1, t):
+                found = min(found, best(yes, below, left - 1, a) + best(no, below, left - 1, t - a))
+        return found
+
+    allowed = frozenset(range(m))
+    for literal in path:
+        allowed = after(literal // 2, allowed)
+    rows = frozenset(i for i in range(len(space.X)) if all(bool(space.X[i, q // 2]) == bool(q % 2) for q in path))
+    return best(rows, allowed, height, leaves)
+
+
+def table(seed: int) -> tuple[Space, list[dict[str, Any]], int]:
+    """A random table with limits, the proof of its optimum, and the optimum."""
+    rng = np.random.default_rng(seed)
+    m, n, classes, depth = int(rng.integers(3, 6)), int(rng.integers(8, 22)), int(rng.integers(2, 4)), 2 + seed % 3
+    X = rng.integers(0, 2, (n, m)).astype(np.uint8)
+    y = ((X.sum(axis=1) + (rng.random(n) < 0.3)) % classes).astype(np.int32)
+    penalty, smallest = Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4))), 1 + 2 * (seed % 5 == 0)
+    leaves = int(rng.integers(1, 1 << depth)) if seed % 4 else None
+    column = rng.integers(0, 3, m)
+    apart = (column[:, None] == 0) & (column[None, :] == 1) if seed % 3 != 1 else np.zeros((m, m), bool)
+    apart |= apart.T
+    held = apart if apart.any() else None
+    one, every = np.ones(n, np.int64), np.ones(m, bool)
+    space = Space("questions", X > 0, y, one, classes, depth, penalty, smallest, leaves, every, held, "rows")
+    unit, leaf = penalty.denominator, penalty.numerator
+    optimum = least(space, unit, leaf, [], depth, leaves or 1 << depth)
+    proof = limited_proof(
+        X, y, Constraints(conflict=None if held is None else held.astype(np.uint8), max_leaves=leaves),
+        n_classes=classes, depth=depth, leaf_cost=penalty, weights=None, min_leaf=smallest,
+        allowed=np.ones(m, np.uint8), bound=Fraction(optimum, unit), stop=never,
+    )  # fmt: skip
+    assert proof is not None
+    return space, with_header(proof), optimum
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_proof_within_limits_shows_the_optimum_and_nothing_more(seed):
+    space, lines, optimum = table(seed)
+    Q = space.penalty.denominator
+    assert accepted(space, lines) == Fraction(optimum, Q)
+    scale = lines[0]["scale"]
+    assert accepted(space, [{**lines[0], "goal": lines[0]["goal"] + scale}, *lines[1:]]) is None
+    unit, leaf = scale * Q, scale * space.penalty.numerator + (scale > 1)
+    for k, step in enumerate(lines[1:], 1):
+        most = 1 << step["height"]
+        for change in ({}, {"bound": step["bound"] + 1}, {"leaves": step.get("leaves", most) + 1}):
+            changed = {**step, **change}
+            shown = accepted(space, [*lines[:k], changed, *lines[k + 1 :]])
+            true = least(space, unit, leaf, step["path"], step["height"], min(most, changed.get("leaves", most)))
+            assert shown is None or (changed["bound"] <= true and shown <= Fraction(optimum, Q))
+
+
+def test_what_recalls_cost_is_not_shown():
+    """The steps know no recalls: a bound that needs one has no proof."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (30, 4)).astype(np.uint8), rng.integers(0, 2, 30).astype(np.int32)
+    limits = Constraints(recalls=((0, Fraction(1)),))
+    with pytest.raises(NotProved, match="recalls"):
+        limited_proof(
+            X, y, limits, n_classes=2, depth=2, leaf_cost=Fraction(0), weights=None, min_leaf=1,
+            allowed=np.ones(4, np.uint8), bound=Fraction(29), stop=never,
+        )  # fmt: skip
