@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every check and every test: lint, types, import contracts, then pytest on SQLite and, where a server can be started, on PostgreSQL.
-# INSTANCES=200 doubles the random instances that every variant of a solver gets on every back end.
+# INSTANCES=200 gives every variant of a solver five times as many random instances on every back end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 BIN=${BIN:-.venv/bin}
@@ -26,7 +26,7 @@ bash tests/find_chromium.sh
 for one in "${warming[@]}"; do wait "$one"; done
 
 echo "== tests (SQLite)"
-"$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-100}" "$@"
+"$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-40}" "$@"
 
 echo "== tests of the application (PostgreSQL)"
 bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder
