@@ -1,0 +1,106 @@
+"""Edits, price lists, counts and first trees on the published yes/no encodings: `python benchmarks/workbench.py [--sets N] [--depth D]`.
+
+One process, one thread. For each set: the time of the tree without wishes (a cold start), the median and the longest of random edits
+(one to three wishes, each on top of the search before), the time to the first ten rows of the price list of the root, the time to
+the first 1,000 trees, and the exact count within a share of the best. Processor time of the process, in seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import time
+from fractions import Fraction
+
+import numpy as np
+from common import encodings
+
+from trainer.data.problem import Problem
+from trainer.data.reader import load
+from trainer.families.exact.workbench.bench import Stopped, Workbench
+
+SETS = (
+    "tic-tac-toe", "breast-cancer", "fico_binary", "credit_QT_5", "kr-vs-kp", "monk1", "monk2", "monk3", "balance-scale",
+    "car_evaluation", "iris_QT_5", "banknote_QT_5", "transfusion_QT_5", "fertility_QT_5", "hepatitis_QT_5", "plrx_QT_5",
+    "wine_QT_5", "parkinsons_QT_5", "fertility_QB_5", "credit_QB_5",
+)  # fmt: skip
+
+
+def timed(work) -> tuple[float, object]:
+    """Seconds of processor time, and what came out."""
+    begin = time.process_time()
+    found = work()
+    return time.process_time() - begin, found
+
+
+def random_edits(bench: Workbench, rng: np.random.Generator, count: int) -> list[list[str]]:
+    """Lists of one to three wishes that speak of the columns and questions of the problem."""
+    names, questions = bench.problem.table.names, bench.space.questions
+    edits = []
+    for _ in range(count):
+        wishes = []
+        for _ in range(int(rng.integers(1, 4))):
+            place = str(rng.choice(["root", "y", "n"]))
+            verb = rng.choice(["ask", "forbid", "leaf", "depth"], p=[0.4, 0.35, 0.1, 0.15])
+            if verb == "ask":
+                wishes.append(f"ask {place} {questions.wish(int(rng.integers(questions.encoded)))}")
+            elif verb == "forbid":
+                wishes.append(f"forbid {place} {names[int(rng.integers(len(names)))]}")
+            else:
+                wishes.append(f"leaf {place}" if verb == "leaf" else f"depth {place} 2")
+        edits.append(wishes)
+    return edits
+
+
+def measure(name: str, problem: Problem, args: argparse.Namespace) -> dict[str, object]:
+    """One line of the table."""
+    bench = Workbench(problem, depth=args.depth)
+    line: dict[str, object] = {"set": name, "rows": len(problem.table), "questions": len(problem.binary.features)}
+    line["cold"], _ = timed(lambda: bench.complete([], time_limit=args.limit))
+    edits = random_edits(bench, np.random.default_rng(0), args.edits)
+    seconds = [timed(lambda wishes=wishes: bench.complete(wishes, time_limit=args.limit))[0] for wishes in edits]
+    line |= {"edit_median": statistics.median(seconds), "edit_longest": max(seconds)}
+    fresh = Workbench(problem, depth=args.depth)
+    fresh.complete([])
+    line["ten_prices"], _ = timed(lambda: list(itertools.islice(fresh.price_list("root", time_limit=args.limit), 10)))
+    try:
+        line["first_1000"], found = timed(lambda: bench.best_trees(1000, time_limit=args.limit))
+        line["listed"] = len(found)
+        good = bench.good_trees(slack=Fraction(args.slack), time_limit=args.limit)
+        line["count_seconds"], line["count"] = timed(lambda: good.count)
+    except Stopped:
+        line["count"] = None
+    return line
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", type=int, default=len(SETS))
+    parser.add_argument("--depth", type=int, default=4)
+    parser.add_argument("--edits", type=int, default=10)
+    parser.add_argument("--slack", default="0.05")
+    parser.add_argument("--penalty", default="0.01")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for one answer")
+    args = parser.parse_args()
+    folder = encodings()
+    if folder is None:
+        return
+    lines = []
+    for name in SETS[: args.sets]:
+        path = folder / "encoded" / f"{name}_enc.csv.gz"
+        if not path.exists():
+            continue
+        table, labels, _ = load(path, target="target")
+        problem = Problem(table=table, labels=labels, leaf_penalty=Fraction(args.penalty))
+        if not lines:
+            measure(name, problem, args)  # compiles
+        lines.append(measure(name, problem, args))
+        print(json.dumps({k: round(v, 3) if isinstance(v, float) else v for k, v in lines[-1].items()}), flush=True)
+    medians = [line["edit_median"] for line in lines]
+    print(f"median edit over {len(lines)} sets: {statistics.median(medians):.3f} s")
+
+
+if __name__ == "__main__":
+    main()
