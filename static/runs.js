@@ -1,15 +1,5 @@
-// Run pages: the form reloads when another method is chosen; the live page redraws its chart when records arrive.
+// The page of a run: it redraws its chart when records arrive.
 "use strict";
-
-function reloadForm(form) {
-  const query = new URLSearchParams();
-  for (const name of ["dataset", "method"]) {
-    const chosen = form.querySelector(`select[name="${name}"], input[name="${name}"]:checked`);
-    if (chosen) query.set(name, chosen.value);
-  }
-  // not form.dataset: the form has a field of that name
-  window.location.assign(`${form.getAttribute("data-reload-url")}?${query}`);
-}
 
 function clockText(seconds) {
   if (seconds < 60) return `${Math.floor(seconds)}\u202fs`;
@@ -18,11 +8,6 @@ function clockText(seconds) {
   if (s < 3600) return `${Math.floor(s / 60)}:${two(s % 60)}\u202fmin`;
   return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}\u202fh`;
 }
-
-document.addEventListener("change", (event) => {
-  const form = event.target.closest("#run-form");
-  if (form && event.target.hasAttribute("data-reload")) reloadForm(form);
-});
 
 // the clock runs on between two answers of the server
 let clockStart = performance.now();
@@ -59,9 +44,26 @@ document.addEventListener("htmx:afterSwap", () => {
   redrawChart();
 });
 
-// a dot of the chart is a tree
+// a dot of the chart is a tree; the one that is shown is marked in the chart, and stays chosen while the page goes on
+let chosen = "";
+function choose(line) {
+  chosen = line === undefined || line === null ? "" : String(line);
+  const chart = document.getElementById("progress-chart");
+  if (!chart) return;
+  chart.dataset.figureUrl = chart.dataset.figureUrl.split("?")[0] + (chosen ? `?at=${chosen}` : "");
+  reload(chart);
+}
+
 document.addEventListener("octweb:point", (event) => {
   if (event.target.id !== "progress-chart" || event.detail.id === undefined || event.detail.id === null) return;
   const url = `${window.location.pathname}trees/${event.detail.id}/`;
   window.htmx?.ajax("GET", url, { target: "#incumbent", swap: "outerHTML" });
+});
+
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.target.id === "incumbent" || event.detail.target?.id === "incumbent") choose(document.getElementById("incumbent").dataset.line);
+});
+
+document.addEventListener("htmx:configRequest", (event) => {
+  if (event.target.id === "live" && chosen) event.detail.parameters.at = chosen;
 });

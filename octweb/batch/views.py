@@ -123,7 +123,7 @@ def cancel(request: HttpRequest, pk: Any) -> HttpResponse:
     job = _job(request, pk)
     try:
         actions.cancel(job)
-        messages.info(request, "Cancelled." if job.is_finished else "Stopping.")
+        messages.info(request, "Stopped." if job.is_finished else "Stopping.")
     except Conflict as error:
         messages.warning(request, str(error.detail))
     return redirect("batch:detail", job.pk)

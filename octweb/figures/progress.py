@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from octweb.figures.growth import chosen
 
-def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0) -> dict[str, Any]:
+
+def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int | None = None) -> dict[str, Any]:
     """Plotly JSON of progress records in their order; colours are CSS variables that the page resolves.
 
     A bound or incumbent that is not known yet has no line; the y-axis starts near the first incumbent. What was known last
-    holds until `now`, in seconds: a search that finds nothing new writes no record.
+    holds until `now`, in seconds: a search that finds nothing new writes no record. At the end a bracket says how far bound and
+    incumbent are apart. `at` is the line of the tree that is shown beside the chart.
     """
     steps = [r for r in records if r.get("t") is not None]
     incumbent = [(r["t"], r["incumbent"]) for r in steps if r.get("incumbent") is not None]
@@ -45,7 +48,42 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0) -> dict[
                 "hovertemplate": "%{y:.4f} after %{x:.1f} s<extra>new best tree</extra>",
             }
         )
-    return {"data": data, "layout": _layout(incumbent, bound)}
+    layout = _layout(incumbent, bound)
+    shapes, annotations = chosen(steps, at)
+    bracket, words = _bracket(incumbent, bound)
+    if shapes or bracket:
+        layout["shapes"] = bracket + shapes
+    if annotations or words:
+        layout["annotations"] = [*layout.get("annotations", []), *words, *annotations]
+    return {"data": data, "layout": layout}
+
+
+def _bracket(
+    incumbent: list[tuple[float, float]], bound: list[tuple[float, float]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Where incumbent and bound stand now, and the gap between them, at the right end of the lines."""
+    ends = [("best", incumbent, "var(--incumbent)", "top"), ("bound", bound, "var(--bound)", "bottom")]
+    words = [
+        _beside(points[-1], f"{name} {points[-1][1]:.4g}", colour, anchor if incumbent and bound else "middle")
+        for name, points, colour, anchor in ends
+        if points
+    ]
+    if not (incumbent and bound) or bound[-1][1] - incumbent[-1][1] <= 0:
+        return [], words
+    t, low, high = incumbent[-1][0], incumbent[-1][1], bound[-1][1]
+    line = {
+        "type": "line", "x0": t, "x1": t, "y0": low, "y1": high, "line": {"color": "var(--bound)", "width": 3},
+    }  # fmt: skip
+    gap = f"gap {100 * (high - low) / abs(low):.3g}\u202f%" if low else "gap"
+    return [line], [*words, _beside((t, (low + high) / 2), f"<b>{gap}</b>", "var(--bound)", "middle")]
+
+
+def _beside(point: tuple[float, float], text: str, colour: str, anchor: str) -> dict[str, Any]:
+    """Words to the right of the end of a line."""
+    return {
+        "text": text, "showarrow": False, "x": point[0], "y": point[1], "xanchor": "left", "yanchor": anchor, "xshift": 8,
+        "font": {"size": 12, "color": colour},
+    }  # fmt: skip
 
 
 def _until(points: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
@@ -73,12 +111,16 @@ def _line(points: list[tuple[float, float]], name: str, style: dict[str, Any]) -
 
 def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float]]) -> dict[str, Any]:
     layout: dict[str, Any] = {
-        "margin": {"l": 56, "r": 16, "t": 8, "b": 44},
+        "margin": {"l": 56, "r": 96, "t": 8, "b": 44},
         "height": 360,
         "uirevision": "progress",  # what a person zoomed into stays when the lines go on
         "showlegend": True,
         "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08},
-        "xaxis": {"title": {"text": "seconds since the start"}, "rangemode": "tozero", "gridcolor": "var(--grid)"},
+        "xaxis": {
+            "title": {"text": "seconds since the search began"},
+            "rangemode": "tozero",
+            "gridcolor": "var(--grid)",
+        },
         "yaxis": {"title": {"text": "objective (0 to 1, higher is better)"}, "gridcolor": "var(--grid)"},
     }
     values = [value for _, value in incumbent + bound]

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
+from octweb.figures.growth import growth_figure
 from octweb.figures.progress import progress_figure
 from octweb.jobs.models import RunStatus
 from octweb.runs import actions, listing
@@ -24,6 +25,7 @@ from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import objective_words, setting_words
+from trainer.certificate import Guarantee
 from trainer.errors import ParameterError
 from trainer.methods import get
 
@@ -43,7 +45,9 @@ def run_list(request: HttpRequest) -> HttpResponse:
     context = {
         "page": Paginator(found, 30).get_page(request.GET.get("page")),
         "status": status,
-        "statuses": RunStatus.choices,
+        "statuses": [
+            (value, "Stopped" if value == RunStatus.CANCELLED else label) for value, label in RunStatus.choices
+        ],
         "sort": sort,
         "sorts": listing.SORTS,
         "words": words,
@@ -72,7 +76,11 @@ def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
 def run_chart(request: HttpRequest, pk: Any) -> HttpResponse:
     """Plotly JSON of incumbent, bound and gap."""
     run = _run(request, pk)
-    return JsonResponse(progress_figure(_records(run), now=_search_seconds(run)))
+    records, now, at = _records(run), _search_seconds(run), _line(request)
+    if get(run.method).guarantee is not Guarantee.TREE and not any(r.get("bound") is not None for r in records):
+        rows = int(run.summary.get("n") or round(run.dataset.rows * (1 - run.test_share)))
+        return JsonResponse(growth_figure(records, rows=rows, now=now, at=at))
+    return JsonResponse(progress_figure(records, now=now, at=at))
 
 
 @login_required
@@ -83,7 +91,11 @@ def run_tree(request: HttpRequest, pk: Any, line: int) -> HttpResponse:
     record = run.records.filter(attempt=run.attempt, line=line).values_list("record", flat=True).first()
     if not record or "tree" not in record:
         return HttpResponse("This tree is not kept.", status=404)
-    return render(request, "runs/_incumbent.html", {"run": run, "shown": record, "outline": outline(run, record)})
+    return render(
+        request,
+        "runs/_incumbent.html",
+        {"run": run, "shown": record | {"line": line}, "outline": outline(run, record), "picked": True},
+    )
 
 
 @login_required
@@ -93,7 +105,7 @@ def run_cancel(request: HttpRequest, pk: Any) -> HttpResponse:
     try:
         run = actions.cancel(run)
         stopped = run.status == RunStatus.CANCELLED
-        messages.info(request, "Cancelled." if stopped else "Stopping; the best tree so far is kept.")
+        messages.info(request, "Stopped before it began." if stopped else "Stopping; the best tree so far is kept.")
     except Conflict as error:
         messages.warning(request, str(error.detail))
     return redirect("runs:detail", run.pk)
@@ -165,6 +177,19 @@ def _records(run: TrainingRun) -> list[dict[str, Any]]:
     return records
 
 
+def _line(request: HttpRequest) -> int | None:
+    """The line of the progress whose tree is shown, where one was chosen."""
+    text = request.GET.get("at", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _clock(run: TrainingRun) -> float | None:
+    """Seconds on the clock of the search, the one of chart and table; None before it began."""
+    if run.summary.get("seconds") is not None:
+        return float(run.summary["seconds"])
+    return _search_seconds(run) or run.progress.get("t")
+
+
 def _elapsed(run: TrainingRun) -> float | None:
     """Seconds since the run began, until it ended; None before."""
     return ((run.finished or timezone.now()) - run.started).total_seconds() if run.started else None
@@ -194,15 +219,23 @@ def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
     records = [] if newest is None else _records(run)
     method = get(run.method)
     trees = incumbents(records)
+    at = _line(request)
     latest = next((r for r in reversed(records) if "tree" in r), None)
+    shown = next((r for r in records if at is not None and r["line"] == at and "tree" in r), None)
+    latest, picked = shown or latest, shown is not None
+    clock, elapsed = _clock(run), _elapsed(run)
     return {
+        "at": at if picked else None,
+        "picked": picked,
+        "clock": clock,
+        "beside": max(0.0, elapsed - clock) if clock is not None and elapsed is not None else None,
         "run": run,
         "method": method,
         "records": records,
         "trees": trees,
         "latest": latest,
         "outline": outline(run, latest) if latest else None,
-        "elapsed": _elapsed(run),
+        "elapsed": elapsed,
         "objective_words": objective_words(run.parameters, method),
         "reachable": reachable(run),
         "finished": run.status not in (RunStatus.QUEUED, RunStatus.RUNNING),

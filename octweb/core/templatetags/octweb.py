@@ -84,7 +84,7 @@ _BADGES: dict[str, tuple[str, str, str, str]] = {
         "gap", "check", "Not reachable",
         "Proved: no tree of the search space keeps these constraints. The page of the run says what can be reached instead.",
     ),
-    "cancelled": ("plain", "", "Cancelled", "Stopped by request; the best tree found by then, if any, is kept."),
+    "cancelled": ("plain", "", "Stopped", "Stopped by request; the best tree found by then, if any, is kept."),
     "draft": ("plain", "", "Draft", "Not approved yet: only its owner and administrators can call it."),
     "in_review": ("run", "", "In review", "Waits for an administrator."),
     "approved": ("proved", "check", "Approved", "Everyone with a token can call it."),

@@ -2,6 +2,7 @@
 
 import plotly.graph_objects as go
 
+from octweb.figures.growth import growth_figure
 from octweb.figures.progress import progress_figure
 
 
@@ -45,3 +46,25 @@ def test_what_is_known_holds_until_now():
         assert (traces["bound"]["x"][-1], traces["bound"]["y"][-1]) == (end, 1.0)
         assert (traces["incumbent"]["x"][-1], traces["incumbent"]["y"][-1]) == (end, 0.5)
         assert traces["new best tree"]["x"] == [1.0]
+
+
+def test_a_bracket_says_the_gap_at_the_end():
+    records = [{"t": 1.0, "bound": 1.0, "incumbent": 0.8, "tree": [], "line": 3}]
+    layout = progress_figure(records, now=5.0, at=3)["layout"]
+    texts = [a["text"] for a in layout["annotations"]]
+    assert texts == ["best 0.8", "bound 1", "<b>gap 25\u202f%</b>", "shown: 1\u202fs"]
+    assert {(s["x0"], s["x1"]) for s in layout["shapes"]} == {(5.0, 5.0), (1.0, 1.0)}
+    closed = progress_figure([{"t": 1.0, "bound": 0.8, "incumbent": 0.8, "tree": [], "line": 3}])["layout"]
+    assert "shapes" not in closed
+
+
+def test_a_heuristic_is_drawn_as_it_grows():
+    assert growth_figure([])["layout"]["annotations"][0]["text"] == "no question is found yet"
+    records = [{"t": 0.5, "leaves": 2, "correct": 60, "line": 0}, {"t": 1.0, "leaves": 4, "correct": 90, "line": 1}]
+    figure = growth_figure(records, rows=120, now=2.0, at=1)
+    found, right = figure["data"]
+    assert (found["x"], found["y"]) == ([0.5, 1.0, 2.0], [1, 3, 3])
+    assert right["y"] == [50.0, 75.0]
+    assert right["customdata"] == [0, 1]
+    assert figure["layout"]["annotations"][0]["text"] == "shown: 1\u202fs"
+    go.Figure(figure)

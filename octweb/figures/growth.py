@@ -1,0 +1,95 @@
+"""The live chart of a heuristic: how the tree grows. It has no bound, so that what can be said is how many questions stand and how
+many training rows are right with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from octweb.figures.palette import axis, frame
+
+
+def growth_figure(
+    records: list[dict[str, Any]], *, rows: int = 0, now: float = 0.0, at: int | None = None
+) -> dict[str, Any]:
+    """Plotly JSON of progress records in their order: questions found as steps, rows right as a line with its own axis.
+
+    `rows` is the number of training rows (0: not known), `now` the time in seconds up to which the last values hold, `at` the line of
+    the tree that is shown beside the chart.
+    """
+    steps = [r for r in records if r.get("leaves") and r.get("t") is not None]
+    layout = frame(
+        height=360,
+        margin={"l": 56, "r": 64, "t": 28, "b": 44},
+        xaxis=axis("seconds since the search began", rangemode="tozero"),
+        yaxis=axis("questions found", rangemode="tozero", tickformat=",d"),
+        hovermode="closest",
+        uirevision="growth",
+    )
+    if not steps:
+        layout["annotations"] = [
+            {
+                "text": "no question is found yet",
+                "showarrow": False,
+                "x": 0.5,
+                "y": 0.5,
+                "xref": "paper",
+                "yref": "paper",
+            }
+        ]
+        return {"data": [], "layout": layout}
+    end = max(now, steps[-1]["t"])
+    found = [(r["t"], r["leaves"] - 1) for r in steps]
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "questions found",
+            "x": [*(t for t, _ in found), end],
+            "y": [*(n for _, n in found), found[-1][1]],
+            "line": {"color": "var(--incumbent)", "width": 2, "shape": "hv"},
+            "hovertemplate": "%{y} questions after %{x:.1f} s<extra></extra>",
+        }
+    ]
+    placed = [(r["t"], r["correct"], r.get("line")) for r in steps if r.get("correct") is not None]
+    if placed:
+        scale = 100 / rows if rows else 1.0
+        unit = "\u202f%" if rows else " rows"
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": "training rows right",
+                "yaxis": "y2",
+                "x": [t for t, _, _ in placed],
+                "y": [scale * n for _, n, _ in placed],
+                "customdata": [line for _, _, line in placed],
+                "line": {"color": "var(--bound)", "width": 2, "dash": "dash"},
+                "marker": {"color": "var(--card)", "size": 9, "line": {"color": "var(--bound)", "width": 2}},
+                "hovertemplate": f"%{{y:.4g}}{unit} right after %{{x:.1f}} s<extra></extra>",
+            }
+        )
+        layout["yaxis2"] = axis("training rows right" + (", %" if rows else "")) | {
+            "overlaying": "y",
+            "side": "right",
+            "showgrid": False,
+        }
+    layout |= {"showlegend": True, "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.12}}
+    layout["shapes"], layout["annotations"] = chosen(steps, at)
+    return {"data": data, "layout": layout}
+
+
+def chosen(steps: list[dict[str, Any]], at: int | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The moment of the tree that is shown: a line across the chart, and its name."""
+    record = next((r for r in steps if at is not None and r.get("line") == at), None)
+    if record is None:
+        return [], []
+    t = record["t"]
+    line = {
+        "type": "line", "xref": "x", "x0": t, "x1": t, "yref": "paper", "y0": 0, "y1": 1,
+        "line": {"color": "var(--ink-2)", "width": 1, "dash": "dot"},
+    }  # fmt: skip
+    words = {
+        "text": f"shown: {t:.3g}\u202fs", "showarrow": False, "xref": "x", "x": t, "xanchor": "left", "yref": "paper", "y": 1,
+        "yanchor": "bottom", "font": {"size": 12, "color": "var(--ink-2)"},
+    }  # fmt: skip
+    return [line], [words]
