@@ -38,7 +38,7 @@ def growth_figure(
         ]
         return {"data": [], "layout": layout}
     end = max(now, steps[-1]["t"])
-    found = [(r["t"], r["leaves"] - 1) for r in steps]
+    found = [(0.0, 0), *((r["t"], r["leaves"] - 1) for r in steps)]
     data = [
         {
             "type": "scatter",
@@ -73,6 +73,8 @@ def growth_figure(
             "side": "right",
             "showgrid": False,
         }
+        if rows:
+            layout["yaxis2"]["range"] = [0, 104]
     layout |= {"showlegend": True, "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.12}}
     layout["shapes"], layout["annotations"] = chosen(steps, at)
     return {"data": data, "layout": layout}

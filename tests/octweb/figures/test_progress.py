@@ -63,7 +63,7 @@ def test_a_heuristic_is_drawn_as_it_grows():
     records = [{"t": 0.5, "leaves": 2, "correct": 60, "line": 0}, {"t": 1.0, "leaves": 4, "correct": 90, "line": 1}]
     figure = growth_figure(records, rows=120, now=2.0, at=1)
     found, right = figure["data"]
-    assert (found["x"], found["y"]) == ([0.5, 1.0, 2.0], [1, 3, 3])
+    assert (found["x"], found["y"]) == ([0.0, 0.5, 1.0, 2.0], [0, 1, 3, 3])
     assert right["y"] == [50.0, 75.0]
     assert right["customdata"] == [0, 1]
     assert figure["layout"]["annotations"][0]["text"] == "shown: 1\u202fs"
