@@ -238,4 +238,4 @@ def pinned(model: TreeModel, place: str) -> str:
         at = tree.nodes[at].left if letter == "y" else tree.nodes[at].right
     split = tree.nodes[at].split
     assert split is not None
-    return f"ask {place or 'root'} {split_text(split, tree.schema, full=True)}"
+    return f"ask {place or 'root'} {split_text(split, tree.schema)}"

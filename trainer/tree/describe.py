@@ -20,7 +20,7 @@ from trainer.tree.splits.base import Schema
 __all__ = ["category_text", "leaf_text", "number_text", "path_in_words", "rules_text", "split_text", "value_text"]
 
 
-def split_text(split: Split, schema: Schema, *, most: int | None = None, full: bool = True) -> str:
+def split_text(split: Split, schema: Schema, *, most: int | None = None) -> str:
     """The test of a split in words; "yes" goes left. At most `most` categories are listed; numbers are always in full."""
     return split.text(schema, most)
 
@@ -30,7 +30,7 @@ def value_text(split: Split, schema: Schema, row: FloatArray) -> str:
     return split.value_text(schema, row)
 
 
-def rules_text(tree: Tree, *, full: bool = True) -> str:
+def rules_text(tree: Tree) -> str:
     """The tree as nested lines, two spaces a level: a question, then "yes:" and "no:" with what follows."""
     lines: list[str] = []
     stack = [(0, 0, "")]

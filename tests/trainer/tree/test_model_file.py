@@ -16,6 +16,7 @@ import pytest
 from tests.trainer.random_trees import random_tree
 from trainer.errors import ModelFileError
 from trainer.tree import file as model_file
+from trainer.tree.describe import rules_text
 from trainer.tree.file import ModelFile, from_json, read, write
 from trainer.tree.nodes import Tree
 
@@ -241,3 +242,28 @@ def test_every_property_of_the_schema_is_documented():
     for split in schema["$defs"]["split"]["oneOf"]:
         names |= set(split["properties"]) | {split["properties"]["kind"]["const"]}
     assert sorted(name for name in names if f"`{name}`" not in text) == []
+
+
+def test_a_file_of_the_first_program_reads_predicts_and_reads_out_as_it_is(tmp_path):
+    numbers = [{"name": name, "kind": "numeric", "missing": "drop"} for name in ("a", "b")]
+    plane = {"kind": "linear", "features": ["a", "b"], "coefficients": [-0.30000000000000004, 2.5], "threshold": 1e-08}
+    old = {
+        "format": "octweb-tree", "format_version": 1, "target": "y", "classes": ["no", "yes"], "columns": numbers,
+        "nodes": [
+            {"id": 0, "counts": [2, 2], "split": plane, "left": 1, "right": 2},
+            {"id": 1, "counts": [2, 0], "class": "no"},
+            {"id": 2, "counts": [0, 2], "split": {"kind": "threshold", "feature": "b", "threshold": 3.350001}, "left": 3, "right": 4},
+            {"id": 3, "counts": [0, 1], "class": "yes"},
+            {"id": 4, "counts": [0, 1], "class": "no"},
+        ],
+    }  # fmt: skip
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(old))
+    tree = read(path).tree
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.350001], [0.0, 3.3500011], [25 / 3, 1.0]])
+    sums = [-0.30000000000000004 * a + 2.5 * b for a, b in X.tolist()]
+    expected = [1 if s <= 1e-8 else 3 if b <= 3.350001 else 4 for s, (_, b) in zip(sums, X.tolist(), strict=True)]
+    assert tree.apply(X).tolist() == expected
+    text = rules_text(tree)
+    assert "−0.30000000000000004 × a + 2.5 × b ≤ 0.00000001?" in text
+    assert "b ≤ 3.350001?" in text
