@@ -22,8 +22,9 @@ let size = { width: 1, height: 1 };
 let refit = true; // the next figure is shown whole
 let fitted = true;
 
-// the small map takes its part of the height
-const roomHeight = () => view.clientHeight - (document.getElementById("minimap")?.offsetHeight + 12 || 0);
+// the small map, and the way of a row in words, take their part of the height
+const taken = (element) => (element?.offsetHeight ? element.offsetHeight + 12 : 0);
+const roomHeight = () => view.clientHeight - Math.max(taken(document.getElementById("minimap")), taken(canvas.querySelector(".only-flow")));
 
 // ---- the figure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from octweb.datasets import actions as datasets
 from octweb.registry import actions as registry
 from octweb.registry.data import rows_of
+from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from tests.browser.accessible import violations
 from trainer.run import TrainRequest, train
@@ -288,6 +290,25 @@ def test_on_a_phone_the_inspector_stands_below_the_chosen_line(opened, wide):
     page.wait_for_selector(f'.outline [data-node="{chosen}"] > #inspector')
     assert not page.is_visible("#view")
     picture(page, "workspace-380")
+
+
+@pytest.mark.parametrize("width", [380, 1440, 1600])
+def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
+    document = json.loads(small.document)
+    registry.register(owner=owner, document=document, dataset=small.dataset, title="Small again")
+    page = opened(small, "../", width=width, dark=width == 1600)
+    assert violations(page) == []
+    for box in page.locator('input[name="models"]').all():
+        box.check()
+    page.click("text=Compare those ticked")
+    page.wait_for_selector("text=2 trees side by side")
+    assert "The two trees give the same answer" in page.inner_text("main")
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    page.goto(page.url.split("?")[0])
+    page.wait_for_selector(".main-svg")
+    assert violations(page) == []
+    assert TreeModel.objects.count() == 2
 
 
 def test_a_cold_page_is_light(opened, small):

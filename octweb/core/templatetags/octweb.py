@@ -26,7 +26,7 @@ def percent(value: Any, digits: int = 1) -> str:
 @register.filter
 def points(value: Any, digits: int = 1) -> str:
     """0.9332 → 93.3: a share among others whose unit stands beside them."""
-    return f"{100 * float(value):.{digits}f}"
+    return f"{100 * float(value):.{digits}f}".replace("-", "−")
 
 
 @register.filter
