@@ -103,9 +103,8 @@ def train(
     if request.folds and not monitor.cancelled:
         fold = stratified_folds(request.labels.codes, request.folds, settings.get("seed", 0))
         metrics["cross_validation"], trees = _cross_validate(method, request, settings, monitor, fold)
-        fold_trees = (
-            [one.to_json() for one in trees] if sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES else None
-        )
+        small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
+        fold_trees = [_without_bounds(one) for one in trees] if small else None
     claim = certificate.to_json()
     if request.proof is not None and not monitor.cancelled:
         monitor.report(phase="proof")
@@ -129,6 +128,12 @@ def train(
     return TrainResult(
         model=model, tree=tree, certificate=certificate, summary=summary_of(model, certificate, problem, solution)
     )
+
+
+def _without_bounds(tree: Tree) -> list[dict[str, Any]]:
+    """The nodes of the tree of a fold, which is kept for its accuracy alone."""
+    bounds = ("impurity", "impurity_bound", "measure")
+    return [{name: value for name, value in node.items() if name not in bounds} for node in tree.to_json()]
 
 
 def fit(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> tuple[Tree, Certificate, Solution]:

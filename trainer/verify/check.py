@@ -67,11 +67,21 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     leaf = every[~data.held_out]
     counts = recount.class_counts(nodes, leaf, rows.labels, rows.weights, len(model["classes"]))
     found = [recount.node_counts(nodes, counts), *recount.objective(model, counts)]
-    found += [*recount.metrics(model, data, every), *restrictions(model, counts, rows, leaf)]
-    found += [*wishes.kept(model), scope(model, rows), claims.status(model), *claims.gap(model["certificate"])]
+    found += [
+        *recount.digests(model, rows),
+        *recount.metrics(model, data, every),
+        *restrictions(model, counts, rows, leaf),
+    ]
+    found += [
+        *wishes.kept(model),
+        scope(model, rows),
+        claims.prices(model, sum(counts[0])),
+        claims.status(model),
+        *claims.gap(model["certificate"]),
+    ]
     if any(f.verdict == "refuted" for f in found):
         return [*found, _unjudged("What was counted is not what the file says.")]
-    own = [*claims.bound(model, rows), *splits(model, rows, counts, leaf)]
+    own = [*claims.bound(model, rows), *splits(model, rows, counts, leaf), *claims.evidence(model, rows)]
     if proof is not None:
         shown = proof_findings(model, rows, proof)
         replaced = {f.claim for f in shown}

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from trainer.verify import search, wishes
-from trainer.verify.findings import TOLERANCE, Finding, Verdict, exact, recounted
+from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted
 from trainer.verify.planes import ceiling, disputed, groups
-from trainer.verify.recount import penalty
+from trainer.verify.recount import class_counts, penalty, route, terms, value_of
 from trainer.verify.rows import Rows
-from trainer.verify.structure import METHODS
+from trainer.verify.structure import METHODS, tree_trouble
 
 CLOSED = Fraction(1, 10**6)  # a gap that is called closed
 STATUSES = {"optimal", "time_limit", "memory_limit", "cancelled", "heuristic"}
@@ -40,6 +40,28 @@ def status(model: dict[str, Any]) -> Finding:
         trouble = f"'{model['method']}' has no bound for the whole tree."
     words = f"'{own}'" + (f", a gap of {certificate['mip_gap']} being asked for" if wanted else "")
     return recounted("status", not trouble, trouble or words)
+
+
+def prices(model: dict[str, Any], n: int) -> Finding:
+    """What is maximised is what the parameters ask for: the price of a leaf, of a coefficient, and the required shares."""
+    certificate, given = model["certificate"], model["parameters"]
+    leaf = exact(given.get("leaf_penalty") or 0)
+    if given.get("paper_lambda") is not None:
+        weight = exact(given["paper_lambda"])
+        leaf = weight / (1 - weight) / n
+    pairs = [(leaf, penalty(model), "the price of a leaf")]
+    extra = certificate.get("coefficient_penalty")
+    pairs.append((exact(given.get("coefficient_penalty") or 0), exact(extra or 0), "the price of a coefficient"))
+    goal = certificate.get("goal") or {}
+    for name in ("sensitivity", "specificity"):
+        asks, has = asked(model, name), goal.get(name)
+        pairs.append((exact(-1 if asks is None else asks), exact(-1 if has is None else has), f"the least {name}"))
+    odd = next((words for wanted, own, words in pairs if abs(wanted - own) > TOLERANCE), "")
+    if goal and model["method"] != "odt":
+        odd = "the goal"
+    return recounted(
+        "what is maximised", not odd, f"The parameters ask otherwise for {odd}." if odd else "As the parameters ask."
+    )
 
 
 def gap(certificate: dict[str, Any]) -> list[Finding]:
@@ -118,6 +140,93 @@ def _with_wishes(model: dict[str, Any], rows: Rows, claimed: Fraction) -> list[F
 
 def _bound(verdict: Verdict, detail: str) -> Finding:
     return Finding(claim="bound", verdict=verdict, detail=detail, role="optimality")
+
+
+def evidence(model: dict[str, Any], rows: Rows) -> list[Finding]:
+    """One line for each part of the evidence that claims something of its own."""
+    out, told = [], []
+    for part in model["certificate"].get("evidence") or []:
+        kind = str(part.get("kind"))
+        if kind in ("dynamic-programming", "interval-pruning", "wishes"):
+            out.append(_costs(model, part, kind, int(rows.weights.sum())))
+        elif kind in ("leaf-frontier", "coefficient-frontier"):
+            out += _frontier(model, part, kind, rows)
+        elif kind in ("frontier", "optimal-trees"):
+            words = "It speaks of many trees, which were not searched again."
+            out.append(Finding(claim=kind, verdict="cannot be judged", detail=words, role="optimality"))
+        else:
+            told.append(kind)
+    if told:
+        words = f"What the search tells of itself: {', '.join(told)}."
+        out.append(Finding(claim="evidence", verdict="cannot be judged", detail=words, role="aside"))
+    return out
+
+
+def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Finding:
+    """Cost and bound in rows are the objective and the bound in other words."""
+    certificate = model["certificate"]
+    own = [
+        (n * (1 - exact(certificate[name])), exact(part[other]))
+        for name, other in (("objective", "cost"), ("bound", "bound"))
+    ]
+    holds = all(abs(a - b) <= n * TOLERANCE for a, b in own)
+    return recounted(kind, holds, f"cost {part['cost']} and bound {part['bound']}, in rows")
+
+
+def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows) -> list[Finding]:
+    """The trees of a frontier are run over the rows; its bounds are searched again where that is small."""
+    n, points = int(rows.weights.sum()), part["points"]
+    for p in points:
+        trouble = (
+            ""
+            if part["n"] == n and p["correct"] <= p["bound"] <= n and p["proved"] == (p["correct"] == p["bound"])
+            else "numbers"
+        )
+        if not trouble and p.get("tree"):
+            trouble, _ = tree_trouble(model, p["tree"])
+            counts = (
+                []
+                if trouble
+                else class_counts(
+                    p["tree"],
+                    route(p["tree"], model["columns"], rows),
+                    rows.labels,
+                    rows.weights,
+                    len(model["classes"]),
+                )
+            )
+            own = (sum("split" not in v for v in p["tree"]), value_of(model, p["tree"], counts)[0]) if counts else ()
+            size = p.get("coefficients", terms(model, p["tree"])) == terms(model, p["tree"]) if counts else True
+            trouble = trouble or ("" if own == (p["leaves"], p["correct"]) and size else f"{own} leaves and rows right")
+        if trouble:
+            return [recounted(kind, False, f"The point with {p['leaves']} leaves does not hold ({trouble}).")]
+    words = f"{len(points)} points agree with themselves and with their trees."
+    best = search.frontier(model, rows) if kind == "leaf-frontier" else None
+    if best is None:
+        return [
+            Finding(
+                claim=kind,
+                verdict="cannot be judged",
+                detail=f"{words} The bounds were not searched again.",
+                role="optimality",
+            )
+        ]
+    top = {p["leaves"]: p for p in points}
+    if list(top) != sorted(top) or int(part["most"]) < max(top, default=0):
+        return [recounted(kind, False, "Its points are not in their order, or beyond its largest size.")]
+    open_ = {u["leaves"]: u["bound"] for u in part.get("unsettled", [])}
+    known = 0
+    for t in range(1, int(part["most"]) + 1):
+        right = best[min(t, len(best)) - 1]
+        if t in top:
+            known = top[t]["correct"]
+        if right > (top[t]["bound"] if t in top else open_.get(t, known)):
+            return [recounted(kind, False, f"A tree of {t} leaves has {right} rows right.")]
+        if t in top and top[t]["correct"] > right:
+            return [recounted(kind, False, f"No tree of {t} leaves has more than {right} rows right.")]
+    return [
+        Finding(claim=kind, verdict="proved", detail=f"{words} A plain search finds no better ones.", role="optimality")
+    ]
 
 
 def provenance(model: dict[str, Any]) -> list[Finding]:

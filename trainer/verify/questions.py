@@ -12,6 +12,8 @@ import numpy as np
 
 from trainer.verify.rows import Rows
 
+SCHEMES = ("quantile-thresholds", "quantile-buckets", "all-thresholds", "none")
+
 
 @dataclass(frozen=True)
 class Questions:
@@ -24,7 +26,9 @@ class Questions:
 def questions(model: dict[str, Any], rows: Rows, scheme: str | None = None, bins: int | None = None) -> Questions:
     """The encoding that the parameters ask for, or that of `scheme` and `bins`; a row of weight w counts w times in quantiles."""
     parameters = model.get("parameters") or {}
-    scheme = scheme or parameters.get("binarise") or "quantile-thresholds"
+    scheme = scheme or parameters.get("binarise", "quantile-thresholds")
+    if scheme not in SCHEMES:
+        raise ValueError(f"there is no encoding {str(scheme)[:40]!r}")
     answers: list[np.ndarray] = []
     places: list[int] = []
     for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import TOLERANCE, Finding, exact, recounted
-from trainer.verify.rows import Data, Rows
-from trainer.verify.structure import tree_trouble
+from trainer.verify.rows import Data, Rows, weighed
+from trainer.verify.structure import columns_of, tree_trouble
 
 Counts = list[list[int]]  # of each node the weight of each class
 
@@ -149,6 +150,26 @@ def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
     return found
 
 
+def digests(model: dict[str, Any], rows: Rows) -> list[Finding]:
+    """The short digests by which a reader of the file tells rows of the training from others (splitmix64, its upper half)."""
+    said = model.get("training_rows")
+    if not said:
+        return []
+    names = [c["name"] for c in model["columns"]]
+    used = sorted({names.index(name) for v in model["nodes"] if "split" in v for name in columns_of(v["split"])})
+    state = _mixed((rows.labels + 1).astype(np.uint64))
+    for j in used:
+        state = _mixed(state ^ ((rows.columns[j] + 0.0).astype("<f8").view("<u8").astype(np.uint64) + np.uint64(j + 1)))
+    own = base64.b64encode(np.unique((state >> np.uint64(32)).astype("<u4")).tobytes()).decode()
+    return [recounted("training_rows", own == said, "The digests of the training rows were made again.")]
+
+
+def _mixed(x: np.ndarray) -> np.ndarray:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
 
@@ -203,6 +224,8 @@ def _crossed(model: dict[str, Any], data: Data, given: dict[str, Any]) -> Findin
     whole = np.zeros((len(model["classes"]),) * 2, np.int64)
     for f, nodes in enumerate(trees):
         unseen = data.rows.take(data.fold == f)
+        if trouble := _fold_trouble(model, data, f, nodes):
+            return recounted(claim, False, trouble)
         own = _confusion(model, nodes, unseen.labels, route(nodes, model["columns"], unseen), unseen.plain)
         if abs(exact(accuracies[f]) - Fraction(int(np.trace(own)), int(own.sum()))) > TOLERANCE:
             return recounted(claim, False, f"Fold {f + 1} has {np.trace(own)} of {own.sum()} rows right.")
@@ -217,3 +240,13 @@ def _crossed(model: dict[str, Any], data: Data, given: dict[str, Any]) -> Findin
         rest = {name: value for name, value in given.items() if name != "accuracy"}
         holds = holds and _metric(claim, rest, whole).verdict == "recounted"
     return recounted(claim, holds, f"The trees of {len(trees)} folds were run over the rows that they had not seen.")
+
+
+def _fold_trouble(model: dict[str, Any], data: Data, f: int, nodes: Sequence[dict]) -> str:
+    """What is wrong with the counts of the tree of a fold, which trained on the rows of the others; empty where nothing is."""
+    seen = data.rows.take(data.fold != f)
+    weights = weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool))
+    counts = class_counts(nodes, route(nodes, model["columns"], seen), seen.labels, weights, len(model["classes"]))
+    if any(node["counts"] != own or "impurity" in node for node, own in zip(nodes, counts, strict=True)):
+        return f"The tree of fold {f + 1} is not reached by the rows that it lists, or claims something of its own."
+    return ""

@@ -99,7 +99,7 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> Data:
     strange += [model["target"]] * bool((target < 0).any())
     labels = np.maximum(target, 0).astype(np.int32)
     held_out, fold, plain, said = _roles(model, labels)
-    rows = Rows(values, labels, _weights(model, labels, plain, ~held_out), plain)
+    rows = Rows(values, labels, weighed(model, labels, plain, ~held_out), plain)
     data = Data(rows, held_out, fold, [])
     data.findings.extend([_fingerprint(model, data.training), _listed(strange), *said])
     return data
@@ -191,6 +191,11 @@ def _roles(model: dict[str, Any], labels: np.ndarray) -> tuple[np.ndarray, np.nd
         words = "An older file, which does not list them; they follow from the seed."
         said = [Finding(claim="rows held out", verdict="recounted", detail=words)] if share or folds else []
         return _drawn(labels, share, seed), _dealt(labels, folds, seed), np.ones(n, np.int64), said
+    signs = [kept.get(name) for name in ("held_out", "folds")]
+    lists = [kept.get(name) or [] for name in ("weights", "fold_trees")]
+    odd = any(own is not None and not isinstance(own, str) for own in signs) or not isinstance(kept["used"], int)
+    if odd or not all(isinstance(own, list) for own in lists):
+        raise TypeError("'rows' lists them in another way than it should")
     held_out = np.array([sign == "1" for sign in kept.get("held_out") or "0" * n])
     fold = np.array([FOLD_SIGNS.index(sign) for sign in kept.get("folds") or ""] or [-1] * n)
     weights = np.array(kept.get("weights") or [1] * n, np.int64)
@@ -231,9 +236,12 @@ def _dealt(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
     return fold
 
 
-def _weights(model: dict[str, Any], labels: np.ndarray, plain: np.ndarray, training: np.ndarray) -> np.ndarray:
+def weighed(model: dict[str, Any], labels: np.ndarray, plain: np.ndarray, training: np.ndarray) -> np.ndarray:
     """What each row counts: `plain`, or, where classes are balanced, the least whole numbers that make them equally heavy."""
-    if (model.get("parameters") or {}).get("class_weight") != "balanced":
+    asks = (model.get("parameters") or {}).get("class_weight")
+    if asks not in (None, "", "none", "balanced"):
+        raise ValueError(f"there are no class weights {str(asks)[:40]!r}")
+    if asks != "balanced":
         return plain
     sizes = [int(plain[training & (labels == k)].sum()) for k in range(len(model["classes"]))]
     whole = math.lcm(*(size for size in sizes if size))

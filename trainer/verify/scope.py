@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from trainer.verify.findings import Finding, asked, items, recounted
 from trainer.verify.questions import Questions, questions, special_values
 from trainer.verify.rows import Rows
+from trainer.verify.search import cuts_of_bins
 from trainer.verify.structure import METHODS
 
 LEAD = {
@@ -56,10 +58,9 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
         method == "odt"
     ):  # the topology stands in brackets; its columns are those with more than one value that it groups
         head = said.removeprefix(LEAD["tree"] + " ")
-        limits = _limits(model)
-        return (
-            [[head.removesuffix(", " + ", ".join(limits)) if limits else head]] if _topology(model, head) else [["?"]]
-        )
+        if limits := _limits(model):
+            head = head.removesuffix(", " + ", ".join(limits))
+        return [[head if _topology(model, rows, head) else "another topology"]]
     if method == "oct-h" or (method == "s-oct" and asked(model, "big_m") is not None):
         return [[FAR]]
     if method in ("cut-h", "cutw-h", "s-oct"):
@@ -74,21 +75,28 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
     return [_of_questions(model, questions(model, rows), rows, kinds)]
 
 
-def _topology(model: dict[str, Any], head: str) -> bool:
-    """Whether the tree keeps within the topology that is said, and the bins are those of the parameters."""
-    nodes = model["nodes"]
-    if not head.startswith("this topology ("):
-        return head.startswith("no question") and len(nodes) == 1
-    size, deepest = (
-        int(word)
-        for word in head.removeprefix("this topology (").split(")")[0].replace(",", "").split()
-        if word.isdigit()
-    )
-    depth = asked(model, "depth") if not asked(model, "topology") else deepest
-    bins = f"numeric ones in at most {model['parameters']['bins']} bins" in head
-    chosen = ("than those that a CART tree uses" in head) == (asked(model, "select") == "cart")
-    full = bool(asked(model, "topology")) or size == 2**deepest - 1
-    return bins and chosen and full and deepest == depth and sum("split" in v for v in nodes) <= size
+TOPOLOGY = re.compile(
+    r"this topology \(([0-9]+) questions, at most ([0-9]+) a row\), subsets of ([0-9]+) columns, numeric ones in at most ([0-9]+) bins"
+    r"(, no other columns than those that a CART tree uses \(.*\))?",
+    re.DOTALL,
+)
+
+
+def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
+    """Whether the tree keeps within the topology that is said, and columns and bins are those of the parameters."""
+    nodes, found = model["nodes"], TOPOLOGY.fullmatch(head)
+    if found is None:
+        return head == "no question" and len(nodes) == 1
+    size, deepest, columns, bins = map(int, found.groups()[:4])
+    own = 0
+    for column, values in zip(model["columns"], rows.columns, strict=True):
+        nominal = column["kind"] == "categorical"
+        own += len(np.unique(values)) > 1 if nominal else len(cuts_of_bins(values, bins)) > 0
+    free = bool(asked(model, "topology"))
+    full = deepest == model["parameters"]["depth"] and size == 2**deepest - 1
+    chosen = asked(model, "select") == "cart"
+    fits = (found[5] is not None) == chosen and (columns == own or (chosen and columns < own))
+    return (free or full) and fits and bins == model["parameters"]["bins"] and sum("split" in v for v in nodes) <= size
 
 
 def _of_questions(model: dict[str, Any], found: Questions, rows: Rows, kinds: list[bool]) -> list[str]:

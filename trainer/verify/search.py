@@ -55,6 +55,21 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
     return Found((n + extra - cost) / n, whole and all_of_it), "it is too large for a plain search"
 
 
+def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
+    """For 1, 2, … leaves the most rows that a tree of at most so many has right; None where the space is not searched whole."""
+    found = _space(model, rows)
+    if found is None or not found[3] or asked(model, "fairness"):
+        return None
+    space = _Space(model, rows, *found[:2], Fraction(0))
+    names = [c["name"] for c in model["columns"]]
+    free, whole = space.usable(names, found[2])
+    if not whole or asked(model, "max_columns") is not None:
+        return None
+    vectors = _Restricted(space, free, names).vectors(found[2], free.tolist())
+    n, most = int(rows.weights.sum()), max(v[0] for v in vectors)
+    return [n - min(v[1] for v in vectors if v[0] <= t) for t in range(1, most + 1)]
+
+
 def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, np.ndarray, int, bool] | None:
     """Answers, their columns, the depth, and whether these are all questions of the space."""
     method, depth = model["method"], int(model["parameters"]["depth"])
@@ -97,13 +112,18 @@ def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray,
                 elif not card or min(size, every - size) <= card:
                     answers += [np.isin(values, some) for some in itertools.combinations(levels, size)]
         else:
-            ranks = np.sort(values)[[math.ceil(Fraction(r, bins) * len(values)) - 1 for r in range(1, bins)]]
-            answers += [values > cut for cut in np.unique(ranks) if cut < levels[-1]]
+            answers += [values > cut for cut in cuts_of_bins(values, bins)]
         places += [j] * (len(answers) - len(places))
     if len(answers) > 5 * MOST:
         return None
     X = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
     return X, np.array(places, np.int64), depth if not asked(model, "topology") else 1, whole
+
+
+def cuts_of_bins(values: np.ndarray, bins: int) -> list[float]:
+    """The upper ends of all bins of a numeric column but the last: quantiles that are values, each once."""
+    ranks = np.sort(values)[[math.ceil(Fraction(r, bins) * len(values)) - 1 for r in range(1, bins)]]
+    return [float(cut) for cut in np.unique(ranks) if cut < values.max()]
 
 
 @dataclass(frozen=True)
@@ -141,6 +161,12 @@ class _Space:
         right = ones.max(axis=1) + (Y.sum(axis=0) - ones).max(axis=1)
         return np.argsort(-right, kind="stable")[:most]
 
+    def usable(self, names: list[str], depth: int) -> tuple[np.ndarray, bool]:
+        """The questions on columns that are not forbidden, and whether a search with restrictions can try them all."""
+        banned = [names.index(name) for name in items(asked(self.model, "forbidden"))]
+        free = np.flatnonzero(~np.isin(self.columns, banned))
+        return free, float(2 * len(free)) ** max(min(depth, len(free)) - 1, 0) * 2 <= VISITS
+
     def free(self, depth: int) -> tuple[Fraction, bool]:
         """The least cost, and whether all questions were tried at all depths."""
         n, m = self.X.shape
@@ -156,10 +182,8 @@ class _Space:
     def restricted(self, depth: int) -> tuple[Fraction | None, bool]:
         """The same within the restrictions, by all vectors of leaves and errors; None where no tree keeps them."""
         names = [c["name"] for c in self.model["columns"]]
-        banned = {names.index(name) for name in items(asked(self.model, "forbidden"))}
-        free = np.flatnonzero(~np.isin(self.columns, list(banned)))
+        free, whole = self.usable(names, depth)
         depth = min(depth, len(free))
-        whole = float(2 * len(free)) ** max(depth - 1, 0) * 2 <= VISITS
         if not whole:
             depth = min(depth, 2)
             free = free[np.isin(free, self.chosen(60))]
@@ -191,13 +215,16 @@ class _Restricted:
     def least(self, depth: int, allowed: frozenset[int]) -> Fraction | None:
         """The least cost of an admitted tree that asks these columns."""
         own = [q for q in self.free if int(self.space.columns[q]) in allowed]
-        whole = self.Y.sum(axis=0)
-        vectors = self._vectors(np.arange(len(self.Y)), depth, own, (0, len(whole) - 1))
+        whole, vectors = self.Y.sum(axis=0), self.vectors(depth, own)
         kept = [
             v for v in vectors
             if v[0] <= self.most and all(whole[k] - v[2 + i] >= share * int(whole[k]) for i, (k, share) in enumerate(self.bounded))
         ]  # fmt: skip
         return min((v[1] + self.space.price * v[0] for v in kept), default=None)
+
+    def vectors(self, depth: int, own: list[int]) -> list[tuple[int, ...]]:
+        """Those of all rows."""
+        return self._vectors(np.arange(len(self.Y)), min(depth, len(own)), own, (0, self.Y.shape[1] - 1))
 
     def _vectors(self, at: np.ndarray, height: int, own: list[int], span: tuple[int, int]) -> list[tuple[int, ...]]:
         counts = self.Y[at].sum(axis=0)

@@ -15,6 +15,7 @@ PLANES = "leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_seco
 CUTS = "max_leaves everywhere several"
 CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing symmetry"
 COMMON = "seed depth time_limit memory_limit threads test_share folds"
+WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed"
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
 METHODS = {
     "cart": ("heuristic", "ts", GROWN),
@@ -42,6 +43,9 @@ METHODS = {
 def structure(model: dict[str, Any]) -> list[Finding]:
     """The findings that need no rows; what is of a wrong type raises TypeError, LookupError or ValueError."""
     _check_names(model)
+    for name in WHOLE.split():
+        if not isinstance((model.get("parameters") or {}).get(name) or 0, int):
+            raise TypeError(f"the parameter '{name}' is not a whole number")
     trouble, deepest = tree_trouble(model, model["nodes"])
     limit = None if asked(model, "topology") else asked(model, "depth")  # a topology takes the place of the depth
     if not trouble and limit is not None and deepest > limit:

@@ -60,7 +60,7 @@ def test_a_heuristic_tree_is_recounted(trained):
     paths = trained(method="cart", depth=3)
     found = verdicts(*paths)
     assert {"structure", "data", "counts", "correct", "objective"} <= set(found)
-    assert {claim for claim, verdict in found.items() if verdict != "recounted"} <= {"how it was made"}
+    assert {claim for claim, verdict in found.items() if verdict != "recounted"} <= {"how it was made", "evidence"}
     assert verdict(verify(*paths)) == "recounted"
 
 

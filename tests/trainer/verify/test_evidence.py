@@ -1,0 +1,60 @@
+"""What the evidence claims by itself is looked at, too: costs in rows, frontiers and their trees."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.trainer.verify.files import findings, trained
+from trainer.verify import verdict
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("files")
+
+
+def part(document, kind):
+    return next(e for e in document["certificate"]["evidence"] if e["kind"] == kind)
+
+
+@pytest.mark.parametrize("name", ["cost", "bound"])
+@pytest.mark.parametrize(("method", "kind"), [("exact", "dynamic-programming"), ("exact-numeric", "interval-pruning")])
+def test_costs_in_rows_are_objective_and_bound(folder, tmp_path, method, kind, name):
+    document, data = trained(folder, method)
+    assert verdict(findings(document, data, tmp_path)) == "proved"
+    part(document, kind)[name] = "1/2"
+    assert {f.claim for f in findings(document, data, tmp_path) if f.verdict == "refuted"} == {kind}
+
+
+@pytest.mark.parametrize("leaves", [2, 3, 4])
+def test_a_frontier_of_leaves_is_searched_again(folder, tmp_path, leaves):
+    document, data = trained(folder, "exact", max_leaves=leaves)
+    found = findings(document, data, tmp_path)
+    assert verdict(found) == "proved", [f for f in found if f.role == "optimality"]
+    points = part(document, "leaf-frontier")["points"]
+    points[-1]["correct"] -= 1
+    points[-1]["bound"] -= 1
+    assert "leaf-frontier" in {f.claim for f in findings(document, data, tmp_path) if f.verdict == "refuted"}
+    points[-1]["bound"] += 2
+    points[-1]["correct"] += 2
+    assert "leaf-frontier" in {f.claim for f in findings(document, data, tmp_path) if f.verdict == "refuted"}
+
+
+def test_trees_of_a_frontier_are_run_again(folder, tmp_path):
+    document, data = trained(folder, "cut-h", pareto=True, time_limit=3.0)
+    lines = {f.claim: f.verdict for f in findings(document, data, tmp_path)}
+    assert lines["leaf-frontier"] == "cannot be judged"
+    assert verdict(findings(document, data, tmp_path)) == "recounted"
+    point = next(p for p in part(document, "leaf-frontier")["points"] if p.get("tree"))
+    leaf = next(v for v in reversed(point["tree"]) if "class" in v)
+    leaf["class"] = next(name for name in document["classes"] if name != leaf["class"])
+    lines = {f.claim: f.verdict for f in findings(document, data, tmp_path)}
+    assert lines["leaf-frontier"] == "refuted"
+
+
+def test_a_count_of_optimal_trees_is_not_passed_off_as_proved(folder, tmp_path):
+    document, data = trained(folder, "exact", optimal_trees=5)
+    lines = {f.claim: f.verdict for f in findings(document, data, tmp_path)}
+    assert lines["bound"] == "proved"
+    assert lines["optimal-trees"] == "cannot be judged"
+    assert verdict(findings(document, data, tmp_path)) == "recounted"
