@@ -54,9 +54,7 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
         return [[]]
     if method == "bivariate":
         return [[], [ROUNDED]]
-    if (
-        method == "odt"
-    ):  # the topology stands in brackets; its columns are those with more than one value that it groups
+    if method == "odt":
         head = said.removeprefix(LEAD["tree"] + " ")
         if limits := _limits(model):
             head = head.removesuffix(", " + ", ".join(limits))
