@@ -27,6 +27,11 @@
     document.body.append(dialog);
     input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => ask(input.value), 150); });
     input.addEventListener("keydown", keys);
+    list.addEventListener("click", (event) => {
+      const item = event.target.closest("li");
+      if (item && (event.ctrlKey || event.metaKey)) window.open(item.dataset.url);
+      else if (item) window.location.assign(item.dataset.url);
+    });
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   }
 
@@ -48,16 +53,13 @@
       item.id = `search-hit-${i}`;
       item.setAttribute("role", "option");
       item.setAttribute("aria-selected", String(i === 0));
-      const link = document.createElement("a");
-      link.href = hit.url;
-      link.tabIndex = -1;
+      item.dataset.url = hit.url;
       for (const [style, content] of [["kind-of", hit.kind], ["name", hit.name], ["about", hit.about]]) {
         const part = document.createElement("span");
         part.className = style;
         part.textContent = content;
-        link.append(part);
+        item.append(part);
       }
-      item.append(link);
       list.append(item);
     });
     list.hidden = !hits.length;
@@ -70,7 +72,7 @@
     const [input, list] = dialog.children;
     const items = [...list.children];
     const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
-    if (event.key === "Enter" && items[at]) { event.preventDefault(); window.location.assign(items[at].firstChild.href); }
+    if (event.key === "Enter" && items[at]) { event.preventDefault(); window.location.assign(items[at].dataset.url); }
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp" || !items.length) return;
     event.preventDefault();
     const next = (at + (event.key === "ArrowDown" ? 1 : items.length - 1)) % items.length;

@@ -1,0 +1,109 @@
+"""Every page besides that of a model, at three widths, light and dark: axe-core finds nothing, nothing overflows; search by keys."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from octweb.experiments import actions as experiments
+from octweb.jobs.models import RunStatus
+from octweb.registry import actions as registry
+from octweb.runs import actions as runs
+from tests.browser.accessible import violations
+from tests.browser.test_walk import overflow, page, sign_in  # noqa: F401 (page is a fixture)
+from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from tests.octweb.small_models import trained
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+LOOKS = ((1600, "light"), (1440, "dark"), (380, "light"))
+
+
+@pytest.fixture
+def places(owner, dataset):  # noqa: F811
+    """The addresses of pages that have something to show."""
+    run = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
+    model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="Small")
+    registry.ask_for_approval(model, by=owner, reason="For the counters.")
+    experiment = experiments.start(
+        owner=owner, dataset=dataset, candidates=[{"method": "cart"}, {"method": "exact"}], folds=3, test_share=0.2
+    )
+    first = experiment.candidates.first()
+    first.records = [
+        {"fold": f, "second": -1, "accuracy": 0.8 + f / 100, "correct": 8, "n": 10, "leaves": 2} for f in range(3)
+    ]
+    first.summary = {
+        "leaves": 2,
+        "depth": 1,
+        "train_accuracy": 0.9,
+        "seconds": 0.4,
+        "status": "heuristic",
+        "gap": None,
+        "metrics": {},
+    }
+    first.status, first.document = RunStatus.SUCCEEDED, json.dumps(trained("cart", depth=2))
+    first.save()
+    named = [
+        reverse(name)
+        for name in (
+            "home",
+            "runs:list",
+            "experiments:list",
+            "datasets:list",
+            "registry:list",
+            "registry:waiting",
+            "glossary",
+            "deleted",
+            "notify",
+        )
+    ]
+    return [
+        *named,
+        reverse("search") + "?q=small",
+        f"{reverse('runs:new')}?dataset={dataset.pk}",
+        f"{reverse('experiments:new')}?dataset={dataset.pk}",
+        reverse("runs:detail", args=[run.pk]),
+        reverse("experiments:detail", args=[experiment.pk]),
+        reverse("datasets:detail", args=[dataset.pk]),
+        reverse("datasets:version", args=[dataset.pk]),
+        reverse("registry:review-page", args=[model.pk]),
+        reverse("delete", args=["run", run.pk]),
+    ]
+
+
+def test_every_page_is_accessible_at_three_widths(page, live_server, places):  # noqa: F811
+    sign_in(page, live_server.url, "olga")
+    found = []
+    for width, theme in LOOKS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=theme)
+        for place in places:
+            assert page.goto(live_server.url + place).status == 200, place
+            page.evaluate("document.querySelectorAll('main details').forEach((d) => { d.open = true; })")
+            found += [f"{width} {theme} {place}: {line}" for line in violations(page)]
+            if overflow(page) > 0:
+                found.append(f"{width} {place} is {overflow(page)} pixels too wide")
+    assert found == []
+    assert page.trouble == []
+
+
+def test_search_opens_by_keys_and_leads_on(page, live_server, places):  # noqa: F811
+    sign_in(page, live_server.url, "olga")
+    page.keyboard.press("Control+k")
+    page.wait_for_selector("dialog.search[open] input")
+    page.keyboard.type("heig")
+    page.wait_for_selector("dialog.search li")
+    assert "height" in page.inner_text("dialog.search li[aria-selected=true]")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog.search:not([open])", state="attached")
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("small")
+    page.wait_for_selector("dialog.search li >> text=data set")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/datasets/**")
+    assert page.trouble == []
