@@ -10,6 +10,7 @@ import hashlib
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -218,9 +219,11 @@ class _Frame:
         self, pairs: np.ndarray, totals: np.ndarray, ones: np.ndarray, whole: np.ndarray, second: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Least errors of the yes and of the no side of each first question when a second one parts it."""
-        both = pairs.max(axis=0)  # rows that a leaf for yes-yes classifies correctly
-        only = (ones[:, :, None] - pairs).max(axis=0)  # yes to the first, no to the second
-        none = (pairs + (totals.astype(ones.dtype)[:, None] - ones)[:, :, None] - ones[:, None, :]).max(axis=0)
+        both = reduce(np.maximum, pairs)  # rows that a leaf for yes-yes classifies correctly
+        alone = [size[:, None] - own for size, own in zip(ones, pairs, strict=True)]
+        only = reduce(np.maximum, alone)  # yes to the first, no to the second
+        free = totals.astype(ones.dtype)[:, None] - ones
+        none = reduce(np.maximum, [out[None, :] - own for out, own in zip(free, alone, strict=True)])
         yes, no = both + only, none + only.T
         c = self.counting
         if c.min_leaf > 1:
