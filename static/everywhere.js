@@ -72,6 +72,7 @@
     const [input, list] = dialog.children;
     const items = [...list.children];
     const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
+    if (event.key === "Escape") { event.preventDefault(); dialog.close(); return; }  // the field alone would only be emptied
     if (event.key === "Enter" && items[at]) { event.preventDefault(); window.location.assign(items[at].dataset.url); }
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp" || !items.length) return;
     event.preventDefault();
