@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
 
 from django.core.management import call_command
+
+from tests.conftest import ROOT
 
 
 def test_files_are_collected_under_hashed_names_and_compressed_with_gzip(settings, tmp_path):
@@ -19,3 +23,14 @@ def test_files_are_collected_under_hashed_names_and_compressed_with_gzip(setting
         assert len(style.name.split(".")) > 2
         squeezed = style.with_name(style.name + ".gz")
         assert gzip.decompress(squeezed.read_bytes()) == style.read_bytes()
+
+
+def test_the_bundle_of_plotly_is_the_one_of_its_recipe_and_has_every_trace_in_use():
+    version = json.loads((ROOT / "tools/plotly/package.json").read_text())["dependencies"]["plotly.js"]
+    head = (ROOT / "static/vendor/plotly.min.js").read_text(encoding="utf-8")[:300].split("*/")[0]
+    assert f"plotly.js v{version}," in head
+    types = {"scatter", "bar", "path", "line", "rect", "data", "log"}  # traces, shapes, error bars, axes
+    for file in (ROOT / "octweb/figures").glob("*.py"):
+        used = set(re.findall(r'"type": "(\w+)"', file.read_text(encoding="utf-8")))
+        assert used <= types, f"{file.name}: add the trace to tools/plotly/entry.js and build the bundle"
+    assert "traces scatter and bar" in head
