@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from trainer.families.exact.workbench.bench import Workbench
 from trainer.method import Guarantee, Method
 from trainer.methods import get
+from trainer.pose import pose
 from trainer.run import TrainRequest, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 
@@ -60,3 +62,18 @@ def warm(method_id: str) -> None:
         settings = {**depth, **more}
         table, labels = _rows(method, ROWS if compiled else FEW, settings.pop("classes", 2))
         train(TrainRequest(table=table, labels=labels, method=method_id, parameters=settings))
+    if method_id == "exact":
+        warm_workbench()
+
+
+def warm_workbench() -> None:
+    """A tiny workbench: wishes, prices, and all good trees with a filter."""
+    method = get("exact")
+    table, labels = _rows(method, ROWS, 2)
+    problem = pose(table, labels, method.settings({"leaf_penalty": 0.01}))
+    bench = Workbench(problem, depth=4)
+    bench.complete(["forbid y x", "ask root z <= 0.123"])
+    next(iter(bench.price_list("root")), None)
+    good = bench.good_trees(slack="0.1", max_leaves=6, must=["x"])
+    _ = good.count, good.without_idle, good.distinct, good.first_questions, good.asked
+    good.sample(3)

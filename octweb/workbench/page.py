@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from octweb.figures.outline import class_bar
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from trainer.tree.describe import split_text
 from trainer.tree.file import ModelFile, from_json
@@ -21,7 +22,8 @@ class Place:
     place: str
     rows: int
     text: str
-    counts: list[tuple[int, str, int, float]]  # class number from 1, class, rows, percent
+    bar: list[dict[str, Any]]  # segments of its class bar
+    classes: tuple[str, ...]
     column: str = ""
     wish: str = ""
     threshold: str = ""
@@ -66,10 +68,9 @@ def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
     def visit(node: int, place: str) -> Place:
         v = tree.nodes[node]
         total = max(1, v.rows)
-        counts = [
-            (k + 1, name, n, 100 * n / total) for k, (name, n) in enumerate(zip(tree.classes, v.counts, strict=True))
-        ]
-        found = Place(place=place, rows=v.rows, text="", counts=counts, tags=tags.get(place, []))
+        found = Place(
+            place=place, rows=v.rows, text="", bar=class_bar(tree, v), classes=tree.classes, tags=tags.get(place, [])
+        )
         found.chosen = chosen == found.name
         if v.split is None:
             found.label, found.text = tree.classes[v.label], tree.classes[v.label]

@@ -21,6 +21,7 @@ from trainer.methods import get
 from trainer.monitor import Monitor
 from trainer.run import TrainRequest
 from trainer.tree.file import read
+from trainer.warm import warm_workbench
 from trainer.workbench import METHOD, Session
 
 LOOK = 0.02  # seconds between looks at the file of requests
@@ -66,7 +67,7 @@ class Answering:
         self.stream, self.interrupts = stream, interrupts
         self.offset, self.waiting = 0, []  # type: tuple[int, list[dict[str, Any]]]
         self.stopped: set[int] = set()
-        self.ended = False
+        self.ended = self.warmed = False
         self.step: int | None = None
         self.monitor: Monitor | None = None
         self.lock = threading.Lock()
@@ -82,6 +83,9 @@ class Answering:
                 thread = None
             if thread is None and self.waiting:
                 step = self.waiting.pop(0)
+                if step["kind"] == "good" and not self.warmed:
+                    self.warmed = True
+                    warm_workbench()  # compiling is no part of the time that a count may take
                 monitor = self.session.monitor()
                 self.step, self.monitor = int(step["step"]), monitor
                 self.interrupts.on_start(monitor)
