@@ -21,7 +21,6 @@ from octweb.registry.parsed import model_file
 from octweb.runs.actions import check_settings, within_limits
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from trainer.methods import get
-from trainer.tree.describe import split_text
 from trainer.workbench import LIMITS_NOT_YET, METHOD
 
 MOST_STEPS = 5000
@@ -238,4 +237,4 @@ def pinned(model: TreeModel, place: str) -> str:
         at = tree.nodes[at].left if letter == "y" else tree.nodes[at].right
     split = tree.nodes[at].split
     assert split is not None
-    return f"ask {place or 'root'} {split_text(split, tree.schema)}"
+    return f"ask {place or 'root'} {split.wish(tree.schema)}"

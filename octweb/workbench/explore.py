@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from octweb.workbench.models import Kind, Workbench
 from trainer.errors import ParameterError
+from trainer.tree.numbers import number_text
 
 LISTED = 24
 DEFAULT_SLACK = "0.01"
@@ -78,7 +80,11 @@ def _outline(tree: dict[str, Any]) -> dict[str, Any]:
 
 def _question(split: dict[str, Any]) -> str:
     if split["kind"] == "threshold":
-        return f"{split['feature']} ≤ {split['threshold']:.6g}"
+        return f"{split['feature']} ≤ {number_text(split['threshold'], full=True)}"
     if split["kind"] == "subset":
         return f"{split['feature']} is {' or '.join(split['categories'])}"
-    return f"{split['feature']} in ({split['low']}, {split['high']}]"
+    low, high = (
+        number_text(sign * math.inf if split[end] is None else split[end], full=True)
+        for end, sign in (("low", -1), ("high", 1))
+    )
+    return f"{low} < {split['feature']} ≤ {high}"

@@ -10,6 +10,7 @@ from octweb.figures.outline import class_bar
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from trainer.tree.describe import split_text
 from trainer.tree.file import ModelFile, from_json
+from trainer.tree.numbers import decimal_text
 from trainer.tree.splits import Threshold
 
 MOST_SHOWN = 40  # questions of a price list
@@ -80,7 +81,7 @@ def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
         found.column = tree.schema[v.split.used[0]].name
         found.wish = question_wish(found.name, v.split, tree.schema)
         if isinstance(v.split, Threshold):
-            found.threshold = f"{v.split.threshold:.10g}"
+            found.threshold = decimal_text(v.split.threshold)
         found.yes, found.no = visit(v.left, place + "y"), visit(v.right, place + "n")
         return found
 
@@ -89,12 +90,7 @@ def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
 
 def question_wish(place: str, split: Any, schema: Any) -> str:
     """The wish that pins a question, exactly as it stands."""
-    column = schema[split.used[0]]
-    if isinstance(split, Threshold):
-        return f"ask {place} {column.name} <= {split.threshold!r}"
-    if hasattr(split, "codes"):
-        return f"ask {place} {column.name} in {'|'.join(column.categories[c] for c in split.codes)}"
-    return f"ask {place} {column.name} between {split.low!r} and {split.high!r}"
+    return f"ask {place} {split.wish(schema)}"
 
 
 def _short(words: list[str]) -> str:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from trainer.dtypes import BoolArray, FloatArray
-from trainer.errors import ModelFileError
+from trainer.errors import DataError, ModelFileError
 from trainer.table import ColumnSchema
 
 Schema = Sequence[ColumnSchema]
@@ -150,6 +150,10 @@ class Split(ABC):
     @abstractmethod
     def pmml(self, model: PmmlModel, node: int) -> ET.Element:
         """The PMML predicate of the rows that go left at `node`."""
+
+    def wish(self, schema: Schema) -> str:
+        """The test as the wishes of the workbench write it, exactly; raises DataError where they cannot."""
+        raise DataError(f"A question of the kind '{self.kind}' cannot be wished for.")
 
     def size(self, schema: Schema) -> int:
         """How many terms the test weighs."""

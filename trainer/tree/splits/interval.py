@@ -115,6 +115,9 @@ class Interval(Split):
         both.extend(tests)
         return both
 
+    def wish(self, schema: Schema) -> str:
+        return f"{schema[self.feature].name} between {self.low!r} and {self.high!r}"
+
     def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
         low, high = (shortest_cut(end, values(self.feature)) for end in (self.low, self.high))
         return (replace(self, low=low, high=high) if low < high else self), False

@@ -101,6 +101,9 @@ class Subset(Split):
     def pmml(self, model: PmmlModel, node: int) -> ET.Element:
         return model.category_in(self.feature, self.codes)
 
+    def wish(self, schema: Schema) -> str:
+        return f"{schema[self.feature].name} in {'|'.join(self.names(schema))}"
+
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
         # the sum of the indicators is at most 1/2 for any other category
         return tuple((self.feature, c, 1.0) for c in self.codes), 0.5, True

@@ -82,6 +82,9 @@ class Threshold(Split):
     def pmml(self, model: PmmlModel, node: int) -> ET.Element:
         return model.simple(model.name(self.feature), "lessOrEqual", repr(self.threshold))
 
+    def wish(self, schema: Schema) -> str:
+        return f"{schema[self.feature].name} <= {self.threshold!r}"
+
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
         return ((self.feature, -1, 1.0),), self.threshold, False
 

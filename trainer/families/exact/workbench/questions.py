@@ -15,7 +15,7 @@ from trainer.dtypes import BIT, BitArray
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.shapes import LabelledShape
-from trainer.tree.splits import Interval, Split, Subset, Threshold, goes_left
+from trainer.tree.splits import Split, goes_left
 
 
 class Questions:
@@ -63,14 +63,7 @@ class Questions:
 
     def wish(self, question: int) -> str:
         """The question as the grammar of wishes writes it, exactly."""
-        split, schema = self.splits[question], self.problem.table.schema
-        if isinstance(split, Threshold):
-            return f"{schema[split.feature].name} <= {split.threshold!r}"
-        if isinstance(split, Interval):
-            return f"{schema[split.feature].name} between {split.low!r} and {split.high!r}"
-        assert isinstance(split, Subset)
-        column = schema[split.feature]
-        return f"{column.name} in {'|'.join(column.categories[c] for c in split.codes)}"
+        return self.splits[question].wish(self.problem.table.schema)
 
     def draft(self, tree: LabelledShape) -> Draft:
         """The tree (question, yes, no) in the columns' own units."""
