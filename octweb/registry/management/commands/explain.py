@@ -1,0 +1,77 @@
+"""`manage.py explain MODEL.json DATA`: the way of each row, and the smallest change that gives another answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from octweb.registry.management.commands.predict import OWN_FILES
+from trainer.errors import DataError, ParameterError, TrainerError, closest
+from trainer.explain.flip import Flipper
+from trainer.explain.permission import permissions, split_argument
+from trainer.explain.record import explained
+from trainer.explain.rows import rows_to_explain
+from trainer.explain.words import words_of
+from trainer.tree.file import read
+
+
+class Command(BaseCommand):
+    help = (
+        "Explain the answers for rows of a file: the questions with their distances, and the smallest change that gives another "
+        "answer. DATA should be the file that trained the model: what a change weighs is measured on its training rows."
+    )
+    requires_system_checks: tuple[str, ...] = ()
+
+    def add_arguments(self, parser):
+        parser.add_argument("model", metavar="MODEL.json")
+        parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet")
+        parser.add_argument(
+            "--row", type=int, nargs="+", action="extend", metavar="N",
+            help="rows to explain, from 1 without the header; default: all",
+        )  # fmt: skip
+        parser.add_argument(
+            "--change", action="append", default=[], metavar="COLUMN=free|up|down|whole|never",
+            help="how a column may change; several words with commas, or the categories that can be reached: COLUMN=A|B",
+        )  # fmt: skip
+        parser.add_argument("--wanted", metavar="CLASS", help="the answer to reach; default: any other")
+        parser.add_argument("--json", action="store_true", help="print a JSON list, one object a row")
+
+    def handle(self, *args, **options):
+        try:
+            records, source = self._explain(options)
+        except ParameterError as error:
+            raise CommandError(" ".join(str(error).split()), returncode=2) from error
+        except (TrainerError, OSError) as error:
+            raise CommandError(" ".join(str(error).split())) from error
+        self.stderr.write(f"note: changes are measured on {source}.")
+        if options["json"]:
+            self.stdout.write(json.dumps(records, ensure_ascii=False))
+            return
+        for record in records:
+            self.stdout.write("\n".join(words_of(record)) + "\n")
+
+    def _explain(self, options: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+        model = read(options["model"])
+        tree = model.tree
+        wanted = wanted_class(options["wanted"], tree.classes)
+        changes = dict(split_argument(text, tree.schema) for text in options["change"])
+        allowed = permissions(tree.schema, changes)
+        rows = rows_to_explain(model, options["data"], limits=OWN_FILES)
+        numbers = options["row"] or range(1, len(rows.matrix) + 1)
+        if strange := [n for n in numbers if not 1 <= n <= len(rows.matrix)]:
+            raise DataError(f"There is no row {strange[0]}: the file has the rows 1 to {len(rows.matrix)}.")
+        flipper = Flipper(tree, rows.statistics, allowed)
+        return [explained(flipper, rows.matrix[n - 1], n, wanted) for n in numbers], rows.source
+
+
+def wanted_class(name: str | None, classes: tuple[str, ...]) -> int | None:
+    """The code of a class; raises ParameterError where the model has none of this name."""
+    if name is None:
+        return None
+    if name not in classes:
+        raise ParameterError(
+            {"wanted": f"the model has no class '{name[:60]}'; it has {', '.join(classes)}.{closest(name, classes)}"}
+        )
+    return classes.index(name)

@@ -1,0 +1,110 @@
+"""`manage.py explain`: the shape that scripts rely on, permissions, and its refusals."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from trainer.table import Column as TableColumn
+from trainer.table import ColumnSchema, Kind, Labels, Table, fingerprint
+from trainer.tree.file import ModelFile, write
+from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
+from trainer.tree.splits import Subset, Threshold
+
+AGES = [20.0, 30.0, 40.0, 50.0, 60.0, 70.0]
+COLOURS = ("blue", "red")
+CODES = [0, 1, 0, 1, 0, 1]
+LABELS = ["no", "no", "no", "yes", "yes", "yes"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    schema = (
+        ColumnSchema(name="age", kind=Kind.NUMERIC),
+        ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=COLOURS),
+    )
+    table = Table(
+        columns=tuple(
+            TableColumn(schema=s, values=np.array(v, float)) for s, v in zip(schema, (AGES, CODES), strict=True)
+        ),
+        row_numbers=np.arange(1, 7),
+    )
+    y = np.array([int(label == "yes") for label in LABELS], np.int32)
+    draft = DraftBranch(
+        split=Threshold(feature=0, threshold=45.0),
+        left=DraftLeaf(label=0),
+        right=DraftBranch(split=Subset(feature=1, codes=(0,)), left=DraftLeaf(label=1), right=DraftLeaf(label=1)),
+    )
+    tree = grow(draft, table.matrix(), y, schema=schema, classes=("no", "yes"))
+    own = fingerprint(table, Labels(name="answer", classes=("no", "yes"), codes=y))
+    write(ModelFile(tree=tree, target="answer", fingerprint=own), tmp_path / "model.json")
+    lines = [f"{int(a)},{COLOURS[c]},{label}" for a, c, label in zip(AGES, CODES, LABELS, strict=True)]
+    (tmp_path / "data.csv").write_text("\n".join(["age,colour,answer", *lines]) + "\n")
+    return str(tmp_path / "model.json"), str(tmp_path / "data.csv")
+
+
+def explain(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    call_command("explain", *arguments, "--json", stdout=out, stderr=err)
+    return json.loads(out.getvalue().splitlines()[-1]), err.getvalue()
+
+
+def test_the_record_has_what_the_contract_says(files):
+    found, notes = explain(*files)
+    assert [r["row"] for r in found] == [1, 2, 3, 4, 5, 6]
+    third = found[2]
+    assert (third["label"], third["leaf"], third["no_flip"]) == ("no", 1, None)
+    assert third["probabilities"] == {"no": 1.0, "yes": 0.0}
+    (step,) = third["path"]
+    expected = {"column": "age", "value": 40, "op": "<=", "threshold": 45.0, "distance": 5.0}
+    assert {key: step[key] for key in expected} == expected
+    flip = third["flip"]
+    # the column is whole: 46 is the first age beyond 45; the median absolute deviation of the ages is 15
+    assert flip["changes"] == {"age": [40, 46]}
+    assert flip["distance"] == pytest.approx(6 / 15)
+    assert (flip["label"], flip["proved"]) == ("yes", True)
+    assert "the 6 training rows of this file" in notes
+
+
+def test_rows_are_chosen_and_permissions_are_kept(files):
+    found, _ = explain(*files, "--row", "3", "5", "--change", "age=down")
+    assert [r["row"] for r in found] == [3, 5]
+    assert found[0]["flip"] is None
+    assert "No permitted change" in found[0]["no_flip"]
+    assert found[1]["flip"]["changes"] == {"age": [60, 45]}
+
+
+def test_a_wanted_class_that_is_the_answer_already(files):
+    found, _ = explain(*files, "--row", "1", "--wanted", "no")
+    assert found[0]["flip"] is None
+    assert found[0]["no_flip"] == "The answer is no already."
+
+
+def test_rows_that_did_not_train_the_model_are_said_to_be_what_changes_are_measured_on(files, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("age,colour\n41.5,blue\n,red\n")
+    found, notes = explain(files[0], str(other))
+    assert "it is not the one that trained the model" in notes
+    assert found[0]["flip"]["changes"] == {"age": [41.5, 45.1]}
+    assert (found[1]["label"], found[1]["flip"]) == (None, None)
+    assert "'age' has no value" in found[1]["no_flip"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--row", "9"), "There is no row 9"),
+        (("--change", "agee=up"), "no such column"),
+        (("--change", "age=sideways"), "is none of free"),
+        (("--change", "colour=up"), "column of categories"),
+        (("--change", "colour=green"), "is no category"),
+        (("--wanted", "perhaps"), "no class 'perhaps'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(files, more, words):
+    with pytest.raises(CommandError, match=words):
+        explain(*files, *more)

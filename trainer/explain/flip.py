@@ -1,0 +1,246 @@
+"""The smallest change of a row that gives another answer, over all leaves, with its proof.
+
+Questions of one column leave each column on its own: in each leaf every column stays, or takes its nearest permitted value, and
+the cheapest leaf is the answer. With weighted sums, one changed column is solved in closed form; where one is not enough, a small
+mixed-integer program is solved for each leaf (`program`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.dtypes import FloatArray
+from trainer.explain.permission import FREE, Permission
+from trainer.explain.program import cheapest
+from trainer.explain.region import (
+    Region,
+    Span,
+    decimals_for,
+    full_spans,
+    nearest,
+    permitted_codes,
+    regions,
+    used_by,
+)
+from trainer.explain.statistics import ColumnStatistics, step_above, step_at_most
+from trainer.table import Kind
+from trainer.tree.nodes import Tree
+
+ALTERNATIVES = 3
+NUDGES = 64  # doublings of a step by which a boundary is looked for that rounding hides
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flip:
+    """A changed row (columns,), its leaf, the changed columns, the sum of their scaled changes, and whether it is proved."""
+
+    row: FloatArray
+    leaf: int
+    columns: tuple[int, ...]
+    distance: float
+    proved: bool = True
+
+    @property
+    def order(self) -> tuple[int, float, int]:
+        return len(self.columns), self.distance, self.leaf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The smallest flip (None: there is none, for the `reason`) and further ones that need other columns, best first."""
+
+    flip: Flip | None
+    alternatives: tuple[Flip, ...] = ()
+    reason: str | None = None
+
+
+class Flipper:
+    """Finds flips in one tree, with the statistics of its training rows and a permission for each column."""
+
+    def __init__(
+        self, tree: Tree, statistics: Sequence[ColumnStatistics], permissions: Sequence[Permission] | None = None
+    ) -> None:
+        self.tree, self.statistics = tree, tuple(statistics)
+        self.permissions = tuple(permissions or (FREE,) * len(tree.schema))
+        self.regions = regions(tree, self.statistics, self.permissions)
+        self.full = {
+            j: full_spans(tree, j, self.statistics[j], self.permissions[j])
+            for j in tree.used_columns
+            if tree.schema[j].kind is not Kind.CATEGORICAL
+        }
+
+    def find(self, row: FloatArray, wanted: int | None = None) -> Found:
+        """The smallest change of `row`, float64 (columns,), that leads to the class `wanted`, or to any other than its own."""
+        row = np.asarray(row, np.float64).reshape(-1)
+        names = self.tree.classes
+        empty = [self.tree.schema[j].name for j in self.tree.used_columns if math.isnan(row[j])]
+        if empty:
+            return Found(flip=None, reason=f"The column '{empty[0]}' has no value, and the tree needs one.")
+        own = int(self.tree.predict(row.reshape(1, -1))[0])
+        if wanted == own:
+            return Found(flip=None, reason=f"The answer is {names[own]} already.")
+        targets = [r for r in self.regions if (r.label != own if wanted is None else r.label == wanted)]
+        if not targets:
+            what = "another class" if wanted is None else names[wanted]
+            return Found(flip=None, reason=f"No leaf of the tree says {what}.")
+        flips, settled = self._candidates(row, targets)
+        chosen = _different(flips)
+        if not chosen:
+            return Found(flip=None, reason=self._none(wanted, targets, settled))
+        return Found(flip=chosen[0], alternatives=tuple(chosen[1 : ALTERNATIVES + 1]))
+
+    def _none(self, wanted: int | None, targets: Sequence[Region], settled: bool) -> str:
+        if not settled:
+            return "No change was found, and it is not proved that there is none."
+        what = "another answer" if wanted is None else f"the answer {self.tree.classes[wanted]}"
+        far = any(r.sums for r in targets)
+        within = " within three times the range of the training rows" if far else ""
+        return f"No permitted change{within} leads to {what}: all {len(targets)} leaves that give it were compared."
+
+    def _candidates(self, row: FloatArray, targets: Sequence[Region]) -> tuple[list[Flip], bool]:
+        flips: list[Flip] = []
+        later: list[tuple[int, Region]] = []
+        for region in targets:
+            forced = [j for j in (*region.spans, *region.codes) if not region.holds(j, row[j])]
+            if any(self.permissions[j].never for j in forced):
+                continue
+            if not region.sums:
+                flips += self._plain(row, region, forced)
+                continue
+            found = self._single(row, region, forced)
+            flips += found
+            if not found:
+                later.append((max(2, len(forced)), region))
+        return self._programs(row, flips, later)
+
+    def _programs(self, row: FloatArray, flips: list[Flip], later: list[tuple[int, Region]]) -> tuple[list[Flip], bool]:
+        """Leaves with sums that need several columns, as far as they can beat what was found."""
+        settled = True
+        for least, region in sorted(later, key=lambda item: item[0]):
+            if flips and min(f.order[0] for f in flips) < least:
+                continue
+            answer = cheapest(self.tree, region, row, self.statistics, self.permissions, self.full)
+            if answer.row is not None:
+                flips.append(self._flip(row, answer.row, region.leaf, answer.proved))
+            elif not answer.proved:
+                settled = False
+        if not settled:
+            flips = [Flip(**{**vars(f), "proved": False}) for f in flips]
+        return flips, settled
+
+    def _plain(self, row: FloatArray, region: Region, forced: Sequence[int]) -> list[Flip]:
+        """The cheapest row of a leaf whose questions are of one column each."""
+        changed = row.copy()
+        for j in forced:
+            value = self._nearest(row, region, j)
+            if value is None:
+                return []
+            changed[j] = value
+        return self._checked(row, changed, region)
+
+    def _nearest(self, row: FloatArray, region: Region, j: int) -> float | None:
+        if j in region.spans:
+            return nearest(region.spans[j], float(row[j]), self.permissions[j])
+        codes = permitted_codes(self.tree, j, region, self.permissions[j])
+        return float(codes[0]) if codes else None
+
+    def _single(self, row: FloatArray, region: Region, forced: Sequence[int]) -> list[Flip]:
+        """The cheapest rows of a leaf with sums in which one column changed; one for each column that can do it."""
+        if len(forced) > 1:
+            return []
+        flips: list[Flip] = []
+        for j in forced or used_by(region):
+            if self.permissions[j].never:
+                continue
+            if self.tree.schema[j].kind is Kind.CATEGORICAL:
+                values: list[float] = [float(c) for c in permitted_codes(self.tree, j, region, self.permissions[j])]
+            else:
+                values = self._numbers(row, region, j)
+            rows = (_with(row, j, value) for value in values if value != row[j])
+            found = [flip for changed in rows for flip in self._checked(row, changed, region)]
+            flips += sorted(found, key=lambda f: f.order)[:1]
+        return flips
+
+    def _numbers(self, row: FloatArray, region: Region, j: int) -> list[float]:
+        """The value nearest to the row's own of column `j`, up and down, in each span that the sums leave."""
+        decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
+        own, permission = float(row[j]), self.permissions[j]
+        low, high = -math.inf, math.inf
+        for s in region.sums:
+            a = math.fsum(c for f, level, c in s.terms if f == j and level < 0)
+            rest = math.fsum(
+                c * (float(row[f]) if level < 0 else float(row[f] == level)) for f, level, c in s.terms if f != j
+            )
+            if a == 0:
+                continue
+            bound = (s.threshold - rest) / a
+            if (a > 0) == s.left:
+                high = min(high, bound)
+            else:
+                low = max(low, bound)
+        values: list[float] = []
+        for span in region.spans.get(j, self.full[j]):
+            bottom, top = max(low, span.low), min(high, span.high)
+            close = 1e-9 * max(1.0, abs(own))  # the bound of a sum is rounded
+            if permission.up and bottom >= own - close:
+                start = step_above(max(bottom, own), decimals)
+                values += self._nudged(row, region, j, start, span, decimals, up=True)
+            if permission.down and top <= own + close:
+                start = step_at_most(min(top, own), decimals)
+                values += self._nudged(row, region, j, start, span, decimals, up=False)
+        return values
+
+    def _nudged(
+        self, row: FloatArray, region: Region, j: int, start: float, span: Span, decimals: int | None, *, up: bool
+    ) -> list[float]:
+        """The first value from `start` away from the row's that the kernel sends to the leaf.
+
+        A sum is rounded: the boundary that was computed may be a few steps off, on either side.
+        """
+        step = 10.0**-decimals if decimals is not None else math.ulp(start or 1.0)
+        sign, offset = (1.0, -2 * step) if up else (-1.0, 2 * step)
+        near = [_on(start + offset + sign * k * step, decimals) for k in range(5)]
+        far = [_on(start + sign * step * 2.0**k, decimals) for k in range(2, NUDGES if decimals is None else 8)]
+        own = float(row[j])
+        for value in (*near, *far):
+            inside = value != own and (value > own) == up and span.low < value <= span.high
+            if inside and all(s.holds(_with(row, j, value)) for s in region.sums):
+                return [value]
+        return []
+
+    def _checked(self, row: FloatArray, changed: FloatArray, region: Region) -> list[Flip]:
+        """The flip, if the prediction kernel really sends the changed row to the leaf."""
+        if int(self.tree.apply(changed.reshape(1, -1))[0]) != region.leaf:
+            return []
+        return [self._flip(row, changed, region.leaf, True)]
+
+    def _flip(self, row: FloatArray, changed: FloatArray, leaf: int, proved: bool) -> Flip:
+        columns = tuple(j for j in self.tree.used_columns if changed[j] != row[j])
+        parts = (
+            1.0 if self.tree.schema[j].kind is Kind.CATEGORICAL else abs(changed[j] - row[j]) / self.statistics[j].scale
+            for j in columns
+        )
+        return Flip(row=changed, leaf=leaf, columns=columns, distance=math.fsum(parts), proved=proved)
+
+
+def _with(row: FloatArray, j: int, value: float) -> FloatArray:
+    changed = row.copy()
+    changed[j] = value
+    return changed
+
+
+def _on(value: float, decimals: int | None) -> float:
+    return value if decimals is None else round(value, decimals)
+
+
+def _different(flips: Sequence[Flip]) -> list[Flip]:
+    """Flips from the best on, none of which changes all columns of a better one."""
+    chosen: list[Flip] = []
+    for flip in sorted(flips, key=lambda f: f.order):
+        if not any(set(other.columns) <= set(flip.columns) for other in chosen):
+            chosen.append(flip)
+    return chosen

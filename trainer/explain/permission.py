@@ -1,0 +1,101 @@
+"""What may change about a row: a permission for each column, as people write it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.errors import ParameterError, closest
+from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind
+
+WORDS = ("free", "up", "down", "whole", "never")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permission:
+    """How a column may change: `up` and `down`, only to `whole` numbers, and of a categorical column to which codes (None: all).
+
+    No column is moved to "missing" unless that category is listed: to withhold a value is no change of it.
+    """
+
+    up: bool = True
+    down: bool = True
+    whole: bool = False
+    codes: tuple[int, ...] | None = None
+
+    @property
+    def never(self) -> bool:
+        return not (self.up or self.down)
+
+
+FREE = Permission()
+
+
+def permissions(schema: Sequence[ColumnSchema], wanted: Mapping[str, Any]) -> tuple[Permission, ...]:
+    """The permission of each column from words by column name; columns that are not named are free.
+
+    A word is free, up, down, whole or never, several with commas ("up,whole"); a categorical column also takes a list of the
+    categories that can be reached. Raises ParameterError that names the column.
+    """
+    names = [column.name for column in schema]
+    errors = {
+        str(name): f"the model has no such column.{closest(str(name), names)}" for name in wanted if name not in names
+    }
+    found = []
+    for column in schema:
+        try:
+            found.append(_permission(column, wanted[column.name]) if column.name in wanted else FREE)
+        except ValueError as error:
+            errors[column.name] = str(error)
+    if errors:
+        raise ParameterError(errors)
+    return tuple(found)
+
+
+def split_argument(text: str, schema: Sequence[ColumnSchema]) -> tuple[str, str | list[str]]:
+    """Column and words of COLUMN=WORDS; of a categorical column A|B is a list. Raises ParameterError for another shape."""
+    for column in sorted(schema, key=lambda c: -len(c.name)):
+        if text.startswith(f"{column.name}="):
+            words = text[len(column.name) + 1 :]
+            if column.kind is Kind.CATEGORICAL and words not in WORDS:
+                return column.name, words.split("|")
+            return column.name, words
+    name, equals, _ = text.rpartition("=")
+    if not equals:
+        raise ParameterError({text: "write COLUMN=free, up, down, whole or never."})
+    raise ParameterError({name: f"the model has no such column.{closest(name, [c.name for c in schema])}"})
+
+
+def _permission(column: ColumnSchema, words: Any) -> Permission:
+    if isinstance(words, list):
+        return _reachable(column, words)
+    parts = {part.strip() for part in str(words).split(",")}
+    if strange := sorted(parts - set(WORDS)):
+        raise ValueError(f"'{strange[0][:60]}' is none of {', '.join(WORDS)}.")
+    if {"free", "never"} <= parts or {"up", "never"} <= parts or {"down", "never"} <= parts:
+        raise ValueError("'never' cannot be combined with another word.")
+    if column.kind is Kind.CATEGORICAL and parts & {"up", "down", "whole"}:
+        raise ValueError("a column of categories takes free, never or a list of categories.")
+    if "never" in parts:
+        return Permission(up=False, down=False)
+    one_way = len(parts & {"up", "down"}) == 1
+    return Permission(up=not one_way or "up" in parts, down=not one_way or "down" in parts, whole="whole" in parts)
+
+
+def _reachable(column: ColumnSchema, names: list[Any]) -> Permission:
+    if column.kind is not Kind.CATEGORICAL:
+        raise ValueError("a list of categories needs a column of categories.")
+    for name in names:
+        if name not in column.categories:
+            raise ValueError(f"'{str(name)[:60]}' is no category.{closest(str(name), column.categories)}")
+    return Permission(codes=tuple(sorted({column.categories.index(name) for name in names})))
+
+
+def reachable_codes(column: ColumnSchema, permission: Permission) -> tuple[int, ...]:
+    """The categories that a row may be moved to."""
+    if permission.never:
+        return ()
+    if permission.codes is not None:
+        return permission.codes
+    return tuple(code for code, name in enumerate(column.categories) if name != MISSING_CATEGORY)

@@ -1,0 +1,207 @@
+"""The cheapest row of a leaf with weighted sums where several columns change: a small mixed-integer program.
+
+Legend: y[j,p] = 1: column j moves into its piece p; v[j,p] its new value there, in steps where the column has few of them;
+w[j,c] = 1: column j moves to category c; t[j] ≥ |change of j|. First the number of changed columns is minimised, then Σ t/scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.dtypes import FloatArray
+from trainer.explain.permission import Permission
+from trainer.explain.region import Region, Span, decimals_for, permitted_codes, used_by
+from trainer.explain.statistics import ColumnStatistics, step_above, step_at_most
+from trainer.milo.expression import Expression, row, total
+from trainer.milo.highs import Highs
+from trainer.milo.hooks import Ended, Options, Outcome
+from trainer.milo.model import Model, Variables
+from trainer.table import Kind
+from trainer.tree.nodes import Tree
+
+MOST_STEPS = 1_000_000  # columns with more steps in their range are continuous in the program, and rounded afterwards
+MARGINS = (
+    2e-6,
+    2e-5,
+    2e-4,
+)  # distance from a boundary, as a share of what the sum can be: above the solver's tolerance
+WIDER = 1.0  # widths of the training range that a value may leave it by
+SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The cheapest row (None: there is none), and whether that is proved, up to the margin at sums."""
+
+    row: FloatArray | None
+    proved: bool
+
+
+def cheapest(
+    tree: Tree,
+    region: Region,
+    own: FloatArray,
+    statistics: Sequence[ColumnStatistics],
+    permissions: Sequence[Permission],
+    full: Mapping[int, tuple[Span, ...]],
+) -> Answer:
+    """The row of the leaf that is cheapest from `own` (columns,), its values within the widened range of the training rows."""
+    for margin in MARGINS:
+        program = _Program(tree, region, own, statistics, permissions, full, margin)
+        outcome = program.solve()
+        if outcome.ended is Ended.INFEASIBLE:
+            return Answer(row=None, proved=True)
+        if outcome.values is None:
+            return Answer(row=None, proved=False)
+        found = program.row_at(outcome.values)
+        if int(tree.apply(found.reshape(1, -1))[0]) == region.leaf:
+            return Answer(row=found, proved=outcome.ended is Ended.OPTIMAL)
+    return Answer(row=None, proved=False)
+
+
+class _Program:
+    def __init__(
+        self,
+        tree: Tree,
+        region: Region,
+        own: FloatArray,
+        statistics: Sequence[ColumnStatistics],
+        permissions: Sequence[Permission],
+        full: Mapping[int, tuple[Span, ...]],
+        margin: float,
+    ) -> None:
+        self.tree, self.region, self.own, self.margin = tree, region, own, margin
+        self.statistics, self.permissions, self.full = statistics, permissions, full
+        self.model = Model()
+        self.moved: list[Expression] = []  # 1 where a column changes
+        self.costs: list[Expression] = []
+        self.change: dict[int, Expression] = {}  # of a numeric column
+        self.values: dict[int, list[tuple[Variables, Variables, float, int | None]]] = {}
+        self.codes: dict[int, Variables] = {}
+        self.reach: dict[int, float] = {}
+        for j in used_by(region):
+            if tree.schema[j].kind is Kind.CATEGORICAL:
+                self._category(j)
+            else:
+                self._number(j)
+        for s in region.sums:
+            self._sum(s.terms, s.threshold, s.left)
+
+    def solve(self) -> Outcome:
+        """First the fewest columns, then the smallest change of so many."""
+        options = Options(time=SECONDS, absolute_gap=1e-9)
+        count = total(self.moved)
+        self.model.maximize(-count)
+        fewest = Highs().solve(self.model, options=options)
+        if fewest.ended is not Ended.OPTIMAL or fewest.objective is None:
+            return fewest
+        self.model.add(count <= round(-fewest.objective))
+        self.model.maximize(-total(self.costs))
+        return Highs().solve(self.model, options=options)
+
+    def _category(self, j: int) -> None:
+        own = int(self.own[j])
+        codes = [c for c in permitted_codes(self.tree, j, self.region, self.permissions[j]) if c != own]
+        stays = self.region.holds(j, own)
+        if codes:
+            self.codes[j] = w = self.model.binary(f"w{j}", codes)
+            moved = total(w.values())
+            self.moved.append(moved)
+            self.costs.append(moved)
+            self.model.add(row(moved, lower=0.0 if stays else 1.0, upper=1.0))
+        elif not stays:
+            self._impossible()
+
+    def _number(self, j: int) -> None:
+        own, unit = float(self.own[j]), self.statistics[j].scale
+        pieces = [piece for piece in (self._piece(j, s) for s in self.region.spans.get(j, self.full[j])) if piece]
+        stays = self.region.holds(j, own)
+        self.change[j], self.values[j], self.reach[j] = Expression(), [], 0.0
+        if not pieces:
+            if not stays:
+                self._impossible()
+            return
+        decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
+        moved = Expression()
+        for p, (low, high) in enumerate(pieces):
+            y = self.model.binary(f"y{j}.{p}")
+            steps = (high - low) * 10.0 ** (decimals if decimals is not None else 99)
+            stepped = decimals is not None and steps <= MOST_STEPS
+            size = 10.0 ** -(decimals or 0) if stepped else unit
+            first, last = (round(low / size), round(high / size)) if stepped else (low / size, high / size)
+            kind = self.model.whole if stepped else self.model.continuous
+            v = kind(f"v{j}.{p}", lower=min(0.0, first), upper=max(0.0, last))
+            here, flag = v[""], y[""]
+            self.model.add(here - flag * first >= 0)
+            self.model.add(here - flag * last <= 0)
+            self.change[j] = self.change[j] + here * size - flag * own
+            moved = moved + flag
+            self.values[j].append((y, v, size, decimals))
+            self.reach[j] = max(self.reach[j], abs(low - own), abs(high - own))
+        self.model.add(row(moved, lower=0.0 if stays else 1.0, upper=1.0))
+        self.moved.append(moved)
+        t = self.model.continuous(f"t{j}", upper=self.reach[j] / unit)[""]
+        self.model.add(t - self.change[j] / unit >= 0)
+        self.model.add(t + self.change[j] / unit >= 0)
+        self.costs.append(t)
+
+    def _piece(self, j: int, span: Span) -> tuple[float, float] | None:
+        """The first and last value of a span that is permitted and not too far from the training rows."""
+        statistics, permission, own = self.statistics[j], self.permissions[j], float(self.own[j])
+        if permission.never:
+            return None
+        decimals = decimals_for(self.tree, j, statistics, permission)
+        width = WIDER * (max(statistics.high, own) - min(statistics.low, own) or 1.0)
+        low = max(min(statistics.low, own) - width, span.first, -math.inf if permission.down else own)
+        high = min(max(statistics.high, own) + width, span.last, math.inf if permission.up else own)
+        low, high = step_above(math.nextafter(low, -math.inf), decimals), step_at_most(high, decimals)
+        return (low, high) if low <= high else None
+
+    def _sum(self, terms: Sequence[tuple[int, int, float]], threshold: float, left: bool) -> None:
+        """Σ a·x at most the threshold less a margin, or at least the threshold and a margin, scaled to what the sum can be."""
+        fixed, size, change = [-threshold], abs(threshold), Expression()
+        for j, level, a in terms:
+            now = float(self.own[j]) if level < 0 else float(self.own[j] == level)
+            fixed.append(a * now)
+            size = max(size, abs(a * now))
+            if level < 0 and j in self.change:
+                change = change + self.change[j] * a
+                size = max(size, abs(a) * self.reach[j])
+            elif level >= 0 and j in self.codes:
+                w = self.codes[j]
+                flag = total(w.values()) * -1.0 if now else w[level] if level in w.axes[0] else Expression()
+                change = change + flag * a
+                size = max(size, abs(a))
+        size = size or 1.0
+        constant = math.fsum(fixed) / size
+        found = change / size
+        if not found.terms:
+            if (constant <= 0) != left:
+                self._impossible()
+        elif left:
+            self.model.add(found <= -constant - self.margin)
+        else:
+            self.model.add(found >= -constant + self.margin)
+
+    def _impossible(self) -> None:
+        """A condition that no permitted change meets."""
+        never = self.model.binary(f"never{self.model.size}")[""]
+        self.model.add(never >= 2)
+
+    def row_at(self, values: FloatArray) -> FloatArray:
+        """The row of a solution, values on the steps of their columns."""
+        changed = np.array(self.own)
+        for j, pieces in self.values.items():
+            for y, v, size, decimals in pieces:
+                if values[y.columns[0]] > 0.5:
+                    value = float(values[v.columns[0]]) * size
+                    changed[j] = value if decimals is None else round(value, decimals)
+        for j, w in self.codes.items():
+            for code, column in zip(w.axes[0], w.columns, strict=True):
+                if values[column] > 0.5:
+                    changed[j] = float(code)  # type: ignore[arg-type]
+        return changed

@@ -1,0 +1,113 @@
+"""An explained row as a dictionary with stable names: what `explain --json` and the API say."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+from trainer.dtypes import FloatArray
+from trainer.explain.flip import Flip, Flipper, Found
+from trainer.table import Kind
+from trainer.tree.nodes import Node
+from trainer.tree.numbers import category_text
+from trainer.tree.splits.base import AMONG, BETWEEN, SUM
+
+
+def explained(flipper: Flipper, row: FloatArray, number: int, wanted: int | None = None) -> dict[str, Any]:
+    """The record of `row`, float64 (columns,), that stands at `number`; `flip` is None where `no_flip` says why.
+
+    `distance` of a step of the path is from the value to the threshold in the column's unit, `deviations` the same in standard
+    deviations of the training rows; None for categories.
+    """
+    tree = flipper.tree
+    found = flipper.find(row, wanted)
+    head: dict[str, Any] = {"row": number, "label": None, "leaf": None, "probabilities": None, "path": []}
+    if not any(math.isnan(row[j]) for j in tree.used_columns):
+        leaf = int(tree.apply(row.reshape(1, -1))[0])
+        shares = tree.probabilities[leaf].tolist()
+        head |= {
+            "label": tree.classes[int(tree.labels[leaf])],
+            "leaf": leaf,
+            "probabilities": dict(zip(tree.classes, shares, strict=True)),
+            "path": path(flipper, row, leaf),
+        }
+    return head | _flips(flipper, row, found)
+
+
+def path(flipper: Flipper, row: FloatArray, leaf: int) -> list[dict[str, Any]]:
+    """One record for each question on the way to the leaf."""
+    tree = flipper.tree
+    return [
+        _step(flipper, tree.nodes[a], row, b == tree.nodes[a].left)
+        for a, b in itertools.pairwise(tree.path_to(leaf))
+        if tree.nodes[a].split is not None
+    ]
+
+
+def _step(flipper: Flipper, node: Node, row: FloatArray, left: bool) -> dict[str, Any]:
+    tree = flipper.tree
+    if node.split is None:
+        raise ValueError(f"node {node.id} is a leaf")
+    flat = node.split.flat(tree.schema)
+    head: dict[str, Any] = {"node": node.id, "answer": "yes" if left else "no"}
+    if flat.test == SUM:
+        terms: dict[str, float] = {}
+        value = 0.0
+        for (f, level), a in zip(flat.terms, flat.coefficients, strict=True):
+            column = tree.schema[f]
+            key = column.name if level < 0 else f"[{column.name} is {column.categories[level]}]"
+            terms[key] = terms.get(key, 0.0) + a
+            value += a * (float(row[f]) if level < 0 else float(row[f] == level))
+        return head | {
+            "column": None, "terms": terms, "value": value, "op": "<=" if left else ">", "threshold": flat.high,
+            "distance": abs(value - flat.high), "deviations": None,
+        }  # fmt: skip
+    j = flat.feature
+    head |= {"column": tree.schema[j].name, "value": cell(flipper, j, float(row[j]))}
+    if flat.test == AMONG:
+        names = [tree.schema[j].categories[c] for c, member in enumerate(flat.member) if member]
+        return head | {"op": "in" if left else "not in", "threshold": names, "distance": None, "deviations": None}
+    ends = [end for end in (flat.low, flat.high) if math.isfinite(end)]
+    distance = min((abs(float(row[j]) - end) for end in ends), default=None)
+    deviation = flipper.statistics[j].deviation
+    head |= {"distance": distance, "deviations": distance / deviation if distance is not None and deviation else None}
+    if flat.test == BETWEEN:
+        bounds = [end if math.isfinite(end) else None for end in (flat.low, flat.high)]
+        return head | {"op": "between" if left else "not between", "threshold": bounds}
+    return head | {"op": "<=" if left else ">", "threshold": flat.high}
+
+
+def _flips(flipper: Flipper, row: FloatArray, found: Found) -> dict[str, Any]:
+    return {
+        "flip": None if found.flip is None else flip_record(flipper, row, found.flip),
+        "alternatives": [flip_record(flipper, row, flip) for flip in found.alternatives],
+        "no_flip": found.reason,
+    }
+
+
+def flip_record(flipper: Flipper, row: FloatArray, flip: Flip) -> dict[str, Any]:
+    """A flip: its label and leaf, from and to of each changed column, and its distance."""
+    tree = flipper.tree
+    return {
+        "label": tree.classes[int(tree.labels[flip.leaf])],
+        "leaf": flip.leaf,
+        "changes": {
+            tree.schema[j].name: [cell(flipper, j, float(row[j])), cell(flipper, j, float(flip.row[j]))]
+            for j in flip.columns
+        },
+        "columns": len(flip.columns),
+        "distance": flip.distance,
+        "proved": flip.proved,
+    }
+
+
+def cell(flipper: Flipper, j: int, value: float) -> float | int | str | None:
+    """A value as people write it: the category's name, whole numbers without a point, None where it is missing."""
+    column = flipper.tree.schema[j]
+    if math.isnan(value):
+        return None
+    if column.kind is Kind.CATEGORICAL:
+        code = int(value)
+        return column.categories[code] if 0 <= code < len(column.categories) else category_text(column, value)
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value

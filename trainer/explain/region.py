@@ -1,0 +1,181 @@
+"""The rows that reach a leaf, as what each column may be and which sums must hold."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainer.dtypes import FloatArray
+from trainer.explain.permission import Permission, reachable_codes
+from trainer.explain.statistics import ColumnStatistics, step_above, step_at_most
+from trainer.table import Kind
+from trainer.tree.nodes import Tree
+from trainer.tree.splits.base import AMONG, SUM, Flat
+
+UNKNOWN = -1  # the code of a category that the model never saw; it answers no
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Numbers low < x ≤ high; `first` and `last` are the ends on the column's steps, where rows may move to."""
+
+    low: float
+    high: float
+    first: float
+    last: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sum:
+    """A weighted sum that must be at most `threshold` (`left`), or must not; terms are column, category or -1, coefficient."""
+
+    terms: tuple[tuple[int, int, float], ...]
+    threshold: float
+    left: bool
+
+    def holds(self, row: FloatArray) -> bool:
+        """Whether it holds, in the arithmetic of the prediction kernel."""
+        total = 0.0
+        for feature, level, coefficient in self.terms:
+            value = float(row[feature])
+            total += coefficient * (value if level < 0 else float(value == level))
+        return (total <= self.threshold) == self.left
+
+
+@dataclass(frozen=True, kw_only=True)
+class Region:
+    """The rows of one leaf: `spans` by numeric column, category codes by categorical column, and sums."""
+
+    leaf: int
+    label: int
+    spans: dict[int, tuple[Span, ...]]
+    codes: dict[int, frozenset[int]]
+    sums: tuple[Sum, ...]
+
+    def holds(self, j: int, value: float) -> bool:
+        """Whether column `j` alone may have this value; sums are not looked at."""
+        if j in self.codes:
+            return int(value) in self.codes[j]
+        return j not in self.spans or any(span.low < value <= span.high for span in self.spans[j])
+
+    def contains(self, row: FloatArray) -> bool:
+        """Whether the row (columns,) reaches the leaf."""
+        return all(self.holds(j, row[j]) for j in (*self.spans, *self.codes)) and all(s.holds(row) for s in self.sums)
+
+
+Ends = tuple[float, float]
+
+
+def regions(
+    tree: Tree, statistics: Sequence[ColumnStatistics], permissions: Sequence[Permission]
+) -> tuple[Region, ...]:
+    """The region of each leaf that some row can reach; leaves whose conditions contradict each other have none."""
+    found = (_region(tree, leaf.id, statistics, permissions) for leaf in tree.leaves)
+    return tuple(region for region in found if region is not None)
+
+
+def decimals_for(tree: Tree, j: int, statistics: ColumnStatistics, permission: Permission) -> int | None:
+    """The decimals to which column `j` moves."""
+    whole = permission.whole or tree.schema[j].kind is Kind.BINARY
+    return 0 if whole else statistics.decimals
+
+
+def _region(
+    tree: Tree, leaf: int, statistics: Sequence[ColumnStatistics], permissions: Sequence[Permission]
+) -> Region | None:
+    ends: dict[int, list[Ends]] = {}
+    codes: dict[int, frozenset[int]] = {}
+    sums: list[Sum] = []
+    for a, b in itertools.pairwise(tree.path_to(leaf)):
+        node = tree.nodes[a]
+        if node.split is None:
+            continue
+        flat, left = node.split.flat(tree.schema), b == node.left
+        j = flat.feature
+        if flat.test == SUM:
+            terms = tuple((f, lv, a) for (f, lv), a in zip(flat.terms, flat.coefficients, strict=True))
+            sums.append(Sum(terms=terms, threshold=flat.high, left=left))
+        elif tree.schema[j].kind is Kind.CATEGORICAL:
+            codes[j] = codes.get(j, _all_codes(tree, j)) & _codes(tree, flat, left)
+        else:
+            ends[j] = _both(ends.get(j, _all_ends(tree, j)), _ends(flat, left))
+    spans = {
+        j: tuple(_span(low, high, decimals_for(tree, j, statistics[j], permissions[j])) for low, high in pieces)
+        for j, pieces in ends.items()
+    }
+    if not all(spans.values()) or not all(codes.values()):
+        return None
+    return Region(leaf=leaf, label=tree.nodes[leaf].label, spans=spans, codes=codes, sums=tuple(sums))
+
+
+def _all_codes(tree: Tree, j: int) -> frozenset[int]:
+    return frozenset(range(UNKNOWN, len(tree.schema[j].categories)))
+
+
+def _all_ends(tree: Tree, j: int) -> list[Ends]:
+    return [(-1.0, 1.0)] if tree.schema[j].kind is Kind.BINARY else [(-math.inf, math.inf)]
+
+
+def full_spans(tree: Tree, j: int, statistics: ColumnStatistics, permission: Permission) -> tuple[Span, ...]:
+    """The spans of a numeric column that no question of one column limits."""
+    decimals = decimals_for(tree, j, statistics, permission)
+    return tuple(_span(low, high, decimals) for low, high in _all_ends(tree, j))
+
+
+def _codes(tree: Tree, flat: Flat, left: bool) -> frozenset[int]:
+    """The codes that go left, or right; unknown ones go right at a set and are compared as -1 with a number."""
+
+    def goes_left(code: int) -> bool:
+        if flat.test == AMONG:
+            return 0 <= code < len(flat.member) and flat.member[code] == 1
+        return flat.low < code <= flat.high
+
+    return frozenset(code for code in _all_codes(tree, flat.feature) if goes_left(code) == left)
+
+
+def _ends(flat: Flat, left: bool) -> list[Ends]:
+    if left:
+        return [(flat.low, flat.high)] if flat.low < flat.high else []
+    if flat.low >= flat.high:
+        return [(-math.inf, math.inf)]
+    return [(low, high) for low, high in ((-math.inf, flat.low), (flat.high, math.inf)) if low < high]
+
+
+def _both(first: list[Ends], second: list[Ends]) -> list[Ends]:
+    pieces = [(max(a, c), min(b, d)) for a, b in first for c, d in second]
+    return [(low, high) for low, high in pieces if low < high]
+
+
+def _span(low: float, high: float, decimals: int | None) -> Span:
+    return Span(
+        low=low,
+        high=high,
+        first=step_above(low, decimals) if math.isfinite(low) else -math.inf,
+        last=step_at_most(high, decimals) if math.isfinite(high) else math.inf,
+    )
+
+
+def nearest(spans: Sequence[Span], value: float, permission: Permission) -> float | None:
+    """The permitted value on the column's steps that lies in a span and nearest to `value`, which lies in none; None without one."""
+    best = None
+    for span in spans:
+        if value <= span.low:
+            found = span.first if permission.up and span.first <= span.high else None
+        else:
+            found = span.last if permission.down and span.last > span.low else None
+        if found is not None and (best is None or abs(found - value) < abs(best - value)):
+            best = found
+    return best
+
+
+def permitted_codes(tree: Tree, j: int, region: Region, permission: Permission) -> list[int]:
+    """The categories of column `j` to which a row may be moved in this region, rising."""
+    allowed = region.codes.get(j)
+    return [c for c in reachable_codes(tree.schema[j], permission) if allowed is None or c in allowed]
+
+
+def used_by(region: Region) -> list[int]:
+    """The columns that the conditions of a leaf read."""
+    return sorted({*region.spans, *region.codes, *(f for s in region.sums for f, _, _ in s.terms)})

@@ -1,0 +1,71 @@
+"""The rows of a file that are explained, and the statistics of those among them that trained the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from trainer.data.folds import holdout
+from trainer.data.raw import RawTable, read
+from trainer.data.reader import ModelRows, ReadLimits, rows_for_model
+from trainer.dtypes import FloatArray
+from trainer.errors import DataError
+from trainer.explain.statistics import ColumnStatistics, statistics
+from trainer.table import fingerprint
+from trainer.tree.file import ModelFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainedRows:
+    """`matrix`, float64 (n, columns), NaN where a cell is empty; statistics, and a sentence on where they are from."""
+
+    matrix: FloatArray
+    statistics: tuple[ColumnStatistics, ...]
+    source: str
+
+
+def rows_to_explain(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = None) -> ExplainedRows:
+    """Read a file of rows; raises DataError where it lacks what the tree needs, and OSError."""
+    raw, tree = read(data, limits=limits), model.tree
+    needed = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns)
+    matrix = needed.table.matrix()
+    try:
+        trained = _training(model, raw)
+    except DataError:  # a column that the tree does not ask is absent or odd
+        trained = None
+    if trained is not None:
+        rows = len(trained)
+        return ExplainedRows(
+            matrix=matrix,
+            statistics=statistics(tree.schema, trained),
+            source=f"the {rows:,} training rows of this file",
+        )
+    return ExplainedRows(
+        matrix=matrix,
+        statistics=statistics(tree.schema, matrix),
+        source=f"all {len(matrix):,} rows of this file: it is not the one that trained the model, "
+        "and the model file does not keep what its columns measure",
+    )
+
+
+def _training(model: ModelFile, raw: RawTable) -> FloatArray | None:
+    """The rows that trained the model; None where their fingerprint is not the model's."""
+    tree = model.tree
+    rows: ModelRows = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes)
+    if rows.labels is None:
+        return None
+    keep = np.flatnonzero(rows.usable & (rows.labels.codes >= 0))
+    if not len(keep):
+        return None
+    table, labels = rows.table.take(keep), rows.labels.take(keep)
+    signs = (model.rows or {}).get("held_out")
+    if signs and len(signs) == len(keep):
+        at = np.flatnonzero(np.array(list(signs)) == "0")
+    else:
+        share, seed = float(model.parameters.get("test_share") or 0), int(model.parameters.get("seed") or 0)
+        at, _ = holdout(labels.codes, share, seed)
+    if model.fingerprint != fingerprint(table.take(at), labels.take(at)):
+        return None
+    return table.take(at).matrix()

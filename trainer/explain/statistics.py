@@ -1,0 +1,97 @@
+"""What a change of a column weighs, and to which values it may move: learned from the training rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+
+import numpy as np
+
+from trainer.dtypes import FloatArray
+from trainer.table import ColumnSchema, Kind
+
+MOST_DECIMALS = 12  # columns with more are taken as continuous
+EXACT = Context(prec=800)  # multiples of a step around any double are exact in it
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnStatistics:
+    """A column's unit of change `scale`, its stored `decimals` (None: more than 12), and its range.
+
+    `deviation` is the standard deviation. A column without values has scale 1 and deviation 0.
+    """
+
+    scale: float = 1.0
+    decimals: int | None = None
+    low: float = 0.0
+    high: float = 0.0
+    deviation: float = 0.0
+
+    @property
+    def whole(self) -> bool:
+        """Whether all training values are whole numbers."""
+        return self.decimals == 0
+
+
+def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnStatistics, ...]:
+    """The statistics of each column over the training rows `matrix`, float64 (n, columns), NaN where missing."""
+    return tuple(
+        ColumnStatistics() if column.kind is Kind.CATEGORICAL else _numeric(matrix[:, j])
+        for j, column in enumerate(schema)
+    )
+
+
+def _numeric(values: FloatArray) -> ColumnStatistics:
+    """The unit is the median absolute deviation; the mean absolute deviation where that is 0; 1 where that is 0, too."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return ColumnStatistics()
+    with np.errstate(over="ignore", invalid="ignore"):
+        units = (np.median(np.abs(known - np.median(known))), np.abs(known - known.mean()).mean())
+        deviation = float(known.std())
+    low, high = float(known.min()), float(known.max())
+    fine = [float(u) for u in units if 0 < u < math.inf] if low < high else []
+    return ColumnStatistics(
+        scale=fine[0] if fine else 1.0,
+        decimals=decimals_of(known),
+        low=low,
+        high=high,
+        deviation=deviation if math.isfinite(deviation) else 0.0,
+    )
+
+
+def decimals_of(values: FloatArray) -> int | None:
+    """The fewest decimals, at most 12, that write every value exactly; None where none do."""
+    distinct = np.unique(values)
+    for decimals in range(MOST_DECIMALS + 1):
+        if np.abs(distinct).max() * 10.0**decimals >= 2**53:
+            return None if decimals else 0
+        if (np.round(distinct * 10.0**decimals) / 10.0**decimals == distinct).all():
+            return decimals
+    return None
+
+
+def step_at_most(bound: float, decimals: int | None) -> float:
+    """The largest value with these decimals that is ≤ `bound`, a finite number."""
+    if decimals is None:
+        return bound
+    step = Decimal(1).scaleb(-decimals)
+    at = Decimal(bound).quantize(step, ROUND_FLOOR, EXACT)
+    while float(at) > bound:  # the decimal lies below, its double does not
+        at = EXACT.subtract(at, step)
+    while (following := EXACT.add(at, step)) and bound >= float(following) > float(at):
+        at = following
+    return float(at)
+
+
+def step_above(bound: float, decimals: int | None) -> float:
+    """The smallest value with these decimals that is > `bound`, a finite number."""
+    if decimals is None:
+        return math.nextafter(bound, math.inf)
+    step = Decimal(1).scaleb(-decimals)
+    at = EXACT.add(Decimal(bound).quantize(step, ROUND_FLOOR, EXACT), step)
+    if float(at) <= bound:  # the double of the decimal is the bound itself, or steps are finer than doubles
+        at = EXACT.add(at, step)
+    return float(at) if float(at) > bound else math.nextafter(bound, math.inf)

@@ -1,0 +1,43 @@
+"""An explained row in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.tree.numbers import label, number_text
+
+
+def words_of(record: Mapping[str, Any]) -> list[str]:
+    """Lines of text for a record of `trainer.explain.record.explained`."""
+    lines = [f"Row {record['row']}: {record['label'] if record['label'] is not None else 'no answer'}"]
+    lines += [f"  {step_text(step)}" for step in record["path"]]
+    if record["flip"] is None:
+        return [*lines, f"  {record['no_flip']}"]
+    lines.append(f"  The smallest change: {flip_text(record['flip'])}")
+    return [*lines, *(f"  Or: {flip_text(flip)}" for flip in record["alternatives"])]
+
+
+def step_text(step: Mapping[str, Any]) -> str:
+    """A step of the path: "age is 31 (<= 40; 9 away)"."""
+    name = "the weighted sum of " + ", ".join(step["terms"]) if step.get("terms") else label(step["column"])
+    away = "" if step["distance"] is None else f"; {number_text(step['distance'])} away"
+    limit = step["threshold"]
+    shown = ", ".join(value_text(v) for v in limit) if isinstance(limit, list) else value_text(limit)
+    return f"{name} is {value_text(step['value'])} ({step['op']} {shown}{away})"
+
+
+def flip_text(flip: Mapping[str, Any]) -> str:
+    """A flip in one sentence."""
+    changes = " and ".join(
+        f"{label(name)} were {value_text(to)} instead of {value_text(at)}" for name, (at, to) in flip["changes"].items()
+    )
+    sure = "proved: no smaller permitted change gives it" if flip["proved"] else "not proved to be the smallest"
+    return f"the answer would be {flip['label']} if {changes} (size {number_text(flip['distance'])}; {sure})."
+
+
+def value_text(value: Any) -> str:
+    """A value: a number in full, or text."""
+    if value is None:
+        return "none"
+    return number_text(float(value), full=True) if isinstance(value, int | float) else str(value)
