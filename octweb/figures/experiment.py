@@ -94,7 +94,7 @@ def _band(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[d
         "fillcolor": "var(--proved-bg)", "line": {"width": 0}, "layer": "below",
     }  # fmt: skip
     words = {
-        "text": "within one standard error of the highest", "showarrow": False, "xref": "paper", "x": 1, "xanchor": "right",
+        "text": "within one standard error of the highest", "showarrow": False, "xref": "paper", "x": 0.01, "xanchor": "left",
         "yref": "y", "y": high, "yanchor": "bottom", "font": {"size": 12, "color": "var(--ink-2)"},
     }  # fmt: skip
     return [band], [words]
