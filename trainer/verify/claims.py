@@ -57,6 +57,9 @@ def prices(model: dict[str, Any], n: int) -> Finding:
         asks, has = asked(model, name), goal.get(name)
         pairs.append((exact(-1 if asks is None else asks), exact(-1 if has is None else has), f"the least {name}"))
     odd = next((words for wanted, own, words in pairs if abs(wanted - own) > TOLERANCE), "")
+    positive = str(asked(model, "positive") or "").strip()
+    if positive and (positive not in model["classes"] or goal.get("positive", positive) != positive):
+        odd = "the positive class"
     if goal and model["method"] != "odt":
         odd = "the goal"
     return recounted(

@@ -124,7 +124,7 @@ SETTINGS = ASIDE | frozenset(
         "pareto",
         "frontier",
         "big_m",
-        "fairness_column",
+        "positive fairness_column",
         "fairness_class",
         "fairness_delta",
         "test_share",
