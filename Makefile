@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8000
 export OCTWEB_DATA_DIR ?= $(CURDIR)/var
 
-.PHONY: setup run test test-fast lint bench lock clean torture hosts
+.PHONY: setup run wheel test test-fast lint bench lock clean torture hosts
 
 setup: $(VENV)/.runtime
 
@@ -31,6 +31,10 @@ $(VENV)/.bench: $(VENV)/.test requirements-bench.txt
 
 run: setup
 	PORT=$(PORT) $(BIN)/python manage.py serve
+
+# the package that pip installs, in dist/ (docs/install.md)
+wheel: $(VENV)/.test
+	$(BIN)/python -m hatchling build -t wheel -d dist
 
 test: $(VENV)/.test $(VENV)/clients/.ready
 	BIN=$(BIN) tests/run.sh

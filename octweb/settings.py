@@ -7,10 +7,13 @@ from pathlib import Path
 
 import dj_database_url
 
+from octweb import places
 from octweb.environment import boolean, integer, secret_key, store_settings, text, words
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = Path(text("OCTWEB_DATA_DIR", str(BASE_DIR / "var"))).resolve()
+BASE_DIR = places.ROOT  # holds the packages octweb and trainer
+SHIPPED = places.FILES  # holds templates, static, checker and docs/proof-format.md
+COMMAND = places.COMMAND  # starts a command of octweb in a process of its own
+DATA_DIR = Path(text("OCTWEB_DATA_DIR", str(places.data()))).resolve()
 MEDIA_ROOT = DATA_DIR / "files"
 FILES = text("OCTWEB_FILES", "")  # where uploads, tables and predictions lie: a folder, or s3://bucket/prefix
 
@@ -116,7 +119,7 @@ WSGI_APPLICATION = "octweb.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [SHIPPED / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -181,7 +184,7 @@ USE_TZ = True
 
 STATIC_URL = f"{FORCE_SCRIPT_NAME or ''}/static/"
 STATIC_ROOT = DATA_DIR / "static"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [SHIPPED / "static"]
 STORAGES = {
     "default": store_settings(FILES, folder=MEDIA_ROOT, endpoint=text("OCTWEB_S3_ENDPOINT", "")),
     "staticfiles": {"BACKEND": "octweb.core.static.StaticFiles"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +42,7 @@ class PredictionChild(Process):
 
     def command(self) -> list[str]:
         return [
-            sys.executable,
-            str(settings.BASE_DIR / "manage.py"),
+            *settings.COMMAND,
             "predict",
             f"--output={self.result}",
             f"--progress={self.folder / PROGRESS}",

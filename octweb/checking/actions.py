@@ -72,7 +72,7 @@ def bundle(model: TreeModel) -> bytes:
                 packed.writestr(zipfile.ZipInfo(f"{stem}.{ENDING}"), stream.read())
         packed.writestr("check_octweb.py", checker())
         for place in ("checker/check_octweb.html", "docs/proof-format.md"):
-            packed.write(settings.BASE_DIR / place, place.rpartition("/")[2])
+            packed.write(settings.SHIPPED / place, place.rpartition("/")[2])
         packed.writestr("HOW-TO-CHECK.txt", _how(stem, proof is not None, model))
     return out.getvalue()
 

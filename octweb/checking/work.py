@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,7 @@ class CheckChild(Process):
 
     def command(self) -> list[str]:
         return [
-            sys.executable,
-            str(settings.BASE_DIR / "manage.py"),
+            *settings.COMMAND,
             "verify",
             *([f"--proof={self.proof}"] if self.proof is not None else []),
             f"--report={self.result}",

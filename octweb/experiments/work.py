@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,8 +48,7 @@ class CandidateChild(Process):
         # the study has its own seed and threads
         values = {k: v for k, v in candidate.parameters.items() if k not in ("seed", "threads")}
         return [
-            sys.executable,
-            str(settings.BASE_DIR / "manage.py"),
+            *settings.COMMAND,
             "evaluate",
             f"--target={experiment.dataset.target}",
             f"--method={candidate.method}",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from html import escape as html
-from pathlib import Path
 from typing import Any
 
 from octweb.figures.palette import COLOURS, SHAPES, axis, escape, frame
+from octweb.places import FILES
 from trainer.evaluate import Report
 from trainer.evaluate.tables import MEASURES, sentence
 
-STATIC = Path(__file__).resolve().parents[2] / "static"
+STATIC = FILES / "static"
 ROW = 26  # pixels for a data set
 HEAD = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,8 +58,7 @@ class Child(Process):
         run: TrainingRun = self.job
         # no shell; every value is one argument, and names that start with a dash stay values
         return [
-            sys.executable,
-            str(settings.BASE_DIR / "manage.py"),
+            *settings.COMMAND,
             "train",
             f"--target={run.dataset.target}",
             f"--method={run.method}",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,8 +57,7 @@ class EditingChild(Process):
         bench: Workbench = self.job
         base = self.folder / "base.json"
         return [
-            sys.executable,
-            str(settings.BASE_DIR / "manage.py"),
+            *settings.COMMAND,
             "edit",
             f"--target={bench.dataset.target}",
             *arguments_of(bench.parameters.items()),

@@ -18,8 +18,10 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.parts import MOST_STARTS, START_WINDOW, Part, end
+from octweb.places import INSTALLED
 
 ADMIN = "admin"
+ANOTHER_PORT = "octweb serve --port 8001" if INSTALLED else "make run PORT=8001"
 WORKER = "octweb.core.gunicorn_worker.Worker"
 WARM = "import octweb.wsgi; from django.core.management import call_command; call_command('warm')"  # predictions first
 
@@ -62,14 +64,13 @@ class Command(BaseCommand):
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba"))
         }
         environment["OCTWEB_WARM"] = "0"  # the address answers at once; what is compiled is compiled beside it
-        manage = str(settings.BASE_DIR / "manage.py")
         commands = [
             [
                 sys.executable, "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"{host}:{port}",
                 "--worker-class", WORKER, "--workers", "1", "--threads", str(threads), "--graceful-timeout", "10",
                 "--access-logfile", "/dev/null", "--no-control-socket", "--preload", "--worker-connections", "800",
             ]
-        ] + [[sys.executable, manage, "worker"] for _ in range(workers)]  # fmt: skip
+        ] + [[*settings.COMMAND, "worker"] for _ in range(workers)]  # fmt: skip
         stop: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda n, frame: stop.append(n))
@@ -131,9 +132,7 @@ def _free_port(host: str, port: int, skip: bool) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise CommandError(
-                f"Port {port} is taken ({error.strerror}). Choose another: make run PORT=8001"
-            ) from error
+            raise CommandError(f"Port {port} is taken ({error.strerror}). Choose another: {ANOTHER_PORT}") from error
 
 
 def _write_private(path: Path, text: str) -> None:

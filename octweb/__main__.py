@@ -1,0 +1,93 @@
+"""`octweb COMMAND` and `python -m octweb COMMAND`: the commands of manage.py from any folder.
+
+Data lie in the user's data folder, or in the folder that `--data FOLDER` or OCTWEB_DATA_DIR names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from octweb.places import users_data
+
+USAGE = """octweb: optimal classification trees
+
+    octweb serve                       pages and REST at http://127.0.0.1:8000/, with one training worker
+    octweb train DATA.csv --target COLUMN --method exact
+    octweb COMMAND --help              the options of a command
+
+Data lie in {folder} (--data FOLDER or OCTWEB_DATA_DIR: another one).
+
+Commands:
+{commands}
+
+Commands of Django, such as migrate, work as well: octweb help --commands lists all.
+"""
+
+
+def main() -> None:
+    """Run the command that the arguments of this process name."""
+    try:
+        arguments, folder = without_data(sys.argv[1:])
+    except ValueError as error:
+        raise SystemExit(f"octweb: {error}") from None
+    prepare(arguments, folder)
+    if arguments[:1] == ["--version"]:
+        from trainer.version import VERSION
+
+        print(VERSION)
+    elif arguments in ([], ["help"], ["--help"], ["-h"]):
+        print(usage())
+    else:
+        from django.core.management import execute_from_command_line
+
+        execute_from_command_line(["octweb", *arguments])
+
+
+def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
+    """The arguments without `--data FOLDER`, and the folder; raises ValueError where the folder is not said.
+
+    What follows `--` are values of a command, and stays.
+    """
+    rest, folder = [], None
+    given = iter(arguments)
+    for argument in given:
+        if argument == "--":
+            rest.append(argument)
+            break
+        if argument != "--data" and not argument.startswith("--data="):
+            rest.append(argument)
+            continue
+        folder = argument.partition("=")[2] if "=" in argument else next(given, "")
+        if not folder or folder == "--":
+            raise ValueError("--data needs the name of a folder: octweb --data FOLDER serve")
+    return [*rest, *given], folder
+
+
+def prepare(arguments: list[str], folder: str | None) -> None:
+    """Say in the environment where data lie, for this process and those that it starts."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
+    if folder is not None:
+        os.environ["OCTWEB_DATA_DIR"] = str(Path(folder).expanduser().resolve())
+    data = os.environ.setdefault("OCTWEB_DATA_DIR", str(users_data()))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(data) / "numba"))  # site-packages may be read-only
+    if arguments[:1] == ["verify"]:
+        # many small products: threads only cost time; must be said before NumPy is imported
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def usage() -> str:
+    """What `octweb` alone prints: the commands of octweb with what they do, and where the data lie."""
+    import django
+    from django.conf import settings
+    from django.core.management import get_commands, load_command_class
+
+    django.setup()
+    found = sorted((name, app) for name, app in get_commands().items() if app.startswith("octweb."))
+    lines = [f"    {name:<15}{load_command_class(app, name).help}" for name, app in found]
+    return USAGE.format(folder=settings.DATA_DIR, commands="\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
