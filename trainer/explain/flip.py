@@ -8,6 +8,7 @@ mixed-integer program is solved for each leaf (`program`).
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from trainer.dtypes import FloatArray
 from trainer.explain.permission import FREE, Permission
-from trainer.explain.program import cheapest
+from trainer.explain.program import SECONDS, cheapest
 from trainer.explain.region import (
     Region,
     Span,
@@ -62,8 +63,14 @@ class Flipper:
     """Finds flips in one tree, with the statistics of its training rows and a permission for each column."""
 
     def __init__(
-        self, tree: Tree, statistics: Sequence[ColumnStatistics], permissions: Sequence[Permission] | None = None
+        self,
+        tree: Tree,
+        statistics: Sequence[ColumnStatistics],
+        permissions: Sequence[Permission] | None = None,
+        *,
+        seconds: float = math.inf,
     ) -> None:
+        self.until = time.monotonic() + seconds  # for the programs of all rows together
         self.tree, self.statistics = tree, tuple(statistics)
         self.permissions = tuple(permissions or (FREE,) * len(tree.schema))
         self.regions = regions(tree, self.statistics, self.permissions)
@@ -123,7 +130,11 @@ class Flipper:
         for least, region in sorted(later, key=lambda item: item[0]):
             if flips and min(f.order[0] for f in flips) < least:
                 continue
-            answer = cheapest(self.tree, region, row, self.statistics, self.permissions, self.full)
+            left = self.until - time.monotonic()
+            if left <= 0:
+                settled = False
+                break
+            answer = cheapest(self.tree, region, row, self.statistics, self.permissions, self.full, min(left, SECONDS))
             if answer.row is not None:
                 flips.append(self._flip(row, answer.row, region.leaf, answer.proved))
             elif not answer.proved:

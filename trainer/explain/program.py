@@ -30,7 +30,7 @@ MARGINS = (
     2e-4,
 )  # distance from a boundary, as a share of what the sum can be: above the solver's tolerance
 WIDER = 1.0  # widths of the training range that a value may leave it by
-SECONDS = 5.0
+SECONDS = 5.0  # of one solve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +48,12 @@ def cheapest(
     statistics: Sequence[ColumnStatistics],
     permissions: Sequence[Permission],
     full: Mapping[int, tuple[Span, ...]],
+    seconds: float = SECONDS,
 ) -> Answer:
     """The row of the leaf that is cheapest from `own` (columns,), its values within the widened range of the training rows."""
     for margin in MARGINS:
         program = _Program(tree, region, own, statistics, permissions, full, margin)
-        outcome = program.solve()
+        outcome = program.solve(seconds)
         if outcome.ended is Ended.INFEASIBLE:
             return Answer(row=None, proved=True)
         if outcome.values is None:
@@ -91,9 +92,9 @@ class _Program:
         for s in region.sums:
             self._sum(s.terms, s.threshold, s.left)
 
-    def solve(self) -> Outcome:
+    def solve(self, seconds: float) -> Outcome:
         """First the fewest columns, then the smallest change of so many."""
-        options = Options(time=SECONDS, absolute_gap=1e-9)
+        options = Options(time=seconds, absolute_gap=1e-9)
         count = total(self.moved)
         self.model.maximize(-count)
         fewest = Highs().solve(self.model, options=options)

@@ -11,6 +11,7 @@ import numpy as np
 
 from trainer.dtypes import FloatArray
 from trainer.table import ColumnSchema, Kind
+from trainer.tree.nodes import Tree
 
 MOST_DECIMALS = 12  # columns with more are taken as continuous
 EXACT = Context(prec=800)  # multiples of a step around any double are exact in it
@@ -41,6 +42,21 @@ def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[Colu
         ColumnStatistics() if column.kind is Kind.CATEGORICAL else _numeric(matrix[:, j])
         for j, column in enumerate(schema)
     )
+
+
+def statistics_of_tree(tree: Tree) -> tuple[ColumnStatistics, ...]:
+    """What a tree alone says of its columns, for models whose rows are gone: units of 1, steps and range of its thresholds."""
+    ends: dict[int, list[float]] = {}
+    for v in tree.branches:
+        flat = None if v.split is None else v.split.flat(tree.schema)
+        if flat is not None and flat.feature >= 0:
+            ends.setdefault(flat.feature, []).extend(end for end in (flat.low, flat.high) if math.isfinite(end))
+    found = []
+    for j in range(len(tree.schema)):
+        values = np.array(ends.get(j, []), np.float64)
+        known = _numeric(values) if len(values) else ColumnStatistics()
+        found.append(ColumnStatistics(decimals=known.decimals, low=known.low, high=known.high))
+    return tuple(found)
 
 
 def _numeric(values: FloatArray) -> ColumnStatistics:

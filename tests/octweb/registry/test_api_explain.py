@@ -1,0 +1,81 @@
+"""POST models/{id}/explain/."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from octweb.registry import actions
+from octweb.registry.parsed import model_file
+from tests.octweb.registry.test_api_predict import ROW, predict
+from tests.octweb.small_models import small_table
+
+
+def explain(client, model, body):
+    data = body if isinstance(body, bytes) else orjson.dumps(body)
+    return client.post(f"/api/v1/models/{model.pk}/explain/", data, content_type="application/json")
+
+
+def test_each_flip_is_an_answer_of_predict(model, client_of, owner):
+    table, _ = small_table()
+    colours = table.columns[3].schema.categories
+    rows = [
+        {"width": a, "height": b, "flag": int(c), "colour": colours[int(d)]}
+        for a, b, c, d in table.matrix()[:20].tolist()
+    ]
+    client = client_of(owner)
+    found = explain(client, model, {"rows": rows}).json()
+    answers = predict(client, model, {"rows": rows}).json()["predictions"]
+    flipped = 0
+    for row, record, answer in zip(rows, found["explanations"], answers, strict=True):
+        assert {key: record[key] for key in answer} == answer
+        assert (record["flip"] is None) != (record["no_flip"] is None)
+        for flip in [record["flip"], *record["alternatives"]] if record["flip"] else []:
+            other = row | {name: to for name, (_, to) in flip["changes"].items()}
+            assert predict(client, model, {"rows": [other]}).json()["predictions"][0]["label"] == flip["label"]
+            assert flip["label"] != answer["label"]
+            flipped += 1
+    assert flipped >= 20
+    assert found["measured_on"]
+
+
+def test_what_may_not_change_stays(model, client_of, owner):
+    never = dict.fromkeys([c.name for c in model_file(model).tree.schema], "never")
+    (record,) = explain(client_of(owner), model, {"rows": [ROW], "change": never}).json()["explanations"]
+    assert record["flip"] is None
+    assert "No permitted change" in record["no_flip"]
+
+
+def test_who_may_ask(model, client_of, owner, stranger, staff):
+    body = {"rows": [ROW]}
+    statuses = [explain(client_of(u), model, body).status_code for u in (owner, staff, stranger, None)]
+    assert statuses == [200, 200, 404, 401]
+    assert explain(client_of(owner, scope="predict"), model, body).status_code == 200
+    actions.ask_for_approval(model, by=owner)
+    assert explain(client_of(stranger), model, body).status_code == 404
+    actions.approve(model, by=staff)
+    assert explain(client_of(stranger), model, body).status_code == 200
+    actions.retire(model, by=staff)
+    assert explain(client_of(stranger), model, body).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "word"),
+    [
+        (b"[]", 400, "rows"),
+        ({}, 400, "rows"),
+        ({"rows": [ROW], "more": 1}, 400, "more"),
+        ({"rows": [{**ROW, "width": "wide"}]}, 422, "width"),
+        ({"rows": [ROW], "change": []}, 400, "change"),
+        ({"rows": [ROW], "change": {"widht": "up"}}, 400, "widht"),
+        ({"rows": [ROW], "change": {"width": ["a"]}}, 400, "width"),
+        ({"rows": [ROW], "change": {"colour": [["a"]]}}, 400, "colour"),
+        ({"rows": [ROW], "wanted": "nothing"}, 400, "wanted"),
+        ({"rows": [ROW], "wanted": ["nothing"]}, 400, "wanted"),
+        ({"rows": [ROW] * 101}, 413, "100"),
+    ],
+)
+def test_bad_bodies_are_refused_in_words(model, client_of, owner, body, status, word):
+    answer = explain(client_of(owner), model, body)
+    assert answer.status_code == status
+    assert word in answer.content.decode()
