@@ -6,10 +6,12 @@ import io
 import os
 import socket
 import time
+from datetime import timedelta
 
 import pytest
 from django.core.files.storage import default_storage
 from django.urls import reverse
+from django.utils import timezone
 
 from octweb.batch import actions as batch
 from octweb.batch.models import BatchPrediction
@@ -105,6 +107,8 @@ def test_a_table_is_stored_in_the_bucket_alone_and_read_on_any_host(bucket, data
     assert "".join(actions.csv_lines(dataset)).count("\n") == CSV.count("\n")
     assert len(copies(there)) == 1
     actions.delete(dataset)
+    assert len(bucket()) == 1, "deleting can be undone for thirty days"
+    actions.purge(timezone.now() + timedelta(days=31))
     assert bucket() == []
     assert copies(there) == []
 

@@ -10,9 +10,9 @@ from octweb.datasets.models import Dataset, Upload
 from tests.octweb.datasets.files import API, api
 
 pytestmark = pytest.mark.django_db
-OF_ONE = {"detail": "get", "edit": "get", "preview": "get", "delete": "post", "discard": "post"}
+OF_ONE = {"detail": "get", "edit": "get", "preview": "get", "delete": "post", "discard": "post", "version": "get"}
 OF_ALL = {"list": "get", "new": "get", "sample": "post"}
-CHANGES = {"edit": {"name": "taken"}, "preview": {"confirm": "1"}, "delete": {}, "discard": {}}
+CHANGES = {"edit": {"name": "taken"}, "preview": {"confirm": "1"}, "delete": {}, "discard": {}, "version": {}}
 OF_API = [("get", ""), ("get", "rows/"), ("get", "download/"), ("patch", ""), ("delete", "")]
 
 
@@ -50,7 +50,7 @@ def test_a_stranger_finds_nothing(client, stranger, dataset, staged, name):
     assert (Dataset.objects.get().name, Upload.objects.count()) == ("good", 1)
 
 
-@pytest.mark.parametrize("name", ["detail", "edit", "preview"])
+@pytest.mark.parametrize("name", ["detail", "edit", "preview", "version"])
 def test_owner_and_staff_see_pages(client, owner, staff, dataset, staged, name):
     for user in (owner, staff):
         client.force_login(user)
