@@ -19,6 +19,7 @@ from octweb.datasets.models import Dataset
 from octweb.runs.models import RunStatus, TrainingRun
 from trainer.certificate import Guarantee, Status
 from trainer.data.encoding import Scheme, encode_binary
+from trainer.data.folds import held_out_of
 from trainer.errors import TrainerError
 from trainer.method import Method
 
@@ -55,7 +56,8 @@ class Estimate:
 
 def estimate(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any], test_share: float) -> Estimate:
     """The expected time of one fit of `method` with these values on the data set."""
-    rows = max(1, round(dataset.rows * (1 - test_share)))
+    sizes = dataset.profile.get("class_counts") or [dataset.rows]  # the same rule as the training's, class by class
+    rows = max(1, dataset.rows - sum(held_out_of(size, test_share) for size in sizes))
     size = size_of(dataset, method, values, rows)
     finished = list(_finished(user, method))
     mean, spread = corrected(prior_spread(method), list(_residuals(finished, method, dataset, size)))

@@ -28,8 +28,13 @@ def holdout(codes: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.
     rng = np.random.default_rng(seed)
     for k in np.unique(codes):
         members = rng.permutation(np.flatnonzero(codes == k))
-        test[members[: min(len(members) - 1, round(share * len(members)))]] = True
+        test[members[: held_out_of(len(members), share)]] = True
     return np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def held_out_of(members: int, share: float) -> int:
+    """How many rows of a class with so many `members` are held out: at least one stays for the training."""
+    return max(0, min(members - 1, round(share * members)))
 
 
 def check_evaluation(test_share: float, folds: int, rows: int) -> None:
