@@ -1,0 +1,93 @@
+"""The package that pip installs: the command, where data lie, what it needs, and the whole walk outside the project."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+
+import pytest
+
+from octweb.__main__ import without_data
+from tests.conftest import ROOT
+from tests.wheel_walk import Walk
+from tools.metadata import needed
+
+
+@pytest.mark.parametrize(
+    ("given", "rest", "folder"),
+    [
+        (["serve"], ["serve"], None),
+        (["--data", "there", "serve"], ["serve"], "there"),
+        (["serve", "--data=there", "--port", "1"], ["serve", "--port", "1"], "there"),
+        (["predict", "--", "--data", "x"], ["predict", "--", "--data", "x"], None),
+        (["--data", "one", "predict", "--", "--data=x"], ["predict", "--", "--data=x"], "one"),
+    ],
+)
+def test_the_folder_of_data_is_taken_out_of_the_arguments(given, rest, folder):
+    assert without_data(given) == (rest, folder)
+
+
+@pytest.mark.parametrize("given", [["serve", "--data"], ["--data=", "serve"], ["--data", "--", "serve"]])
+def test_a_folder_that_is_not_said_is_an_error(given):
+    with pytest.raises(ValueError, match="--data needs the name of a folder"):
+        without_data(given)
+
+
+def imported(package: str) -> set[str]:
+    """The top names of all that the modules of a package import, outside the standard library and itself."""
+    found = set()
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found - sys.stdlib_module_names - {package}
+
+
+def plain(requirement: str) -> str:
+    return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
+
+
+def test_what_the_library_alone_needs_is_what_the_page_says():
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    said = set(re.search(r"the library needs -->.*?pip install (numpy[^\n]*)", page, re.DOTALL)[1].split())
+    owners = packages_distributions()
+    assert {plain(owners[name][0]) for name in imported("trainer")} == said
+
+
+@pytest.mark.parametrize("package", ["trainer", "octweb"])
+def test_the_wheel_needs_every_package_that_is_imported(package):
+    owners = packages_distributions()
+    files = [ROOT / "requirements.in", ROOT / "requirements-hosts.in"]
+    wanted = {plain(line) for file in files for line in needed(file)}
+    brought = {
+        "dask": "distributed",
+        "botocore": "django-storages",
+        "threadpoolctl": "scikit-learn",
+    }  # by what they come
+    names = {brought.get(n) or plain(owners[n][0]) for n in imported(package) - {"trainer", "octweb"} if n in owners}
+    assert sorted(names - wanted) == []
+
+
+def test_the_library_works_where_django_is_not():
+    code = (
+        "import sys; sys.modules['django'] = sys.modules['rest_framework'] = sys.modules['octweb'] = None\n"
+        "from trainer import make_classifier\n"
+        "tree = make_classifier('cart', depth=1).fit([[0.0], [1.0], [2.0], [3.0]], ['a', 'a', 'b', 'b'])\n"
+        "print(list(tree.predict([[0.5], [2.5]])))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() in ("['a', 'b']", "[np.str_('a'), np.str_('b')]"), done.stderr
+
+
+@pytest.mark.slow
+def test_from_the_wheel_to_a_proved_tree_and_a_served_page(tmp_path):
+    walk = Walk(tmp_path, warm=True)
+    walk.all_steps()  # raises where a step fails
+    assert "stop" in walk.seconds
+    assert (walk.work / "site" / "octweb.sqlite3").exists()  # --data, relative to where the command was given
+    assert (tmp_path / "share" / "octweb" / "secret_key").exists()  # `octweb train` without it: the user's data folder

@@ -1,0 +1,254 @@
+"""From a wheel to a proved tree and a served page, outside the project, with the seconds of each step.
+
+    python -m tests.wheel_walk [--fresh] [--warm] [--python python3.13]
+
+The wheel goes into a bare environment that sees the packages of this one and not the project; with --fresh all that octweb needs is
+installed, at the tested versions. Kernels are compiled from nothing; with --warm those that NUMBA_CACHE_DIR keeps are used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 600.0  # seconds for what must come at all; no step is judged by its time
+OURS = re.compile(r"OCTWEB|DJANGO|NUMBA|PYTHON|DATABASE_URL|VIRTUAL_ENV|^(HOST|PORT|SCRIPT_NAME)$")
+WHERE = "import octweb, trainer, json; print(json.dumps([octweb.__file__, trainer.__file__]))"
+
+
+class Broken(Exception):
+    """A step did not do what it must."""
+
+
+class Walk:
+    """One walk in a folder of its own; `seconds` fills with the time of each step."""
+
+    def __init__(self, folder: Path, *, python: str = sys.executable, fresh: bool = False, warm: bool = False) -> None:
+        self.folder, self.python, self.fresh = folder.resolve(), python, fresh
+        self.bin, self.work = self.folder / "venv" / "bin", self.folder / "work"
+        self.work.mkdir(parents=True)
+        self.seconds: dict[str, float] = {}
+        # as a newcomer has it: no setting of octweb, and a home of one's own
+        self.environment = {k: v for k, v in os.environ.items() if not OURS.search(k)}
+        self.environment |= {"HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder / "share")}
+        if warm and "NUMBA_CACHE_DIR" in os.environ:
+            self.environment["NUMBA_CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]
+
+    def all_steps(self) -> None:
+        """The whole walk; raises Broken at the first step that fails."""
+        self.step("build the wheel", self.build)
+        self.step("make an environment", self.make_environment)
+        self.step("install", self.install)
+        self.only_the_wheel_is_seen()
+        iris(self.work / "iris.csv")
+        self.step("octweb train, a proved tree", self.train)
+        self.step("octweb verify", self.verify)
+        self.step("octweb predict", self.predict)
+        with self.served() as (port, log):
+            self.step("octweb serve, until it answers", lambda: self.answers(port, log))
+            self.step("pages and static files", lambda: self.pages(port))
+            self.step("a run by the worker, over REST", lambda: self.run_over_rest(port))
+
+    def step(self, name: str, action: Callable[[], Any]) -> None:
+        """Do it, and note and print how long it took."""
+        start = time.perf_counter()
+        action()
+        self.seconds[name] = time.perf_counter() - start
+        print(f"{self.seconds[name]:8.1f} s  {name}", flush=True)
+
+    def run(self, *command: str | Path, cwd: Path | None = None, **more: str) -> str:
+        """What a command prints; raises Broken with its last words where it fails."""
+        done = subprocess.run(
+            [str(part) for part in command], cwd=cwd or self.work, env=self.environment | more, capture_output=True, text=True, timeout=PATIENCE,
+        )  # fmt: skip
+        if done.returncode:
+            raise Broken(
+                f"{' '.join(map(str, command))}: status {done.returncode}\n{(done.stdout + done.stderr)[-3000:]}"
+            )
+        return done.stdout
+
+    def octweb(self, *arguments: str) -> str:
+        return self.run(self.bin / "octweb", *arguments)
+
+    def build(self) -> None:
+        self.run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", self.folder / "dist", cwd=ROOT)
+        (self.wheel,) = (self.folder / "dist").glob("octweb-*.whl")
+
+    def make_environment(self) -> None:
+        self.run(self.python, "-m", "venv", "--without-pip", self.folder / "venv")
+        if not self.fresh:
+            place = self.run(self.bin / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+            present = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+            (Path(place.strip()) / "present.pth").write_text("\n".join(sorted(present)) + "\n", encoding="utf-8")
+
+    def install(self) -> None:
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "--python",
+            self.bin / "python",
+            "install",
+            "--quiet",
+        ]
+        if self.fresh:
+            same = self.python == sys.executable  # the pins are those of this interpreter
+            self.run(*pip, *(["-c", ROOT / "requirements.txt"] if same else []), self.wheel)
+        else:
+            self.run(*pip, "--no-deps", "--no-index", self.wheel)
+
+    def only_the_wheel_is_seen(self) -> None:
+        """Nothing of the project's folder can be imported; the type markers came along."""
+        for file in json.loads(self.run(self.bin / "python", "-c", WHERE)):
+            package = Path(file).parent
+            if not package.is_relative_to(self.folder / "venv"):
+                raise Broken(f"{package.name} is imported from {package}, not from the wheel")
+            if not (package / "py.typed").exists():
+                raise Broken(f"{package.name} has no py.typed")
+
+    def train(self) -> None:
+        said = self.octweb("train", "iris.csv", "--target", "class", "--method", "exact", "--output", "model.json")
+        if not re.search(r"^optimal: \d+ of 150 rows correct.* gap 0 %", said, re.MULTILINE):
+            raise Broken(f"no proved tree: {said}")
+
+    def verify(self) -> None:
+        self.octweb("verify", "model.json", "iris.csv", "--require", "proved")
+
+    def predict(self) -> None:
+        self.run(self.bin / "python", "-m", "octweb", "predict", "model.json", "iris.csv", "--output", "answers.csv")
+        with (self.work / "answers.csv").open(encoding="utf-8", newline="") as stream:
+            rows = len(list(csv.reader(stream))) - 1
+        if rows != 150:
+            raise Broken(f"{rows} predictions for 150 rows")
+
+    @contextmanager
+    def served(self) -> Iterator[tuple[int, Path]]:
+        """`octweb serve --data site` on a free port, with its log; afterwards it must end by itself when it is asked to."""
+        port, log = free_port(), self.folder / "serve.log"
+        with log.open("wb") as stream:
+            process = subprocess.Popen(
+                [str(self.bin / "octweb"), "serve", "--data", "site", "--port", str(port)],
+                cwd=self.work, env=self.environment, stdout=stream, stderr=stream, start_new_session=True,
+            )  # fmt: skip
+        try:
+            self.process = process
+            yield port, log
+            self.step("stop", self.stop)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+        if status := self.process.wait(PATIENCE):
+            raise Broken(f"octweb serve ended with status {status}")
+
+    def answers(self, port: int, log: Path) -> None:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            if self.process.poll() is not None:
+                raise Broken(f"octweb serve ended: {log.read_text(encoding='utf-8')[-3000:]}")
+            try:
+                if call(port, "/healthz")[0] == 200:
+                    return
+            except OSError:
+                time.sleep(0.1)
+        raise Broken("octweb serve does not answer")
+
+    def pages(self, port: int) -> None:
+        """The page to sign in, whose template and files come out of the wheel."""
+        status, page = call(port, "/accounts/login/")
+        files = re.findall(rb'(?:href|src)="(/static/[^"]+)"', page)
+        if status != 200 or not files:
+            raise Broken(f"the page to sign in: status {status}, {len(files)} static files")
+        for file in {found.decode() for found in files}:
+            if call(port, file)[0] != 200:
+                raise Broken(f"{file} is not there")
+
+    def run_over_rest(self, port: int) -> None:
+        """The worker trains a tree for the first sample; so the children of the worker start, too."""
+        token = self.octweb("token", "admin", "--data=site").strip().splitlines()[-1]
+        datasets = json.loads(call(port, "/api/v1/datasets/", token)[1])["results"]
+        chosen = next(one for one in datasets if "iris" in one["name"].lower())
+        status, body = call(port, "/api/v1/runs/", token, {"dataset": chosen["id"], "method": "exact"})
+        if status != 201:
+            raise Broken(f"a run is refused: {status} {body!r}")
+        run, until = json.loads(body), time.monotonic() + PATIENCE
+        while run["status"] not in ("succeeded", "failed", "cancelled") and time.monotonic() < until:
+            time.sleep(0.3)
+            run = json.loads(call(port, f"/api/v1/runs/{run['id']}/", token)[1])
+        if run["status"] != "succeeded":
+            raise Broken(f"the run is {run['status']}: {run['error']}")
+
+
+def call(port: int, path: str, token: str = "", body: dict[str, Any] | None = None) -> tuple[int, bytes]:
+    """Status and content of an answer; raises OSError where nobody listens."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=json.dumps(body).encode() if body else None)
+    if token:
+        request.add_header("Authorization", f"Token {token}")
+    if body:
+        request.add_header("Content-Type", "application/json")
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def iris(path: Path) -> None:
+    """The iris table as a CSV file."""
+    from sklearn.datasets import load_iris
+
+    found = load_iris()
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        out = csv.writer(stream)
+        out.writerow([*found.feature_names, "class"])
+        for row, label in zip(found.data, found.target, strict=True):
+            out.writerow([*map(float, row), found.target_names[label]])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fresh", action="store_true", help="install all that octweb needs (needs a package index)")
+    parser.add_argument("--warm", action="store_true", help="use the compiled kernels in NUMBA_CACHE_DIR")
+    parser.add_argument("--python", default=sys.executable, help="another interpreter; implies --fresh")
+    chosen = parser.parse_args()
+    fresh = chosen.fresh or chosen.python != sys.executable
+    with tempfile.TemporaryDirectory(prefix="octweb-walk-", ignore_cleanup_errors=True) as name:
+        walk = Walk(Path(name), python=chosen.python, fresh=fresh, warm=chosen.warm)
+        try:
+            walk.all_steps()
+        except Broken as error:
+            print(f"broken: {error}", file=sys.stderr)
+            return 1
+        print(f"{sum(walk.seconds.values()):8.1f} s  altogether")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
