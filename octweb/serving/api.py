@@ -61,7 +61,7 @@ class TokenList(ListAPIView):
 
     @extend_schema(
         request=NewTokenSerializer,
-        responses={201: CreatedTokenSerializer} | PROBLEMS(400, 401, 403, 409, 413, 415, 429),
+        responses={201: CreatedTokenSerializer} | PROBLEMS(400, 401, 403, 409, 413, 415, 422, 429),
     )
     def post(self, request: Request) -> Response:
         form = NewTokenSerializer(data=request.data)

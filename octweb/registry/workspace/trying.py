@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from octweb.registry import page
-from octweb.registry.predicting import predict_rows
+from octweb.registry.explaining import statistics_of
+from octweb.registry.predicting import Predictions, predict_rows
 from octweb.registry.workspace.scene import Scene
 from trainer.errors import TrainerError
+from trainer.explain.flip import Flipper
+from trainer.explain.record import explained
+from trainer.explain.words import flip_text
+
+FLIP_SECONDS = 2.0  # a page does not wait longer for hyperplanes
 
 
 def follow(scene: Scene) -> tuple[Any, str]:
@@ -29,4 +35,12 @@ def try_it(scene: Scene, example: dict[str, Any]) -> dict[str, Any]:
         return {"fields": fields, "try_walk": None, "try_trouble": words, "notes": []}
     notes = [note.removeprefix("rows[0]: ") for note in found.notes]
     walk = page.walk(scene.model, found.matrix[0], title="this row", values=record)
-    return {"fields": fields, "try_walk": walk, "try_trouble": "", "notes": notes}
+    return {"fields": fields, "try_walk": walk, "try_trouble": "", "notes": notes, "flips": _flips(scene, found)}
+
+
+def _flips(scene: Scene, found: Predictions) -> dict[str, Any]:
+    """The smallest change that gives the typed row another answer, and others, in words; or why there is none."""
+    known, source = statistics_of(scene.model)
+    record = explained(Flipper(scene.tree, known, seconds=FLIP_SECONDS), found.matrix[0], 0)
+    flips = [record["flip"], *record["alternatives"]] if record["flip"] else []
+    return {"sentences": [flip_text(flip) for flip in flips], "reason": record["no_flip"], "source": source}

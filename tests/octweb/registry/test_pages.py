@@ -118,6 +118,8 @@ def test_try_it(client, register, owner):
     assert "Why this row is predicted" in text
     assert "So it is " in text
     part = client.get(f"/models/{model.pk}/try/?try=1&try-0=7.5&try-1=0.2&try-2=1&try-3=green").content.decode()
+    assert "What would change the answer" in part
+    assert "The answer would be " in part
     assert "Why this row is predicted" in part
     assert "<html" not in part
     answer = get(client, owner, model, "?try=1&try-0=wide&try-3=green&try-1=1")
