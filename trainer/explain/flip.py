@@ -137,8 +137,7 @@ class Flipper:
             answer = cheapest(self.tree, region, row, self.statistics, self.permissions, self.full, min(left, SECONDS))
             if answer.row is not None:
                 flips.append(self._flip(row, answer.row, region.leaf, answer.proved))
-            elif not answer.proved:
-                settled = False
+            settled = settled and answer.proved  # what is not settled here might beat what other leaves have
         if not settled:
             flips = [Flip(**{**vars(f), "proved": False}) for f in flips]
         return flips, settled

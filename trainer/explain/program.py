@@ -2,6 +2,9 @@
 
 Legend: y[j,p] = 1: column j moves into its piece p; v[j,p] its new value there, in steps where the column has few of them;
 w[j,c] = 1: column j moves to category c; t[j] ≥ |change of j|. First the number of changed columns is minimised, then Σ t/scale.
+
+A relaxation is solved first, with sums a little beyond their thresholds: its value bounds every row of the leaf from below, rows that
+lie exactly on a threshold included. What is returned passed the kernel, and counts as proved only where it reaches that bound.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ MARGINS = (
     2e-5,
     2e-4,
 )  # distance from a boundary, as a share of what the sum can be: above the solver's tolerance
+CLOSE = 1e-4  # how near to the bound of the relaxation a row counts as cheapest, as a share of it
 WIDER = 1.0  # widths of the training range that a value may leave it by
 SECONDS = 5.0  # of one solve
 
@@ -51,16 +55,21 @@ def cheapest(
     seconds: float = SECONDS,
 ) -> Answer:
     """The row of the leaf that is cheapest from `own` (columns,), its values within the widened range of the training rows."""
-    for margin in MARGINS:
+    bound: tuple[int, float] | None = None
+    for margin in (-MARGINS[0], *MARGINS):
         program = _Program(tree, region, own, statistics, permissions, full, margin)
         outcome = program.solve(seconds)
         if outcome.ended is Ended.INFEASIBLE:
-            return Answer(row=None, proved=True)
+            # only the relaxation says that there is nothing; a margin may have cut off what there is
+            return Answer(row=None, proved=margin < 0)
         if outcome.values is None:
             return Answer(row=None, proved=False)
-        found = program.row_at(outcome.values)
+        found, cost = program.row_at(outcome.values), program.cost(outcome.values)
+        if margin < 0 and outcome.ended is Ended.OPTIMAL:
+            bound = cost
         if int(tree.apply(found.reshape(1, -1))[0]) == region.leaf:
-            return Answer(row=found, proved=outcome.ended is Ended.OPTIMAL)
+            reached = bound is not None and cost[0] == bound[0] and cost[1] <= bound[1] + CLOSE * max(1.0, bound[1])
+            return Answer(row=found, proved=reached)
     return Answer(row=None, proved=False)
 
 
@@ -103,6 +112,14 @@ class _Program:
         self.model.add(count <= round(-fewest.objective))
         self.model.maximize(-total(self.costs))
         return Highs().solve(self.model, options=options)
+
+    def cost(self, values: FloatArray) -> tuple[int, float]:
+        """Changed columns and the sum of their scaled changes at a solution."""
+        count, size = total(self.moved), total(self.costs)
+        return tuple(  # type: ignore[return-value]
+            kind(e.constant + sum(c * float(values[j]) for j, c in e.terms.items()))
+            for kind, e in ((round, count), (float, size))
+        )
 
     def _category(self, j: int) -> None:
         own = int(self.own[j])

@@ -1,0 +1,140 @@
+"""Sums that one changed column cannot move far enough: the mixed-integer program against every row that there is."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.trainer.random_trees import naive_leaf
+from trainer.explain import flip as flips
+from trainer.explain.flip import Flipper
+from trainer.explain.permission import Permission
+from trainer.explain.statistics import statistics
+from trainer.table import ColumnSchema, Kind
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
+from trainer.tree.splits import Linear
+
+LEVELS = ("red", "green", "blue")
+SCHEMA = (
+    *(ColumnSchema(name=f"b{j}", kind=Kind.BINARY) for j in range(4)),
+    ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=LEVELS),
+)
+VALUES = ((0.0, 1.0),) * 4 + ((0.0, 1.0, 2.0),)
+ROWS = np.array(list(itertools.product(*VALUES)))
+NEVER, UP = Permission(up=False, down=False), Permission(down=False)
+
+
+def random_draft(rng, depth) -> Draft:
+    if depth == 0:
+        return DraftLeaf(label=int(rng.integers(2)))
+    terms = [(j, -1) for j in range(4)] + [(4, int(rng.integers(3)))]
+    split = Linear(
+        features=tuple(f for f, _ in terms),
+        levels=tuple(level for _, level in terms),
+        coefficients=tuple(float(a) for a in rng.choice([-2.0, -1.0, 1.0, 1.5, 2.0], 5)),
+        threshold=float(rng.integers(-4, 5)) + 0.25,
+    )
+    return DraftBranch(split=split, left=random_draft(rng, depth - 1), right=random_draft(rng, depth - 1))
+
+
+def best_by_enumeration(tree, row, permissions, scales):
+    own = tree.nodes[naive_leaf(tree, row)].label
+    best = None
+    for other in ROWS:
+        changed = [j for j in range(5) if other[j] != row[j]]
+        if any(p.never or (not p.down and other[j] < row[j]) for j in changed for p in [permissions[j]]):
+            continue
+        if tree.nodes[naive_leaf(tree, other)].label != own:
+            cost = sum(1.0 if j == 4 else abs(other[j] - row[j]) / scales[j] for j in changed)
+            found = (len(changed), cost)
+            best = found if best is None else min(best, found)
+    return best
+
+
+def test_programs_find_what_enumeration_finds(monkeypatch):
+    asked: list[bool] = []
+    real = flips.cheapest
+
+    def counted(*arguments):
+        answer = real(*arguments)
+        asked.append(answer.row is not None)
+        return answer
+
+    monkeypatch.setattr(flips, "cheapest", counted)
+    several = none = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        matrix = ROWS[rng.integers(0, len(ROWS), 30)]
+        tree = grow(random_draft(rng, 1 + seed % 2), matrix, rng.integers(0, 2, 30), schema=SCHEMA, classes=("a", "b"))
+        permissions = [[Permission(), UP, NEVER][int(rng.integers(3))] for _ in range(4)] + [Permission()]
+        known = statistics(SCHEMA, matrix)
+        flipper = Flipper(tree, known, permissions)
+        for row in matrix[:4]:
+            expected = best_by_enumeration(tree, row, permissions, [s.scale for s in known])
+            found = flipper.find(row)
+            if expected is None:
+                none += 1
+                assert found.flip is None, seed
+                continue
+            assert found.flip is not None, seed
+            several += expected[0] > 1
+            assert (len(found.flip.columns), found.flip.distance) == (expected[0], pytest.approx(expected[1])), seed
+            assert found.flip.proved
+    # the test is about programs that were solved, with and without a row
+    assert several > 10
+    assert none > 10
+    assert sum(asked) > 10
+    assert asked.count(False) > 10
+
+
+NUMBERS = tuple(ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(3))
+DOWN = Permission(up=False)
+
+
+def random_planes(rng, depth) -> Draft:
+    if depth == 0:
+        return DraftLeaf(label=int(rng.random() < 0.25))
+    split = Linear(
+        features=(0, 1, 2),
+        levels=(-1,) * 3,
+        coefficients=tuple(float(a) for a in rng.choice([-2.0, -1.0, 0.5, 1.0, 3.0], 3)),
+        threshold=float(rng.integers(-3, 9)) + 0.3,  # many rows with tenths lie exactly on it
+    )
+    return DraftBranch(split=split, left=random_planes(rng, depth - 1), right=random_planes(rng, depth - 1))
+
+
+def test_numbers_that_move_together_also_to_rows_exactly_on_a_threshold():
+    several = 0
+    for seed in range(100):  # 42 and 51 have their smallest change exactly on a plane
+        rng = np.random.default_rng(seed)
+        matrix = rng.integers(0, 4, (30, 3)).astype(float)
+        matrix[:, 0] = rng.integers(0, 40, 30) / 10
+        matrix[0, 0] = 0.1
+        tree = grow(random_planes(rng, 3), matrix, rng.integers(0, 2, 30), schema=NUMBERS, classes=("a", "b"))
+        known = statistics(NUMBERS, matrix)
+        permissions = [[Permission(), UP, DOWN][int(rng.integers(3))] for _ in range(3)]
+        flipper = Flipper(tree, known, permissions)
+        # all that a program may say: the training values, widened by their range on both sides
+        grid = np.array(list(itertools.product(np.arange(-40, 81) / 10, np.arange(-3.0, 7.0), np.arange(-3.0, 7.0))))
+        labels = tree.predict(grid)
+        for row in matrix[:3]:
+            allowed = labels != tree.predict(row.reshape(1, -1))[0]
+            for j, (p, s) in enumerate(zip(permissions, known, strict=True)):
+                width = s.high - s.low
+                allowed &= (grid[:, j] >= s.low - width - 1e-9) & (grid[:, j] <= s.high + width + 1e-9)
+                allowed &= (p.up | (grid[:, j] <= row[j])) & (p.down | (grid[:, j] >= row[j]))
+            count = (grid != row).sum(1)[allowed].tolist()
+            costs = (np.abs(grid - row) / [s.scale for s in known]).sum(1)[allowed].tolist()
+            expected = min(zip(count, costs, strict=True), default=None)
+            if expected is None or expected[0] < 2:
+                continue
+            flip = flipper.find(row).flip
+            assert flip is not None, seed
+            if len(flip.columns) == 1:  # one column alone may move further
+                continue
+            several += 1
+            assert (len(flip.columns), flip.distance) == (expected[0], pytest.approx(expected[1])), seed
+            assert flip.proved
+    assert several > 3
