@@ -14,8 +14,10 @@ from trainer.families.odt.method import complete
 from trainer.families.odt.method import scope as odt_scope
 from trainer.methods import METHODS, get
 from trainer.pose import pose
-from trainer.run import TrainRequest, train
+from trainer.run import TrainRequest, save, train
 from trainer.scope import scope_of
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.verify import verify
 from trainer.verify.rows import Rows
 from trainer.verify.scope import scope
 
@@ -204,3 +206,14 @@ def test_the_summary_has_the_scope():
     assert result.summary["scope"] == result.certificate.scope
     assert "at most 2 leaves" in result.summary["scope"]
     assert get("exact").space is not None
+
+
+@pytest.mark.parametrize("method", [m.id for m in METHODS])
+def test_rows_of_one_class_have_a_scope_that_the_checker_makes_again(method, tmp_path):
+    column = Column(schema=ColumnSchema(name="x", kind=Kind.NUMERIC), values=np.array([1.0, 2.0, 3.0]))
+    table = Table(columns=(column,), row_numbers=np.arange(1, 4))
+    labels = Labels(name="y", classes=("a",), codes=np.zeros(3, np.int32))
+    save(train(TrainRequest(table=table, labels=labels, method=method)).model, tmp_path / "m.json")
+    (tmp_path / "rows.csv").write_text("x,y\n1,a\n2,a\n3,a\n")
+    findings = verify(tmp_path / "m.json", tmp_path / "rows.csv")
+    assert [(f.claim, f.detail) for f in findings if f.verdict == "refuted"] == []

@@ -9,7 +9,7 @@ from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.families.oblique.frontier import solve_frontier
 from trainer.families.oblique.instance import ObliqueInstance
-from trainer.families.oblique.plan import HEAD, MAX_LEAVES, TAIL, Plan
+from trainer.families.oblique.plan import HEAD, MAX_LEAVES, SCOPE, TAIL, Plan
 from trainer.families.oblique.shattering import CONNECT, CutHooks, CutModel, CutOptions
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.method import Method, Parameter, Settings, Solution
@@ -108,6 +108,7 @@ CUTS = (
 )  # fmt: skip
 METHOD = Method(
     id="cut-h",
+    space=lambda problem, settings: SCOPE,
     title="CUT-H",
     summary="The best tree whose questions weigh all columns at once, by mixed-integer programming with cuts.",
     paper="Alston, Validi & Hicks, CUT-H",

@@ -134,6 +134,7 @@ BIG_M = Parameter(
 )  # fmt: skip
 METHOD = Method(
     id="oct-h",
+    space=lambda problem, settings: SCOPE,
     title="OCT-H",
     summary="The best tree of hyperplanes that keep a distance from the rows, as one mixed-integer program: a baseline.",
     paper="Bertsimas & Dunn (2017)",
