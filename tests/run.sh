@@ -29,7 +29,8 @@ echo "== tests (SQLite)"
 "$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-40}" "$@"
 
 echo "== tests of the application (PostgreSQL)"
-bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder
+bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb/{jobs,runs,batch,datasets,experiments,registry,workbench,checking,core} \
+    -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder
 
 echo "== several hosts (PostgreSQL, a bucket, network namespaces where they are permitted)"
 bash tests/with_postgres.sh "$BIN/python" -m tests.hosts --runs 3
