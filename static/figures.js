@@ -1,5 +1,5 @@
 // Draws Plotly figures whose colours are CSS variables: "var(--c1)" becomes the value of the page's theme.
-// [data-figure-url] is fetched when it comes into view; <script type="application/json" data-figure-for="ID"> is drawn into ID.
+// [data-figure-url] is fetched when it comes into view; [data-figure-json] names the script that holds it; <script type="application/json" data-figure-for="ID"> is drawn into ID.
 
 const CONFIG = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false, doubleClick: false };
 const COLOURED = /style="color:var\((--[\w-]+)\)"/g; // a coloured word inside a text
@@ -281,9 +281,20 @@ const watcher = new IntersectionObserver((entries) => {
 function start(root) {
   const all = (selector) => [...(root.matches?.(selector) ? [root] : []), ...root.querySelectorAll(selector)];
   for (const element of all("[data-figure-url]")) watcher.observe(element);
+  startFromScripts(all);
   for (const script of all('script[type="application/json"][data-figure-for]')) {
     const element = document.getElementById(script.dataset.figureFor);
     if (!element) continue;
+    loaded.set(element, JSON.parse(script.textContent));
+    draw(element);
+  }
+}
+
+// figures whose data a json_script beside them holds
+function startFromScripts(all) {
+  for (const element of all("[data-figure-json]")) {
+    const script = document.getElementById(element.dataset.figureJson);
+    if (!script) continue;
     loaded.set(element, JSON.parse(script.textContent));
     draw(element);
   }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -60,9 +59,7 @@ def reach_of(model: TreeModel) -> dict[str, Any] | None:
         "positive": goal.get("positive", ""),
         "proved": sum(p["proved"] for p in points),
         "unfinished": finished is False,
-        "figure": json.dumps(reach_figure(points, best, bounds=steps(kept), finished=bool(finished))).replace(
-            "<", "\\u003c"
-        ),
+        "figure": reach_figure(points, best, bounds=steps(kept), finished=bool(finished)),
         "model": model,
         "dataset": dataset,
     }
