@@ -82,7 +82,9 @@ def outlook(upload: Upload, choice: Choice) -> Outlook:
     staged = Staged.from_json(upload.found)
     if choice == Choice(target=choice.target) and choice.target in (None, upload.found["target"]):
         return staged.outlook
-    return outlook_of(reader.foretell(path_of(upload.rows), choice, upload.found["bytes"]))
+    return outlook_of(
+        reader.foretell(path_of(upload.rows), choice, upload.found["bytes"], upload.found.get("reading") or {})
+    )
 
 
 def create(
@@ -115,7 +117,7 @@ def confirm(upload: Upload, *, name: str, reading: Reading, choice: Choice) -> D
     preview(upload, reading)
     rows = path_of(upload.rows)
     dataset = _new(upload.owner, upload.source_name, upload.source_bytes, name)
-    _fill(dataset, reader.describe(rows, choice, upload.found["bytes"]))
+    _fill(dataset, reader.describe(rows, choice, upload.found["bytes"], upload.found.get("reading") or {}))
     _store(dataset, rows, expected=upload.found["sha256"])
     try:
         with transaction.atomic():
@@ -154,7 +156,7 @@ def update(dataset: Dataset, *, name: str | None = None, choice: Choice | None =
     if choice is not None:
         merged = merge(dataset.columns, dataset.target, choice)
         size = dataset.profile.get("read_bytes")
-        _fill(dataset, reader.describe(path_of(dataset.file), merged, size))
+        _fill(dataset, reader.describe(path_of(dataset.file), merged, size, dataset.reading))
     dataset.save()
     return dataset
 

@@ -7,7 +7,13 @@ from itertools import chain
 from typing import Any
 
 from django.http import StreamingHttpResponse
-from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema, extend_schema_view
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiTypes,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)  # fmt: skip
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
@@ -21,6 +27,11 @@ from octweb.datasets import actions
 from octweb.datasets.choice import Choice, Reading
 from octweb.datasets.models import Dataset
 from trainer.data.codes import MOST
+from trainer.data.reading import EVERY, Given
+from trainer.data.reading import Reading as TableReading
+from trainer.data.reading.column import kind_of
+from trainer.data.reading.given import WORDS
+from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 
 MAX_ROWS_SHOWN = 1000
@@ -32,6 +43,9 @@ class DatasetSerializer(serializers.ModelSerializer):
     columns = serializers.ListField(child=serializers.DictField())
     profile = serializers.DictField()
     owner = serializers.CharField(source="owner.username")
+    reading = serializers.SerializerMethodField(
+        help_text="what columns of the file were taken for, with the reason and the switches"
+    )
 
     class Meta:
         model = Dataset
@@ -47,8 +61,19 @@ class DatasetSerializer(serializers.ModelSerializer):
             "sample",
             "created",
             "owner",
+            "reading",
         ]
         read_only_fields = fields
+
+    @extend_schema_field(serializers.ListField(child=serializers.DictField()))
+    def get_reading(self, dataset: Dataset) -> list[dict[str, Any]]:
+        own = TableReading.from_json(dataset.reading)
+        lines = [
+            {"line": line, "taken_for": what, "text": text}
+            for what, found in (("title", own.top), ("footer", own.bottom))
+            for line, text in found
+        ]
+        return [*lines, *({"column": c.name, "words": c.words, **c.to_json()} for c in own.columns.values())]
 
     def to_representation(self, instance: Dataset) -> dict[str, Any]:
         record = super().to_representation(instance)
@@ -65,7 +90,24 @@ class NewDatasetSerializer(serializers.Serializer):
     delimiter = Text(required=False, default="", allow_blank=True, max_length=1, trim_whitespace=False)
     encoding = Text(required=False, default="", allow_blank=True, max_length=40)
     header = serializers.BooleanField(required=False, default=True)
-    kinds = Text(required=False, default="", allow_blank=True, help_text='JSON: {"column": "categorical"}')
+    decimal = Text(
+        required=False, default="", allow_blank=True, max_length=20, help_text="point or comma, for all columns"
+    )
+    thousands = Text(
+        required=False, default="", allow_blank=True, max_length=20, help_text="comma, point, space, apostrophe or none"
+    )
+    missing_words = Text(
+        required=False, default="", allow_blank=True,
+        help_text='JSON, words that mean that a cell is empty: ["unknown"] or {"column": ["unknown"]}',
+    )  # fmt: skip
+    skip_top = serializers.IntegerField(required=False, min_value=0, max_value=9999, help_text="lines above the table")
+    skip_bottom = serializers.IntegerField(
+        required=False, min_value=0, max_value=9999, help_text="lines below the table"
+    )
+    kinds = Text(
+        required=False, default="", allow_blank=True,
+        help_text='JSON: {"column": "categorical"}; also number:,. or date:dd/mm/yyyy and the like',
+    )  # fmt: skip
     special = Text(
         required=False, default="", allow_blank=True, help_text='JSON, values that are codes: {"column": [-7, -8]}'
     )
@@ -87,13 +129,39 @@ class NewDatasetSerializer(serializers.Serializer):
             )
         return {name: tuple(float(v) for v in codes) for name, codes in given.items()}
 
-    def validate_kinds(self, text: str) -> dict[str, Kind]:
+    def validate_kinds(self, text: str) -> dict[str, str]:
         if not text:
             return {}
         try:
             return _kinds(json.loads(text))
         except ValueError as error:
-            raise serializers.ValidationError(f"This is no JSON object: {error}.") from error
+            raise serializers.ValidationError(f"This is not a JSON object: {error}.") from error
+
+    def validate_missing_words(self, text: str) -> dict[str, list[str]]:
+        try:
+            found = json.loads(text) if text else {}
+        except ValueError as error:
+            raise serializers.ValidationError(f"This is not JSON: {error}.") from error
+        found = {EVERY: found} if isinstance(found, list) else found
+        if not isinstance(found, dict) or not all(
+            isinstance(words, list) and all(isinstance(word, str) for word in words) for words in found.values()
+        ):
+            raise serializers.ValidationError('Send a list such as ["unknown"], or an object of such lists by column.')
+        return found
+
+    def validate(self, values: dict[str, Any]) -> dict[str, Any]:
+        """With `given`: what was said of the cells, checked."""
+        kinds = {name: kind for name, kind in (values["kinds"] or {}).items() if kind not in list(Kind)}
+        given: dict[str, Any] = {"kinds": kinds, "missing": values["missing_words"] or {}}
+        for what in ("decimal", "thousands"):
+            if values[what]:
+                given[what] = {EVERY: WORDS.get(values[what], values[what])}
+        given |= {what: values[what] for what in ("skip_top", "skip_bottom") if values.get(what) is not None}
+        try:
+            Given.from_json(given)
+        except DataError as error:
+            raise serializers.ValidationError(str(error)) from error
+        return values | {"given": given if any(v or v == 0 for v in given.values()) else {}}
 
 
 class ColumnChangeSerializer(serializers.Serializer):
@@ -175,10 +243,15 @@ class DatasetViewSet(
             source_name=values["file"].name or "file.csv",
             name=values["name"],
             reading=Reading(
-                delimiter=values["delimiter"] or None, encoding=values["encoding"] or None, header=values["header"]
+                delimiter=values["delimiter"] or None,
+                encoding=values["encoding"] or None,
+                header=values["header"],
+                given=values["given"],
             ),
             choice=Choice(
-                target=values["target"] or None, kinds=values["kinds"] or {}, special=values["special"] or {}
+                target=values["target"] or None,
+                kinds={name: Kind(kind) for name, kind in (values["kinds"] or {}).items() if kind in list(Kind)},
+                special=values["special"] or {},
             ),
         )
         return Response(DatasetSerializer(dataset).data, status=201)
@@ -217,7 +290,7 @@ class DatasetViewSet(
         parameters=[
             OpenApiParameter(
                 "as", str, enum=["text", "read"],
-                description="read: every cell as it was read; else texts that a spreadsheet would take for formulas get an apostrophe",
+                description="read: every cell as it was read; otherwise texts that a spreadsheet would take for formulas get an apostrophe",
             )
         ],
     )  # fmt: skip
@@ -231,12 +304,17 @@ class DatasetViewSet(
         return answer
 
 
-def _kinds(raw: Any) -> dict[str, Kind]:
-    if not isinstance(raw, dict) or not all(isinstance(v, str) and v in list(Kind) for v in raw.values()):
+def _kinds(raw: Any) -> dict[str, str]:
+    if not isinstance(raw, dict) or not all(isinstance(v, str) for v in raw.values()):
         raise serializers.ValidationError(
-            f'Send an object such as {{"column": "categorical"}}; kinds are {", ".join(Kind)}.'
+            f'Send an object such as {{"column": "categorical"}}; kinds are {", ".join(Kind)}, and number:, or date and the like.'
         )
-    return {name: Kind(kind) for name, kind in raw.items()}
+    try:
+        for kind in raw.values():
+            kind_of(kind)
+    except DataError as error:
+        raise serializers.ValidationError(str(error)) from error
+    return dict(raw)
 
 
 def _choice(dataset: Dataset, values: dict[str, Any]) -> Choice:

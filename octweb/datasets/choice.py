@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainer.data.infer import GuessedColumn
 from trainer.data.raw import Detected
+from trainer.data.reading import EVERY, Given
+from trainer.data.reading import Reading as TableReading
 from trainer.errors import DataError
 from trainer.table import ColumnSchema, Kind, MissingPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How to read a file; None means detected."""
+    """How to read a file; None means detected.
+
+    `given` is what was said of its cells and of the lines around the table, as `trainer.data.reading.Given` writes it; `kept` is the
+    reading of an earlier version, which is repeated.
+    """
 
     delimiter: str | None = None
     encoding: str | None = None
     header: bool = True
+    given: Mapping[str, Any] = field(default_factory=dict)
+    kept: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {"delimiter": self.delimiter, "encoding": self.encoding, "header": self.header}
+        record: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding, "header": self.header}
+        record |= {"given": dict(self.given)} if self.given else {}
+        return record | ({} if self.kept is None else {"kept": dict(self.kept)})
+
+    @property
+    def decimal(self) -> str:
+        """The decimal sign that was given for all columns, for the form."""
+        return str(self.given.get("decimal", {}).get(EVERY, ""))
+
+    @property
+    def thousands(self) -> str:
+        """The same for what stands between thousands; "none" where nothing does."""
+        return str(self.given.get("thousands", {}).get(EVERY, "") or ("none" if "thousands" in self.given else ""))
+
+    def said(self) -> Given:
+        """All of it as the library takes it; raises DataError for signs and kinds that are not known."""
+        return replace(Given.from_json(self.given), delimiter=self.delimiter, encoding=self.encoding)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +106,8 @@ class Staged:
     detected: Detected
     guesses: tuple[GuessedColumn, ...]
     outlook: Outlook
+    names: tuple[str, ...] = ()  # of the columns of the file
+    reading: TableReading = field(default_factory=TableReading)
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Staged:
@@ -89,9 +115,11 @@ class Staged:
         return cls(
             rows=record["rows"],
             lines=tuple(record["lines"]),
-            detected=Detected(**record["detected"]),
+            detected=Detected.from_json(record["detected"]),
             guesses=tuple(_guess(own) for own in record["guesses"]),
             outlook=outlook_of(record["outlook"]),
+            names=tuple(record.get("names") or (own["schema"]["name"] for own in record["guesses"])),
+            reading=TableReading.from_json(record.get("reading")),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,9 +12,26 @@ from django.http import QueryDict
 
 from octweb.datasets.choice import Choice, Reading
 from trainer.data.codes import parse_codes
+from trainer.data.reading import EVERY, ColumnReading, Given
+from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 
 DELIMITERS = {"": "detected", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
+DECIMALS = {"": "detected", ".": "point", ",": "comma"}
+THOUSANDS_SIGNS = {"": "detected", ",": "comma", ".": "point", " ": "space", "'": "apostrophe", "none": "nothing"}
+KINDS_OFFERED = (
+    "text",
+    "number",
+    "number:,",
+    "number:,.",
+    "number:.,",
+    "date:dd/mm/yyyy",
+    "date:mm/dd/yyyy",
+    "date:dd.mm.yyyy",
+    "time",
+)
+EXAMPLE_DATES = {"dd/mm/yyyy": "31/12/2024", "mm/dd/yyyy": "12/31/2024", "dd.mm.yyyy": "31.12.2024"}
+MOST_WORDS = 20
 ENCODINGS = ("", "utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman", "shift_jis", "gb18030")
 
 
@@ -24,14 +42,68 @@ def reading_of(data: QueryDict | dict[str, Any]) -> Reading:
         delimiter=delimiter if delimiter in DELIMITERS and delimiter else None,
         encoding=encoding if encoding in ENCODINGS and encoding else None,
         header=data.get("header", "yes") != "no",
+        given=_given(data),
     )
+
+
+def _given(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
+    """What was said of the cells and of the lines around the table: fields for all columns, and `taken:NAME` for one."""
+    if data.get("given"):
+        try:
+            return Given.from_json(json.loads(data["given"])).to_json()
+        except (DataError, ValueError, TypeError, AttributeError):
+            return {}
+    kinds = {key.removeprefix("taken:"): data[key] for key in data if key.startswith("taken:") and data[key]}
+    words = [word.strip() for word in data.get("missing_words", "").split(",") if word.strip()]
+    given: dict[str, Any] = {"kinds": kinds, "missing": {EVERY: words[:MOST_WORDS]} if words else {}}
+    for what, known in (("decimal", DECIMALS), ("thousands", THOUSANDS_SIGNS)):
+        if data.get(what) in known and data.get(what):
+            given[what] = {EVERY: "" if data[what] == "none" else data[what]}
+    for what in ("skip_top", "skip_bottom"):
+        if data.get(what, "").isascii() and data.get(what, "").isdigit() and len(data[what]) <= 4:
+            given[what] = int(data[what])
+    return {name: value for name, value in given.items() if value or value == 0}
 
 
 def as_query(reading: Reading) -> str:
     """The options as the query of an address; empty where all is detected."""
     options = {"delimiter": reading.delimiter, "encoding": reading.encoding, "header": "" if reading.header else "no"}
+    options |= {"given": json.dumps(reading.given) if reading.given else ""}
     chosen = {name: value for name, value in options.items() if value}
     return f"?{urlencode(chosen)}" if chosen else ""
+
+
+def switch_words(switch: str) -> str:
+    """A switch such as `number:,.` as a person would write such a value: `numbers such as 1.234,5`."""
+    kind, _, form = switch.partition(":")
+    if kind == "number":
+        decimal, thousands = form[:1] or ".", form[1:2]
+        return f"numbers such as 1{thousands}234{decimal}5"
+    if kind == "date":
+        return f"dates such as {EXAMPLE_DATES.get(form, form)}" if form else "dates"
+    return {"time": "times such as 14:05", "binary": "two values"}.get(kind, kind)
+
+
+def taken(columns: Iterable[ColumnReading], names: Iterable[str], said: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One record for each column of the file: what it was taken for, why, and the switches; those that are not plain come first."""
+    known = {own.name: own for own in columns}
+    records = []
+    for name in names:
+        own = known.get(name) or ColumnReading(name=name, taken_for="plain")
+        switches = dict.fromkeys((said.get(name, ""), *own.choices, *KINDS_OFFERED))
+        records.append(
+            {
+                "name": name,
+                "words": own.words,
+                "reason": own.question or own.reason,
+                "open": own.taken_for == "ask",
+                "plain": name not in known,
+                "missing": own.missing,
+                "said": said.get(name, ""),
+                "switches": [(switch, switch_words(switch)) for switch in switches if switch],
+            }
+        )
+    return sorted(records, key=lambda record: (record["plain"], not record["open"]))
 
 
 def seen_mark(reading: Reading, names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What is done with the rows of a file: read them, guess their columns, foretell and describe what is stored.
+"""What is done with the rows of a file: read them, guess their columns, estimate and describe what is stored.
 
     python -m octweb.datasets.intake FOLDER
 
@@ -13,20 +13,27 @@ import os
 import resource
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.choice import Choice, Reading
+from octweb.datasets.model_rows import arrays_of
 from octweb.datasets.record import column_records, profile_record
-from trainer.data.build import LoadReport, build
+from trainer.data.build import LoadReport
 from trainer.data.infer import GuessedColumn, guess_target, infer
 from trainer.data.profile import profile
 from trainer.data.raw import RawTable, ReadLimits, read
+from trainer.data.reader import build_as_read
+from trainer.data.reading import Reading as TableReading
+from trainer.data.reading import reading_of
 from trainer.data.staged import read_raw, write_raw
-from trainer.errors import DataError
-from trainer.table import Labels, Table
+from trainer.errors import DataError, TrainerError
+from trainer.table import Kind, Labels, Table
+from trainer.tree.file import from_json
 
 REQUEST, ANSWER, ROWS = "request.json", "answer.json", "rows.parquet"
 MEMORY = "OCTWEB_READING_BYTES"  # in the environment of the process: what it may use
@@ -40,54 +47,78 @@ TOO_MUCH_MEMORY = (
 def stage(source: Path, reading: Reading, limits: ReadLimits, rows: Path) -> dict[str, Any]:
     """Read `source` into the file `rows`; returns what the page of the second step shows. Raises DataError."""
     raw = _read(source, reading, limits)
-    guesses = infer(raw)
+    own = _reading(raw, reading)
+    first = infer(raw)
+    guesses = infer(own.apply(raw, needed=())) if own.special else first
     write_raw(raw, rows)
-    target = guess_target(guesses)[0]
+    target = guess_target(first)[0]
     return {
         "rows": len(raw),
+        "names": list(raw.names),
+        "reading": own.to_json(),
         "lines": raw.line_numbers[:FIRST_LINES].tolist(),
         "target": target,
         "bytes": _bytes(raw),
-        "detected": asdict(raw.detected),
+        "detected": raw.detected.to_json(),
         "guesses": [_guess_record(guess) for guess in guesses],
-        "outlook": _outlook(raw, Choice(target=target)),
+        "outlook": _outlook(raw, Choice(target=target), own),
     }
 
 
-def foretell(rows: Path, choice: Choice) -> dict[str, Any]:
-    """What `describe` with this choice would keep of a staged file."""
-    return _outlook(read_raw(rows), choice)
+def foretell(rows: Path, choice: Choice, kept: dict[str, Any]) -> dict[str, Any]:
+    """What `describe` with this choice would keep of a staged file; `kept` is how its cells are read."""
+    return _outlook(read_raw(rows), choice, TableReading.from_json(kept))
 
 
-def describe(rows: Path, choice: Choice) -> dict[str, Any]:
-    """Target, number of rows, column records and profile of a staged or stored file; raises DataError."""
-    return _describe(_stored(rows), choice)
+def describe(rows: Path, choice: Choice, kept: dict[str, Any]) -> dict[str, Any]:
+    """Target, number of rows, column records, reading and profile of a staged or stored file; raises DataError."""
+    return _describe(_stored(rows), choice, TableReading.from_json(kept))
 
 
 def create(source: Path, reading: Reading, limits: ReadLimits, rows: Path, choice: Choice) -> dict[str, Any]:
     """Both steps at once: read `source` into `rows` and describe it. Raises DataError."""
     raw = _read(source, reading, limits)
-    description = _describe(raw, choice)
+    description = _describe(raw, choice, _reading(raw, reading))
     write_raw(raw, rows)
     return description
 
 
-def build_with(raw: RawTable, target: str, choice: Choice) -> tuple[Table, Labels, LoadReport]:
-    """The table and labels of these rows under this choice."""
-    ignore = choice.ignore or ()
-    return build(
+def model_rows(rows: Path, model: Path) -> dict[str, Any]:
+    """The rows of a stored file as the model of a file reads them, as one .npy file for each array beside that one."""
+    arrays, same = arrays_of(rows, from_json(json.loads(model.read_text(encoding="utf-8"))))
+    for name, values in arrays.items():
+        np.save(model.with_name(f"{name}.npy"), values)
+    return {"arrays": list(arrays), "same": same}
+
+
+def build_with(
+    raw: RawTable, target: str, choice: Choice, reading: TableReading | None = None
+) -> tuple[Table, Labels, LoadReport]:
+    """The table and labels of these rows under this choice, their cells read as `reading` says."""
+    reading = reading or TableReading()
+    ignore = [c for c in choice.ignore or () if c != target]
+    names = {*reading.for_target(target).names(raw.names), *raw.names}
+    # what was chosen for a column that another target would have made is of no use now
+    idle = {*reading.names(raw.names)} - names | {target, *ignore}
+    return build_as_read(
         raw,
+        reading,
         target=target,
-        kinds={k: v for k, v in (choice.kinds or {}).items() if k != target and k not in ignore},
-        missing={k: v for k, v in (choice.missing or {}).items() if k != target and k not in ignore},
-        units={k: v for k, v in (choice.units or {}).items() if k != target and k not in ignore},
-        special={k: tuple(v) for k, v in (choice.special or {}).items() if k != target and k not in ignore},
-        ignore=[c for c in ignore if c != target],
+        kinds={k: v for k, v in (choice.kinds or {}).items() if k not in idle},
+        missing={k: v for k, v in (choice.missing or {}).items() if k not in idle},
+        units={k: v for k, v in (choice.units or {}).items() if k not in idle},
+        special={k: tuple(v) for k, v in (choice.special or {}).items() if k not in idle},
+        ignore=[c for c in ignore if c in names or c not in reading.names(raw.names)],
     )
 
 
 def _read(source: Path, reading: Reading, limits: ReadLimits) -> RawTable:
-    return read(source, delimiter=reading.delimiter, encoding=reading.encoding, header=reading.header, limits=limits)
+    return read(source, header=reading.header, limits=limits, **reading.said().structure)
+
+
+def _reading(raw: RawTable, reading: Reading) -> TableReading:
+    """How the cells are read: as in an earlier version, or as was said and else guessed."""
+    return TableReading.from_json(reading.kept) if reading.kept is not None else reading_of(raw, reading.said())
 
 
 def _stored(rows: Path) -> RawTable:
@@ -98,12 +129,16 @@ def _stored(rows: Path) -> RawTable:
         return read(rows, limits=OWN_FILES)
 
 
-def _describe(raw: RawTable, choice: Choice) -> dict[str, Any]:
+def _describe(raw: RawTable, choice: Choice, reading: TableReading) -> dict[str, Any]:
     guesses = infer(raw)
     target = choice.target or guess_target(guesses)[0]
-    table, labels, report = build_with(raw, target, choice)
+    table, labels, report = build_with(raw, target, choice, reading)
+    if reading.special:
+        texts = [name for name, kind in (choice.kinds or {}).items() if kind is Kind.CATEGORICAL]
+        guesses = infer(reading.without(texts).apply(raw, target=target, needed=()))
     return {
         "target": target,
+        "reading": reading.to_json() if reading.special or reading.columns else {},
         "rows": len(table),
         "columns": column_records(guesses, table, target, choice),
         "profile": profile_record(profile(table, labels), labels, report) | {"read_bytes": _bytes(raw)},
@@ -115,11 +150,11 @@ def _bytes(raw: RawTable) -> int:
     return sum(column.nbytes for column in raw.columns)
 
 
-def _outlook(raw: RawTable, choice: Choice) -> dict[str, Any]:
+def _outlook(raw: RawTable, choice: Choice, reading: TableReading) -> dict[str, Any]:
     target = choice.target or guess_target(infer(raw))[0]
     found: dict[str, Any] = {"rows_read": len(raw), "notes": ()}
     try:
-        table, labels, report = build_with(raw, target, choice)
+        table, labels, report = build_with(raw, target, choice, reading)
     except DataError as error:
         return found | {"refusal": str(error)}
     return found | {
@@ -139,6 +174,7 @@ DEEDS: dict[str, Callable[..., dict[str, Any]]] = {
     "foretell": foretell,
     "describe": describe,
     "create": create,
+    "model_rows": model_rows,
 }
 
 
@@ -148,8 +184,12 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     if "source" in request:
         arguments |= {"source": Path(request["source"]), "limits": ReadLimits(**request["limits"])}
         arguments["reading"] = Reading(**request["reading"])
+    if "model" in request:
+        arguments["model"] = Path(request["model"])
     if "choice" in request:
         arguments["choice"] = Choice.from_json(request["choice"])
+    if "kept" in request:
+        arguments["kept"] = request["kept"]
     return DEEDS[request["do"]](**arguments)
 
 
@@ -163,6 +203,8 @@ def main(folder: Path) -> None:
         found = {"found": answer(request, folder)}
     except DataError as error:
         found = {"error": str(error), "problems": error.problems}
+    except TrainerError as error:
+        found = {"error": str(error), "problems": ()}
     except MemoryError:
         found = {"error": TOO_MUCH_MEMORY, "problems": ()}
     (folder / ANSWER).write_text(json.dumps(found), encoding="utf-8")

@@ -13,9 +13,11 @@ class Dataset(Deletable):
     name = models.CharField(max_length=200)
     target = models.CharField(max_length=200)
     rows = models.PositiveIntegerField()
-    # one record a column: {name, kind, missing, unit, reason, empty, distinct, role: "feature" | "target" | "ignored"}
+    # one record per column: {name, kind, missing, unit, reason, empty, distinct, role: "feature" | "target" | "ignored"}
     columns = models.JSONField(default=list)
     profile = models.JSONField(default=dict)
+    # how the cells of a messy file are read, see trainer.data.reading; empty for a clean one
+    reading = models.JSONField(default=dict, blank=True)
     file = models.FileField(upload_to="datasets/%Y/%m/")
     sha256 = models.CharField(max_length=64)
     source_name = models.CharField(max_length=255)

@@ -21,6 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 from django.conf import settings
 
 from octweb.core.parsers import TooLarge
@@ -92,18 +93,31 @@ def create(source: Path, reading: Reading, choice: Choice, folder: Path) -> dict
     return _read(request, folder, small=_is_small(source))
 
 
-def foretell(rows: Path, choice: Choice, size: int | None) -> dict[str, Any]:
+def foretell(rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
     """`intake.foretell`; `size` is what the rows take in memory, None where nobody knows."""
-    return _of_rows("foretell", rows, choice, size)
+    return _of_rows("foretell", rows, choice, size, kept)
 
 
-def describe(rows: Path, choice: Choice, size: int | None) -> dict[str, Any]:
+def describe(rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
     """`intake.describe`."""
-    return _of_rows("describe", rows, choice, size)
+    return _of_rows("describe", rows, choice, size, kept)
 
 
-def _of_rows(do: str, rows: Path, choice: Choice, size: int | None) -> dict[str, Any]:
-    request = {"do": do, "rows": str(rows), "choice": choice.to_json()}
+def model_rows(rows: Path, document: str) -> tuple[dict[str, np.ndarray], bool]:
+    """`model_rows.arrays_of` of a model's document, by another process.
+
+    The arrays stay on the disk, in files that have no name any more: what is not looked at takes no memory, and the room is free
+    again when the last array is gone.
+    """
+    with scratch() as folder:
+        model = folder / "model.json"
+        model.write_text(document, encoding="utf-8")
+        found = _read({"do": "model_rows", "rows": str(rows), "model": str(model)}, folder, small=False)
+        return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in found["arrays"]}, found["same"]
+
+
+def _of_rows(do: str, rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
+    request = {"do": do, "rows": str(rows), "choice": choice.to_json(), "kept": kept}
     with scratch() as folder:
         return _read(request, folder, small=size is not None and size <= 4 * SMALL_BYTES)
 

@@ -1,4 +1,4 @@
-"""What is kept of a table beside its rows: one record a column, and the profile that pages show."""
+"""What is kept of a table beside its rows: one record per column, and the profile that pages show."""
 
 from __future__ import annotations
 

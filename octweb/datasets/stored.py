@@ -21,13 +21,14 @@ from octweb.datasets.intake import OWN_FILES, build_with
 from octweb.datasets.models import Dataset
 from trainer.data.build import LoadReport
 from trainer.data.raw import read
+from trainer.data.reading import Reading
 from trainer.data.spreadsheet import as_text
 from trainer.errors import DataError
 from trainer.table import Labels, Table
 
 STREAMED_ROWS = 10_000
 GONE = "The stored file is missing or damaged. Upload it again."
-CHANGED = "The stored file of this data set was changed outside of octweb. Upload it again."
+CHANGED = "The stored file of this data set was changed outside octweb. Upload it again."
 
 
 def path_of(file: FieldFile) -> Path:
@@ -47,11 +48,12 @@ def load(dataset: Dataset) -> tuple[Table, Labels]:
 def load_with_report(dataset: Dataset) -> tuple[Table, Labels, LoadReport]:
     """As `load`, with what was left out; raises DataError where the stored file is not the one that was stored."""
     columns = json.dumps(dataset.columns, sort_keys=True)
-    return _load(str(path_of(dataset.file)), dataset.sha256, dataset.target, columns)
+    reading = json.dumps(dataset.reading)
+    return _load(str(path_of(dataset.file)), dataset.sha256, dataset.target, columns, reading)
 
 
 @lru_cache(maxsize=4)
-def _load(path: str, sha256: str, target: str, columns: str) -> tuple[Table, Labels, LoadReport]:
+def _load(path: str, sha256: str, target: str, columns: str, reading: str) -> tuple[Table, Labels, LoadReport]:
     try:
         changed = digest(Path(path)) != sha256
     except FileNotFoundError as error:
@@ -59,7 +61,7 @@ def _load(path: str, sha256: str, target: str, columns: str) -> tuple[Table, Lab
     if changed:
         raise DataError(CHANGED)
     raw = read(path, limits=OWN_FILES)
-    return build_with(raw, target, choice_of(json.loads(columns), target))
+    return build_with(raw, target, choice_of(json.loads(columns), target), Reading.from_json(json.loads(reading)))
 
 
 def first_rows(dataset: Dataset, count: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from octweb.core import files
 from octweb.datasets import actions
-from octweb.datasets.choice import choice_of
+from octweb.datasets.choice import Reading, choice_of
 from octweb.datasets.models import Dataset
 from trainer.errors import DataError
 
@@ -32,6 +32,7 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str) ->
         source_name=source_name,
         name=_name(dataset),
         choice=choice_of(dataset.columns, dataset.target),
+        reading=Reading(kept=dataset.reading),
     )
     old, new = ([c["name"] for c in d.columns] for d in (dataset, made))
     if set(old) != set(new):
@@ -126,5 +127,5 @@ def _other_columns(old: list[str], new: list[str]) -> str:
     if missing := [c for c in old if c not in new]:
         parts.append(f"it lacks {', '.join(missing[:10])}")
     if more := [c for c in new if c not in old]:
-        parts.append(f"it has {', '.join(more[:10])} besides")
-    return f"A new version has the same columns; {' and '.join(parts)}. Upload it as a data set of its own."
+        parts.append(f"it also has {', '.join(more[:10])}")
+    return f"A new version has the same columns; {' and '.join(parts)}. Upload it as a separate data set."

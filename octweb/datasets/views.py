@@ -18,16 +18,29 @@ from django.views.decorators.http import require_GET, require_POST
 from octweb.core.lists import narrowed
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Busy, Conflict, Unprocessable
+from octweb.core.refusals import refusals_said
 from octweb.datasets import actions, empty_cells, samples, versions
 from octweb.datasets.choice import Choice
-from octweb.datasets.forms import DELIMITERS, ENCODINGS, as_query, choice_of, reading_of, seen_mark
+from octweb.datasets.forms import (
+    DECIMALS,
+    DELIMITERS,
+    ENCODINGS,
+    THOUSANDS_SIGNS,
+    as_query,
+    choice_of,
+    reading_of,
+    seen_mark,
+    taken,
+)  # fmt: skip
 from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Dataset, Upload
 from trainer.data.infer import guess_target
+from trainer.data.reading import around_notes
 from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 from trainer.tree.numbers import decimal_text
 
+SIGNS = {"delimiters": DELIMITERS, "encodings": ENCODINGS, "decimals": DECIMALS, "thousands_signs": THOUSANDS_SIGNS}
 PREVIEW_ROWS = FIRST_LINES
 COLUMNS_SHOWN = 30
 LIST_SORTS = {
@@ -62,7 +75,7 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
     """The first step: a file. A request by script gets JSON with the address of the second step."""
     reading = reading_of(request.POST)
     context: dict[str, Any] = {"samples": samples.SAMPLES, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
-    context |= {"reading": reading, "delimiters": DELIMITERS, "encodings": ENCODINGS}
+    context |= {"reading": reading, **SIGNS}
     if request.method != "POST":
         return render(request, "datasets/new.html", context)
     by_script = request.headers.get("X-Requested-With") == "XMLHttpRequest"
@@ -90,7 +103,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     upload = Upload.objects.get_visible(request.user, pk)
     data = request.POST if request.method == "POST" else request.GET
     reading = reading_of(data)
-    context: dict[str, Any] = {"upload": upload, "delimiters": DELIMITERS, "encodings": ENCODINGS, "reading": reading}
+    context: dict[str, Any] = {"upload": upload, "reading": reading, "words": data.get("missing_words", ""), **SIGNS}
     try:
         staged = actions.preview(upload, reading)
         first = actions.staged_rows(upload, PREVIEW_ROWS)
@@ -108,12 +121,17 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
             choice = choice_of(request.POST, names)
         except DataError as error:
             unread = str(error)
-    if choice.target is None or choice.target not in names:
-        choice = replace(choice, target=data.get("target") if data.get("target") in names else None)
+    still_open = {own.name for own in staged.reading.columns.values() if own.taken_for == "ask"}
+    # the select of a column whose reading is open says nothing about it
+    choice = replace(
+        choice, kinds={name: k for name, k in (choice.kinds or {}).items() if name not in still_open} or None
+    )
+    if choice.target is None or choice.target not in staged.names:
+        choice = replace(choice, target=data.get("target") if data.get("target") in staged.names else None)
     if "empty_as_category" in request.POST:
         choice = empty_cells.everywhere(choice, guesses)
     if request.method == "POST" and "confirm" in request.POST and not same:
-        context |= {"error": "The file is read in another way now. Look at its columns, then store it.", "problems": ()}
+        context |= {"error": "The file is now read in another way. Look at its columns, then store it.", "problems": ()}
     elif unread is not None:
         context |= {"error": unread, "problems": ()}
     elif request.method == "POST" and "confirm" in request.POST:
@@ -129,10 +147,15 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
             messages.warning(request, str(error.detail))
             return redirect("datasets:list")
     guessed, reason = guess_target(guesses)
+    guessed = guessed if guessed in staged.names else upload.found["target"]
+    said = dict(reading.given.get("kinds", {}))
     context |= {
         "raw": staged,
+        "target_names": staged.names,
+        "taken": taken(staged.reading.columns.values(), staged.names, said),
+        "around": around_notes(staged.detected.top, staged.detected.bottom),
         "rows": list(zip(staged.lines, first, strict=True)),
-        "columns": _choices(guesses, choice),
+        "columns": _choices(guesses, choice, staged.reading.units()),
         "target": choice.target or guessed,
         "target_reason": reason,
         "kinds": list(Kind),
@@ -237,7 +260,7 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
         try:
             choice = choice_of(request.POST, names)
             actions.update(dataset, name=request.POST.get("name"), choice=choice)
-            messages.success(request, "The columns were changed. Models trained before keep the columns they had.")
+            messages.success(request, "The columns were changed. Models trained before keep their columns.")
             return redirect("datasets:detail", dataset.pk)
         except (DataError, Busy, Unprocessable) as error:
             context |= {"error": getattr(error, "detail", str(error)), "problems": getattr(error, "problems", ())}
@@ -256,23 +279,21 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
 @require_POST
 def dataset_delete(request: HttpRequest, pk: Any) -> HttpResponse:
     dataset = _dataset(request, pk)
-    try:
+    with refusals_said(request):
         actions.delete(dataset)
         messages.info(request, f"{dataset.name} was deleted.")
         return redirect("datasets:list")
-    except Conflict as error:
-        messages.warning(request, str(error.detail))
-        return redirect("datasets:detail", dataset.pk)
+    return redirect("datasets:detail", dataset.pk)
 
 
-def _choices(guesses: Any, choice: Choice) -> list[dict[str, Any]]:
-    """One record a column for the preview table: what was guessed, and what was chosen over it."""
+def _choices(guesses: Any, choice: Choice, units: dict[str, str]) -> list[dict[str, Any]]:
+    """One record per column for the preview table: what was guessed, and what was chosen over it."""
     return [
         {
             "name": guess.name,
             "kind": str((choice.kinds or {}).get(guess.name, guess.schema.kind)),
             "missing": str((choice.missing or {}).get(guess.name, guess.schema.missing)),
-            "unit": (choice.units or {}).get(guess.name, ""),
+            "unit": (choice.units or {}).get(guess.name, units.get(guess.name, "")),
             "special": [decimal_text(v) for v in (choice.special or {}).get(guess.name, guess.special)],
             "role": "ignored" if guess.name in (choice.ignore or ()) or _left_out(guess, choice) else "feature",
             "reason": guess.reason,

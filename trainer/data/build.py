@@ -31,11 +31,12 @@ class LoadReport:
     left_out: Mapping[str, str]
     constant_columns: tuple[str, ...]
     duplicate_columns: tuple[tuple[str, str], ...]
+    reading_notes: tuple[str, ...] = ()  # what was taken for what in a messy file
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The report in sentences; empty where nothing was left out."""
-        out = []
+        """The report in sentences; empty if nothing was left out."""
+        out = list(self.reading_notes)
         if self.rows_dropped:
             where = ", ".join(f"{name} ({count})" for name, count in self.dropped_by_column.items())
             out.append(f"{self.rows_dropped} of {self.rows_read} rows were dropped for empty cells in: {where}.")
@@ -128,7 +129,7 @@ def _useless(guessed: GuessedColumn, wanted: bool) -> str:
     if guessed.distinct == 0:
         return "it has no value"
     if guessed.identifier and guessed.schema.kind is Kind.CATEGORICAL and not wanted:
-        return "all its texts are different; name its kind to use it all the same"
+        return "all its texts are different; choose its kind yourself to use it anyway"
     return ""
 
 
@@ -139,9 +140,9 @@ def wrong_words(name: str, kind: Kind, cells: Cells, raw: RawTable) -> tuple[str
     values = ~cells.marks
     if kind is Kind.BINARY:
         wrong = values & ~np.isin(cells.floats(), (0.0, 1.0))
-        return places(raw, cells, wrong, f"column '{name}' is binary, but has %s; only 0, 1, true and false can be")
+        return places(raw, cells, wrong, f"column '{name}' is binary, but has %s; only 0, 1, true and false are binary")
     wrong = values & ~cells.numbers & ~cells.truths
-    found = places(raw, cells, wrong, f"column '{name}' is numeric, but has %s, which is no finite number")
+    found = places(raw, cells, wrong, f"column '{name}' is numeric, but has %s, which is not a finite number")
     return found + places(
         raw, cells, values & cells.inexact, f"column '{name}' has %s, which is rounded beyond 2^53; make it categorical"
     )
@@ -173,7 +174,7 @@ def _rows(
     if not keep.any():
         raise DataError(
             f"Every one of the {len(raw)} rows has an empty cell ({', '.join(dropped)}), so none is left to train on. "
-            "Ignore the columns with many empty cells, or make 'missing' a category of theirs."
+            "Ignore the columns with many empty cells, or choose that 'missing' is a category of theirs."
         )
     return keep, dropped
 
@@ -190,7 +191,7 @@ def _labels(target: str, cells: Cells, keep: BoolArray) -> Labels:
     n = int(keep.sum())
     if len(classes) < 2:
         raise DataError(
-            f"The target '{target}' has one class only ('{classes[0]}') in the {n} rows that are left; a tree needs two. "
+            f"The target '{target}' has one class only ('{classes[0]}') in the {n} remaining rows; a tree needs two. "
             "Choose another target, or look at the rows that were dropped."
         )
     if len(classes) > MOST_CLASSES or (len(classes) > TOO_MANY_FOR_ROWS and 2 * len(classes) > n):

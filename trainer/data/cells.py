@@ -17,6 +17,7 @@ from trainer.dtypes import BoolArray, FloatArray
 MARKS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?")
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?$"
 WHOLE = r"^[+-]?[0-9]+$"
+WHOLE_WORD = re.compile(WHOLE, re.ASCII)
 LONG = re.compile(r"^([+-]?[0-9]{16,1000})(\.0*)?$")
 LEADING_ZERO = r"^[+-]?0[0-9]+$"
 TRUTH = {"true": 1.0, "false": 0.0}

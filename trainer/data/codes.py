@@ -1,4 +1,4 @@
-"""Special values of numeric columns: numbers such as −9 or 999 that stand for "refused" or "not asked" and measure nothing."""
+"""Special values of numeric columns: numbers such as −9 or 999 that mean "refused" or "not asked" and measure nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Encodings: uploaded columns to the features that solvers search over, and back to splits in the columns' own units.
 
 Rules of the binary encodings are those of Keegan et al. (accelerated BendOCT) and their published tables: categorical columns
-become one column a level (two levels: one column), numeric columns quantile buckets (QB-k) or quantile thresholds (QT-k).
+become one column per level (two levels: one column), numeric columns quantile buckets (QB-k) or quantile thresholds (QT-k).
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _published_levels(categories: Sequence[str]) -> list[str]:
 
 
 def encode_numeric(table: Table) -> Encoding:
-    """Numeric and binary columns as they are, categorical ones as one 0/1 feature a category; constant features left out."""
+    """Numeric and binary columns as they are, categorical ones as one 0/1 feature per category; constant features left out."""
     features: list[EncodedFeature] = []
     for j, column in enumerate(table.columns):
         if column.kind is Kind.CATEGORICAL:

@@ -58,7 +58,7 @@ def is_gzip(path: Path) -> bool:
 
 
 def read_bytes(path: Path, limits: ReadLimits) -> bytes:
-    """The content of a file, unpacked if it is gzipped; raises DataError where it is missing, empty or too large."""
+    """The content of a file, unpacked if it is gzipped; raises DataError if it is missing, empty or too large."""
     try:
         with path.open("rb") as stream:
             content = stream.read(min(limits.bytes, path.stat().st_size) + 1)  # a buffer of this size is set aside
@@ -107,15 +107,15 @@ def _unpack_member(content: bytes, at: int, pieces: io.BytesIO, limits: ReadLimi
 
 
 def refuse_other_formats(content: bytes) -> None:
-    """Raise DataError for content that is known to be no CSV by its first bytes."""
+    """Raise DataError for content that is known not to be CSV by its first bytes."""
     head = content[:64].lstrip()
     for magic, what in OTHER_FORMATS:
         if head.lower().startswith(magic.lower()):
-            raise DataError(f"The file is no table but {what}.")
+            raise DataError(f"The file is not a table but {what}.")
 
 
 def decode(content: bytes, encoding: str | None) -> Text:
-    """The text of a file in `encoding`, or in that which its first bytes tell (UTF-8 where they tell nothing)."""
+    """The text of a file in `encoding`, or in the encoding that its first bytes show (UTF-8 if they show none)."""
     reason = "The encoding was given."
     if encoding is None:
         encoding, reason = _by_first_bytes(content)
@@ -133,10 +133,10 @@ def decode(content: bytes, encoding: str | None) -> Text:
     zero = utf8.find(b"\0")
     if zero >= 0:
         hint = "It may be text in utf-16: choose that encoding." if utf8.count(b"\0") > len(utf8) // 4 else ""
-        raise DataError(f"The file is no text: byte {zero + 1} is zero. {hint or 'Save the table as CSV in UTF-8.'}")
+        raise DataError(f"The file is not text: byte {zero + 1} is zero. {hint or 'Save the table as CSV in UTF-8.'}")
     strange = sum(utf8[: 1 << 16].count(bytes([c])) for c in (*range(1, 9), *range(14, 32)))
     if strange * 20 > len(utf8[: 1 << 16]):
-        raise DataError("The file is no text: it is full of control characters. Save the table as CSV in UTF-8.")
+        raise DataError("The file is not text: it is full of control characters. Save the table as CSV in UTF-8.")
     return Text(utf8=utf8, encoding=encoding, reason=reason)
 
 
@@ -163,7 +163,7 @@ def _to_utf8(content: bytes, name: str) -> bytes:
 
 
 def _recoded(content: bytes, name: str) -> bytes:
-    """Piece by piece, since Python's own text takes up to four bytes for each character."""
+    """Piece by piece, because Python's own text takes up to four bytes per character."""
     make = codecs.lookup(name).incrementaldecoder
     if make is None:
         return content.decode(name).encode("utf-8")
@@ -187,5 +187,5 @@ def _undecodable(content: bytes, name: str, error: UnicodeError) -> DataError:
     others = TO_TRY if name.startswith("utf-8") else f"utf-8, utf-8-sig, {TO_TRY}"
     return DataError(
         f"The file is not valid {name}: {what}. Choose another encoding: {others}.",
-        problems=(f"Line {line}: byte {start + 1} is no {name}.",),
+        problems=(f"Line {line}: byte {start + 1} is not {name}.",),
     )

@@ -58,13 +58,13 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     n = len(cells.index) - missing
     kind, reason, identifier = _kind(cells, n, distinct)
     if kind is Kind.NUMERIC and distinct == n > FEW_VALUES and _counts_rows(cells):
-        identifier, reason = True, reason + "; it counts the rows, which tells nothing about a new row: ignore it?"
+        identifier, reason = True, reason + "; it numbers the rows, which says nothing about a new row: ignore it?"
     marks = tuple(w for w in (cells.word(i) for i in np.flatnonzero(cells.missing)) if w)
     if missing:
         how = f" or {' or '.join(repr(m) for m in marks)}" if marks else ""
         reason += f"; {missing} {'cell is' if missing == 1 else 'cells are'} empty{how}"
     if (cells.marks & values).any():
-        reason += "; 'NA' stands among other two-letter codes and is kept as a value"
+        reason += "; 'NA' appears among other two-letter codes and is kept as a value"
     special: tuple[float, ...] = ()
     if kind is Kind.NUMERIC:
         likely = likely_codes(np.where(cells.numbers, cells.floats(), np.nan), cells.counts)
@@ -84,7 +84,7 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
         identifier=identifier,
         marks=marks,
         special=special,
-        problems=places(raw, cells, infinite, f"column '{name}' has %s, which is no finite number"),
+        problems=places(raw, cells, infinite, f"column '{name}' has %s, which is not a finite number"),
     )
 
 
@@ -117,7 +117,7 @@ def _kind(cells: Cells, n: int, distinct: int) -> tuple[Kind, str, bool]:
     identifier = distinct == n > 1
     reason = f"text with {distinct} different values" if distinct > 1 else "the same text everywhere"
     if identifier:
-        reason = f"all {n} texts are different: a name or number of the row, of no use for new rows"
+        reason = f"all {n} texts are different: a name or number of the row, useless for new rows"
     return Kind.CATEGORICAL, reason, identifier
 
 

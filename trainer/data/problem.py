@@ -21,13 +21,13 @@ from trainer.tree.shorten import shorten
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """What settings can speak of, known without the rows: the columns that may be asked, and the classes."""
+    """What settings can name, known without the rows: the columns that may be asked, and the classes."""
 
     columns: tuple[str, ...]
     classes: tuple[str, ...]
 
     def column(self, name: str, parameter: str) -> str:
-        """The name itself; raises ParameterError where no column is called so."""
+        """The name itself; raises ParameterError if no column is called so."""
         if name not in self.columns:
             raise ParameterError(
                 {parameter: f"{_unknown(name, 'column', self.columns)} Columns: {listed(self.columns)}."}
@@ -35,7 +35,7 @@ class Names:
         return name
 
     def label(self, name: str, parameter: str) -> str:
-        """The name itself; raises ParameterError where no class is called so."""
+        """The name itself; raises ParameterError if no class is called so."""
         if name not in self.classes:
             raise ParameterError(
                 {parameter: f"{_unknown(name, 'class', self.classes)} Classes: {listed(self.classes)}."}
@@ -53,7 +53,7 @@ class Problem:
 
     The objective is `correct / n - leaf_penalty * leaves`, maximised, less
     `coefficient_penalty` for every coefficient of its splits; `n` is the total weight. `warm_start` is a tree over the
-    same columns that is known already; methods that declare `warm_start` begin with it. `quantile_weights` takes the place of
+    same columns that is known already; methods that declare `warm_start` begin with it. `quantile_weights` replaces
     `weights` in the binary encoding, where classes are weighted and questions are not to depend on it.
     """
 
@@ -111,7 +111,7 @@ class Problem:
 
     @cached_property
     def numeric(self) -> Encoding:
-        """Numeric columns as they are, one 0/1 feature a category."""
+        """Numeric columns as they are, one 0/1 feature per category."""
         return encode_numeric(self.table)
 
     @cached_property
@@ -156,7 +156,7 @@ def class_weighted(settings: Mapping[str, Any], labels: Labels, weights: CountAr
     if settings.get("class_weight") != "balanced":
         return weights
     if int(settings.get("min_leaf") or 1) > 1:
-        raise ParameterError({"min_leaf": "leaves are counted in weights; with balanced classes it must be 1."})
+        raise ParameterError({"min_leaf": "leaves are counted in weights, so it must be 1 with balanced classes."})
     return balanced_weights(labels, weights)
 
 

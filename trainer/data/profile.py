@@ -10,6 +10,7 @@ import numpy as np
 from trainer.data.build import duplicate_columns
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import Column, Kind, Labels, Table
+from trainer.tree.numbers import shortest_between
 
 BINS = 20
 TOP_CATEGORIES = 12
@@ -65,9 +66,9 @@ class Profile:
     def floor_sentence(self) -> str:
         """The error floor in words."""
         if not self.conflicting_rows:
-            return "No two rows are equal in all columns and differ in class: nothing stands against a perfect tree."
+            return "No two rows are equal in all columns and differ in class, so a perfect tree is possible."
         return (
-            f"{self.conflicting_rows} rows have a twin of another class, equal in all columns: "
+            f"{self.conflicting_rows} rows have a twin of another class that is equal in all columns: "
             f"no tree on these columns can beat {100 * (1 - self.error_floor):.4g} %."
         )
 
@@ -140,8 +141,8 @@ def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
 
 
 def _between(low: float, high: float) -> float:
-    middle = low + (high - low) / 2
-    return middle if low <= middle < high else low
+    """The cut between two neighbouring values with the fewest digits, as a tree stores it."""
+    return shortest_between(low, high) if np.isfinite(low) and np.isfinite(high) else low
 
 
 def _best_cut(joint: np.ndarray) -> tuple[int | None, int]:

@@ -10,8 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,15 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from trainer.data import layout as layouts
 from trainer.data.csv_scan import Excess, Scan, Sniffed, scan, sniff
 from trainer.data.file_bytes import PARQUET_MAGIC, ReadLimits, decode, read_bytes, refuse_other_formats
 from trainer.errors import DataError
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LISTED = 20
+FIRST_LINE = "The first line of the file says so."
+BY_TABLE = "It cuts the lines of the table into as many values as the header."
 SOMETHING = re.compile(rb"\S")
 BLOCK = 1 << 21  # bytes that the parser takes at a time, for which it reserves as much for every column
 TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
@@ -32,7 +36,10 @@ TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 
 @dataclass(frozen=True, kw_only=True)
 class Detected:
-    """How a file was read, and why: `*_reason` is a sentence, `delimiter_sure` and `header_sure` lie in [0, 1]."""
+    """How a file was read, and why: `*_reason` is a sentence, `delimiter_sure` and `header_sure` are in [0, 1].
+
+    `top` and `bottom` are the lines above and below the table, as pairs of line number and text.
+    """
 
     format: str  # "csv" or "parquet"
     encoding: str
@@ -43,11 +50,24 @@ class Detected:
     header: bool
     header_sure: float
     header_reason: str
+    top: tuple[layouts.Line, ...] = ()
+    bottom: tuple[layouts.Line, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As a dictionary, without lines around the table if there are none."""
+        record = {own.name: getattr(self, own.name) for own in fields(self)}
+        return {name: value for name, value in record.items() if name not in ("top", "bottom") or value}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Detected:
+        """The inverse of `to_json`; raises TypeError or ValueError."""
+        around = {name: tuple((int(n), str(text)) for n, text in record.get(name, ())) for name in ("top", "bottom")}
+        return cls(**record | around)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RawTable:
-    """Column names and cells as they stand in the file.
+    """Column names and cells as they are in the file.
 
     `columns` are pyarrow arrays of equal length: strings for CSV; strings, integers, floating-point numbers or booleans for
     Parquet. `line_numbers`, int64 (n,), are the line where a CSV row starts, or the row number of a Parquet file, from 1.
@@ -81,17 +101,23 @@ def read(
     encoding: str | None = None,
     header: bool = True,
     limits: ReadLimits | None = None,
+    skip_top: int | None = None,
+    skip_bottom: int | None = None,
 ) -> RawTable:
     """Read a CSV file (also gzipped) or a Parquet file; what is not given is detected.
 
-    Raises DataError, whose `problems` list every place that was found (at most 20 of a kind), for anything that is no table.
+    `skip_top` and `skip_bottom` are lines of a CSV file that are not part of the table; None looks for titles and footers. Raises
+    DataError, whose `problems` list every place that was found (at most 20 of a kind), for anything that is not a table.
     """
     limits = limits or ReadLimits()
     path = Path(path)
     if is_parquet(path):
         return _read_parquet(path, limits)
     # handed over without a name here, so that the bytes are given back as soon as they are decoded
-    return read_csv(read_bytes(path, limits), delimiter=delimiter, encoding=encoding, header=header, limits=limits)
+    return read_csv(
+        read_bytes(path, limits), delimiter=delimiter, encoding=encoding, header=header, limits=limits,
+        skip_top=skip_top, skip_bottom=skip_bottom,
+    )  # fmt: skip
 
 
 def read_csv(
@@ -101,6 +127,8 @@ def read_csv(
     encoding: str | None = None,
     header: bool = True,
     limits: ReadLimits | None = None,
+    skip_top: int | None = None,
+    skip_bottom: int | None = None,
 ) -> RawTable:
     """The same for the bytes of an uncompressed CSV file."""
     limits = limits or ReadLimits()
@@ -110,24 +138,99 @@ def read_csv(
     body = _plain_breaks(body)
     if not SOMETHING.search(body):
         raise DataError("The file is empty. Choose a file with a header line and rows.")
-    guess = _delimiter(body, delimiter)
-    found = scan(body, guess.delimiter.encode(), most_records=limits.rows + int(header), most_bytes=limits.line_bytes)
-    names = _check(body, found, guess, header, limits)
-    columns = _cells(body, found, guess.delimiter, len(names), header)
-    lines = found.lines[1:] if header else found.lines
-    sure, reason = _header_guess(body, found, guess.delimiter, header, columns)
-    detected = Detected(
-        format="csv",
-        encoding=name,
-        encoding_reason=why,
-        delimiter=guess.delimiter,
-        delimiter_sure=guess.sure,
-        delimiter_reason=guess.reason,
-        header=header,
-        header_sure=sure,
-        header_reason=reason,
+    cut = _Cut(body, delimiter, encoding=(name, why), header=header, limits=limits)
+    del body
+    if skip_top is not None or skip_bottom is not None:
+        return cut.table(layouts.skipped(cut.body, skip_top or 0, skip_bottom or 0), look=skip_bottom is None)
+    said = layouts.sep_line(cut.body)
+    refusal = None
+    try:
+        found = cut.table(said)
+    except DataError as error:
+        refusal = error.with_traceback(None)  # what was made of the file is given back before it is looked at again
+    if refusal is not None:
+        around = _around(cut, said)
+        if around is None:
+            raise refusal
+        return cut.table(around)
+    if said is not None:
+        return found
+    if header and len(found.names) == 1 and (around := layouts.find(cut.body, delimiter)) is not None:
+        return cut.table(around)
+    return found
+
+
+def _around(cut: _Cut, said: layouts.Layout | None) -> layouts.Layout | None:
+    """Where the table is in a file that also has other lines."""
+    if not cut.header:
+        return None
+    return layouts.find(cut.body, cut.delimiter) if said is None else layouts.inside(cut.body, said, cut.delimiter)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The bytes of a file, and how they are cut into a table."""
+
+    body: bytes
+    delimiter: str | None
+    encoding: tuple[str, str]
+    header: bool
+    limits: ReadLimits
+
+    def table(self, around: layouts.Layout | None, *, look: bool = True) -> RawTable:
+        """The table of the whole file, or of the part that a layout gives; footers in the shape of rows are cut if `look` says so."""
+        body, header, limits = self.body, self.header, self.limits
+        before = 0
+        if around is not None:
+            before = body.count(b"\n", 0, around.start)
+            body = body[around.start : around.end]
+        guess = _delimiter(body, self.delimiter or (around.delimiter if around is not None else None))
+        if around is not None and around.delimiter and self.delimiter is None:
+            told = around.top[:1] and around.top[0][1].startswith("sep=")
+            guess = replace(guess, reason=FIRST_LINE if told else BY_TABLE)
+        found = scan(
+            body, guess.delimiter.encode(), most_records=limits.rows + int(header), most_bytes=limits.line_bytes
+        )
+        found = _moved(found, before)
+        names = _check(body, found, guess, header, limits)
+        columns = _cells(body, found, guess.delimiter, len(names), header)
+        lines = found.lines[1:] if header else found.lines
+        top = around.top if around is not None else ()
+        bottom = around.bottom if around is not None else ()
+        if look and header and (more := layouts.footers(names, columns, lines, found.quoted_breaks)):
+            kept = len(lines) - more
+            cells = [[str(c[i].as_py()) for c in columns] for i in range(kept, len(lines))]
+            own = tuple((int(n), guess.delimiter.join(row)[:200]) for n, row in zip(lines[kept:], cells, strict=True))
+            columns, lines, bottom = tuple(c.slice(0, kept) for c in columns), lines[:kept], (*own, *bottom)
+        sure, reason = _header_guess(body, found, guess.delimiter, header, columns)
+        detected = Detected(
+            format="csv",
+            encoding=self.encoding[0],
+            encoding_reason=self.encoding[1],
+            delimiter=guess.delimiter,
+            delimiter_sure=guess.sure,
+            delimiter_reason=guess.reason,
+            header=header,
+            header_sure=sure,
+            header_reason=reason,
+            top=top,
+            bottom=bottom,
+        )
+        return RawTable(names=names, columns=columns, line_numbers=lines, detected=detected)
+
+
+def _moved(found: Scan, before: int) -> Scan:
+    """The scan of a part of a file with the lines of the file."""
+    if not before:
+        return found
+    excess = found.excess
+    return replace(
+        found,
+        lines=found.lines + before,
+        unclosed=None if found.unclosed is None else found.unclosed + before,
+        after_quote=tuple(line + before for line in found.after_quote),
+        excess=None if excess is None else replace(excess, line=excess.line + before if excess.line else 0),
     )
-    return RawTable(names=names, columns=columns, line_numbers=lines, detected=detected)
 
 
 def _plain_breaks(body: bytes) -> bytes:
@@ -148,7 +251,7 @@ def _delimiter(body: bytes, delimiter: str | None) -> Sniffed:
 
 
 def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadLimits) -> tuple[str, ...]:
-    """Refuse what is no table, with every place; the column names otherwise."""
+    """Refuse what is not a table, with every place; the column names otherwise."""
     name = DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
     if found.excess is not None:
         raise _excess(found.excess, limits)
@@ -160,7 +263,7 @@ def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadL
     if found.after_quote:
         places = [f"Line {line}: text follows a closing quote." for line in found.after_quote]
         raise DataError(
-            _first(places) + " Write a quote inside a quoted value twice, or take the quotes away.",
+            _first(places) + " Write a quote inside a quoted value twice, or remove the quotes.",
             problems=_some(places),
         )
     if not len(found.starts):
@@ -220,7 +323,7 @@ def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str])
         if name and times > 1:
             places = ", ".join(str(j) for j, other in enumerate(names, 1) if other == name)
             problems.append(
-                f"Line {line}: the header '{name}' stands {times} times (columns {places}). Rename all but one."
+                f"Line {line}: the header '{name}' appears {times} times (columns {places}). Rename all but one."
             )
     return names
 
@@ -294,16 +397,20 @@ def _header_guess(
     like_header = not any(numbers)
     if header:
         if like_header and any(below):
-            return 1.0, "The first line has no number, the lines below have."
+            return 1.0, "The first line has no number, but the lines below have numbers."
         if like_header:
-            return 0.7, "The first line has no number, but neither has the second one."
+            return 0.7, "Neither the first line nor the second has a number."
         share = sum(numbers) / len(numbers)
         return round(
             0.5 * (1 - share), 2
         ), f"{sum(numbers)} of {len(numbers)} names look like numbers: is there a header at all?"
     if like_header and any(_is_number(c[1].as_py()) for c in columns if len(c) > 1):
-        return 0.1, "The first line has no number, the lines below have: it looks like a header."
-    return (0.9, "The first line has numbers.") if any(numbers) else (0.5, "No line tells a header from a row.")
+        return 0.1, "The first line has no number, but the lines below have numbers: it looks like a header."
+    return (
+        (0.9, "The first line has numbers.")
+        if any(numbers)
+        else (0.5, "The lines do not show whether the first one is a header.")
+    )
 
 
 def _is_number(cell: str) -> bool:
@@ -350,7 +457,7 @@ def _check_parquet(file: pq.ParquetFile, limits: ReadLimits) -> None:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether the file begins as a Parquet file; raises DataError where it cannot be read."""
+    """Whether the file begins as a Parquet file; raises DataError if it cannot be read."""
     try:
         with path.open("rb") as stream:
             return stream.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
@@ -373,7 +480,7 @@ def _read_parquet(path: Path, limits: ReadLimits) -> RawTable:
 
 
 class ParquetPieces:
-    """A Parquet file read piece by piece, so that a large one never lies in memory as a whole; a context manager.
+    """A Parquet file read piece by piece, so a large one is never in memory as a whole; a context manager.
 
     `names` are all its columns and `rows` its number of rows. Raises DataError like `read`.
     """
@@ -433,7 +540,7 @@ def _parquet_problems(schema: pa.Schema, rows: int) -> list[str]:
             problems.append(f"The name of column {place} is empty. Give the column a name.")
     for name, times in Counter(schema.names).items():
         if times > 1:
-            problems.append(f"The name '{name}' stands {times} times. Rename all but one.")
+            problems.append(f"The name '{name}' appears {times} times. Rename all but one.")
     for field in schema:
         inner = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if pa.types.is_nested(inner) or pa.types.is_binary(inner) or pa.types.is_large_binary(inner):
@@ -444,7 +551,7 @@ def _parquet_problems(schema: pa.Schema, rows: int) -> list[str]:
 
 
 def _parquet_column(column: pa.ChunkedArray) -> pa.Array:
-    """Numbers and booleans as they are; dictionaries, dates and decimals as text. Raises ArrowInvalid for text that is no UTF-8."""
+    """Numbers and booleans as they are; dictionaries, dates and decimals as text. Raises ArrowInvalid for text that is not UTF-8."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_float16(column.type) or pa.types.is_float32(column.type):

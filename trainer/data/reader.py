@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from trainer.data.build import LoadReport, build, gaps, suggestion, wrong_words
+from trainer.data.build import LoadReport, build, check_name, gaps, suggestion, wrong_words
 from trainer.data.cells import LARGEST_EXACT, Cells
 from trainer.data.file_bytes import ReadLimits
 from trainer.data.raw import TYPED, Detected, RawTable, read, read_csv
+from trainer.data.reading import Given, Reading, reading_of
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError
 from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
@@ -22,7 +24,8 @@ UNKNOWN_CODE = (
 )  # a category that the model never saw: every test of a category is false for it, so that it goes right
 
 __all__ = [
-    "UNKNOWN_CODE", "Detected", "LoadReport", "ModelRows", "RawTable", "ReadLimits", "load", "load_for_model", "read", "read_csv",
+    "UNKNOWN_CODE", "Detected", "Given", "LoadReport", "ModelRows", "RawTable", "ReadLimits", "Reading", "build_as_read", "load",
+    "load_for_model", "read", "read_csv", "read_for_model", "reading_of",
 ]  # fmt: skip
 
 
@@ -50,13 +53,13 @@ class ModelRows:
         if self.extra_columns:
             out.append(f"Columns that the model does not know are ignored: {', '.join(self.extra_columns)}.")
         if self.absent_columns:
-            out.append(f"Columns that the tree does not use are absent: {', '.join(self.absent_columns)}.")
+            out.append(f"Columns that the tree does not use are missing: {', '.join(self.absent_columns)}.")
         for name, count in self.unknown.items():
             out.append(f"Column '{name}': {count} cells have a category that the model does not know; they go right.")
         if not self.usable.all():
             gone = int((~self.usable).sum())
             out.append(
-                f"{gone} of {len(self.usable)} rows have an empty cell that the tree needs and get no prediction."
+                f"{gone} of {len(self.usable)} rows have an empty cell in a column that the tree needs, so they get no prediction."
             )
         return tuple(out)
 
@@ -65,23 +68,84 @@ def load(
     path: str | Path,
     *,
     target: str,
-    kinds: Mapping[str, Kind] | None = None,
-    missing: Mapping[str, MissingPolicy] | None = None,
-    default_missing: MissingPolicy = MissingPolicy.DROP,
-    units: Mapping[str, str] | None = None,
-    special: Mapping[str, Sequence[float]] | None = None,
-    ignore: Collection[str] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
     header: bool = True,
     limits: ReadLimits | None = None,
+    given: Given | None = None,
+    reading: Reading | None = None,
+    **options: Any,
 ) -> tuple[Table, Labels, LoadReport]:
-    """Read a file and build its table, labels and report; see `read` and `build` for the arguments and errors."""
-    raw = read(path, delimiter=delimiter, encoding=encoding, header=header, limits=limits)
-    return build(
-        raw, target=target, kinds=kinds, missing=missing, default_missing=default_missing, units=units, special=special,
-        ignore=ignore,
-    )  # fmt: skip
+    """Read a file and build its table, labels and report; see `read`, `build_as_read` and `build` for the arguments and errors.
+
+    `given` is what a person said about how it is read; a `reading` of earlier is repeated as it was, and nothing is guessed.
+    """
+    given = given or Given()
+    given = replace(given, delimiter=delimiter or given.delimiter, encoding=encoding or given.encoding)
+    raw = read(path, header=header, limits=limits, **given.structure)
+    return build_as_read(raw, reading or reading_of(raw, given), target=target, **options)
+
+
+def build_as_read(
+    raw: RawTable,
+    reading: Reading,
+    *,
+    target: str,
+    kinds: Mapping[str, Kind] | None = None,
+    units: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
+    **options: Any,
+) -> tuple[Table, Labels, LoadReport]:
+    """`build` for the rows as the reading has them; raises DataError for what the reading leaves open in a column that is used.
+
+    Columns are named as they come out of the reading; in `ignore` also as they are in the file.
+    """
+    check_name(target, raw.names, "target")
+    own = reading.for_target(target).without(name for name, kind in (kinds or {}).items() if kind == Kind.CATEGORICAL)
+    gone = {name for name in ignore if name in raw.names and name != target}
+    own.ask(name for name in raw.names if name not in gone)
+    split = {name for name in gone if own.names([name]) != (name,)}  # dates that are left out as a whole
+    plain = own.apply(_without(raw, split), target=target, needed=set(own.names(raw.names)) - gone)
+    names = [name for name in plain.names if name != target and name not in gone]
+    table, labels, report = build(
+        plain,
+        target=target,
+        kinds=own.given.schema_kinds(names) | dict(kinds or {}),
+        units={name: unit for name, unit in own.units().items() if name in names} | dict(units or {}),
+        ignore=[name for name in ignore if name not in split],
+        **options,
+    )
+    kept = own.for_model(target, table.names)
+    return replace(table, reading=kept), labels, replace(report, reading_notes=own.notes_of(names))
+
+
+def _without(raw: RawTable, names: Collection[str]) -> RawTable:
+    pairs = [(name, column) for name, column in zip(raw.names, raw.columns, strict=True) if name not in names]
+    return replace(raw, names=tuple(name for name, _ in pairs), columns=tuple(column for _, column in pairs))
+
+
+def read_for_model(
+    path: str | Path,
+    reading: Reading,
+    needed: Collection[str],
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    limits: ReadLimits | None = None,
+) -> RawTable:
+    """The rows of a file for a model that needs the columns `needed`: as the file shows it is written, and where that does not
+    lead to these columns, as it was said of the file of the training."""
+    said = reading.given.structure
+    silent = all(value is None for value in said.values())
+    try:
+        raw = read(path, delimiter=delimiter, encoding=encoding, limits=limits)
+        if silent or set(needed) <= set(reading.names(raw.names)):
+            return raw
+    except DataError:
+        if silent:
+            raise
+    said |= {name: value for name, value in (("delimiter", delimiter), ("encoding", encoding)) if value}
+    return read(path, limits=limits, **said)
 
 
 def load_for_model(
@@ -94,13 +158,16 @@ def load_for_model(
     delimiter: str | None = None,
     encoding: str | None = None,
     limits: ReadLimits | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> ModelRows:
-    """Read a file under a model's `schema`; `used` are the columns that the tree needs (None: all of them).
+    """Read a file under a model's `schema` and `reading`; `used` are the columns that the tree needs (None: all of them).
 
     Raises DataError that names needed columns which are not in the file, and texts in needed numeric columns by line.
     """
-    raw = read(path, delimiter=delimiter, encoding=encoding, limits=limits)
-    return rows_for_model(raw, schema, target=target, classes=classes, used=used)
+    own = Reading.from_json(reading)
+    needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
+    raw = read_for_model(path, own, needed, delimiter=delimiter, encoding=encoding, limits=limits)
+    return rows_for_model(raw, schema, target=target, classes=classes, used=used, reading=own)
 
 
 def rows_for_model(
@@ -111,10 +178,13 @@ def rows_for_model(
     classes: Sequence[str] = (),
     used: Collection[int] | None = None,
     only_used: bool = False,
+    reading: Reading | None = None,
 ) -> ModelRows:
     """The same for rows that were read; with `only_used` columns that the tree does not need stay unread (NaN)."""
-    absent, extra = check_columns(raw.names, schema, target=target, used=used)
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
+    if reading is not None and reading.columns:
+        raw = reading.apply(raw, target=target, needed=needed)
+    absent, extra = check_columns(raw.names, schema, target=target, used=used)
     usable = np.ones(len(raw), bool)
     unknown: dict[str, int] = {}
     missing: dict[str, int] = {}
@@ -155,7 +225,7 @@ def several(problems: Sequence[str]) -> DataError:
 def check_columns(
     names: Sequence[str], schema: Sequence[ColumnSchema], *, target: str | None, used: Collection[int] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Columns of the schema that are absent, and names that it does not know; raises DataError where a needed one is absent."""
+    """Columns of the schema that are absent, and names that it does not know; raises DataError if a needed one is absent."""
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
     absent = tuple(c.name for c in schema if c.name not in names)
     lacking = [name for name in absent if name in needed]
@@ -182,7 +252,7 @@ def _read_column(own: ColumnSchema, raw: RawTable, needed: bool) -> tuple[Column
 
 
 def _plain_numbers(own: ColumnSchema, column: pa.Array) -> FloatArray | None:
-    """Typed numbers of a numeric or binary column without the way over text; None where a cell needs a closer look."""
+    """Typed numbers of a numeric or binary column without the way over text; None if a cell needs a closer look."""
     if own.kind is Kind.CATEGORICAL or not any(test(column.type) for test in TYPED):
         return None
     values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)

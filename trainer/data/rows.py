@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trainer.data.build import suggestion
-from trainer.data.cells import LARGEST_EXACT
+from trainer.data.cells import LARGEST_EXACT, MARKS
 from trainer.dtypes import FloatArray
 from trainer.errors import RowError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
@@ -30,7 +30,7 @@ class Note:
     value: str
 
     def __str__(self) -> str:
-        return f"rows[{self.row}]: '{self.value}' is no known category of '{self.column}'; the row goes right there."
+        return f"rows[{self.row}]: '{self.value}' is not a known category of '{self.column}'; the row goes right there."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ def plain_numbers(cells: Sequence[Any]) -> FloatArray | None:
 def plain_rows(
     schema: Sequence[ColumnSchema], names: itemgetter[Any], binary: np.ndarray, rows: Sequence[Mapping[str, Any]]
 ) -> FloatArray | None:
-    """The matrix of rows that have a number in every column and no other column; None where a row needs a closer look.
+    """The matrix of rows that have a number in every column and no other column; None if a row needs a closer look.
 
     The schema has no categorical column and at least two columns; `names` gets them all from a row, `binary` are the indices of
     the binary ones, int (b,).
@@ -109,7 +109,7 @@ def _check_rows(
     schema: Sequence[ColumnSchema], used: frozenset[int], known: frozenset[str], rows: Sequence[Mapping[str, Any]]
 ) -> None:
     if not isinstance(rows, list | tuple):
-        raise RowError("'rows' must be a list of objects, one a row.", row=0)
+        raise RowError("'rows' must be a list of objects, one per row.", row=0)
     for i, row in enumerate(rows):
         if type(row) is not dict:
             raise RowError(f"rows[{i}] must be an object of column names and values; it is {_what(row)}.", row=i)
@@ -147,7 +147,7 @@ def _number(own: ColumnSchema, i: int, cell: Any, used: bool) -> float:
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         raise _wrong(own, i, f"needs a number, but has {_what(cell)}")
     if isinstance(cell, float) and not math.isfinite(cell):
-        raise _wrong(own, i, "needs a finite number, but has one that is not")
+        raise _wrong(own, i, "needs a finite number, but has an infinite one or NaN")
     if isinstance(cell, int) and abs(cell) > LARGEST_EXACT:
         raise _wrong(own, i, "has a whole number beyond 2^53, which would be rounded")
     if own.kind is Kind.BINARY and cell not in (0, 1):
@@ -156,7 +156,7 @@ def _number(own: ColumnSchema, i: int, cell: Any, used: bool) -> float:
 
 
 def _categories(own: ColumnSchema, cells: list[Any], used: bool, notes: list[Note]) -> FloatArray:
-    """A categorical column: a dictionary look-up a cell, and the slow way for what it does not find."""
+    """A categorical column: a dictionary look-up per cell, and the slow way for what it does not find."""
     codes = {word: float(code) for code, word in enumerate(own.categories)}
     try:
         return np.array([codes[cell] for cell in cells], np.float64) if set(map(type, cells)) <= {str} else _raise()
@@ -169,7 +169,8 @@ def _raise() -> FloatArray:
 
 
 def _category(own: ColumnSchema, codes: Mapping[str, float], i: int, cell: Any, used: bool, notes: list[Note]) -> float:
-    if cell is None or (cell == "" and "" not in codes):
+    if cell is None or (isinstance(cell, str) and cell not in codes and (cell.strip() == "" or cell.strip() in MARKS)):
+        # as in files: a word such as 'NA' is missing unless the model knows it as a category
         if own.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in codes:
             return codes[MISSING_CATEGORY]
         return _missing(own, i, used)

@@ -13,5 +13,5 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def as_text(cell: str) -> str:
-    """The cell as it is, or with an apostrophe before it where a spreadsheet would not take it for text."""
+    """The cell as it is, or with an apostrophe before it if a spreadsheet would not take it for text."""
     return "'" + cell if cell.startswith(FORMULA) and not NUMBER.fullmatch(cell) else cell

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ ROW_GROUP = 50_000  # rows; whoever shows twenty reads one group at most
 def write_raw(raw: RawTable, path: str | Path) -> None:
     """Write `raw` as Parquet; line numbers and `detected` go into the metadata of the file."""
     steps = np.diff(raw.line_numbers, prepend=0).astype("<i8")  # mostly ones, and so very short when packed
-    record = {"detected": asdict(raw.detected), "lines": base64.b64encode(zlib.compress(steps.tobytes())).decode()}
+    record = {"detected": raw.detected.to_json(), "lines": base64.b64encode(zlib.compress(steps.tobytes())).decode()}
     table = pa.table(list(raw.columns), names=list(raw.names)).replace_schema_metadata({KEY: json.dumps(record)})
     pq.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP)
 
@@ -34,7 +33,7 @@ def read_raw(path: str | Path) -> RawTable:
             table = file.read(use_threads=False)
         record = json.loads((table.schema.metadata or {})[KEY])
         steps = np.frombuffer(zlib.decompress(base64.b64decode(record["lines"])), "<i8")
-        detected = Detected(**record["detected"])
+        detected = Detected.from_json(record["detected"])
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, zlib.error) as error:
         raise DataError(f"The stored rows are damaged: {error}. Upload the file again.") from error
     columns = tuple(pa.array([], c.type) if not c.num_chunks else c.combine_chunks() for c in table.columns)

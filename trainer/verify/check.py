@@ -21,7 +21,7 @@ from trainer.verify.rows import Data, load
 from trainer.verify.scope import scope
 from trainer.verify.structure import structure
 
-UNREAD = "The file of rows is not that of the training, or not in this order; give the file that was uploaded."
+UNREAD = "The file of rows is not the file of the training, or its rows are in another order. Give the file that was uploaded."
 
 
 def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path | None = None) -> list[Finding]:
@@ -33,7 +33,7 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
     with damage():
         found = structure(model)
     if any(f.verdict == "refuted" for f in found):
-        return [*found, _unjudged("They speak of a tree, and this is none, or not one of this method.")]
+        return [*found, _unjudged("They describe a tree, but this is not a tree, or not a tree of this method.")]
     with damage():
         data = load(Path(data_path), model)
     found += data.findings
@@ -45,7 +45,7 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
 
 def _read(path: Path) -> dict[str, Any]:
     def refuse(name: str) -> None:
-        raise ModelFileError(f"The model file is damaged: {name} is no number.")
+        raise ModelFileError(f"The model file is damaged: {name} is not a number.")
 
     try:
         model = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
@@ -54,7 +54,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"The model file cannot be read: {error}.") from error
     if not isinstance(model, dict) or model.get("format") != "octweb-tree":
-        raise ModelFileError('This is no octweb model file: its "format" is not "octweb-tree".')
+        raise ModelFileError('This is not an octweb model file: its "format" is not "octweb-tree".')
     if model.get("format_version") != 1:
         raise ModelFileError(f"The model file has format version {model.get('format_version')}; version 1 is read.")
     return model
@@ -80,7 +80,7 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
         *claims.gap(model["certificate"]),
     ]
     if any(f.verdict == "refuted" for f in found):
-        return [*found, _unjudged("What was counted is not what the file says.")]
+        return [*found, _unjudged("The count differs from the file.")]
     own = [*claims.bound(model, rows), *splits(model, rows, counts, leaf), *claims.evidence(model, rows)]
     if proof is not None:
         shown = proof_findings(model, rows, proof)

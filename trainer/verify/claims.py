@@ -29,7 +29,7 @@ def status(model: dict[str, Any]) -> Finding:
     if own not in STATUSES:
         trouble = f"There is no status '{str(own)[:40]}'."
     elif wanted != exact(model["parameters"].get("mip_gap") or 0):
-        trouble = f"A gap of {certificate['mip_gap']} was not what the parameters ask for."
+        trouble = f"The parameters do not ask for a gap of {certificate['mip_gap']}."
     elif own == "optimal" and guarantee != "tree":
         trouble = f"'{model['method']}' proves no tree optimal."
     elif own == "optimal" and (bound is None or gap is None):
@@ -38,7 +38,7 @@ def status(model: dict[str, Any]) -> Finding:
         trouble = "'optimal' is said although a part of the claim is open."
     elif guarantee != "tree" and (bound is not None or gap is not None):
         trouble = f"'{model['method']}' has no bound for the whole tree."
-    words = f"'{own}'" + (f", a gap of {certificate['mip_gap']} being asked for" if wanted else "")
+    words = f"'{own}'" + (f"(a gap of {certificate['mip_gap']} was asked for)" if wanted else "")
     return recounted("status", not trouble, trouble or words)
 
 
@@ -95,7 +95,7 @@ def optimal(model: dict[str, Any], bound: list[Finding]) -> list[Finding]:
 
 
 def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
-    """The bound beside what is known of every tree, beside trees that are found here, and beside a plain search."""
+    """The bound compared with what is known of every tree, with trees that are found here, and with a plain search."""
     certificate = model["certificate"]
     if certificate.get("bound") is None:
         return []
@@ -110,11 +110,7 @@ def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
         return [_bound("refuted", "It lies below the objective of a single leaf.")]
     if method in search.OBLIQUE:
         if disputed(model, rows.columns, rows.labels):
-            return [
-                _bound(
-                    "refuted", "The errors that it names for rows in a plane are not those that can be counted there."
-                )
-            ]
+            return [_bound("refuted", "The errors that it names for rows in a plane differ from those counted there.")]
         if (proof := ceiling(model, rows.columns, rows.labels, penalty(model))) <= claimed + TOLERANCE:
             words = "Equal rows share a leaf, t leaves predict t classes"
             words += ", errors on disjoint sets of rows add up" if groups(model) else ""
@@ -131,7 +127,7 @@ def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
 
 
 def _with_wishes(model: dict[str, Any], rows: Rows, claimed: Fraction) -> list[Finding]:
-    """The bound beside a plain search among the trees that keep the wishes."""
+    """The bound compared with a plain search among the trees that keep the wishes."""
     best, why = wishes.best(model, rows)
     if best is None:
         return [_bound("cannot be judged", f"Not contradicted; not solved again: {why}.")]
@@ -146,7 +142,7 @@ def _bound(verdict: Verdict, detail: str) -> Finding:
 
 
 def evidence(model: dict[str, Any], rows: Rows) -> list[Finding]:
-    """One line for each part of the evidence that claims something of its own."""
+    """One line for each part of the evidence that makes a claim."""
     out, told = [], []
     for part in model["certificate"].get("evidence") or []:
         kind = str(part.get("kind"))
@@ -155,7 +151,7 @@ def evidence(model: dict[str, Any], rows: Rows) -> list[Finding]:
         elif kind in ("leaf-frontier", "coefficient-frontier"):
             out += _frontier(model, part, kind, rows)
         elif kind in ("frontier", "optimal-trees"):
-            words = "It speaks of many trees, which were not searched again."
+            words = "It is about many trees, which were not searched again."
             out.append(Finding(claim=kind, verdict="cannot be judged", detail=words, role="optimality"))
         else:
             told.append(kind)
@@ -177,7 +173,7 @@ def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Fi
 
 
 def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows) -> list[Finding]:
-    """The trees of a frontier are run over the rows; its bounds are searched again where that is small."""
+    """The trees of a frontier are run over the rows; its bounds are searched again if that is small."""
     n, points = int(rows.weights.sum()), part["points"]
     for p in points:
         trouble = (
@@ -203,7 +199,7 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
             trouble = trouble or ("" if own == (p["leaves"], p["correct"]) and size else f"{own} leaves and rows right")
         if trouble:
             return [recounted(kind, False, f"The point with {p['leaves']} leaves does not hold ({trouble}).")]
-    words = f"{len(points)} points agree with themselves and with their trees."
+    words = f"{len(points)} points are consistent, and agree with their trees."
     best = search.frontier(model, rows) if kind == "leaf-frontier" else None
     if best is None:
         return [
@@ -216,7 +212,7 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
         ]
     top = {p["leaves"]: p for p in points}
     if list(top) != sorted(top) or int(part["most"]) < max(top, default=0):
-        return [recounted(kind, False, "Its points are not in their order, or beyond its largest size.")]
+        return [recounted(kind, False, "Its points are out of order, or larger than its largest size.")]
     open_ = {u["leaves"]: u["bound"] for u in part.get("unsettled", [])}
     known = 0
     for t in range(1, int(part["most"]) + 1):
@@ -228,12 +224,14 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
         if t in top and top[t]["correct"] > right:
             return [recounted(kind, False, f"No tree of {t} leaves has more than {right} rows right.")]
     return [
-        Finding(claim=kind, verdict="proved", detail=f"{words} A plain search finds no better ones.", role="optimality")
+        Finding(
+            claim=kind, verdict="proved", detail=f"{words} A plain search finds no better trees.", role="optimality"
+        )
     ]
 
 
 def provenance(model: dict[str, Any]) -> list[Finding]:
-    """What the file tells of its making, which no check of rows can confirm."""
+    """What the file says about how it was made, which no check of rows can confirm."""
     told = [name for name in ASIDE.split() if model["certificate"].get(name) not in (None, "", {}, 0)]
     words = f"Told, not checked: {', '.join(told)}."
     return [Finding(claim="how it was made", verdict="cannot be judged", detail=words, role="aside")] if told else []

@@ -40,7 +40,7 @@ def recounted(claim: str, holds: bool, detail: str, role: Role = "claim") -> Fin
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:
-    """The verdict on the whole file: proved only where every claim holds and what needs a proof was proved again."""
+    """The verdict on the whole file: proved only if every claim holds and what needs a proof was proved again."""
     found = list(findings)
     if any(f.verdict == "refuted" for f in found):
         return "refuted"
@@ -59,7 +59,7 @@ def refuted(findings: Iterable[Finding]) -> bool:
 
 
 def exact(value: object) -> Fraction:
-    """A number of the file as it is written; raises ValueError where it is none, or of so many digits that it takes minutes to build."""
+    """A number of the file as it is written; raises ValueError if it is none, or of so many digits that it takes minutes to build."""
     text = str(value).strip()
     exponent = int(text.lower().partition("e")[2] or 0)
     if len(text) > MAX_DIGITS or abs(exponent) > MAX_EXPONENT:
@@ -73,7 +73,7 @@ def items(text: object) -> list[str]:
 
 
 def asked(model: dict[str, Any], name: str) -> Any:
-    """A parameter of the training; None where it was not given or says that nothing is asked for."""
+    """A parameter of the training; None if it was not given or says that nothing is asked for."""
     value = (model.get("parameters") or {}).get(name)
     return None if value is False or value in ("", "none") else value
 

@@ -94,7 +94,7 @@ def _bounds(
             words = f"Node {v['id']} claims that no split is below {v['impurity_bound']}; a line has {best:.9g}."
             return [Finding(claim="splits", verdict="refuted", detail=words, role="optimality")]
         proved += best is not None and bound <= best
-    words = f"{met} splits meet their bounds; {proved} of {len(bounded)} bounds were shown again by plain sweeps"
+    words = f"{met} splits meet their bounds; {proved} of {len(bounded)} bounds were proved again by plain sweeps"
     words += "." if proved == len(bounded) else ", the other nodes are too large for that."
     return [
         Finding(
@@ -130,7 +130,7 @@ class _Sweep:
         return max(1, len(self.features) ** 2 // 2) * min(len(self.Y), POINTS) ** 2
 
     def single(self) -> float:
-        """The least impurity of a threshold on one feature; infinite where none parts the rows."""
+        """The least impurity of a threshold on one feature; infinite if none separates the rows."""
         best = np.inf
         for feature in self.features:
             _, place = np.unique(feature, return_inverse=True)
@@ -140,7 +140,7 @@ class _Sweep:
         return float(best)
 
     def pairs(self) -> float | None:
-        """The least impurity of a line over two features, or None where a plane has too many points, or points too far apart."""
+        """The least impurity of a line over two features, or None if a plane has too many points, or points too far apart."""
         best = self.single()
         for one, other in itertools.combinations(self.features, 2):
             points = coordinates(list(range(len(one))), [one, other])

@@ -37,7 +37,7 @@ def ceiling(model: dict[str, Any], columns: Sequence[np.ndarray], labels: np.nda
 
 
 def disputed(model: dict[str, Any], columns: Sequence[np.ndarray], labels: np.ndarray) -> bool:
-    """True where a set named by the certificate has other errors than the certificate says, as far as they can be counted."""
+    """True if a set named by the certificate has other errors than the certificate says, as far as they can be counted."""
     counted = errors_in_planes(groups(model), _features(model, columns), labels, len(model["classes"]))
     if counted is None:
         return False
@@ -74,7 +74,7 @@ def _features(model: dict[str, Any], columns: Sequence[np.ndarray]) -> list[np.n
 def errors_in_planes(
     sets: Sequence[dict[str, Any]], features: Sequence[np.ndarray], labels: np.ndarray, classes: int
 ) -> tuple[list[int], dict[int, list[int]]] | None:
-    """The rows of all sets, and for one to four leaves the least errors of each; None where a set is not as it must be.
+    """The rows of all sets, and for one to four leaves the least errors of each; None if a set is not as it must be.
 
     `features` are the numbers that hyperplanes weigh, a category being a column of 0 and 1.
     """
@@ -100,7 +100,7 @@ def errors_in_planes(
 
 
 def coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
-    """Whole coordinates of the rows in a plane that holds them, or None where they span more or are too wide."""
+    """Whole coordinates of the rows in a plane that holds them, or None if they span more or are too wide."""
     columns = []
     for feature in features:
         values = feature[rows].tolist()
@@ -138,7 +138,7 @@ def coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[i
 
 
 def partings(points: list[tuple[int, int]]) -> np.ndarray:
-    """All ways (R, N) in which a line parts the points; for every side the other one may be missing."""
+    """All ways (R, N) in which a line separates the points; for every side the other one may be missing."""
     P = np.array(points, np.int64)
     n = len(P)
     found = {np.zeros(n, bool).tobytes()}

@@ -1,4 +1,4 @@
-"""The proof that goes with a model: steps from which a bound follows, each checked by itself (docs/proof-format.md)."""
+"""The proof that goes with a model: steps from which a bound follows, each checked separately (docs/proof-format.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def proof_findings(model: dict[str, Any], rows: Rows, proof_path: Path) -> list[
         space = read_space(model, rows)
         proved = check_proof(read_proof(proof_path), space)
     except NoProof as reason:
-        return [_open(f"The proof was not looked at: {reason}.")]
+        return [_open(f"The proof was not checked: {reason}.")]
     except BadProof as reason:
         return [Finding(claim="proof", verdict="refuted", detail=f"{reason}.")]
     n = int(rows.weights.sum())

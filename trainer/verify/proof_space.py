@@ -1,4 +1,4 @@
-"""The trees that a proof speaks of, made from the model document and the rows alone: questions, weights, prices, limits.
+"""The trees that a proof is about, made from the model document and the rows alone: questions, weights, prices, limits.
 
 See docs/proof-format.md, "The space".
 """
@@ -48,14 +48,12 @@ class Space:
 
 
 def read_space(model: dict[str, Any], rows: Rows) -> Space:
-    """The space of a model over its training rows; raises NoProof where no step of the format fits its method."""
+    """The space of a model over its training rows; raises NoProof if no step of the format fits its method."""
     method = model["method"]
     if model["certificate"].get("goal"):
-        raise NoProof("the steps prove bounds of errors and leaves, and the goal is another one")
+        raise NoProof("the proof steps prove bounds of errors and leaves, and this goal is a different one")
     if method not in QUESTIONS | THRESHOLDS or (method in QUESTIONS and asked(model, "binarise") is None):
-        raise NoProof(f"there are no steps for the trees of '{method}' yet")
-    if method in QUESTIONS and any(column.get("special") for column in model["columns"]):
-        raise NoProof("there are no steps for questions on special values yet")
+        raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
     penalty = exact(model["certificate"].get("leaf_penalty") or "0")
     if method == "binoct" and penalty:
         raise NoProof("'binoct' prices leaves in its own way")
@@ -108,7 +106,7 @@ def _apart(model: dict[str, Any], column_of: list[int]) -> np.ndarray | None:
 
 
 def _levels(values: np.ndarray) -> list[np.ndarray]:
-    """One yes/no column a category; of two categories the second alone, of one none."""
+    """One yes/no column per category; of two categories the second alone, of one none."""
     present = np.unique(values)
     kept = present[1:] if len(present) == 2 else present if len(present) > 2 else present[:0]
     return [values == level for level in kept]

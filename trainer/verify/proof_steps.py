@@ -60,7 +60,7 @@ class _Step:
 
 
 def read_proof(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The lines of a proof with their numbers from 0 (the header); raises BadProof where one is no JSON object."""
+    """The lines of a proof with their numbers from 0 (the header); raises BadProof if one is not a JSON object."""
     with open(path, "rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
@@ -71,7 +71,7 @@ def read_proof(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     raise BadProof(f"line {number} is too long, or there are too many")
                 record = json.loads(line)
                 if not isinstance(record, dict):
-                    raise BadProof(f"line {number} is no JSON object")
+                    raise BadProof(f"line {number} is not a JSON object")
                 yield number, record
         except (ValueError, EOFError, OSError, RecursionError) as error:
             raise BadProof(f"the file cannot be read: {str(error)[:200]}") from error
@@ -147,9 +147,9 @@ def _similar(
     """The bound of an earlier step less what its further rows can cost."""
     other = steps.get(_whole(record, "of", 1))
     if other is None:
-        raise BadProof("the step that it names does not stand above it")
+        raise BadProof("the step that it names does not come before it")
     if other.height < height or other.leaves < leaves or (part.allowed & ~other.part.allowed).any():
-        raise BadProof("the step that it names speaks of fewer trees")
+        raise BadProof("the step that it names covers fewer trees")
     if space.min_leaf > 1 and (part.rows & ~other.part.rows).any():
         raise BadProof("the step that it names lacks rows, and leaves have a smallest size")
     return other.bound - engine.unit * engine.weight_of(other.part.rows & ~part.rows)
@@ -158,14 +158,14 @@ def _similar(
 def _whole(record: dict[str, Any], name: str, least: int) -> int:
     value = record.get(name)
     if type(value) is not int or value < least:
-        raise BadProof(f"'{name}' is no whole number of at least {least}")
+        raise BadProof(f"'{name}' is not a whole number of at least {least}")
     return value
 
 
 def _prices(header: dict[str, Any], space: Space) -> tuple[int, int, int]:
-    """Unit, leaf and scale; raises BadProof where the header is not of this format or of these rows."""
+    """Unit, leaf and scale; raises BadProof if the header is not of this format or of these rows."""
     if header.get("format") != FORMAT or header.get("version") != VERSION:
-        raise BadProof(f"the file is no proof of version {VERSION}")
+        raise BadProof(f"the file is not a proof of version {VERSION}")
     if header.get("rows") != space.digest:
         raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
     scale = _whole(header, "scale", 1)

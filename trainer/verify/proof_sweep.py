@@ -18,7 +18,7 @@ class Sweep:
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
         self.unit, self.leaf, self.classes = unit, leaf, space.classes
         if space.min_leaf > 1 or space.max_leaves is not None:
-            raise BadProof("the steps over thresholds know no smallest leaf and no limit of leaves")
+            raise BadProof("the steps over thresholds allow no smallest leaf and no limit of leaves")
         self.allowed = space.allowed
         self.rank = np.array([np.unique(x, return_inverse=True)[1].reshape(-1) for x in space.X.T], np.int64)
         self.rank = self.rank.reshape(space.X.shape[1], len(space.X))
@@ -77,7 +77,7 @@ class Sweep:
         return self.leaf + self.unit * int(totals.sum() - totals.max())
 
     def count(self, part: Part, height: int, leaves: int, bound: int) -> int:
-        """The cost of the best tree of depth one, or `bound` where no tree of depth two costs less."""
+        """The cost of the best tree of depth one, or `bound` if no tree of depth two costs less."""
         if height < 2:
             return _Lines(self, part).one() if height else self.leaf_cost(part.rows)
         if self.leaf_cost(part.rows) < bound:

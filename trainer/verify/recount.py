@@ -151,7 +151,7 @@ def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
 
 
 def digests(model: dict[str, Any], rows: Rows) -> list[Finding]:
-    """The short digests by which a reader of the file tells rows of the training from others (splitmix64, its upper half)."""
+    """The short digests with which a reader of the file distinguishes training rows from others (splitmix64, its upper half)."""
     said = model.get("training_rows")
     if not said:
         return []
@@ -220,7 +220,7 @@ def _crossed(model: dict[str, Any], data: Data, given: dict[str, Any]) -> Findin
     ):
         return recounted(claim, False, f"{len(trees)} trees and {len(accuracies)} accuracies are listed.")
     if trouble := next((t for t in (tree_trouble(model, nodes)[0] for nodes in trees) if t), ""):
-        return recounted(claim, False, f"A tree of a fold is none: {trouble}")
+        return recounted(claim, False, f"The tree of a fold is not a tree: {trouble}")
     whole = np.zeros((len(model["classes"]),) * 2, np.int64)
     for f, nodes in enumerate(trees):
         unseen = data.rows.take(data.fold == f)
@@ -243,7 +243,7 @@ def _crossed(model: dict[str, Any], data: Data, given: dict[str, Any]) -> Findin
 
 
 def _fold_trouble(model: dict[str, Any], data: Data, f: int, nodes: Sequence[dict]) -> str:
-    """What is wrong with the counts of the tree of a fold, which trained on the rows of the others; empty where nothing is."""
+    """What is wrong with the counts of the tree of a fold, which trained on the rows of the others; empty if nothing is."""
     seen = data.rows.take(data.fold != f)
     weights = weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool))
     counts = class_counts(nodes, route(nodes, model["columns"], seen), seen.labels, weights, len(model["classes"]))

@@ -46,12 +46,12 @@ def _columns(model: dict[str, Any]) -> list[Held]:
     used = {name for split in _splits(model) for name in columns_of(split)}
     found: list[Held] = []
     if (most := asked(model, "max_columns")) is not None:
-        found.append(("max_columns", len(used) <= most, f"{len(used)} columns are asked"))
+        found.append(("max_columns", len(used) <= most, f"{len(used)} columns are used"))
     if banned := set(items(asked(model, "forbidden"))):
-        found.append(("forbidden", not banned & used, "The columns of every question were looked at."))
+        found.append(("forbidden", not banned & used, "The columns of every question were checked."))
     for text in items(asked(model, "forbidden_pairs")):
         a, b = (name.strip() for name in text.split("+"))
-        found.append((f"forbidden_pairs {text}", _apart(model["nodes"], a, b, 0, ()), "Every path was looked at."))
+        found.append((f"forbidden_pairs {text}", _apart(model["nodes"], a, b, 0, ()), "Every path was checked."))
     return found
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from trainer.errors import DataError
 from trainer.verify.findings import Finding, recounted
+from trainer.verify.reading import judged, plain, skipped_lines, sources
 from trainer.verify.tables import Piece, readings
 
 MARKS = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?"}
@@ -68,9 +69,11 @@ def load(path: Path, model: dict[str, Any]) -> Data:
     wanted = [c["name"] for c in model["columns"]] + [model["target"]]
     first: Data | None = None
     trouble: DataError | None = None
-    for pieces in readings(path, wanted):
+    own = sources(model, wanted)
+    for pieces, around in readings(path, [source.name for source in own], skipped_lines(model)):
         try:
-            found = _data(model, pieces)
+            found = _data(model, plain(pieces, own, wanted))
+            found.findings.extend(judged(model, around))
         except DataError as error:
             trouble = trouble or error
             continue
@@ -80,7 +83,7 @@ def load(path: Path, model: dict[str, Any]) -> Data:
     if first is not None:
         return first
     raise trouble or DataError(
-        f"The file lacks columns of the model ({', '.join(wanted)[:200]}). Give the file that the model was trained on."
+        f"The file lacks columns of the model ({', '.join(source.name for source in own)[:200]}). Give the file that the model was trained on."
     )
 
 
@@ -90,7 +93,7 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> Data:
     for own in values:
         full &= ~np.isnan(own)
     if not full.any():
-        raise DataError("No row of the file is without a gap in the columns of the model.")
+        raise DataError("Every row of the file has a gap in a column of the model.")
     if not full.all():
         values, target = [own[full] for own in values], target[full]
     strange = [
@@ -116,7 +119,7 @@ def _values(model: dict[str, Any], pieces: Iterable[Piece]) -> tuple[list[np.nda
             coded = own.typecode == "i"
             own.extend([known.setdefault(c, len(known)) for c in cells] if coded else _numbers(cells, column["name"]))
     if not len(kept[-1]):
-        raise DataError("The file of rows has a header and no row.")
+        raise DataError("The file of rows has a header but no row.")
     found: list[np.ndarray] = []
     for column, known, cells in zip(schema, words, kept, strict=True):
         if cells.typecode == "i":
@@ -174,7 +177,9 @@ def _fingerprint(model: dict[str, Any], rows: Rows) -> Finding:
     digest.update(rows.labels.astype("<i4").tobytes())
     same = digest.hexdigest() == model.get("fingerprint")
     words = (
-        f"SHA-256 of {len(rows)} rows is that of the training." if same else "These are not the rows of the training."
+        f"SHA-256 of {len(rows)} rows is the same as in the training."
+        if same
+        else "These are not the rows of the training."
     )
     return recounted("data", same, words, "basis")
 
@@ -188,14 +193,14 @@ def _roles(model: dict[str, Any], labels: np.ndarray) -> tuple[np.ndarray, np.nd
     share, folds, seed = (parameters.get(name) or 0 for name in ("test_share", "folds", "seed"))
     kept = model.get("rows")
     if kept is None:  # an older file: the rule that held when it was made
-        words = "An older file, which does not list them; they follow from the seed."
+        words = "This older file does not list them; they follow from the seed."
         said = [Finding(claim="rows held out", verdict="recounted", detail=words)] if share or folds else []
         return _drawn(labels, share, seed), _dealt(labels, folds, seed), np.ones(n, np.int64), said
     signs = [kept.get(name) for name in ("held_out", "folds")]
     lists = [kept.get(name) or [] for name in ("weights", "fold_trees")]
     odd = any(own is not None and not isinstance(own, str) for own in signs) or not isinstance(kept["used"], int)
     if odd or not all(isinstance(own, list) for own in lists):
-        raise TypeError("'rows' lists them in another way than it should")
+        raise TypeError("'rows' does not list them as it should")
     held_out = np.array([sign == "1" for sign in kept.get("held_out") or "0" * n])
     fold = np.array([FOLD_SIGNS.index(sign) for sign in kept.get("folds") or ""] or [-1] * n)
     weights = np.array(kept.get("weights") or [1] * n, np.int64)
@@ -204,13 +209,13 @@ def _roles(model: dict[str, Any], labels: np.ndarray) -> tuple[np.ndarray, np.nd
         words = f"The model lists {kept['used']} rows, the file has {n} without gaps."
         blank = np.zeros(n, bool), np.full(n, -1), np.ones(n, np.int64)
         return *blank, [recounted("rows", False, words, "basis")]
-    said = [recounted("rows", bool((weights >= 0).all()), f"{n} rows are without gaps, as listed.", "basis")]
+    said = [recounted("rows", bool((weights >= 0).all()), f"{n} rows have no gaps, as listed.", "basis")]
     if kept.get("weights"):
         said.append(recounted("weights", True, f"Rows count as the file says, {int(weights.sum())} in all."))
     every, out = (np.bincount(y, minlength=len(model["classes"])).tolist() for y in (labels, labels[held_out]))
     if share or held_out.any():
         right = all(b == min(m - 1, round(share * m)) for m, b in zip(every, out, strict=True) if m)
-        said.append(recounted("rows held out", right, f"{int(held_out.sum())} of {n} rows, of each class its share."))
+        said.append(recounted("rows held out", right, f"{int(held_out.sum())} of {n} rows; each class has its share."))
     if folds or fold.max() >= 0:
         parts = np.bincount(np.maximum(fold, 0))
         even = len(parts) == folds and int(fold.min()) >= 0 and int(np.ptp(parts)) <= 1

@@ -1,4 +1,4 @@
-"""The sentence that says of which trees a claim speaks, made again from the parameters and the rows."""
+"""The sentence that says which trees a claim is about, made again from the parameters and the rows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,18 @@ LEAD = {
 }
 PLANES = "questions that weigh all columns at once, "
 NEAR = PLANES + "each parting its rows by at least 1e-7 (columns scaled to [0, 1])"
-FAR = (
-    PLANES
-    + "the rows on the right keeping a distance of 0.005 from their hyperplane (columns scaled to [0, 1], coefficients "
+DISTANT = PLANES + "the rows on the right keeping a distance of 0.005 from their hyperplane "
+FAR = DISTANT + "(columns scaled to [0, 1], coefficients of total size 1)"
+FAR_ROBUST = (
+    DISTANT
+    + "(each column divided by its range or, where that is less, by four times the inter-quartile range of its values, coefficients "
     "of total size 1)"
+)
+# (words of files made before, words of today), each for its first place: none of them comes after a name that a person chose
+OLDER = (
+    (re.compile(r"\(([0-9]+(?: to [0-9]+)?) a column\)"), r"(\1 per column)"),
+    (re.compile(r"questions, at most ([0-9]+) a row\), subsets"), r"questions, at most \1 per row), subsets"),
+    (re.compile(r"at most 1 categories in a subset"), "at most 1 category in a subset"),
 )
 ROUNDED = (
     "some columns with more digits than can be compared exactly: lines that pass the rows by less than 1e-14 of a column's range "
@@ -32,15 +40,22 @@ ROUNDED = (
 
 
 def scope(model: dict[str, Any], rows: Rows) -> Finding:
-    """Whether the file speaks of the trees that its parameters ask for, all restrictions named."""
-    said = str(model["certificate"].get("scope") or "")
+    """Whether the file's claim is about the trees that its parameters ask for, all restrictions named."""
+    said = _in_words_of_today(str(model["certificate"].get("scope") or ""))
     if model.get("rows") is None and not said.startswith(tuple(LEAD.values())):
-        words = "An older file, which words it otherwise; the parameters count."
+        words = "This older file words it differently; the parameters count."
         return Finding(claim="scope", verdict="cannot be judged", detail=words, role="aside")
     lead = LEAD[METHODS[model["method"]][0]]
     own = [f"{lead} {', '.join([*_depth(model), *space, *_limits(model)])}" for space in _spaces(model, rows, said)]
     words = f"'{said}'" if said in own else f"The parameters ask for: {own[0]}. The file says: {said or 'nothing'}."
     return recounted("scope", said in own, words)
+
+
+def _in_words_of_today(said: str) -> str:
+    """The sentence of a file made with older words; any other sentence as it is."""
+    for older, today in OLDER:
+        said = older.sub(today, said, count=1)
+    return said
 
 
 def _depth(model: dict[str, Any]) -> list[str]:
@@ -60,7 +75,7 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
             head = head.removesuffix(", " + ", ".join(limits))
         return [[head if _topology(model, rows, head) else "another topology"]]
     if method == "oct-h" or (method == "s-oct" and asked(model, "big_m") is not None):
-        return [[FAR]]
+        return [[FAR_ROBUST if asked(model, "scaling") == "robust" else FAR]]
     if method in ("cut-h", "cutw-h", "s-oct"):
         return [[NEAR]]
     kinds = [c["kind"] == "categorical" for c in model["columns"]]
@@ -74,7 +89,7 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
 
 
 TOPOLOGY = re.compile(
-    r"this topology \(([0-9]+) questions, at most ([0-9]+) a row\), subsets of ([0-9]+) columns, numeric ones in at most ([0-9]+) bins"
+    r"this topology \(([0-9]+) questions, at most ([0-9]+) per row\), subsets of ([0-9]+) columns, numeric ones in at most ([0-9]+) bins"
     r"(, no other columns than those that a CART tree uses \(.*\))?",
     re.DOTALL,
 )
@@ -108,7 +123,7 @@ def _of_questions(model: dict[str, Any], found: Questions, rows: Rows, kinds: li
     if numeric:
         each = f"{numeric[0]}" if numeric[0] == numeric[-1] else f"{numeric[0]} to {numeric[-1]}"
         noun = "interval" if asked(model, "binarise") == "quantile-buckets" else "threshold"
-        out.append(f"{_counted(sum(numeric), noun)} ({each} a column)")
+        out.append(f"{_counted(sum(numeric), noun)} ({each} per column)")
     if sum(codes):
         out.append(_counted(sum(codes), "special value"))
     if levels := sum(size for size, kind in zip(sizes, kinds, strict=True) if kind):
@@ -135,7 +150,7 @@ def _limits(model: dict[str, Any]) -> list[str]:
     if asked(model, "balanced"):
         words["balanced"] = ["every path with as many questions as the depth allows"]
     if (most := asked(model, "max_card") or 0) > 0:
-        words["max_card"] = [f"at most {most} categories in a subset or outside it"]
+        words["max_card"] = [f"at most {most} {'category' if most == 1 else 'categories'} in a subset or outside it"]
     for name in ("sensitivity", "specificity"):
         if asked(model, name) is not None:
             words[name] = [f"{name} ≥ {given[name]}"]

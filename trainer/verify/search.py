@@ -39,9 +39,12 @@ class Found:
 def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
     """What a plain search finds, or None and the reason why there was none."""
     if model["certificate"].get("goal"):
-        return None, "another goal than accuracy was maximised"
+        return None, "something other than accuracy was maximised"
     if asked(model, "fairness") or asked(model, "balanced"):
-        return None, f"trees with '{'balanced' if asked(model, 'balanced') else 'fairness'}' are not searched plainly"
+        return (
+            None,
+            f"trees with '{'balanced' if asked(model, 'balanced') else 'fairness'}' are not part of the plain search",
+        )
     found = _space(model, rows)
     if found is None:
         return None, f"the trees of '{model['method']}' are not those of the plain search"
@@ -56,7 +59,7 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
 
 
 def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
-    """For 1, 2, … leaves the most rows that a tree of at most so many has right; None where the space is not searched whole."""
+    """For 1, 2, … leaves the most rows that a tree of at most so many has right; None if the space is not searched whole."""
     found = _space(model, rows)
     if found is None or not found[3] or asked(model, "fairness"):
         return None
@@ -180,7 +183,7 @@ class _Space:
         return plain(X, self.counts(), depth, self.price, self.min_leaf), whole
 
     def restricted(self, depth: int) -> tuple[Fraction | None, bool]:
-        """The same within the restrictions, by all vectors of leaves and errors; None where no tree keeps them."""
+        """The same within the restrictions, by all vectors of leaves and errors; None if no tree keeps them."""
         names = [c["name"] for c in self.model["columns"]]
         free, whole = self.usable(names, depth)
         depth = min(depth, len(free))
@@ -248,7 +251,7 @@ class _Restricted:
         return list(_unbeaten(found))
 
     def _spans(self, column: int, span: tuple[int, int]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """The classes that may be predicted where the answer is no, and where it is yes."""
+        """The classes that may be predicted if the answer is no, and if it is yes."""
         if column not in self.rises:
             return [(span, span)]
         lower = [(span[0], k) for k in range(span[0], span[1] + 1)]

@@ -36,7 +36,7 @@ METHODS = {
     "cut-h": ("tree", "tsl", CUT_H),
     "cutw-h": ("tree", "tsl", CUT_H),
     "s-oct": ("tree", "tsl", f"{PLANES} {CUTS} big_m"),
-    "oct-h": ("tree", "tsl", f"{PLANES} coefficient_penalty big_m"),
+    "oct-h": ("tree", "tsl", f"{PLANES} coefficient_penalty big_m scaling"),
 }  # fmt: skip
 
 
@@ -65,16 +65,16 @@ def _check_names(model: dict[str, Any]) -> None:
         ):
             raise ValueError(f"the kind of column {column['name']!r} is not known, or does not go with its categories")
         if len(set(column.get("categories") or [])) < len(column.get("categories") or []):
-            raise ValueError(f"a category of column {column['name']!r} stands twice")
+            raise ValueError(f"a category of column {column['name']!r} appears twice")
     if wrong := [name for name in names if not isinstance(name, str)]:
         raise TypeError(f"{str(wrong[0])[:80]} is not a name")
     for listed in (model["classes"], [c["name"] for c in model["columns"]] + [model["target"]]):
         if len(set(listed)) < len(listed) or not listed:
-            raise ValueError("names are missing, or stand twice")
+            raise ValueError("names are missing, or appear twice")
 
 
 def tree_trouble(model: dict[str, Any], nodes: Sequence[dict[str, Any]]) -> tuple[str, int]:
-    """What is wrong with the tree, empty where nothing is, and its depth."""
+    """What is wrong with the tree, empty if nothing is, and its depth."""
     columns = {c["name"]: c for c in model["columns"]}
     seen, depth = {0}, {0: 0}
     if not nodes:
@@ -111,15 +111,15 @@ def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
     if kind == "linear":
         tests = split.get("categories") or [None] * len(used)
         if not len(split["coefficients"]) == len(used) == len(tests):
-            return "has another number of coefficients than of columns"
+            return "has different numbers of coefficients and columns"
         if any((t is not None) != (columns[c]["kind"] == "categorical") for c, t in zip(used, tests, strict=True)):
-            return "weighs a column as what it is not"
+            return "weighs a column as a kind that it is not"
         if any(t is not None and t not in columns[c]["categories"] for c, t in zip(used, tests, strict=True)):
             return "tests a category that is not listed"
         return ""
     if kind not in ("threshold", "interval"):
         return f"has a split of the unknown kind '{str(kind)[:40]}'"
-    return "compares a column that holds no numbers" if columns[used[0]]["kind"] == "categorical" else ""
+    return "compares a column that does not contain numbers" if columns[used[0]]["kind"] == "categorical" else ""
 
 
 def columns_of(split: dict[str, Any]) -> list[str]:
@@ -135,11 +135,11 @@ def _method(model: dict[str, Any]) -> Finding:
     guarantee, kinds, parameters = METHODS[name]
     trouble = ""
     if certificate.get("method", name) != name:
-        trouble = f"The certificate speaks of '{str(certificate['method'])[:60]}'."
+        trouble = f"The certificate is about '{str(certificate['method'])[:60]}'."
     elif certificate.get("guarantee", guarantee) != guarantee:
         trouble = f"'{name}' cannot claim '{str(certificate['guarantee'])[:60]}'."
     elif odd := {v["split"]["kind"] for v in model["nodes"] if "split" in v and v["split"]["kind"][0] not in kinds}:
-        trouble = f"'{name}' makes no split of the kind '{min(odd)}'."
+        trouble = f"'{name}' does not make splits of the kind '{min(odd)}'."
     elif unknown := set(model.get("parameters") or {}) - set(f"{parameters} {COMMON}".split()):
         trouble = f"'{name}' has no parameter '{min(unknown)}'."
     return recounted("method", not trouble, trouble or f"'{name}' may make such a tree and such a claim.")

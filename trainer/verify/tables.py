@@ -12,7 +12,8 @@ import io
 import itertools
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +25,43 @@ NUMBERED = re.compile(r"column [1-9][0-9]*")  # the names that columns without a
 Piece = list[Sequence[str]]  # the cells of some rows, column by column
 
 
-def readings(path: Path, wanted: Sequence[str]) -> Iterator[Iterator[Piece]]:
-    """The ways in which the file can be read so that it has the `wanted` columns, each as pieces of these columns."""
+@dataclass(frozen=True)
+class Around:
+    """Lines of a file that were left out: how many, those with a value for every column, and the first one that is neither above
+    nor below all rows (0: none)."""
+
+    count: int
+    rows: tuple[int, ...]
+    apart: int
+
+
+def readings(
+    path: Path, wanted: Sequence[str], skipped: frozenset[int] = frozenset()
+) -> Iterator[tuple[Iterator[Piece], Around | None]]:
+    """The ways in which the file can be read so that it has the `wanted` columns, each as pieces of these columns; first without
+    the lines `skipped`, then with all lines."""
     with path.open("rb") as stream:
         head = stream.read(4)
     if head == b"PAR1":
-        yield _parquet(path, wanted)
+        yield _parquet(path, wanted), None
         return
     if not head:
         raise DataError("The file of rows is empty.")
-    for encoding in _encodings(head):
-        for delimiter in DELIMITERS:
-            try:
-                with _text(path, encoding) as lines:
-                    header = next(_records(lines, delimiter), [])
-            except (UnicodeError, csv.Error):
-                break  # the encoding is another one, or there is no end of a quote
-            names = [name.strip() for name in header]
-            if set(wanted) <= set(names):
-                yield _csv(path, encoding, delimiter, [names.index(name) for name in wanted], skip=True)
-            elif all(NUMBERED.fullmatch(name) and int(name[7:]) <= len(names) for name in wanted):
-                yield _csv(path, encoding, delimiter, [int(name[7:]) - 1 for name in wanted], skip=False)
+    for without in [skipped, frozenset[int]()] if skipped else [skipped]:
+        for encoding in _encodings(head):
+            for delimiter in DELIMITERS:
+                try:
+                    with _text(path, encoding) as lines:
+                        header = next(_records(_without(lines, without), delimiter), [])
+                        around = _around(path, encoding, delimiter, without, len(header)) if without else None
+                except (UnicodeError, csv.Error):
+                    break  # the encoding is another one, or there is no end of a quote
+                names = [name.strip() for name in header]
+                way = _Way(path, encoding, delimiter, without)
+                if set(wanted) <= set(names):
+                    yield _csv(way, [names.index(name) for name in wanted], skip=True), around
+                elif all(NUMBERED.fullmatch(name) and int(name[7:]) <= len(names) for name in wanted):
+                    yield _csv(way, [int(name[7:]) - 1 for name in wanted], skip=False), around
 
 
 def _encodings(head: bytes) -> list[str]:
@@ -62,7 +79,35 @@ def _text(path: Path, encoding: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(source, encoding=encoding, newline=None)  # every kind of line break is one line feed
 
 
-def _records(lines: io.TextIOWrapper, delimiter: str) -> Iterator[list[str]]:
+def _without(lines: Iterable[str], skipped: frozenset[int]) -> Iterable[str]:
+    return (line for number, line in enumerate(lines, 1) if number not in skipped) if skipped else lines
+
+
+def _around(path: Path, encoding: str, delimiter: str, skipped: frozenset[int], width: int) -> Around:
+    rows, inside, apart, last = [], False, 0, 0
+    with _text(path, encoding) as lines:
+        for number, line in enumerate(lines, 1):
+            if number in skipped:
+                cells = next(csv.reader([line], delimiter=delimiter), [])
+                if len(cells) >= max(2, width) and all(cell.strip() for cell in cells):
+                    rows.append(number)
+                last = last or (number if inside else 0)
+            elif line.strip():
+                inside, apart = True, apart or last
+    return Around(len(skipped), tuple(number for number in rows if number >= (last or number + 1)), apart)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a CSV file is read."""
+
+    path: Path
+    encoding: str
+    delimiter: str
+    without: frozenset[int]
+
+
+def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     """The records; a line of nothing but spaces is none."""
     csv.field_size_limit(sys.maxsize)
     for record in csv.reader(lines, delimiter=delimiter, strict=False):
@@ -70,17 +115,17 @@ def _records(lines: io.TextIOWrapper, delimiter: str) -> Iterator[list[str]]:
             yield record
 
 
-def _csv(path: Path, encoding: str, delimiter: str, places: list[int], *, skip: bool) -> Iterator[Piece]:
-    with _text(path, encoding) as lines:
+def _csv(way: _Way, places: list[int], *, skip: bool) -> Iterator[Piece]:
+    with _text(way.path, way.encoding) as lines:
         try:
-            records = _records(lines, delimiter)
+            records = _records(_without(lines, way.without), way.delimiter)
             first = next(records)
             for piece in _pieces(records if skip else itertools.chain([first], records)):
                 if wrong := next((r for r in piece if len(r) != len(first)), None):
                     raise DataError(f"A row of the file has {len(wrong)} values, the first one has {len(first)}.")
                 yield [[record[j].strip() for record in piece] for j in places]
         except (UnicodeError, csv.Error, EOFError, gzip.BadGzipFile) as error:
-            raise DataError(f"The file of rows cannot be read as {encoding}: {error}.") from error
+            raise DataError(f"The file of rows cannot be read as {way.encoding}: {error}.") from error
 
 
 def _pieces(records: Iterator[list[str]]) -> Iterator[list[list[str]]]:

@@ -1,4 +1,4 @@
-"""The wishes of a tree from the workbench: read from their text, looked for in the tree, and searched with again where that is small.
+"""The wishes of a tree from the workbench: read from their text, looked for in the tree, and searched with again if that is small.
 
 A place is a word over y and n, the answers from the root; y is left. 'ask' demands a branch at its place; 'forbid', 'leaf' and 'depth'
 bind where the tree has their place.
@@ -36,7 +36,7 @@ class Wish:
 
 
 def wishes_of(model: dict[str, Any]) -> list[Wish]:
-    """The wishes of the certificate; raises ValueError or LookupError where one cannot be read."""
+    """The wishes of the certificate; raises ValueError or LookupError if one cannot be read."""
     return [_read(str(record["wish"]), model) for record in model["certificate"].get("wishes") or ()]
 
 
@@ -90,24 +90,24 @@ def _holds(model: dict[str, Any], wish: Wish) -> tuple[bool, str]:
     nodes, at = model["nodes"], 0
     for letter in wish.place:
         if "split" not in nodes[at]:
-            return wish.verb != "ask", "The tree does not have the place."
+            return wish.verb != "ask", "The tree does not have this place."
         at = nodes[at]["left" if letter == "y" else "right"]
     node = nodes[at]
     if wish.verb == "ask":
         name = model["columns"][wish.column]["name"]
         if "split" not in node or columns_of(node["split"]) != [name]:
-            return False, f"No question about '{name}' stands there."
-        return wish.split is None or _is(node["split"], wish.split), "The question there was compared."
+            return False, f"There is no question about '{name}' at this place."
+        return wish.split is None or _is(node["split"], wish.split), "The question at this place was compared."
     if wish.verb == "leaf":
         own = node.get("class")
-        return "split" not in node and wish.label in (None, own), f"A leaf of class '{own}' stands there."
+        return "split" not in node and wish.label in (None, own), f"There is a leaf of class '{own}' at this place."
     below = _below(nodes, at)
     if wish.verb == "depth":
         height = max(level for level, _ in below)
-        return height <= wish.height, f"What stands there has height {height}."
+        return height <= wish.height, f"The part of the tree at this place has height {height}."
     name = model["columns"][wish.column]["name"]
     used = {column for _, v in below if "split" in v for column in columns_of(v["split"])}
-    return name not in used, "Every question there and below was looked at."
+    return name not in used, "Every question there and below was checked."
 
 
 def _is(split: dict[str, Any], wanted: tuple[str, Any]) -> bool:
@@ -168,13 +168,13 @@ class _Search:
         self.min_leaf = int(asked(model, "min_leaf") or 1)
 
     def _turned(self, q: int, answers: np.ndarray) -> np.ndarray:
-        """The answers with yes on the left: numbers go left where they are small."""
+        """The answers with yes on the left: numbers go left if they are small."""
         values = self.rows.columns[self.columns[q]]
         categorical = self.model["columns"][self.columns[q]]["kind"] == "categorical"
         return ~answers if not categorical and answers[values == values.max()].any() else answers
 
     def value(self, at: np.ndarray, height: int, banned: frozenset[int], wishes: tuple[Wish, ...]) -> Fraction | None:
-        """errors + price * leaves, the least; None where no tree keeps the wishes."""
+        """errors + price * leaves, the least; None if no tree keeps the wishes."""
         here = [w for w in wishes if not w.place]
         banned = banned | {w.column for w in here if w.verb == "forbid"}
         height = min([height, *(w.height for w in here if w.verb == "depth")])

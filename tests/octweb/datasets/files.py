@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 API = "/api/v1/datasets/"
 GOOD = b"code,country,day,size,label\n" + b"".join(
-    b"%05d,%s,2024-01-%02d,%d.5,%s\n" % (i % 4, (b"NA", b"DE", b"FR")[i % 3], i % 9 + 1, i, (b"yes", b"no")[i % 2])
+    b"%05d,%s,day-01-%02d,%d.5,%s\n" % (i % 4, (b"NA", b"DE", b"FR")[i % 3], i % 9 + 1, i, (b"yes", b"no")[i % 2])
     for i in range(40)
 )
 

@@ -22,7 +22,7 @@ def test_upload_answers_the_contract_and_keeps_text(owner):
     assert (record["name"], record["rows"], record["target"]) == ("Mine", 40, "label")
     assert {"name", "kind", "missing", "distinct"} <= set(record["columns"][0])
     rows = api(owner).get(f"{API}{record['id']}/rows/?limit=2").json()
-    assert rows["rows"][1][:3] == ["00001", "DE", "2024-01-02"]
+    assert rows["rows"][1][:3] == ["00001", "DE", "day-01-02"]
     assert rows["rows"][0][1] == "NA"
 
 
@@ -65,7 +65,7 @@ def test_kinds_that_are_no_kinds_are_400(owner, kinds):
     [
         (b"a,b,y\n1,2,p\n1,2\n3,4,q\n", "Line 3"),
         (b'a,b,y\n1,"2,p\n3,4,q\n', "Line 2"),
-        (b"a,a,y\n1,2,p\n3,4,q\n", "'a' stands 2 times"),
+        (b"a,a,y\n1,2,p\n3,4,q\n", "'a' appears 2 times"),
         (b"a,b,y\n1,2,p\n3,4,p\n", "one class"),
         (b"y\np\nq\n", "no usable column"),
         (b"", "empty"),

@@ -58,7 +58,7 @@ def test_columns_may_stand_in_another_order(first):
         (lambda text: text.replace(",class", ",class2", 1), "class"),
         (
             lambda text: "\n".join(f"{line},{'more' if i == 0 else i % 2}" for i, line in enumerate(text.splitlines())),
-            "has more besides",
+            "also has more",
         ),
     ],
 )

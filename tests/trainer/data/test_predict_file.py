@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -185,3 +186,14 @@ def test_rows_of_the_training_in_a_file_are_counted_and_said(seed, tmp_path):
         equal = sum(any((X[i][used] == X[k][used]).all() and y[i] == y[k] for k in range(60)) for i in rows if i >= 60)
         assert found.trained == old + equal
         assert any("equal rows of the training" in note for note in found.notes) is (found.trained > 0)
+
+
+def test_a_model_that_cannot_tell_its_training_rows_says_so(write, tmp_path):
+    """A count of right answers never stands alone: such files are older, or of more rows than are kept."""
+    silent = replace(MODEL, training_rows="")
+    found = predict_file(silent, write("rows.parquet", arrow()), tmp_path / "out.csv")
+    assert found.known > 0
+    assert found.trained is None
+    assert any("does not say which rows it was trained on" in note for note in found.notes)
+    kept = predict_file(MODEL, write("rows.parquet", arrow()), tmp_path / "out.csv")
+    assert not any("does not say which rows" in note for note in kept.notes)

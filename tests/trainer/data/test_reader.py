@@ -101,7 +101,7 @@ def test_all_ragged_rows_are_listed(write):
         (b"", "empty"),
         (b"\n \n", "empty"),
         (b"a,b\n", "no row"),
-        (b"a,a,b\n1,2,3\n", "'a' stands 2 times (columns 1, 2)"),
+        (b"a,a,b\n1,2,3\n", "'a' appears 2 times (columns 1, 2)"),
         (b"a,,b\n1,2,3\n", "header of column 2 is empty"),
         (b'a,b\n1,2\n"3,4\n5,6\n', "Line 3: the quote"),
         (b'a,b\n"1"x,2\n', "Line 2: text follows a closing quote"),

@@ -8,6 +8,8 @@ import random
 import numpy as np
 import pytest
 
+from trainer.data.raw import read_csv
+from trainer.data.reader import rows_for_model
 from trainer.data.rows import UNKNOWN_CODE, parse_rows
 from trainer.errors import RowError
 from trainer.table import ColumnSchema, Kind, MissingPolicy
@@ -115,3 +117,13 @@ def test_any_json_gives_a_matrix_or_a_row_error(seed):
         return
     assert parsed.matrix.shape == (3, 4)
     assert not np.isinf(parsed.matrix).any()
+
+
+@pytest.mark.parametrize("word", ["", " ", "NA", "?", "null"])
+def test_words_for_missing_mean_the_same_in_a_call_as_in_a_file(word):
+    own = ColumnSchema(name="c", kind=Kind.CATEGORICAL, categories=("(missing)", "a"), missing=MissingPolicy.CATEGORY)
+    assert parse_rows([own], [0], [{"c": word}]).matrix.tolist() == [[0.0]]
+    raw = read_csv(f'c,d\n"{word}",1\na,2\n'.encode())
+    assert rows_for_model(raw, [own]).table.matrix().tolist() == [[0.0], [1.0]]
+    known = ColumnSchema(name="c", kind=Kind.CATEGORICAL, categories=("NA", "DE"))
+    assert parse_rows([known], [0], [{"c": "NA"}]).matrix.tolist() == [[0.0]]

@@ -1,4 +1,4 @@
-"""Model files of every method on a small table, trained once a session, with the table as CSV."""
+"""Model files of every method on a small table, trained once per session, with the table as CSV."""
 
 from __future__ import annotations
 

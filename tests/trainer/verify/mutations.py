@@ -7,6 +7,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from tests.trainer.verify.search_settings import OF_THE_SEARCH
+
 Path = tuple[Any, ...]
 # what says nothing about the tree or what is claimed of it
 ASIDE = {
@@ -78,60 +80,7 @@ def claims_of(value: Any) -> Any:
 
 
 # settings of the search, which say how a tree was found and not which; what is told of the search
-SETTINGS = ASIDE | frozenset(
-    [
-        "optimal_trees",
-        "pruning",
-        "pruning_folds",
-        "split_gap",
-        "split_time_limit",
-        "bound",
-        "branching",
-        "order",
-        "restarts",
-        "jumps",
-        "cycle",
-        "hyperplanes",
-        "strengthening",
-        "root_cuts",
-        "thresholds",
-        "single_features",
-        "polishing",
-        "path_bounds",
-        "negative_samples",
-        "structure",
-        "endpoints_only",
-        "at_integral",
-        "objective_form",
-        "split_bounds",
-        "exact_bounds",
-        "equivalent_points",
-        "separated",
-        "disaggregated",
-        "group_selection",
-        "split_set",
-        "set_limit",
-        "strengthened",
-        "cache",
-        "without",
-        "connect",
-        "tight",
-        "full_routing",
-        "symmetry",
-        "everywhere",
-        "several",
-        "then_fewest",
-        "pareto",
-        "frontier",
-        "big_m",
-        "positive",
-        "fairness_column",
-        "fairness_class",
-        "fairness_delta",
-        "test_share",
-        "folds",
-    ]
-)
+SETTINGS = ASIDE | OF_THE_SEARCH | {"big_m", "test_share", "folds"}
 TOLD = {
     "dynamic-programming",
     "interval-pruning",

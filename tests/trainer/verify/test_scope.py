@@ -7,6 +7,7 @@ import pytest
 
 from tests.octweb.small_models import small_table
 from tests.trainer.verify.files import TWO_CLASSES, csv_text, findings, trained
+from tests.trainer.verify.search_settings import OF_THE_SEARCH
 from trainer.data.reader import load
 from trainer.families.oblique import plan, planes
 from trainer.families.odt.grouping import make_groups
@@ -33,7 +34,7 @@ RESTRICTING = {
     "monotone": ("length up", "classes only rising along length"),
     "forbidden": ("flag; width", "no question on flag, no question on width"),
     "balanced": (True, "every path with as many questions as the depth allows"),
-    "max_card": (1, "at most 1 categories in a subset or outside it"),
+    "max_card": (1, "at most 1 category in a subset or outside it"),
     "sensitivity": (0.6, "sensitivity ≥ 0.6"),
     "specificity": (0.6, "specificity ≥ 0.6"),
     "min_node": (10, "no question to fewer than 10 rows"),
@@ -44,75 +45,17 @@ BESIDE = {
     "sensitivity": {"positive": "b"},
     "specificity": {"positive": "b"},
 }
-# what a method may do with its time, what it optimises, and what belongs to another parameter: no tree is left out by these
-NOT_RESTRICTING = frozenset(
-    [
-        "leaf_penalty",
-        "paper_lambda",
-        "coefficient_penalty",
-        "class_weight",
-        "positive",
-        "negative_weight",
-        "frontier",
-        "pareto",
-        "then_fewest",
-        "optimal_trees",
-        "pruning",
-        "pruning_folds",
-        "impurity",
-        "split_gap",
-        "split_time_limit",
-        "bound",
-        "branching",
-        "order",
-        "restarts",
-        "jumps",
-        "cycle",
-        "hyperplanes",
-        "fairness_column",
-        "fairness_class",
-        "fairness_delta",
-        "time_limit",
-        "memory_limit",
-        "threads",
-        "seed",
-        "solver",
-        "mip_gap",
-        "first_tree",
-        "first_trees",
-        "exact_seconds",
-        "search_seconds",
-        "strengthening",
-        "root_cuts",
-        "thresholds",
-        "single_features",
-        "polishing",
-        "path_bounds",
-        "negative_samples",
-        "structure",
-        "endpoints_only",
-        "at_integral",
-        "objective_form",
-        "split_bounds",
-        "exact_bounds",
-        "equivalent_points",
-        "separated",
-        "disaggregated",
-        "group_selection",
-        "split_set",
-        "set_limit",
-        "strengthened",
-        "cache",
-        "without",
-        "connect",
-        "tight",
-        "full_routing",
-        "symmetry",
-        "everywhere",
-        "several",
-    ]
-)
-IN_SPACE = {"binarise", "bins", "topology", "select", "big_m"}  # the words on the questions say them
+# how it is searched, and what is optimised: no tree is left out by these
+NOT_RESTRICTING = OF_THE_SEARCH | {
+    "impurity",
+    "paper_lambda",
+    "mip_gap",
+    "leaf_penalty",
+    "class_weight",
+    "negative_weight",
+    "coefficient_penalty",
+}
+IN_SPACE = {"binarise", "bins", "topology", "select", "big_m", "scaling"}  # the words on the questions say them
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +84,9 @@ def judged(folder, method, **asked):
     own = get(method)
     settings = own.settings({"depth": 2} | asked)
     problem = pose(table, labels, settings)
-    space = {"oct-h": planes.SCOPE, "cut-h": plan.SCOPE, "cutw-h": plan.SCOPE, "s-oct": plan.SCOPE}.get(method, "")
+    space = {"oct-h": planes.ROBUST_SCOPE, "cut-h": plan.SCOPE, "cutw-h": plan.SCOPE, "s-oct": plan.SCOPE}.get(
+        method, ""
+    )
     if method == "odt":
         groups = make_groups(problem, settings["bins"], settings["max_card"])
         space = odt_scope(problem, complete(settings["depth"]), groups, settings)
@@ -177,7 +122,7 @@ def test_a_restriction_is_in_the_scope(tmp_path, method, name):
         ("bendoct", {"max_leaves": 3, "recall": "a: 0.5"}, "at most 3 leaves, recall of a ≥ 0.5"),
         ("exact", {"min_leaf": 4}, "at least 4 rows in a leaf"),
         ("cart", {"min_leaf": 4, "min_node": 9}, "at least 4 rows in a leaf, no question to fewer than 9 rows"),
-        ("odt", {"max_card": 1}, "at most 1 categories in a subset or outside it"),
+        ("odt", {"max_card": 1}, "at most 1 category in a subset or outside it"),
         ("cut-h", {"max_leaves": 2, "time_limit": 1}, "at most 2 leaves"),
     ],
 )
@@ -192,12 +137,30 @@ def test_trained_files_name_their_restrictions(folder, tmp_path, method, asked, 
 def test_questions_are_counted(tmp_path, scheme):
     sentence, check = judged(tmp_path, "exact", binarise=scheme, bins=4)
     counted = {
-        "quantile-thresholds": "6 thresholds (3 a column)",
-        "quantile-buckets": "8 intervals (4 a column)",
-        "all-thresholds": "15 thresholds (5 to 10 a column)",
+        "quantile-thresholds": "6 thresholds (3 per column)",
+        "quantile-buckets": "8 intervals (4 per column)",
+        "all-thresholds": "15 thresholds (5 to 10 per column)",
     }
     assert sentence == f"all trees with depth ≤ 2, {counted[scheme]}, 3 categories, 1 yes/no column"
     assert check(sentence) == "recounted"
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "today", "before"),
+    [
+        ("exact", {"binarise": "all-thresholds"}, "(5 to 10 per column)", "(5 to 10 a column)"),
+        ("exact", {"bins": 4}, "(3 per column)", "(3 a column)"),
+        ("odt", {}, "at most 2 per row)", "at most 2 a row)"),
+        ("odt", {"max_card": 1}, "at most 1 category in", "at most 1 categories in"),
+    ],
+)
+def test_words_of_older_files_are_known(tmp_path, method, asked, today, before):
+    sentence, check = judged(tmp_path, method, **asked)
+    assert today in sentence
+    assert check(sentence) == check(sentence.replace(today, before)) == "recounted"
+    assert (
+        check(sentence.replace(today, before.replace("at most", "at least").replace("a column", "a row"))) == "refuted"
+    )
 
 
 def test_the_summary_has_the_scope():

@@ -30,10 +30,14 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact", {"depth": 4, "bins": 3, "max_leaves": 6, "leaf_penalty": 0.002}),
     ("exact", {"depth": 4, "bins": 3, "forbidden_pairs": "x+z; z+colour"}),
     ("bendoct-accelerated", {"depth": 2, "bins": 3}),
+    ("exact", {"depth": 3, "bins": 4}),
+    ("exact", {"depth": 2, "binarise": "all-thresholds"}),
+    ("exact", {"depth": 3, "binarise": "quantile-buckets", "bins": 3}),
     ("exact-numeric", {"depth": 2}),
     ("exact-numeric", {"depth": 3, "leaf_penalty": 0.015}),
     ("exact-numeric", {"depth": 3, "class_weight": "balanced"}),
 ]
+SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}  # ordinary numbers lie between
 
 
 def table(folder: Path, seed: int) -> Path:
@@ -56,7 +60,7 @@ def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
     folder = tmp_path_factory.mktemp("proof")
     method, parameters = SPACES[request.param]
     data = table(folder, request.param)
-    rows, labels, _ = load(data, target="kind", ignore=[])
+    rows, labels, _ = load(data, target="kind", ignore=[], special=SPECIAL.get(request.param, {}))
     share = 0.2 if request.param % 2 else 0.0
     model, proof = folder / "model.json", folder / "model.proof.jsonl.gz"
     result = train(TrainRequest(

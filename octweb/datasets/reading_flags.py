@@ -1,0 +1,132 @@
+"""The options of commands that read a table: how it is written, in whole or by column."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from trainer.data.reading import EVERY, Given, Reading
+from trainer.data.reading.given import WORDS
+from trainer.errors import DataError, ModelFileError, ParameterError
+from trainer.table import MissingPolicy
+
+DELIMITER_WORDS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "space": " "}
+POLICIES = tuple(str(policy) for policy in MissingPolicy)
+
+
+def add_file_flags(parser: ArgumentParser) -> None:
+    """--delimiter and --encoding, for every command that reads a CSV file."""
+    parser.add_argument(
+        "--delimiter", metavar="SIGN", help="what stands between values: a sign, or comma, semicolon, tab, bar, space"
+    )
+    parser.add_argument("--encoding", metavar="NAME", help="as utf-8, cp1252, utf-16; found out where it is not given")
+
+
+def add_reading_flags(parser: ArgumentParser) -> None:
+    """All options on how a table for training is read."""
+    add_file_flags(parser)
+    parser.add_argument(
+        "--decimal",
+        action="append",
+        default=[],
+        metavar="[COLUMN=]SIGN",
+        help="the decimal sign: '.' or ',' (or point, comma)",
+    )
+    parser.add_argument(
+        "--thousands", action="append", default=[], metavar="[COLUMN=]SIGN",
+        help="what stands between thousands: '.', ',', space, apostrophe, none",
+    )  # fmt: skip
+    parser.add_argument(
+        "--kind", action="append", default=[], metavar="COLUMN=KIND",
+        help="text, number, number:, (decimal comma), number:,. (with points between thousands), number:., (with commas), date, "
+        "date:dd/mm/yyyy, time, binary",
+    )  # fmt: skip
+    parser.add_argument("--skip-top", type=_count, metavar="N", help="lines above the table; found out where not given")
+    parser.add_argument(
+        "--skip-bottom", type=_count, metavar="N", help="lines below the table; found out where not given"
+    )
+    parser.add_argument(
+        "--missing", action="append", default=[], metavar="drop|category|refuse|[COLUMN=]WORD",
+        help="what becomes of rows with empty cells (drop), or a word that means that a cell is empty, as --missing unknown",
+    )  # fmt: skip
+    parser.add_argument("--reading", metavar="FILE", help="JSON of how the table was read before; it is read so again")
+
+
+def given_of(options: dict[str, Any]) -> Given:
+    """What the options say of the table; raises ParameterError."""
+    try:
+        return Given(
+            decimal=_by_column(options, "decimal", WORDS),
+            thousands=_by_column(options, "thousands", WORDS),
+            kinds=_kinds(options),
+            missing=_missing_words(options),
+            skip_top=options.get("skip_top"),
+            skip_bottom=options.get("skip_bottom"),
+            **file_options(options),
+        )
+    except DataError as error:
+        raise ParameterError({"kind": str(error)}) from error
+
+
+def file_options(options: dict[str, Any]) -> dict[str, str | None]:
+    """Delimiter and encoding, None where they were not given."""
+    sign = options.get("delimiter")
+    return {"delimiter": DELIMITER_WORDS.get(sign, sign) if sign else None, "encoding": options.get("encoding") or None}
+
+
+def reading_of_file(options: dict[str, Any]) -> Reading | None:
+    """The reading of --reading; raises ModelFileError where the file holds none."""
+    if not options.get("reading"):
+        return None
+    try:
+        return Reading.from_json(json.loads(Path(options["reading"]).read_text(encoding="utf-8")))
+    except (ValueError, AttributeError) as error:
+        raise ModelFileError(f"The file of --reading holds no reading: {error}.") from error
+
+
+def policy_of(options: dict[str, Any]) -> MissingPolicy:
+    """The missing policy, the last one that was named."""
+    named = [word for word in _listed(options.get("missing")) if word in POLICIES]
+    return MissingPolicy(named[-1] if named else MissingPolicy.DROP)
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or [])
+
+
+def _missing_words(options: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for item in _listed(options.get("missing")):
+        if item in POLICIES:
+            continue
+        name, equals, word = item.rpartition("=")
+        name, word = (name, word) if equals and name else (EVERY, item)
+        found[name] = (*found.get(name, ()), word)
+    return found
+
+
+def _by_column(options: dict[str, Any], what: str, words: dict[str, str]) -> dict[str, str]:
+    found = {}
+    for item in _listed(options.get(what)):
+        name, equals, sign = item.rpartition("=")
+        found[name if equals else EVERY] = words.get(sign, sign)
+    return found
+
+
+def _kinds(options: dict[str, Any]) -> dict[str, str]:
+    found = {}
+    for item in _listed(options.get("kind")):
+        name, equals, kind = item.rpartition("=")
+        if not equals or not name:
+            raise ParameterError({"kind": f"'{item[:80]}' does not look like COLUMN=KIND, as weight=number."})
+        found[name] = kind
+    return found
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number

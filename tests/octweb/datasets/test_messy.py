@@ -1,0 +1,111 @@
+"""Messy files on the page and in the API: what was taken for what, with a switch, and the same again when the model is trained."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from octweb.datasets import actions
+from octweb.datasets.forms import switch_words
+from octweb.datasets.models import Dataset
+from tests.octweb.datasets.files import post, upload
+
+pytestmark = pytest.mark.django_db
+LINES = [
+    f"{i},5 kg;{1 + i % 28:02d}/{1 + i % 9:02d}/2024;{'unknown' if i == 7 else 1000 + i};{'ab'[i % 2]}"
+    for i in range(40)
+]
+MESSY = ("Report\n\nweight;when;size;class\n" + "\n".join(LINES) + "\nTotal;;;\n").encode()
+OPEN = b"when,class\n" + b"".join(b"0%d/02/2024,%s\n" % (1 + i % 9, b"ab"[i % 2 :][:1]) for i in range(12))
+NAMES = ["weight", "when year", "when month", "when weekday", "when days since 2024-01-01", "size"]
+
+
+def test_the_api_tells_what_was_taken_for_what_and_why(owner):
+    answer = post(owner, MESSY, target="class")
+    assert answer.status_code == 201, answer.content
+    record = answer.json()
+    assert [c["name"] for c in record["columns"]] == [*NAMES, "class"]
+    assert record["rows"] == 39
+    taken = {own["column"]: own for own in record["reading"] if "column" in own}
+    assert [own["line"] for own in record["reading"] if "line" in own] == [1, 44]
+    assert (taken["weight"]["decimal"], taken["weight"]["unit"]) == (",", "kg")
+    assert "not mm/dd/yyyy, since line" in taken["when"]["reason"]
+    assert taken["size"]["missing"] == ["unknown"]
+    table, _ = actions.load(Dataset.objects.get())
+    assert list(table.names) == NAMES
+    assert set(table.reading["columns"]) == {"weight", "when", "size"}  # jsonb keeps no order
+    assert next(c["unit"] for c in record["columns"] if c["name"] == "weight") == "kg"
+
+
+def test_the_api_refuses_what_is_open_and_takes_the_switch(owner):
+    answer = post(owner, OPEN, target="class")
+    assert answer.status_code == 422
+    assert "Line 2: column 'when' has '01/02/2024', which can be dd/mm/yyyy or mm/dd/yyyy" in answer.json()["detail"]
+    answer = post(owner, OPEN, target="class", kinds=json.dumps({"when": "date:mm/dd/yyyy"}))
+    assert answer.status_code == 201, answer.content
+    assert "when month" in [c["name"] for c in answer.json()["columns"]]
+    answer = post(owner, OPEN, target="class", kinds=json.dumps({"when": "categorical"}))
+    assert [c["name"] for c in answer.json()["columns"]] == ["when", "class"]
+    for field, value in {"kinds": '{"when": "dates"}', "decimal": "semicolon", "missing_words": '{"a": 1}'}.items():
+        assert post(owner, OPEN, target="class", **{field: value}).status_code == 400
+
+
+def test_signs_words_and_lines_can_be_given_to_the_api(owner):
+    content = b"x;y\nn,n;n\n1,234;a\n2,500;b\nnil;a\n3,125;b\nend;b\n"
+    answer = post(
+        owner, content, target="y", decimal="comma", missing_words='["nil"]', skip_top="0", skip_bottom="1",
+        kinds='{"x": "number"}',
+    )  # fmt: skip
+    assert answer.status_code == 422
+    assert "Line 2: column 'x' has 'n,n'" in answer.json()["detail"]
+    content = content.replace(b"n,n;n\n", b"")
+    answer = post(owner, content, target="y", decimal="comma", missing_words='["nil"]', skip_bottom="1")
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["profile"]["columns"][0]["maximum"] == 3.125
+    assert answer.json()["rows"] == 3
+
+
+def test_the_preview_shows_reasons_and_reads_again_without_another_upload(client, owner):
+    client.force_login(owner)
+    url = client.post(reverse("datasets:new"), {"file": upload(OPEN, "t.csv")}).url
+    shown = client.get(url)
+    text = shown.content.decode()
+    assert "which can be dd/mm/yyyy or mm/dd/yyyy" in text
+    assert 'name="taken:when"' in text
+    fields = {"target": "class", "seen": shown.context["seen"], "kind-0": "categorical", "confirm": "1"}
+    refused = client.post(url, fields)
+    assert refused.status_code == 422
+    assert not Dataset.objects.exists()
+    again = client.post(url, fields | {"taken:when": "date:dd/mm/yyyy", "confirm": ""} | {"reread": "1"})
+    assert "when days since 2024-01-01" in again.content.decode()
+    fields = {"target": "class", "seen": again.context["seen"], "taken:when": "date:dd/mm/yyyy", "confirm": "1"}
+    assert client.post(url, fields).status_code == 302
+    assert Dataset.objects.get().reading["columns"]["when"]["form"] == "dd/mm/yyyy"
+
+
+def test_a_column_that_is_chosen_to_be_categories_stays_text_and_versions_are_read_alike(owner):
+    dataset = Dataset.objects.get(pk=post(owner, MESSY, target="class").json()["id"])
+    from octweb.datasets import versions
+
+    later = versions.new_version(dataset, owner=owner, file=upload(MESSY, "t.csv"), source_name="t.csv")
+    assert later.reading == dataset.reading
+    actions.update(dataset, choice=actions.Choice(kinds={"weight": "categorical"}))
+    table, _ = actions.load(dataset)
+    assert table.columns[0].schema.categories[0] == "0,5 kg"
+
+
+@pytest.mark.parametrize(
+    ("switch", "words"),
+    [
+        ("number", "numbers such as 1234.5"),
+        ("number:,.", "numbers such as 1.234,5"),
+        ("number:.,", "numbers such as 1,234.5"),
+        ("date:mm/dd/yyyy", "dates such as 12/31/2024"),
+        ("date:yyyymmdd", "dates such as yyyymmdd"),
+        ("text", "text"),
+    ],
+)
+def test_a_switch_is_worded_by_an_example(switch, words):
+    assert switch_words(switch) == words

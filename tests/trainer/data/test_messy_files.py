@@ -1,0 +1,78 @@
+"""Generated messy files: each one is read to its truth, or refused with the line; some are trained, predicted and verified."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.trainer.data.messy_files import Messy, messy_file
+from trainer.data.cells import MARKS
+from trainer.data.raw import read_csv
+from trainer.data.reader import Given, load
+from trainer.data.reading import reading_of
+from trainer.errors import DataError
+from trainer.predict_file import predict_file
+from trainer.run import TrainRequest, save, train
+from trainer.tree.file import read
+from trainer.verify import verdict, verify
+
+FILES = 300
+TRAINED = (0, 1, 2, 5, 8, 9)
+
+
+def judge(messy: Messy) -> str:
+    """'read', 'refused' or 'kept as text', as the truth wants it; fails otherwise."""
+    outcome = ""
+    try:
+        raw = read_csv(messy.content, encoding=messy.encoding)
+        reading = reading_of(raw, Given(encoding=messy.encoding)).for_target("class")
+        reading.ask(raw.names)
+        plain = reading.apply(raw, target="class")
+    except DataError as error:
+        outcome = str(error)
+    if outcome:
+        assert names_one_of(messy.bad, outcome), (messy.bad, outcome)
+        return "refused"
+    assert raw.line_numbers.tolist() == messy.lines
+    if messy.bad:  # one slip among plain numbers: the column was text before, and it is said
+        own = reading.columns["price"]
+        assert own.taken_for == "text"
+        assert names_one_of(messy.bad, own.reason)
+        return "kept as text"
+    pairs = zip(plain.names, plain.columns, strict=True)
+    # a clean column of numbers is left as it is, its marks for a missing cell with it
+    found = {name: ["" if cell in MARKS else cell for cell in cells.to_pylist()] for name, cells in pairs}
+    assert found == messy.truth
+    return "read"
+
+
+def names_one_of(lines: list[int], text: str) -> bool:
+    """Whether a text names one of the lines."""
+    return not {int(line) for line in re.findall(r"[Ll]ine (\d+)", text)}.isdisjoint(lines)
+
+
+@pytest.mark.parametrize("begin", range(0, FILES, 50))
+def test_messy_files_are_read_right_or_refused_with_the_line(begin):
+    outcomes = [judge(messy_file(seed)) for seed in range(begin, begin + 50)]
+    assert outcomes.count("read") >= 15
+    assert outcomes.count("refused") >= 10
+
+
+@pytest.mark.parametrize("seed", TRAINED)
+def test_models_of_messy_files_predict_and_are_verified(tmp_path, seed):
+    messy = next(own for own in map(messy_file, range(seed * 10, seed * 10 + 10)) if not own.bad)
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_bytes(messy.content)
+    table, labels, _ = load(path, target="class", encoding=messy.encoding)
+    request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 3})
+    model = train(request).model
+    save(model, tmp_path / "m.json")
+    found = verify(tmp_path / "m.json", path)
+    assert verdict(found) == "recounted", [f for f in found if f.verdict == "refuted"]
+    done = predict_file(read(tmp_path / "m.json"), path, out)
+    kept = sum(all(column[i] for column in messy.truth.values()) for i in range(len(messy.lines)))
+    assert done.rows == len(messy.lines)
+    assert labels.codes.size == kept
+    right = int((model.tree.predict(table.matrix()) == labels.codes).sum())
+    assert done.correct >= right

@@ -1,0 +1,226 @@
+"""Messy tables: what a column is taken for, and what is a question with a line instead of a guess."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from trainer.data.raw import read_csv
+from trainer.data.reader import load
+from trainer.data.reading import Given, Reading, reading_of
+from trainer.errors import DataError
+
+
+def read(text: str, target: str | None = None, **said):
+    """The reading of a text, and its plain columns by name."""
+    raw = read_csv(text.encode() if isinstance(text, str) else text, **Given(**said).structure)
+    reading = reading_of(raw, Given(**said))
+    plain = reading.apply(raw, target=target)
+    return reading, {name: cells.to_pylist() for name, cells in zip(plain.names, plain.columns, strict=True)}
+
+
+def column(*cells: str, other: str = "", **said):
+    """The reading of one column `x`, and its plain cells; `other` are the cells of a column beside it, parted by blanks."""
+    beside = (other.split() * len(cells))[: len(cells)] if other else ["a"] * len(cells)
+    reading, columns = read("x\ty\n" + "".join(f"{c}\t{b}\n" for c, b in zip(cells, beside, strict=True)), **said)
+    return reading.columns.get("x"), columns.get("x")
+
+
+@pytest.mark.parametrize(
+    ("cells", "plain"),
+    [
+        (("12,5", "7", "1,25"), ["12.5", "7", "1.25"]),
+        (("1.234,5", "12"), ["1234.5", "12"]),
+        (("1,234.5", "12"), ["1234.5", "12"]),
+        (("1 234,5", "0,5"), ["1234.5", "0.5"]),
+        (("1\u202f234,5", "\u22120,5"), ["1234.5", "-0.5"]),
+        (("1'234.5", "1’000"), ["1234.5", "1000"]),
+        (("1,234,567", "12", "1,000"), ["1234567", "12", "1000"]),
+        (("0,125", "1,250"), ["0.125", "1.250"]),
+        (("1234,567", "1,250"), ["1234.567", "1.250"]),
+        (("12 kg", "3,5 kg", "1 KG"), ["12", "3.5", "1"]),
+        (("€ 5.00", "€1,250.50", "-€ 3.10"), ["5.00", "1250.50", "-3.10"]),
+        (("5 %", "12.5%"), ["5", "12.5"]),
+        (("1,5e3", "2e-2"), ["1.5e3", "2e-2"]),
+    ],
+)
+def test_numbers_in_many_forms(cells, plain):
+    own, found = column(*cells)
+    assert found == plain
+    assert own.taken_for == "number"
+    assert "2 values" in own.reason or "3 values" in own.reason
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("A-12", "B-7"), ("01234", "12345"), ("30-39", "40-49"), ("V1", "V2"), ("1A", "2A"), ("5more", "2"), ("3 Series", "5 Series"),
+        ("192.168.100.200", "192.168.100.201"), ("555 123 456", "555 123 457"), ("1.2.3", "1.2.4"), ("1st", "2nd"), ("12", "3"), ("1.234", "5.678"),
+        ("1/2", "3/4"), ("2024-03", "2024-04"), ("10 A", "12 B"), ("1,00,000", "2,00,000"), ("(5)", "(7)"), ("10k", "12k"), ("٣", "٤"),
+    ],
+)  # fmt: skip
+def test_other_columns_stay_as_they_are(cells):
+    own, found = column(*cells)
+    assert found == list(cells)
+    assert own is None or own.taken_for == "text"
+    assert own is None or not own.special
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (("1,234", "2,500"), "Line 2: column 'x' has '1,234': its comma can be a decimal sign"),
+        (("5 kg", "300 g", "2 kg"), "Line 3: column 'x' has '300 g', but 2 other values have 'kg'"),
+        (("5 kg", "3", "2 kg"), "Line 3: column 'x' has '3', but 2 other values have 'kg'"),
+        (("€ 5", "$ 6", "€ 7"), "Line 3: column 'x' has '$ 6'"),
+        (("1.234,5", "2.000,5", "1,234.5"), "Line 4: column 'x' has '1,234.5', which does not fit"),
+        (("01/02/2024", "03/02/2024"), "Line 2: column 'x' has '01/02/2024', which can be dd/mm/yyyy or mm/dd/yyyy"),
+        (("01.02.2024", "03.02.2024"), "Line 2: column 'x' has '01.02.2024', which can be"),
+        (("13/02/2024", "02/14/2024"), "column 'x' has"),
+        (("2024-01-05 10:30+01:00", "2024-01-05 10:30+02:00"), "column 'x' has"),
+        ((*[f"{i},5" for i in range(30)], "12,5x"), "Line 32: column 'x' has '12,5x' among 30 numbers"),
+        ((*[f"{i:02d}.01.2024" for i in range(1, 30)], "31.02.2024"), "Line 31: column 'x' has '31.02.2024' among dates"),
+    ],
+)  # fmt: skip
+def test_what_can_be_read_in_two_ways_is_a_question_with_its_line(cells, words, tmp_path):
+    own, found = column(*cells)
+    assert own.taken_for == "ask"
+    assert words in own.question
+    assert found == list(cells)
+    path = tmp_path / "t.csv"
+    path.write_text("x\ty\n" + "".join(f"{c}\t{'ab'[i % 2]}\n" for i, c in enumerate(cells)))
+    with pytest.raises(DataError, match="Say --kind 'x="):
+        load(path, target="y")
+    table, _, _ = load(path, target="y", given=Given(kinds={"x": "text"}))
+    assert table.columns[0].schema.kind == "categorical"
+
+
+def test_other_columns_settle_a_sign_that_a_column_leaves_open():
+    own, found = column("1,234", "2,500", other="1.5 2.25")
+    assert found == ["1234", "2500"]
+    assert "that of column 'y'" in own.reason
+    own, found = column("1,234", "2,500", other="1,5 2,25")
+    assert found == ["1.234", "2.500"]
+    own, found = column("1.234", "2.500", other="1,5 2,25")
+    assert found == ["1234", "2500"]
+    assert "column 'y' has decimal commas" in own.reason
+    assert column("1.234", "2.5", other="1,5 2,25")[1] == ["1.234", "2.5"]
+
+
+def test_a_person_decides_what_is_open():
+    assert column("1,234", "2,500", decimal={"": ","})[1] == ["1.234", "2.500"]
+    assert column("1,234", "2,500", thousands={"x": ","})[1] == ["1234", "2500"]
+    assert column("1,234", "2,500", kinds={"x": "number:.,"})[1] == ["1234", "2500"]
+    assert column("01/02/2024", "03/02/2024", kinds={"x": "date:dd/mm/yyyy"})[0].date.form == "dd/mm/yyyy"
+    assert column("01.02.24", "03.02.68", kinds={"x": "dd.mm.yy"})[0].date.origin == "2024-01-01"
+    own, _ = column("1", "12", kinds={"x": "date"})
+    assert own.taken_for == "ask"
+    with pytest.raises(DataError, match="not a kind"):
+        Given(kinds={"x": "numbre"})
+    with pytest.raises(DataError, match="Did you mean 'x'"):
+        column("1", "2", kinds={"xx": "text"})
+
+
+def test_a_word_for_missing_among_numbers():
+    own, found = column(*map(str, range(500)), "unknown")
+    assert own.missing == ("unknown",)
+    assert found[-1] == ""
+    assert "Line 502" not in own.reason
+    assert "line 502" in own.reason
+    codes, kept = column(*(["1", "2", "3", "4"] * 20), "unknown")
+    assert codes.taken_for == "text"
+    assert kept[-1] == "unknown"
+    assert "as codes are" in codes.reason
+    slip, kept = column(*map(str, range(500)), "ohne Angabe")
+    assert slip.taken_for == "text"
+    assert "line 502 has 'ohne Angabe'" in slip.reason
+    said, found = column(*map(str, range(500)), "ohne Angabe", missing={"x": ("ohne Angabe",)})
+    assert found[-1] == ""
+    assert said.special
+
+
+def test_dates_become_columns_in_words():
+    reading, columns = read("when,class\n31/12/2023,a\n01/02/2024,b\nunknown,b\n")
+    assert columns == {
+        "when year": ["2023", "2024", ""],
+        "when month": ["12", "2", ""],
+        "when weekday": ["Sunday", "Thursday", ""],
+        "when days since 2023-01-01": ["364", "396", ""],
+        "class": ["a", "b", "b"],
+    }
+    assert "not mm/dd/yyyy, since line 2 has '31/12/2023'" in reading.columns["when"].reason
+    _, columns = read("at,class\n9:15 PM,a\n10:30 am,b\n")
+    assert columns == {"at hour": ["21", "10"], "at minutes since 00:00": ["1275", "630"], "class": ["a", "b"]}
+    _, columns = read("t,class\n2024-02-29T23:59:59.5Z,a\n2024-03-01 00:00Z,b\n")
+    assert (columns["t hour"], columns["t days since 2024-01-01"]) == (["23", "0"], ["59", "60"])
+    with pytest.raises(DataError, match="in the file already"):
+        read("when,when year,class\n2023-12-31,1,a\n2024-02-01,2,b\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "top", "bottom"),
+    [
+        ("sep=;\na;b\n1;x\n2;y\n", [1], []),
+        ("Report\n\na,b,c\n1,2,x\n3,4,y\n", [1], []),
+        ("Report, all of it\n\na,b,c\n1,2,x\n3,4,y\n", [1], []),
+        ("Report;;\na;b;c\n1;2;x\n3;4;y\n", [1], []),
+        ("# made by hand\na,b,c\n1,2,x\n3,4,y\n", [1], []),
+        ("a,b,c\n1,2,x\n3,4,y\n\nSource: me\nand others\n", [], [5, 6]),
+        ("a,b,c\n1,2,x\n3,4,y\nTotal,6,\n", [], [4]),
+        ("a,b,c\n1,2,x\n3,4,y\n,,\nTotal,6,\nNote: none,,\n", [], [4, 5, 6]),
+    ],
+)
+def test_lines_around_the_table(text, top, bottom):
+    raw = read_csv(text.encode())
+    assert [line for line, _ in raw.detected.top] == top
+    assert [line for line, _ in raw.detected.bottom] == bottom
+    assert len(raw) == 2
+    first = 2 + text[: text.index("\n1")].count("\n")
+    assert raw.line_numbers.tolist() == [first, first + 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b,c\n1,2,x\n3,4,y\n5,6\n",  # a file that was cut off
+        "a,b,c\n1,2,x\n3,4,y\nMü\n",
+        "name,city\nAnn,x,y\nBob,z,w\nCid,u,v\n",  # a header that is too short
+        "a,b\n1,2\n3,4,5\n6,7\n",
+        "a,b,c\n1,2,x\n\n5\n",
+    ],
+)
+def test_a_row_of_another_length_is_still_refused_with_its_line(text):
+    with pytest.raises(DataError, match="Line "):
+        read_csv(text.encode())
+
+
+def test_footers_that_are_values_elsewhere_stay():
+    raw = read_csv(b"a,b,c\ntotal,1,x\npart,2,y\ntotal,3,\n")
+    assert len(raw) == 3
+
+
+def test_a_person_says_which_lines_are_no_rows():
+    raw = read_csv(b"x,y,z\n1,2,3\na,b,c\n1,2,p\n3,4,q\nx,9,9\n", skip_top=2, skip_bottom=1)
+    assert raw.names == ("a", "b", "c")
+    assert raw.line_numbers.tolist() == [4, 5]
+    assert read_csv(b"a,b,c\n1,2,p\nTotal,4,\n", skip_bottom=0).line_numbers.tolist() == [2, 3]
+
+
+def test_the_target_stays_as_it_stands_and_a_reading_survives_json(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("w;y\n" + "".join(f"{i},5 kg;{i % 2},5 kg\n" for i in range(20)))
+    table, labels, report = load(path, target="y")
+    assert labels.classes == ("0,5 kg", "1,5 kg")
+    assert table.columns[0].schema.unit == "kg"
+    assert table.columns[0].values.tolist() == [i + 0.5 for i in range(20)]
+    assert list(table.reading["columns"]) == ["w"]
+    assert any("Column 'w' is read as numbers, decimal comma, the unit kg" in note for note in report.notes)
+    kept = Reading.from_json(json.loads(json.dumps(table.reading)))
+    again, _, _ = load(path, target="y", reading=kept)
+    assert again.columns[0].values.tolist() == table.columns[0].values.tolist()
+    path.write_text("w;y\n1.5 kg;1,5 kg\n2,5 kg;0,5 kg\n")
+    with pytest.raises(
+        DataError, match="Line 2: column 'w' is read as numbers, decimal comma, the unit kg, but has '1\\.5 kg'"
+    ):
+        load(path, target="y", reading=kept)

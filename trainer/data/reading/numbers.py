@@ -1,0 +1,111 @@
+"""How a column writes numbers: decimal sign, thousands separator and unit; each cell becomes the plain text of the same decimal.
+
+Nothing is computed: "1.234,50 €" becomes "1234.50", so that the digits are those of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from trainer.data.reading.words import is_currency, unit_of
+
+SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ")
+SIGNS = {0x2212: "-", 0x2019: "'", 0x02BC: "'"}
+CORE = re.compile(r"[0-9]+(?:[.,' ][0-9]+)*(?:[eE][+-]?[0-9]{1,5})?|[.,][0-9]+(?:[eE][+-]?[0-9]{1,5})?", re.ASCII)
+PARTS = re.compile(rf"([+-]?)([^0-9+\-.,']*)([+-]?)({CORE.pattern})([^0-9]?.*)", re.ASCII | re.DOTALL)
+DECIMALS = (".", ",")
+THOUSANDS = ("", ",", ".", " ", "'")
+NAMES = {"": "none", ",": "comma", ".": "point", " ": "space", "'": "apostrophe"}
+
+
+def folded(word: str) -> str:
+    """The word with plain spaces, minus signs and apostrophes."""
+    return word.translate(SPACES | SIGNS).strip()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A word cut into sign, core and unit ("" for none)."""
+
+    sign: str
+    core: str
+    unit: str
+
+
+def parts_of(word: str) -> Parts | None:
+    """Sign, core and unit of a word; None if it is not one number with at most one known unit beside it."""
+    found = PARTS.fullmatch(folded(word))
+    if found is None:
+        return None
+    first, before, second, core, after = found.groups()
+    if first and second:
+        return None
+    if before.strip() and after.strip():
+        return None
+    unit = before.strip() or after.strip()
+    known = unit_of(unit) if unit else ""
+    if known is None or (known and not _may_stand(known, before, after)):
+        return None
+    return Parts(first or second, core, known)
+
+
+def _may_stand(unit: str, before: str, after: str) -> bool:
+    """Currencies stand on either side, other units behind the number; "V1" and "1A" are codes, "1 A" is an electric current."""
+    if before.strip():
+        return is_currency(unit)
+    return len(unit) > 1 or not unit.isupper() or after[0] == " "
+
+
+def _body(decimal: str, thousands: str) -> re.Pattern[str]:
+    whole = r"0|[1-9][0-9]*"
+    if thousands:
+        whole = rf"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|{whole}"
+    point = re.escape(decimal)
+    return re.compile(rf"(?:(?:{whole})(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?", re.ASCII)
+
+
+BODIES = {(d, t): _body(d, t) for d in DECIMALS for t in THOUSANDS if d != t}
+Way = tuple[str, str]  # decimal sign and thousands separator
+
+
+def ways_of(core: str) -> frozenset[Way]:
+    """The ways of writing numbers under which `core` is one."""
+    return frozenset(way for way, body in BODIES.items() if body.fullmatch(core))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberForm:
+    """A way of writing numbers, with the unit beside every one of them ("" for none)."""
+
+    decimal: str = "."
+    thousands: str = ""
+    unit: str = ""
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return BODIES[(self.decimal, self.thousands)]
+
+    def plain(self, word: str) -> str | None:
+        """The number as plain text with a decimal point, without a unit; None if the word is not written in this form."""
+        parts = parts_of(word)
+        if parts is None or parts.unit != self.unit or not self._pattern.fullmatch(parts.core):
+            return None
+        core = parts.core.replace(self.thousands, "") if self.thousands else parts.core
+        return parts.sign + core.replace(self.decimal, ".")
+
+    @property
+    def words(self) -> str:
+        """The form in words."""
+        said = [f"decimal {NAMES[self.decimal]}"] if self.decimal != "." or self.thousands else []
+        said += [f"{NAMES[self.thousands]} between thousands"] if self.thousands else []
+        said += [f"the unit {self.unit}"] if self.unit else []
+        return ", ".join(said) or "plain numbers"
+
+
+def account_like(cores: Sequence[str]) -> bool:
+    """Whether the cores look like telephone numbers, addresses or accounts: the same number of groups everywhere, three or more."""
+    groups = {len(re.findall(r"[.,' ]", core)) for core in cores}
+    return len(cores) > 1 and len(groups) == 1 and groups.pop() >= (2 if " " in cores[0] else 3)
