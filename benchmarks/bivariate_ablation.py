@@ -13,9 +13,10 @@ import time
 import numpy as np
 from common import data_folder, numeric
 
-from trainer.dtypes import CountArray, FloatArray
-from trainer.families.bivariate import search as bivariate
-from trainer.families.bivariate.pair import C2, C3, C4, C5, Points, SearchOptions
+from trainer.dtypes import CountArray
+from trainer.families.bivariate import node as bivariate
+from trainer.families.bivariate.kernels.points import Columns, Points
+from trainer.families.bivariate.pair import C2, C3, C4, C5, SearchOptions
 from trainer.families.bivariate.search import best_split
 from trainer.growing.node_split import SplitData
 
@@ -48,11 +49,9 @@ def line(name: str, change: str, data: SplitData, options: SearchOptions, limit:
     return seconds
 
 
-def apart(
-    u: FloatArray, v: FloatArray, rank_u: CountArray, rank_v: CountArray, levels: tuple[int, int], y: CountArray,
-    weight: CountArray, total: CountArray,
-) -> Points:  # fmt: skip
+def apart(columns: Columns, y: CountArray, weight: CountArray, total: CountArray) -> Points:
     """Every row as a point of its own, in the order that the sweep needs."""
+    u, v = columns.u, columns.v
     order = np.lexsort((v, u))
     first = np.arange(len(u) + 1, dtype=np.int64)
     return Points(u=u[order], v=v[order], first=first, klass=y[order], weight=weight[order], total=total)

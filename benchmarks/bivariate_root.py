@@ -3,7 +3,7 @@
     python benchmarks/bivariate_root.py [--rows N]            # one pair of made columns
     python benchmarks/bivariate_root.py --data NAME [NAME …]  # data sets: all pairs, and a sample of pairs against both
 
-One thread, Gini. "sweep" turns a line through all O(n²) orders of the points, which are sorted once a pair; "plain" is strategy 1
+One thread, Gini. "sweep" turns a line through all O(n²) orders of the points, which are sorted once per pair; "plain" is strategy 1
 with the bound of Theorem 4 and criteria 1-4, each cut off after PLAIN_SECONDS and SWEEP_SECONDS a pair.
 """
 
@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 from common import data_folder, numeric
 
-from trainer.families.bivariate.kernels.sweep import sweep
-from trainer.families.bivariate.pair import C2, C3, C4, Points, SearchOptions, Workspace, merged, search_pair
+from trainer.families.bivariate.kernels.points import Columns, Points
+from trainer.families.bivariate.kernels.sweep import Turn, sweep
+from trainer.families.bivariate.pair import C2, C3, C4, SearchOptions, Workspace, merged, search_pair
 from trainer.families.bivariate.scale import node_points
 from trainer.families.bivariate.search import best_split
 from trainer.growing.coordinates import codes_of, whole_numbers
@@ -52,8 +53,9 @@ def pair(X: np.ndarray, y: np.ndarray, classes: int) -> Points:
     whole = whole_numbers(X)
     points = node_points(whole, *codes_of(whole), np.arange(len(y)))
     total = np.bincount(y, minlength=classes).astype(np.int64)
-    (u, v), (r, s) = points.values, points.ranks
-    return merged(u, v, r, s, points.levels[:2], y.astype(np.int64), np.ones(len(y), np.int64), total)
+    return merged(
+        Columns(*points.values, *points.ranks, *points.levels), y.astype(np.int64), np.ones(len(y), np.int64), total
+    )
 
 
 def timed_search(points: Points, options: SearchOptions, seconds: float) -> tuple[float, object]:
@@ -67,9 +69,8 @@ def timed_search(points: Points, options: SearchOptions, seconds: float) -> tupl
 def timed_sweep(points: Points) -> tuple[float, float]:
     """Seconds and best value of the sweep."""
     best = np.array([math.inf])
-    data = (points.u, points.v, points.first, points.klass, points.weight, points.total)
     start = time.perf_counter()
-    sweep(0, 1, 10**15, 1e-9, *data, np.zeros(1, np.int64), np.zeros(3, np.int64), best)
+    sweep(0, 1, 10**15, 1e-9, points, Turn(np.zeros(1, np.int64), np.zeros(3, np.int64), best))
     return time.perf_counter() - start, float(best[0])
 
 

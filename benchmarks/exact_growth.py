@@ -2,7 +2,7 @@
 
 python benchmarks/exact_growth.py [--rows 1000 10000 100000 1000000] [--columns 25 50 100 200] [--picture exact-growth]
 Labels follow a random tree of depth 3 over fair yes/no columns; a tenth of them is flipped.  CPU seconds, one thread, compiled code
-warm; one call a point.  The memory is the largest resident size of the process so far, with the table, so points run from small to large.
+warm; one call per point.  The memory is the largest resident size of the process so far, with the table, so points run from small to large.
 """
 
 from __future__ import annotations

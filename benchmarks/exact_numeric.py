@@ -37,7 +37,7 @@ def load(file: str, rows: int | None) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    """One line a table and depth."""
+    """One line per table and depth."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--depths", type=int, nargs="+", default=[2, 3])
     parser.add_argument("--limit", type=float, default=120.0)

@@ -93,7 +93,7 @@ def leaves_of(tree: object) -> int:
 
 
 def main() -> None:
-    """One line a table and depth, and the medians."""
+    """One line per table and depth, and the medians."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0)

@@ -61,7 +61,7 @@ def verdict(row: pd.Series, objective: float, bound: float, optimal: bool) -> st
 
 
 def main() -> None:
-    """Solve, write one line an instance, print the summary."""
+    """Solve, write one line per instance, print the summary."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--depths", type=int, nargs="+", default=[1, 2, 3, 4])
@@ -108,7 +108,7 @@ def main() -> None:
 
 
 def summary(groups: dict[tuple, list[dict]]) -> None:
-    """One line a depth."""
+    """One line per depth."""
     print("depth  instances  solved  <=1 s  median CPU s  max CPU s  agrees  equals  improves  open  disagrees")
     for (depth,), rows in sorted(groups.items()):
         cpu = np.array([r["cpu"] for r in rows])

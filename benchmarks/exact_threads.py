@@ -53,7 +53,7 @@ def timed(name: str, depth: int, threads: int, limit: float) -> tuple[ExactResul
 
 
 def main() -> int:
-    """One line a table; 1 where the trees differ."""
+    """One line per table; 1 where the trees differ."""
     parser = argparse.ArgumentParser()
     parser.add_argument(
         "--tables", nargs="+", default=["credit_QB_5", "wdbc_QT_5", "ionosphere_QT_5", "wpbc_QB_5", "ozone-one_QT_5"]

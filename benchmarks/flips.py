@@ -25,10 +25,10 @@ ROWS, NUMBERS, GROUPS, LEVELS = 2_000, 20, 5, 6
 NEVER = Permission(up=False, down=False)
 
 
-def draft(rng: np.random.Generator, depth: int, matrix: np.ndarray, *, planes: bool) -> Draft:
+def draft(rng: np.random.Generator, depth: int, matrix: np.ndarray, *, planes: bool, share: float) -> Draft:
     if depth == 0:
-        return DraftLeaf(label=int(rng.integers(2)))
-    left, right = (draft(rng, depth - 1, matrix, planes=planes) for _ in range(2))
+        return DraftLeaf(label=int(rng.random() < share))
+    left, right = (draft(rng, depth - 1, matrix, planes=planes, share=share) for _ in range(2))
     return DraftBranch(split=plane(rng, matrix) if planes else question(rng, matrix), left=left, right=right)
 
 
@@ -48,42 +48,44 @@ def plane(rng: np.random.Generator, matrix: np.ndarray) -> Split:
     )
 
 
-def case(seed: int, depth: int, *, planes: bool) -> tuple[Tree, np.ndarray]:
+def case(seed: int, depth: int, *, planes: bool, share: float) -> tuple[Tree, np.ndarray]:
     rng = np.random.default_rng(seed)
     numbers = np.round(rng.normal(size=(ROWS, NUMBERS)) * 10, 2)
     matrix = np.column_stack([numbers, rng.integers(0, LEVELS, (ROWS, GROUPS)).astype(float)])
     schema = [ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(NUMBERS)]
     names = tuple(f"c{k}" for k in range(LEVELS))
     schema += [ColumnSchema(name=f"g{j}", kind=Kind.CATEGORICAL, categories=names) for j in range(GROUPS)]
-    made = draft(rng, depth, matrix, planes=planes)
+    made = draft(rng, depth, matrix, planes=planes, share=share)
     return grow(made, matrix, rng.integers(0, 2, ROWS), schema=schema, classes=("a", "b")), matrix
 
 
-def measure(name: str, depth: int, *, planes: bool, rows: int, narrow: bool = False) -> None:
-    seconds, columns, flips = [], [], 0
+def measure(name: str, depth: int, *, planes: bool, rows: int, free: int = 0, share: float = 0.5) -> None:
+    seconds, columns, flips, proved = [], [], 0, 0
     for seed in range(3):
-        tree, matrix = case(seed, depth, planes=planes)
+        tree, matrix = case(seed, depth, planes=planes, share=share)
         allowed = [
-            Permission(down=False) if j % 2 and narrow else NEVER if narrow and j > 7 else FREE
+            NEVER if free and j >= free else Permission(down=False) if j % 2 and free else FREE
             for j in range(len(tree.schema))
         ]
         flipper = Flipper(tree, statistics(tree.schema, matrix), allowed)
         flipper.find(matrix[0])
         for row in matrix[:rows]:
-            start = time.perf_counter()
+            start = time.process_time()
             found = flipper.find(row)
-            seconds.append(time.perf_counter() - start)
+            seconds.append(time.process_time() - start)
             if found.flip is not None:
                 flips += 1
+                proved += found.flip.proved
                 columns.append(len(found.flip.columns))
     most = max(columns, default=0)
     print(
-        f"{name}: {1000 * stats.median(seconds):.2f} ms a row (median), {1000 * max(seconds):.1f} ms at most; "
-        f"{flips} of {len(seconds)} rows have a flip, of at most {most} columns"
+        f"{name}: {1000 * stats.median(seconds):.2f} ms per row (median), {1000 * max(seconds):.1f} ms at most; "
+        f"{flips} of {len(seconds)} rows have a flip, of at most {most} columns, {proved} proved"
     )
 
 
 if __name__ == "__main__":
     measure("64 leaves, thresholds and subsets", 6, planes=False, rows=200)
     measure("8 leaves, hyperplanes of 20 columns", 3, planes=True, rows=20)
-    measure("8 leaves, hyperplanes, half the columns only up or fixed", 3, planes=True, rows=20, narrow=True)
+    measure("8 leaves, hyperplanes, half the columns only up or fixed", 3, planes=True, rows=20, free=8)
+    measure("16 leaves, hyperplanes, one answer in few leaves, 4 columns", 4, planes=True, rows=20, free=4, share=0.1)

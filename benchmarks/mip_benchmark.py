@@ -12,7 +12,7 @@ at an earlier commit with longer Benders rows, `mip-hard.jsonl.gz` the group `ha
 
 Every solve is one JSON line in RESULTS.jsonl; solves that are there already are not run again, so that a run may be cut anywhere.
 What was proved within a smaller limit counts for a larger one.
-Without a file the group `short` is run plain and accelerated with 4 s a solve, and reported.
+Without a file the group `short` is run plain and accelerated with 4 s per solve, and reported.
 `--report` prints the table of what is in the file: instances solved, shifted geometric mean time (shift 1 s, unsolved at the
 limit), mean gap of the rest, share of time in hooks (processor time of all callbacks), and how
 many times faster a variant solves as many instances as plain BendOCT: the time by which plain BendOCT has solved its last

@@ -69,7 +69,7 @@ def run(table: Table, labels: Labels, method: str, depth: int, seed: int, limit:
 
 
 def data(name: str) -> tuple[Table, Labels]:
-    """The rows of a set; what the paper calls categorical is one 0/1 feature a level, and an empty cell is a level.
+    """The rows of a set; what the paper calls categorical is one 0/1 feature per level, and an empty cell is a level.
 
     heloc are the seventeen published 0/1 columns, as in the paper, which counts both values of each.
     """

@@ -138,7 +138,7 @@ def times(limit: float, wanted: set[str]) -> None:
 
 
 def branching(limit: float, splits: int, wanted: set[str]) -> None:
-    """Table 6: one category a question, limited subsets, any subset; the limit of the paper is not printed, so three are shown."""
+    """Table 6: one category per question, limited subsets, any subset; the limit of the paper is not printed, so three are shown."""
     rows: list[list[object]] = []
     for row in published(6):
         name, depth = row["dataset"], int(row["depth"])

@@ -72,7 +72,7 @@ def instances(options: argparse.Namespace, folder: Path) -> list[Any]:
 
 
 def compare(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """One record an instance."""
+    """One record per instance."""
     import tempfile
 
     import mip_benchmark as ours

@@ -100,13 +100,13 @@ def main() -> None:
 
     seconds = {
         "octweb kernel, threshold splits": best_time(lambda: tree.apply(X), options.repeats),
-        "octweb kernel, two columns a split": best_time(lambda: pairs.apply(X), options.repeats),
+        "octweb kernel, two columns per split": best_time(lambda: pairs.apply(X), options.repeats),
         "scikit-learn, float32 input": best_time(lambda: model.tree_.apply(single), options.repeats),
         "scikit-learn, float64 input": best_time(lambda: model.apply(X), options.repeats),
         "onnxruntime, threshold splits": best_time(
             lambda: sessions["threshold"].run(["leaf"], {"X": X}), options.repeats
         ),
-        "onnxruntime, two columns a split": best_time(
+        "onnxruntime, two columns per split": best_time(
             lambda: sessions["two columns"].run(["leaf"], {"X": X}), options.repeats
         ),
     }

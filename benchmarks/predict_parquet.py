@@ -101,7 +101,7 @@ def main() -> None:
     print(
         f"{options.rows:,} rows x {options.columns} columns ({size / 1e6:.0f} MB, the tree reads {used}), depth {tree.depth}, "
         f"{tree.n_leaves} leaves, load average {os.getloadavg()[0]:.1f}\n\n"
-        "| program | s | processor s | million rows a processor second | processor time ÷ ours |\n|---|---|---|---|---|"
+        "| program | s | processor s | million rows per processor second | processor time ÷ ours |\n|---|---|---|---|---|"
     )
     base = found["octweb, answers written as Parquet"][1]
     for name, (wall, cpu) in found.items():

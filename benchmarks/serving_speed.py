@@ -275,7 +275,7 @@ def median(values: list[Measured], field: str) -> float:
 
 def table(found: dict[tuple[str, int], list[Measured]], counts: list[int], peer: str | None) -> None:
     print(
-        "| server | rows | requests/s | p50, ms | p99, ms | requests/s ÷ MLServer | processor ms a request | MLServer's ÷ that |\n"
+        "| server | rows | requests/s | p50, ms | p99, ms | requests/s ÷ MLServer | processor ms per request | MLServer's ÷ that |\n"
         + "|---" * 8
         + "|"
     )

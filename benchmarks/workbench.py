@@ -36,7 +36,7 @@ def timed(work) -> tuple[float, object]:
 
 
 def random_edits(bench: Workbench, rng: np.random.Generator, count: int) -> list[list[str]]:
-    """Lists of one to three wishes that speak of the columns and questions of the problem."""
+    """Lists of one to three wishes that name the columns and questions of the problem."""
     names, questions = bench.problem.table.names, bench.space.questions
     edits = []
     for _ in range(count):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from tests.trainer.oracles.workbench import cost, kept, places, random_table, shapes
 from trainer.errors import ParameterError
 from trainer.families.exact.workbench.bench import Workbench
+from trainer.table import Column, ColumnSchema, Kind
+from trainer.tree.nodes import DraftBranch, DraftLeaf
 
 INFINITE = 10**9
 
@@ -204,9 +207,9 @@ def test_an_edit_below_a_node_searches_nothing_off_its_way():
     ("wish", "word"),
     [
         ("please", "ask PLACE"),
-        ("ask q c 0", "no place"),
+        ("ask q c 0", "not a place"),
         ("ask root nothing", "no column"),
-        ("ask root c 0 <= many", "no number"),
+        ("ask root c 0 <= many", "not a number"),
         ("leaf y nobody", "no class"),
         ("depth y deep", "whole number"),
         ("forbid y cc", "no column"),
@@ -232,3 +235,25 @@ def test_a_stopped_search_keeps_a_tree_and_a_valid_bound():
         assert found.cost <= 200
     assert not found.optimal
     assert all(p.price is None for p in found.prices)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_questions_are_in_the_decimals_of_the_trees_that_training_stores(seed):
+    problem = random_table(seed)
+    rng = np.random.default_rng(seed)
+    values = rng.lognormal(size=len(problem.table)).round(3)
+    column = Column(schema=ColumnSchema(name="long decimals", kind=Kind.NUMERIC), values=values)
+    problem = replace(problem, table=replace(problem.table, columns=(*problem.table.columns, column)))
+    bench = Workbench(problem, depth=2)
+    questions = bench.space.questions
+    tree = bench.tree(bench.complete([]).tree)
+    assert tree == problem.stored(tree)
+    for number in range(questions.encoded):
+        split = questions.splits[number]
+        trained = problem.stored(
+            problem.tree(DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=0)))
+        )
+        assert trained.nodes[0].split == split
+        # a wish that is copied from a trained tree asks the question of the encoding
+        assert questions.find(trained.nodes[0].split) == number
+    assert len(questions.splits) == questions.encoded

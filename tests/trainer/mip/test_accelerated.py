@@ -12,6 +12,7 @@ import pytest
 from tests.trainer.mip.cases import affordable_instance, all_trees, best_value, random_instance
 from trainer.families.mip import greedy
 from trainer.families.mip import instance as instances
+from trainer.families.mip import polish as polishing
 from trainer.families.mip.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
 from trainer.families.mip.cuts.equivalent import EquivalentPoints, equivalent_sets
 from trainer.families.mip.deep_bounds import DeepBounds
@@ -256,6 +257,18 @@ def test_split_bounds_are_the_best_subtrees_of_both_sides(seed):
     for f, bound in enumerate(solver.split_bounds(rows)):
         sides = (rows[~inst.ones[:, f]], rows[inst.ones[:, f]])
         assert bound == pytest.approx(float(sum(solver.best(side).value for side in sides)), abs=1e-9)
+
+
+def test_split_bounds_that_are_halted_stay_valid_and_end_at_once(monkeypatch):
+    monkeypatch.setattr(polishing, "PIECE", 1)  # one feature for each call of the kernel
+    bits = np.random.default_rng(0).integers(0, 2, (40, 6)).astype(np.uint8)
+    inst, asked = instances.build(bits, np.arange(40, dtype=np.int32) % 2, depth=3, kappa=Fraction(1, 2)), []
+    rows = np.arange(inst.n)
+    whole = DepthTwo(inst).split_bounds(rows)
+    halted = DepthTwo(inst, halted=lambda: len(asked.append(1) or asked) > 2).split_bounds(rows)
+    assert len(asked) == 3 < len(whole)
+    assert np.array_equal(halted[:2], whole[:2])
+    assert (halted[2:] >= whole[2:]).all()
 
 
 @pytest.mark.parametrize("seed", range(30))

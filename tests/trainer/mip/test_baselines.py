@@ -85,7 +85,7 @@ def test_every_formulation_on_many_instances_on_every_solver(count, name, varian
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.slow
 def test_thresholds_inside_of_the_model_find_what_questions_find(count, name, variant):
-    """Against the recurrence over one question for each threshold, with up to six thresholds a column."""
+    """Against the recurrence over one question for each threshold, with up to six thresholds per column."""
     tried = 0
     for seed in itertools.count(9000):
         inst, ladders = numeric(seed)

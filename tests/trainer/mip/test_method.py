@@ -395,7 +395,7 @@ def test_binoct_says_that_its_trees_are_complete_where_too_few_leaves_are_allowe
     X = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
     labels = Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 1, 0], np.int32))
     asked = {"depth": 2, "max_leaves": leaves}
-    with pytest.raises(InfeasibleError, match="complete trees only: every tree of depth 2 has 4 leaves") as caught:
+    with pytest.raises(InfeasibleError, match="only complete trees: every tree of depth 2 has 4 leaves") as caught:
         train(TrainRequest(table=numeric_table(X), labels=labels, method="binoct", parameters=asked))
     assert caught.value.best == 4
     assert "No tree" not in str(caught.value)

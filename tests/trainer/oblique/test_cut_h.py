@@ -338,7 +338,7 @@ def test_a_tree_that_is_given_counts_where_no_other_first_tree_is_asked_for():
 
 def test_values_that_lie_too_far_apart_are_refused():
     data, labels = table(np.array([[-1.7e308], [1.7e308], [0.0]]), np.array([0, 1, 0]))
-    with pytest.raises(DataError, match="farther apart"):
+    with pytest.raises(DataError, match="too far apart"):
         train(TrainRequest(table=data, labels=labels, method="cut-h", parameters={"depth": 1}))
 
 

@@ -10,8 +10,10 @@ import pytest
 
 from tests.trainer.oblique.test_cut_h import instance, table
 from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
+from trainer import make_classifier
 from trainer.families.oblique.distance import DistantSearch, distance, keeps, stripes, widest
 from trainer.families.oblique.oct_h import OCTH
+from trainer.families.oblique.units import robust_spans
 from trainer.milo import Hooks, Options, backend
 from trainer.milo.lattice import Lattice
 from trainer.run import TrainRequest, train
@@ -130,3 +132,36 @@ def test_the_first_trees_of_oct_h_meet_the_bound_where_a_perfect_tree_keeps_its_
     assert found.certificate.status == "optimal"
     assert found.certificate.correct == len(data)
     assert found.certificate.evidence[0]["kind"] == "bound-met"
+
+
+def salaries(far):
+    r = np.random.default_rng(4)
+    salary, age = r.normal(50_000, 15_000, 41).round(), r.integers(20, 65, 41).astype(float)
+    y = ((salary > 50_000) ^ (age > 44)).astype(int)
+    salary[7] = far
+    return np.c_[salary, age], y
+
+
+def test_one_far_value_does_not_set_the_distance_of_all_others():
+    X, y = salaries(5e7)
+    asked = {"time_limit": 8.0, "search_seconds": 2.0, "first_trees": "cart"}
+    robust = make_classifier("oct-h", **asked).fit(X, y).certificate_
+    (said,) = (e for e in robust.evidence if e["kind"] == "distance")
+    assert said["columns"]["x0"] < 1_000 < 0.005 * 5e7  # in the column's own unit
+    assert "inter-quartile" in robust.scope
+    cart = make_classifier("cart", depth=2).fit(X, y).certificate_
+    assert robust.objective >= cart.objective
+    assert robust.note == ""
+
+
+def test_a_better_tree_of_single_columns_is_told():
+    X, y = salaries(5e7)
+    asked = {"time_limit": 2.0, "search_seconds": 0.5, "first_trees": "cart", "scaling": "range"}
+    found = make_classifier("oct-h", **asked).fit(X, y).certificate_
+    assert found.note.startswith("A tree of questions on single columns is better: 38 of 41 rows correct")
+    assert found.to_json()["note"] == found.note
+
+
+def test_a_robust_unit_is_the_range_where_no_value_is_far():
+    X = np.c_[np.arange(9.0), np.r_[np.arange(8.0), 1e6], [0, 1] * 4 + [1], np.full(9, 2.0), np.r_[np.zeros(8), 1e-300]]
+    assert robust_spans(X, np.ptp(X, axis=0)).tolist() == [8.0, 1000.0, 1.0, 0.0, 1e-300]

@@ -97,12 +97,12 @@ METHOD = Method(
         ),
         Parameter(
             name="bound", type="choice", default="assignment", choices=tuple(BOUNDS), label="Lower bound",
-            help="'theorem4' and 'paper' (Theorems 5 and 6) are those of the paper; 'assignment' is at least as strong.",
+            help="'theorem4' and 'paper' (Theorems 5 and 6) are the bounds of the paper; 'assignment' is at least as strong.",
             advanced=True,
         ),
         Parameter(
             name="branching", type="choice", default="2", choices=("1", "2"), label="Branching strategy",
-            help="Where a box is divided: 1 in the middle, 2 at the median of its points.", advanced=True,
+            help="Where a box is divided: 1 means in the middle, 2 at the median of its points.", advanced=True,
         ),
         Parameter(
             name="order", type="choice", default="depth-first", choices=("depth-first", "best-first"), label="Order",

@@ -18,14 +18,15 @@ import numpy as np
 from trainer.dtypes import CountArray, FloatArray
 from trainer.families.bivariate.kernels import brief
 from trainer.families.bivariate.kernels.bounds import lower_bound
-from trainer.families.bivariate.kernels.brief import brief_pairs
+from trainer.families.bivariate.kernels.brief import Pairs, Rows, brief_pairs
 from trainer.families.bivariate.kernels.line import sample_pairs
+from trainer.families.bivariate.kernels.points import Columns, Points
 from trainer.families.bivariate.pair import (
     BOUNDS,
-    Points,
     Rule,
     SearchOptions,
     Workspace,
+    brief_search,
     merged,
     options_of,
     pair_floor,
@@ -45,6 +46,19 @@ LOOK = 32  # pairs between two looks at the clock
 BRIEF = 0.00025  # processor seconds of a pair for which a helper stays
 WAITING, UNFINISHED, FINISHED = 0, 1, 2
 TOGETHER = 16  # pairs that threads take in one call as long as they are brief
+
+
+def pairs_of(features: int) -> CountArray:
+    """All pairs of different features, int64 (pairs, 2), the first one rising; ten million of them in a moment."""
+    later = np.arange(features - 1, -1, -1)  # how many features come after each
+    pairs = np.empty((int(later.sum()), 2), np.int64)
+    pairs[:, 0] = np.repeat(np.arange(features), later)
+    pairs[:, 1] = 1
+    ends = np.cumsum(later)
+    # the second one rises by one, and begins again after the first where that changes
+    pairs[ends[:-2], 1] = 2 - later[:-2]
+    np.cumsum(pairs[:, 1], out=pairs[:, 1])
+    return pairs
 
 
 @dataclass(kw_only=True)
@@ -73,9 +87,7 @@ class NodeSearch:
         self.weight = self.data.weight[self.rows]
         self.tol = 1e-12 * int(self.total.sum())
         self.levels = np.array(self.points.levels, np.int64)
-        first, second = np.triu_indices(p, 1)
-        self.pairs = np.empty((len(first), 2), np.int64)
-        self.pairs[:, 0], self.pairs[:, 1] = first, second
+        self.pairs = pairs_of(p)
         self.starts = np.empty((len(self.pairs), 4))
         self.found = np.empty((len(self.pairs), brief.COLUMNS))
         self.done = np.zeros(len(self.pairs), np.int8)
@@ -92,6 +104,9 @@ class NodeSearch:
         try:
             self._sample_lines()
             self._all_sampled.wait()
+            if self.stopped():  # no pair is searched any more, and sorting millions takes a while
+                self.starts = self.starts[:, 1:]
+                return
             ranked = np.argsort(self.starts[:, 0], kind="stable")
             self.pairs, self.starts = self.pairs[ranked], np.ascontiguousarray(self.starts[ranked, 1:])
         finally:
@@ -113,9 +128,15 @@ class NodeSearch:
                 self._begun += 1
             part = slice(k * PART, (k + 1) * PART)
             try:
-                sample_pairs(
-                    self._sample[0], self.pairs[part], *self._sample[1:], self.data.classes, SLOPES, self.starts[part]
-                )
+                if not self.stopped():  # a thousand columns have half a million pairs
+                    sample_pairs(
+                        self._sample[0],
+                        self.pairs[part],
+                        *self._sample[1:],
+                        self.data.classes,
+                        SLOPES,
+                        self.starts[part],
+                    )
             finally:
                 with self.lock:
                     self._sampled += 1
@@ -131,7 +152,7 @@ class NodeSearch:
         """The distinct points of the pair at this position."""
         i, j = self.pairs[rank].tolist()
         Z, R, levels = self.points.values, self.points.ranks, self.points.levels
-        return merged(Z[i], Z[j], R[i], R[j], (levels[i], levels[j]), self.y, self.weight, self.total)
+        return merged(Columns(Z[i], Z[j], R[i], R[j], levels[i], levels[j]), self.y, self.weight, self.total)
 
     def cap(self, rank: int) -> Callable[[float], float]:
         """Values below which the pair at `rank` looks for rules; it may also tie with a later pair."""
@@ -181,19 +202,19 @@ class NodeSearch:
     def _brief(self, rank: int, until: int, workspace: Workspace) -> tuple[int, bool]:
         """Search pairs in one call; returns the next one, and whether it takes longer than it may there."""
         workspace.reserve(len(self.rows), self.data.classes)
-        ws, points, longer = workspace, self.points, np.zeros(1, np.int64)
+        search = brief_search(options_of(self.options), self.tol, self.options.gap, workspace)
+        pairs = Pairs(self.pairs, self.starts)
+        rows = Rows(self.points.values, self.points.ranks, self.levels, self.y, self.weight, self.total)
         with self.lock:
             incumbent = np.array([self.value, self.rank], np.float64)
-        end = int(brief_pairs(
-            options_of(self.options), self.tol, self.options.gap, self.options.switch, rank, until, self.pairs, self.starts,
-            points.values, points.ranks, self.levels, self.y, self.weight, self.total, incumbent, ws.boxes, ws.meta, ws.heap,
-            ws.free, ws.arena, ws.scratch, ws.state, self.found[rank:until], longer,
-        ))  # fmt: skip
+        end, longer = brief_pairs(
+            search, rank, until, pairs, rows, incumbent, workspace.queue(), self.found[rank:until]
+        )
         found = self.found[rank:end]
         for r in np.flatnonzero(found[:, brief.RESULT] < math.inf).tolist():
             self.cap(rank + r)(float(found[r, brief.RESULT]))
         self.done[rank:end] = FINISHED
-        return end, bool(longer[0])
+        return int(end), bool(longer)
 
     def _long(self, rank: int, workspace: Workspace) -> None:
         cap = self.cap(rank)
@@ -215,7 +236,7 @@ class NodeSearch:
         return self.found[self.done != WAITING]
 
     def complete(self) -> bool:
-        """True where every pair was searched to its end and nothing was given up."""
+        """True if every pair was searched to its end and nothing was given up."""
         return bool((self.done == FINISHED).all()) and self.options.gap == 0
 
     def bound(self) -> float:
@@ -225,15 +246,15 @@ class NodeSearch:
         return bound if (self.done != WAITING).all() else min(bound, self._floor())
 
     def _floor(self) -> float:
-        """What no rule of the pairs that were not begun can beat; equal points are looked for only where that takes a moment."""
+        """What no rule of the pairs that were not begun can beat; equal points are looked for only if that takes a moment."""
         measure, none = MEASURES[self.options.measure], np.zeros(self.data.classes, np.int64)
-        waiting = np.flatnonzero(self.done == WAITING).tolist()
+        waiting = np.flatnonzero(self.done == WAITING)
         if len(waiting) * len(self.rows) <= SMALL_FLOOR:
-            return min(pair_floor(self.merge(rank), measure, self.options.bound) for rank in waiting)
+            return min(pair_floor(self.merge(rank), measure, self.options.bound) for rank in waiting.tolist())
         return float(lower_bound(measure, BOUNDS[self.options.bound], none, none, self.total))
 
     def rule(self, rank: int, value: float) -> Rule | None:
-        """The rule of the pair at `rank` that has this value, where all are searched found without regard to what threads did."""
+        """The rule of the pair at `rank` that has this value, if all are searched found without regard to what threads did."""
         found = None
         if self.complete():
             limit = value + 2 * self.tol

@@ -16,8 +16,9 @@ from trainer.families.bivariate.kernels import both
 from trainer.families.bivariate.kernels import brief as short
 from trainer.families.bivariate.kernels import tables as kernel
 from trainer.families.bivariate.kernels.brief import brief_pair, search_budget
-from trainer.families.bivariate.kernels.points import merge
-from trainer.families.bivariate.kernels.sweep import sweep
+from trainer.families.bivariate.kernels.points import Columns, Points
+from trainer.families.bivariate.kernels.points import merged as merged_into
+from trainer.families.bivariate.kernels.sweep import Turn, sweep
 from trainer.growing.options import MEASURES, SplitOptions
 
 BOUNDS = {"theorem4": 0, "paper": 1, "assignment": 2}
@@ -57,7 +58,12 @@ class Workspace:
     meta: np.ndarray = field(default_factory=lambda: np.empty((0, 3), np.int64))
     heap: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     free: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    state: np.ndarray = field(default_factory=lambda: np.zeros(7, np.int64))
+    state: np.ndarray = field(default_factory=lambda: np.zeros(3, np.int64))
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(4, np.int64))
+
+    def queue(self) -> kernel.Queue:
+        """The tables as the kernels take them; valid until they grow."""
+        return kernel.Queue(self.boxes, self.meta, self.heap, self.free, self.arena, self.scratch, self.state)
 
     def reserve(self, points: int, classes: int) -> None:
         """Make room for `points` points and `classes` classes."""
@@ -83,35 +89,12 @@ class Workspace:
         self.state[kernel.FREE] = used + old
 
 
-@dataclass(frozen=True, kw_only=True)
-class Points:
-    """Distinct points of a pair: coordinates float64 (N,), compressed class counts int64, and the total of each class."""
-
-    u: FloatArray
-    v: FloatArray
-    first: CountArray
-    klass: CountArray
-    weight: CountArray
-    total: CountArray
-
-
-def merged(
-    u: FloatArray,
-    v: FloatArray,
-    rank_u: CountArray,
-    rank_v: CountArray,
-    levels: tuple[int, int],
-    y: CountArray,
-    weight: CountArray,
-    total: CountArray,
-) -> Points:
+def merged(columns: Columns, y: CountArray, weight: CountArray, total: CountArray) -> Points:
     """The distinct points of two columns of a node."""
-    n = len(u)
-    pu, pv, first = np.empty(n), np.empty(n), np.empty(n + 1, np.int64)
-    klass, count = np.empty(n, np.int64), np.empty(n, np.int64)
-    N = merge(u, v, rank_u, rank_v, levels[0], levels[1], y, weight, len(total), pu, pv, first, klass, count)
-    h = int(first[N])
-    return Points(u=pu[:N], v=pv[:N], first=first[: N + 1], klass=klass[:h], weight=count[:h], total=total)
+    n = len(y)
+    first, klass, count = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    points: Points = merged_into(columns, y, weight, Points(np.empty(n), np.empty(n), first, klass, count, total))
+    return points
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +165,7 @@ def options_of(options: SearchOptions, *, first_only: bool = False) -> CountArra
     return np.array(
         [
             MEASURES[options.measure], BOUNDS[options.bound], options.strategy, int(options.best_first), options.criteria,
-            options.local, options.min_leaf, STEP, int(first_only),
+            options.local, options.min_leaf, STEP, int(first_only), int(options.switch),
         ],
         np.int64,
     )  # fmt: skip
@@ -190,7 +173,7 @@ def options_of(options: SearchOptions, *, first_only: bool = False) -> CountArra
 
 def pair_floor(points: Points, measure: int, bound: str) -> float:
     """A value that no rule on the pair can beat, before any search."""
-    return float(both.pair_floor(measure, BOUNDS[bound], points.first, points.klass, points.weight, points.total))
+    return float(both.pair_floor(measure, BOUNDS[bound], points))
 
 
 def search_pair(
@@ -210,8 +193,7 @@ def search_pair(
     the value of every rule that was not ruled out by the cap; it equals the best value when the search is finished and
     `options.gap` is 0.
     """
-    measure, rows = MEASURES[options.measure], int(points.total.sum())
-    tol = 1e-12 * rows
+    tol = 1e-12 * int(points.total.sum())
     N = len(points.u)
     workspace.reserve(N, len(points.total))
     ended = _ended(points, options, workspace, cap(math.inf), tol, start or Rule(), first_only) if brief else None
@@ -221,11 +203,7 @@ def search_pair(
     budget = search_budget(N, len(points.total)) if options.switch else math.inf
     spent = 0.0
     how = options_of(options, first_only=first_only)
-    data = (points.first, points.klass, points.weight, points.total)
-    begin = start or Rule()
-    value, floor = both.opening(
-        measure, BOUNDS[options.bound], options.min_leaf, begin.order, begin.a, begin.b, points.u, points.v, *data
-    )
+    value, floor = both.opening(how, _start(start or Rule()), points)
     if start is not None and value < cap(math.inf) - tol:
         best_value, best_rule = value, start
         if first_only:
@@ -241,18 +219,15 @@ def search_pair(
     while code != kernel.DONE:
         limits[kernel.CAP] = cap(float(best[kernel.VALUE]))
         how[kernel.WORK] = int(min(STEP, max(1, budget - spent)))
-        code = both.advance(
-            how, limits, floor, at, points.u, points.v, *data, ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.scratch,
-            ws.state, best,
-        )  # fmt: skip
+        code = both.advance(kernel.Search(how, limits, best, ws.counts), floor, at, points, ws.queue())
         if code == kernel.GROW:
             ws.grow()
         elif code == kernel.RUNNING:
             spent += float(how[kernel.WORK])
             if spent >= budget or stopped():
                 break
-    boxes = int(at[both.ALL_BOXES] + ws.state[kernel.BOXES])
-    classified = int(at[both.ALL_CLASSIFIED] + ws.state[kernel.CLASSIFIED])
+    boxes = int(at[both.ALL_BOXES] + ws.counts[kernel.BOXES])
+    classified = int(at[both.ALL_CLASSIFIED] + ws.counts[kernel.CLASSIFIED])
     given_up = float(best[kernel.GIVEN_UP])
     if at[both.WINNER] >= 0:
         best_value = float(best[kernel.VALUE])
@@ -275,17 +250,23 @@ def search_pair(
     )  # fmt: skip
 
 
+def _start(rule: Rule) -> FloatArray:
+    """A first rule as the kernels take it, float64 (3,)."""
+    return np.array([rule.order, rule.a, rule.b], np.float64)
+
+
+def brief_search(how: CountArray, tol: float, gap: float, workspace: Workspace) -> kernel.Search:
+    """What the kernels of brief pairs are told; they write the rest."""
+    return kernel.Search(how, np.array([math.inf, tol, gap, 0.0]), np.zeros(4), workspace.counts)
+
+
 def _ended(
     points: Points, options: SearchOptions, workspace: Workspace, cap: float, tol: float, start: Rule, first_only: bool
 ) -> PairResult | None:
     """The result of a pair that one call ends, or None."""
-    ws, row = workspace, np.empty(short.COLUMNS)
-    how, limits = options_of(options, first_only=first_only), np.array([math.inf, tol, options.gap, 0.0])
-    done = brief_pair(
-        how, limits, options.switch, 0, np.array([start.order, start.a, start.b]), points.u, points.v, points.first, points.klass,
-        points.weight, points.total, np.array([cap, -1.0]), ws.boxes, ws.meta, ws.heap, ws.free, ws.arena, ws.scratch, ws.state, row,
-    )  # fmt: skip
-    if not done:
+    row = np.empty(short.COLUMNS)
+    search = brief_search(options_of(options, first_only=first_only), tol, options.gap, workspace)
+    if not brief_pair(search, 0, _start(start), points, np.array([cap, -1.0]), workspace.queue(), row):
         return None
     return PairResult(
         value=float(row[short.RESULT]), rule=rule_of(row), bound=float(row[short.PROVED]), finished=True,
@@ -307,13 +288,11 @@ def _swept(
 ) -> PairResult:
     """Finish the pair by the angular sweep, which proves nothing until its last pivot."""
     measure, tol = MEASURES[options.measure], 1e-12 * int(points.total.sum())
-    where, found = np.zeros(1, np.int64), np.full(3, -1, np.int64)
-    threshold = min(best_value, cap(best_value))
-    best = np.array([threshold])
-    data = (points.u, points.v, points.first, points.klass, points.weight, points.total)
+    found, best = np.full(3, -1, np.int64), np.array([min(best_value, cap(best_value))])
+    turn = Turn(np.zeros(1, np.int64), found, best)
     finished = False
     while not finished:
-        finished = bool(sweep(measure, options.min_leaf, STEP, tol, *data, where, found, best))
+        finished = bool(sweep(measure, options.min_leaf, STEP, tol, points, turn))
         if found[0] >= 0 and best[0] < best_value:
             best_value = float(best[0])
             best_rule = Rule(pivot=(int(found[0]), int(found[1]), int(found[2])))

@@ -31,7 +31,7 @@ def best_split(
     seed: int = 0,
     known: NodeSplit | None = None,
 ) -> NodeSplit | None:
-    """The best split of the rows on at most two features, or None where there is none (equal rows, or too few for two leaves).
+    """The best split of the rows on at most two features, or None if there is none (equal rows, or too few for two leaves).
 
     A univariate split, or a `known` one that is better, is kept unless a line is strictly better. Idle threads of the crew help.
     When `stopped` strikes, the best split found by then is returned with the bound that is proved.
@@ -63,7 +63,7 @@ def best_split(
 
 
 def _finish(search: NodeSearch, start: NodeSplit | None) -> NodeSplit | None:
-    """The winner's line in the columns' own units, or the univariate split where no line is better."""
+    """The winner's line in the columns' own units, or the univariate split if no line is better."""
     results = search.results()
     best = float(results[:, brief.RESULT].min(initial=math.inf))
     value = best if start is None else min(best, start.value)

@@ -49,7 +49,7 @@ KEEP: dict[str, Callable[[Problem, Settings], dict[str, Any]]] = {
 
 
 def exact_constraints(problem: Problem, settings: Settings) -> Constraints | None:
-    """The constraints of the exact search over the problem's binary features, or None where only leaves may be limited."""
+    """The constraints of the exact search over the problem's binary features, or None if only leaves may be limited."""
     asked: dict[str, Any] = {}
     for keep in KEEP.values():
         asked |= keep(problem, settings)

@@ -32,7 +32,7 @@ MOST_SETS = 300  # sets of columns that are tried to say what can be reached
 
 @dataclass(frozen=True, kw_only=True)
 class ConstrainedResult:
-    """The best tree within the constraints, or None where the search was stopped before it found one.
+    """The best tree within the constraints, or None if the search was stopped before it found one.
 
     Costs in rows.  `shortfall` is the least amount by which all recalls must be lowered for a tree to exist, where none does.
     """
@@ -161,7 +161,7 @@ def _price(instance: ExactInstance, cost: int) -> tuple[int, int]:
 def _unconstrained(
     X: BitArray, y: CodeArray, constraints: Constraints, common: dict[str, Any], allowed: BitArray
 ) -> ConstrainedResult | None:
-    """The optimum that knows of leaves only; None where it was not found in time."""
+    """The optimum with limits on leaves only; None if it was not found in time."""
     if constraints.max_leaves is None:
         best = solve_binary(X, y, allowed=allowed, **common)
         return ConstrainedResult(
@@ -293,7 +293,7 @@ def _column_shortfall(
     X: BitArray, y: CodeArray, constraints: Constraints, common: dict[str, Any], allowed: BitArray, most: int,
     columns: CountArray,
 ) -> Fraction | None:  # fmt: skip
-    """The least shortfall over all sets of `most` columns; None where there are too many sets to try."""
+    """The least shortfall over all sets of `most` columns; None if there are too many sets to try."""
     ids = sorted({int(c) for c in columns})
     most = min(most, len(ids))
     if not constraints.recalls or math.comb(len(ids), most) > MOST_SETS:

@@ -119,11 +119,11 @@ class FrontierSearch:
     ) -> None:
         s, state = self.search, np.zeros(3, np.int64)
         Rn, before = dp.row_major(node), 0
+        frontier = dp_frontier.Frontier(best, choice, self.most)
+        pairs = s.slice_size(node.columns.shape[1], len(node.valid))
+        budget = dp.Budget(pairs, s.flag if stoppable else s.no_flag)
         while True:
-            dp_frontier.three_frontier(
-                node, P, Rn, s.min_leaf, s.similar, lb, best, choice, self.most, state,
-                s.flag if stoppable else s.no_flag, s.slice_size(node.columns.shape[1], len(node.valid)),
-            )  # fmt: skip
+            dp_frontier.three_frontier(node, P, Rn, s.costs, lb, frontier, state, budget)
             s.twos += int(state[dp_frontier.TWOS]) - before
             before = int(state[dp_frontier.TWOS])
             if not state[dp_frontier.STOPPED] or (stoppable and s.stopped()):
@@ -155,7 +155,7 @@ class FrontierSearch:
         return self.tree(rows, height, self.solve(rows, height, stoppable=False), min(leaves, 1 << height))
 
     def tree(self, rows: np.ndarray, height: int, found: _Vector, leaves: int) -> Shape:
-        """The tree that `found` holds for `leaves` leaves, also where the search of these rows was stopped."""
+        """The tree that `found` holds for `leaves` leaves, even if the search of these rows was stopped."""
         feature, left, right = (int(v) for v in found.choice[leaves - 1])
         if feature == -2 and found.below is not None:
             return self.tree(rows, height - 1, found.below, min(leaves, len(found.below.best)))

@@ -13,6 +13,7 @@ import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.errors import DataError, ParameterError
+from trainer.families.exact.kernels.node import Data
 from trainer.kernels.bits import pack_bits
 
 MOST_WEIGHT = 1 << 28  # sums of counts must stay within int32, and below the mark for leaves that are too small
@@ -46,6 +47,11 @@ class ExactInstance:
     def literals(self) -> int:
         return 2 * self.features
 
+    @property
+    def data(self) -> Data:
+        """The rows as the kernels take them."""
+        return Data(self.rows, self.segment_of, self.segments, self.equal, int(self.n_classes))
+
     def true_cost(self, cost: int) -> Fraction:
         """The largest value of errors + P/Q * leaves that no tree of integer cost ≥ `cost` falls below."""
         return Fraction(cost // self.scale, self.Q)
@@ -54,7 +60,7 @@ class ExactInstance:
 def build(
     X: BitArray, y: CodeArray, *, n_classes: int, weights: CountArray | None, leaf_cost: Fraction, depth: int
 ) -> ExactInstance:
-    """The instance of rows X (n, F) of 0/1; `leaf_cost` in rows.  Raises DataError or ParameterError where it is too large."""
+    """The instance of rows X (n, F) of 0/1; `leaf_cost` in rows.  Raises DataError or ParameterError if it is too large."""
     weights = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
     if len(y) == 0 or int(weights.sum()) <= 0:
         raise DataError("There is no row with a positive weight to search a tree for.")
@@ -104,7 +110,7 @@ def _costs(leaf_cost: Fraction, total: int, depth: int) -> tuple[int, int, int]:
 
 
 def _merge(bits: np.ndarray, y: CodeArray, weights: CountArray) -> tuple[np.ndarray, CodeArray, CountArray, np.ndarray]:
-    """Rows, merged with their equals where that saves rows, and the mark of unavoidable errors."""
+    """Rows, merged with their equals if that saves rows, and the mark of unavoidable errors."""
     keys = (y, *bits.T)
     order = np.lexsort(keys)
     b, c = bits[order], y[order]

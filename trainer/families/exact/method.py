@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from trainer.certificate import Guarantee
+from trainer.certificate import Evidence, Guarantee
 from trainer.constraints import CONSTRAINTS
 from trainer.data.problem import Names, Problem
 from trainer.dtypes import BitArray
@@ -205,7 +205,7 @@ def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
 
 
 def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, object]:
-    """The number of optimal trees, and the first of them in words; the count is a text, since it may be large."""
+    """The number of optimal trees, and the first of them in words; the count is a text, because it may be large."""
     monitor.report(phase="all optimal trees")
     found = optimal_trees(
         problem.binary.bits(problem.table),
@@ -222,7 +222,7 @@ def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str,
         flag=monitor.flag,
     )
     if found is None:
-        return {"kind": "optimal-trees", "count": None, "listed": []}
+        return {"kind": Evidence.OPTIMAL_TREES, "count": None, "listed": []}
 
     def words(shape: Shape) -> object:
         """The tree in the words and digits of the tree that is kept."""
@@ -236,7 +236,7 @@ def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str,
         no, yes = (shape[1], shape[2]) if one else (shape[2], shape[1])
         return {"question": question.text(problem.table.schema), "no": words(no), "yes": words(yes)}
 
-    return {"kind": "optimal-trees", "count": str(found.count), "listed": [words(tree) for tree in found.trees]}
+    return {"kind": Evidence.OPTIMAL_TREES, "count": str(found.count), "listed": [words(tree) for tree in found.trees]}
 
 
 def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, object]:
@@ -247,7 +247,7 @@ def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, o
             bound = n - p.bound
             kept.append({"leaves": p.leaves, "correct": n - p.errors, "bound": bound, "proved": p.bound == p.errors})
     still = unsettled([n - p.errors for p in points], [n - p.bound for p in points], {p["leaves"] for p in kept})
-    return {"kind": "leaf-frontier", "n": n, "most": len(points), "points": kept, "unsettled": still}
+    return {"kind": Evidence.LEAF_FRONTIER, "n": n, "most": len(points), "points": kept, "unsettled": still}
 
 
 def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tuple[ExactResult, list[FrontierPoint]]:
@@ -286,7 +286,7 @@ def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tupl
 def _evidence(found: ExactResult) -> dict[str, object]:
     """What the search did, for the model file; costs as fractions, in rows."""
     return {
-        "kind": "dynamic-programming",
+        "kind": Evidence.DYNAMIC_PROGRAMMING,
         "cost": str(found.cost),
         "bound": str(found.bound),
         "depth_two_subtrees": found.depth_two,
@@ -324,7 +324,7 @@ METHOD = Method(
         CLASS_WEIGHT,
         Parameter(
             name="optimal_trees", type="integer", default=0, minimum=0, maximum=1000, label="Optimal trees to list",
-            help="Count all trees with the best objective and the fewest leaves, and list up to this many; 0 does neither.",
+            help="Count all trees with the best objective and the fewest leaves, and list up to this many; 0 means neither.",
             unit="trees", advanced=True,
         ),
         *(p for p in CONSTRAINTS if p.name in KEEP),

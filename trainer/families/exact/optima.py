@@ -120,7 +120,7 @@ def optimal_trees(
     flag: np.ndarray | None = None,
     options: ExactOptions | None = None,
 ) -> OptimalTrees | None:
-    """The number of optimal trees and the first `limit` of them, or None where the search was stopped.
+    """The number of optimal trees and the first `limit` of them, or None if the search was stopped.
 
     Arguments as for `solve_binary`.  A question that sends all rows one way is none; two trees differ if their questions do.
     """

@@ -1,4 +1,4 @@
-"""The search over non-dominated vectors that stands behind constraints: every node has the vectors of (cost, errors of each bounded
+"""The search over non-dominated vectors that serves the constraints: every node has the vectors of (cost, errors of each bounded
 class, leaves) that no other of its trees dominates, as in van der Linden, de Weerdt & Demirovic (2023).
 
 The unconstrained search supplies lower bounds.
@@ -58,7 +58,7 @@ class ParetoSearch:
         return np.array([ub - 1, *self.caps], np.int64)
 
     def solve(self, rows: np.ndarray, height: int, allowed: np.ndarray, ub: int) -> Front:
-        """The vectors of cost below `ub` for `rows`; incomplete where the search was stopped."""
+        """The vectors of cost below `ub` for `rows`; incomplete if the search was stopped."""
         key = (
             height,
             np.packbits(self._member(rows)).tobytes(),
@@ -87,24 +87,20 @@ class ParetoSearch:
         return member
 
     def _prepare(self, rows: np.ndarray, allowed: np.ndarray) -> dp_node.Node:
-        g, s = self.search.instance, self.search
+        s = self.search
         # equal columns of different conflicts are not the same question
         reduce = self.conflict is None
-        return dp_node.prepare(
-            g.rows, rows, g.segment_of, g.segments, g.equal, g.n_classes, allowed, s.min_leaf, reduce, True
-        )
+        return dp_node.prepare(s.given.data, rows, allowed, s.min_leaf, reduce, True)
 
     def _small(self, node: dp_node.Node, height: int, ub: int) -> Front:
         m = len(node.features)
-        limits = self.limits(ub)
+        entries = dp_pareto.Entries(self.costs, self.bounded, self.limits(ub))
         if height == 0 or m == 0:
-            vectors, aux = dp_pareto.leaf_front(node.totals, self.costs, self.bounded, limits)
+            vectors, aux = dp_pareto.leaf_front(node.totals, entries)
             return Front(vectors, aux, ub, True, node.features)
         P = np.empty((self.search.instance.n_classes, m, m), np.int32)
         dp_node.pair_counts(node, P)
-        vectors, aux = dp_pareto.small_front(
-            node, P, self._conflict(node), height, self.search.min_leaf, self.costs, self.bounded, limits
-        )
+        vectors, aux = dp_pareto.small_front(node, P, self._conflict(node), height, self.search.min_leaf, entries)
         return Front(vectors, aux, ub, True, node.features)
 
     def _conflict(self, node: dp_node.Node) -> np.ndarray:
@@ -126,7 +122,8 @@ class ParetoSearch:
     def _large(self, rows: np.ndarray, node: dp_node.Node, height: int, allowed: np.ndarray, ub: int) -> Front:
         s, root, given = self.search, height == self.depth and len(rows) == len(self.search.instance.rows), ub
         lower = self._bounds(node, height, ub)
-        vectors, aux = dp_pareto.leaf_front(node.totals, self.costs, self.bounded, self.limits(ub))
+        entries = dp_pareto.Entries(self.costs, self.bounded, self.limits(ub))
+        vectors, aux = dp_pareto.leaf_front(node.totals, entries)
         children: dict[int, tuple[Front, Front]] = {}
         open_bound = int(INFINITE)
         for p in np.argsort(lower.sum(axis=0), kind="stable").tolist():

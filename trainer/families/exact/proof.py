@@ -27,7 +27,7 @@ class ProofTooLarge(Exception):
 
 
 def made(search: Search, bound: int, stop: Callable[[], bool]) -> Proof | None:
-    """The proof of the integer cost `bound` of a search that has been run; None where it has too many steps or is stopped."""
+    """The proof of the integer cost `bound` of a search that has been run; None if it has too many steps or is stopped."""
     search.flag, search.stop, search.improved = np.zeros(1, np.int64), stop, None
     search.report = lambda cost, lower, nodes: None
     try:
@@ -101,7 +101,7 @@ class _Writer:
         self, parts: tuple[np.ndarray, np.ndarray], paths: list[tuple[int, ...]], height: int, bound: int,
         lower: np.ndarray,
     ) -> list[int]:  # fmt: skip
-        """True bounds of both sides that add up to `bound`, as low as they may be; lower ones where the pass is stopped."""
+        """True bounds of both sides that add up to `bound`, as low as they may be; lower ones if the pass is stopped."""
         floors = [int(value) for value in lower]
         known = [max(floors[side], self._known(parts[side], paths[side], height, 0)) for side in (0, 1)]
         first = 0 if len(parts[0]) >= len(parts[1]) else 1
@@ -116,7 +116,7 @@ class _Writer:
         return needed
 
     def _known(self, rows: np.ndarray, path: tuple[int, ...], height: int, target: int) -> int:
-        """What the search knows of a side; with a target it searches for a proof of it."""
+        """What the search knows about a side; with a target it searches for a proof of it."""
         s, literals = self.search, tuple(sorted(path))
         found = s.memo.get(s._key(rows, literals, height))
         if found is not None and (found.exact or found.lower >= target):

@@ -28,7 +28,7 @@ def limited_proof(
     X: BitArray, y: CodeArray, constraints: Constraints, *, n_classes: int, depth: int, leaf_cost: Fraction,
     weights: CountArray | None, min_leaf: int, allowed: BitArray, bound: Fraction, stop: Callable[[], bool],
 ) -> Proof | None:  # fmt: skip
-    """The proof of `bound`, in rows, for all trees within the constraints; None where it is stopped.
+    """The proof of `bound`, in rows, for all trees within the constraints; None if it is stopped.
 
     Arguments as for `solve_constrained`.  Raises NotProved where no step fits.
     """
@@ -50,7 +50,7 @@ def limited_proof(
     if stop():
         return None
     if goal < bound * leaf_cost.denominator:
-        raise NotProved("There are no steps yet for recalls and limits of columns, and they raise this bound.")
+        raise NotProved("There are no proof steps yet for recalls and limits of columns, which raise this bound.")
     if depth > DEEPEST:
         raise NotProved(f"Limits of leaves and pairs of columns are proved up to depth {DEEPEST}.")
     if depth == DEEPEST:
@@ -76,7 +76,7 @@ class _Writer:
         return int(found.bound * self.common["leaf_cost"].denominator)
 
     def sides(self, allowed: BitArray, goal: int) -> None:
-        """Steps for both sides of each question that parts the rows, as far as their sum must reach the goal."""
+        """Steps for both sides of each question that separates the rows, as far as their sum must reach the goal."""
         height, most = DEEPEST - 1, self.constraints.max_leaves
         conflict, total = self.constraints.conflict, int(self.weights.sum())
         done: set[bytes] = set()

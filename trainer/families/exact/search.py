@@ -137,8 +137,7 @@ class Search:
         self.known = np.zeros(self.starts[-1] if wanted else 0, np.int64)
         g, o = self.instance, self.options
         self.given = dp_whole.Given(
-            R=g.rows, segment_of=g.segment_of, segments=g.segments, equal=g.equal, allowed=allowed,
-            classes=int(g.n_classes), reduce=bool(o.reduce), deepen=bool(o.deepening), bounds=self.bounds,
+            data=g.data, allowed=allowed, reduce=bool(o.reduce), deepen=bool(o.deepening), bounds=self.bounds,
             costs=self.costs, binomials=self.binomials,
         )  # fmt: skip
 
@@ -146,19 +145,14 @@ class Search:
 
     def prepare(self, rows: np.ndarray, sort: bool = True) -> dp_node.Node:
         """The compact node of `rows`."""
-        g = self.instance
-        return dp_node.prepare(
-            g.rows, rows, g.segment_of, g.segments, g.equal, g.n_classes, self.allowed, self.min_leaf,
-            self.options.reduce, sort,
-        )  # fmt: skip
+        return dp_node.prepare(self.given.data, rows, self.allowed, self.min_leaf, self.options.reduce, sort)
 
     def _frame(self, node: dp_node.Node, height: int) -> _Frame:
         g, m = self.instance, len(node.features)
         P = np.empty((g.n_classes, m, m), np.int32)
         dp_node.pair_counts(node, P)
         lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
-        o = self.options
-        dp.count_bounds(node, g.unit, g.leaf, height - 1, o.equivalent, o.class_count, o.support, lower, exact)
+        dp.count_bounds(node, g.unit, g.leaf, height - 1, self.bounds, dp.Sides(lower, exact))
         return _Frame(node, P, lower, exact, self._leaf(node))
 
     def _leaf(self, node: dp_node.Node) -> int:
@@ -167,8 +161,7 @@ class Search:
 
     def node_bounds(self, node: dp_node.Node, height: int) -> tuple[int, int]:
         """Cost of the node as a leaf, and a lower bound of what it costs."""
-        g, o = self.instance, self.options
-        leaf, floor = dp.node_bounds(node, g.unit, g.leaf, height, o.equivalent, o.class_count, o.support)
+        leaf, floor = dp.node_bounds(node, self.instance.unit, self.instance.leaf, height, self.bounds)
         return int(leaf), int(floor)
 
     def _key(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> Any:
@@ -190,7 +183,7 @@ class Search:
         return known
 
     def solve(self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool = True) -> Known:
-        """E(rows, height) if below `ub`, else a lower bound of at least `ub` (less only where the search was stopped)."""
+        """E(rows, height) if below `ub`, else a lower bound of at least `ub` (less only if the search was stopped)."""
         key = self._key(rows, path, height)
         known = self.memo.get(key)
         if known is not None and (known.exact or known.lower >= ub):
@@ -232,7 +225,8 @@ class Search:
         if height == 3:
             dp_whole.whole_three(self.given, rows, literals, table, ub, flag, answer)
         else:
-            dp_whole.whole_four(self.given, rows, literals, table, self.known, self.starts, ub, flag, answer)
+            caches = dp_whole.Caches(table, self.known, self.starts)
+            dp_whole.whole_four(self.given, rows, literals, caches, ub, flag, answer)
         cost, exact, root, solved, nodes = answer.tolist()
         self.twos += solved
         self.nodes += nodes
@@ -262,14 +256,12 @@ class Search:
         literals = np.array(path, np.int64)
         Rn = dp.row_major(frame.node)
         table = self.table if len(path) == self.depth - 3 else self.no_table
-        flag = self.flag if stoppable else self.no_flag
-        budget = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
+        kept, sides = dp.Kept(literals, self.binomials, table), dp.Sides(frame.lower, frame.exact)
+        pairs = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
+        budget = dp.Budget(pairs, self.flag if stoppable else self.no_flag)
         before = 0
         while True:
-            dp.three(
-                frame.node, frame.P, Rn, self.costs, literals, self.binomials, table, frame.lower, frame.exact, state,
-                flag, budget,
-            )  # fmt: skip
+            dp.three(frame.node, frame.P, Rn, self.costs, kept, sides, state, budget)
             self.twos += int(state[dp.TWOS]) - before
             before = int(state[dp.TWOS])
             if not path:
@@ -279,7 +271,7 @@ class Search:
                 return
 
     def _root_news(self, frame: _Frame, cost: int, choice: int | None, height: int) -> None:
-        """Keep a better tree and, at the full height, a better bound; tell who listens."""
+        """Keep a better tree and, at the full height, a better bound; tell the listeners."""
         if choice is not None and choice >= 0 and cost < self.incumbent[0]:
             self.incumbent = (cost, choice, height)
             self.untold = True
@@ -289,7 +281,7 @@ class Search:
         self._show()
 
     def _show(self) -> None:
-        """Pass the incumbent tree on: its subtrees are in the caches, so that it takes a few small searches."""
+        """Pass the incumbent tree on: its subtrees are in the caches, so it takes only a few small searches."""
         feature, now = self.incumbent[1], time.perf_counter()
         if self.improved is None or not self.untold or feature is None or now - self.told < TREE_SECONDS:
             return

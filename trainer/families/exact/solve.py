@@ -140,7 +140,7 @@ def _solve_from(search: Search, rows: np.ndarray, start: Shape, cost: int) -> tu
 
 
 def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
-    """The optimum, or the incumbent and the best bound where the search is stopped; a tree of depth two comes first."""
+    """The optimum, or the incumbent and the best bound if the search is stopped; a tree of depth two comes first."""
     depth = search.depth
     node = search.prepare(rows)
     leaf, search.root_lower = search.node_bounds(node, depth)
@@ -150,15 +150,15 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
     known = search.solve(rows, (), min(2, depth), int(INFINITE))
     search.report(known.lower, search.root_lower, search.nodes)
     if depth > 2:
+        two, shape = known.lower, search.extract(rows, (), 2, known.lower)
         if search.improved is not None:
-            search.improved(search.extract(rows, (), 2, known.lower))
-        two = known.lower
+            search.improved(shape)
         known = search.solve(rows, (), depth, int(INFINITE))
         if not known.exact:
             cost, feature, height = search.incumbent
             if feature is not None and cost < two:
                 return Known(search.root_lower, False), search.split(rows, (), height, feature)
-            return Known(search.root_lower, False), search.extract(rows, (), 2, two)
+            return Known(search.root_lower, False), shape
     return known, search.extract(rows, (), depth, known.lower)
 
 

@@ -27,7 +27,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     def make(data: SplitData, monitor: Monitor, crew: Crew[Any]) -> Splitter:
         def split(rows: CountArray, node: int) -> NodeSplit | None:
             found = univariate_split(data, rows, options)
-            # a best threshold is no claim about the tree
+            # a best threshold claims nothing about the tree
             return None if found is None else replace(found, bound=None)
 
         return split
@@ -43,7 +43,7 @@ METHOD = Method(
     guarantee=Guarantee.HEURISTIC,
     splits=("threshold", "subset"),
     size_hint="Millions of rows, hundreds of columns, in seconds.",
-    claim="Heuristic: built step by step, nothing is proved.",
+    claim="Heuristic: the tree is built step by step, and nothing is proved.",
     parameters=(
         having(DEPTH, default=4),
         having(LEAF_PENALTY, advanced=True),

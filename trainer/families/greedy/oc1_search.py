@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.families.greedy.kernels.oc1 import climb
+from trainer.families.greedy.kernels.oc1 import Rows, climb
 from trainer.growing.impurity import impurity
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univariate_split
 from trainer.growing.options import MEASURES, SplitOptions
@@ -35,7 +35,7 @@ class OC1Options:
 def oc1_split(
     data: SplitData, rows: CountArray, options: OC1Options, *, seed: int, flag: CountArray
 ) -> NodeSplit | None:
-    """The split of the rows, or None where no threshold allows one; it ends early once flag[0] is not 0."""
+    """The split of the rows, or None if no threshold allows one; it ends early once flag[0] is not 0."""
     axis = univariate_split(data, rows, SplitOptions(measure=options.measure, min_leaf=options.min_leaf))
     if axis is None:
         return None
@@ -93,12 +93,8 @@ class _Search:
     def climb(self, a: FloatArray) -> float:
         """Improve `a` in place until neither cycles nor jumps help; its impurity in rows."""
         options = self.options
-        return float(
-            climb(
-                self.flat, a, self.y, self.weight, self.total, MEASURES[options.measure], options.min_leaf,
-                CYCLES[options.cycle], options.jumps, IDLE, self.random, self.flag,
-            )
-        )  # fmt: skip
+        rows = Rows(self.flat, self.y, self.weight, self.total, MEASURES[options.measure], options.min_leaf)
+        return float(climb(rows, a, CYCLES[options.cycle], options.jumps, IDLE, self.random, self.flag))
 
 
 def _powers(X: FloatArray) -> CountArray:
@@ -110,7 +106,7 @@ def _powers(X: FloatArray) -> CountArray:
 def _stored(
     data: SplitData, rows: CountArray, usable: CountArray, slopes: FloatArray, positive: BoolArray, options: OC1Options
 ) -> NodeSplit | None:
-    """The hyperplane in uploaded units, or None where rounding to them does not separate the two sides."""
+    """The hyperplane in uploaded units, or None if rounding to them does not separate the two sides."""
     kept = np.flatnonzero(slopes)
     if len(kept) < 2 or not positive.any() or positive.all():
         return None

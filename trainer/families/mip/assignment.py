@@ -20,11 +20,11 @@ from trainer.milo import Expression, Model, Point, Variables, total
 
 
 class Assignment(Formulation):
-    """A formulation in which a row has a terminal node; subclasses may let b speak of columns instead of features."""
+    """A formulation in which a row has a terminal node; in subclasses b may mean columns instead of features."""
 
     b: Variables
     w: Variables
-    keep_labels: bool  # labels are those of w, for side constraints speak of them, and not the majority's
+    keep_labels: bool  # labels are those of w, because side constraints refer to them, and not the majority's
 
     @abstractmethod
     def _branching(self, point: Point) -> BoolArray:
@@ -59,7 +59,7 @@ class Assignment(Formulation):
         return feature
 
     def read(self, values: FloatArray) -> ArrayTree:
-        """The tree of the branchings, labels by majority unless constraints speak of them."""
+        """The tree of the branchings, labels by majority unless constraints refer to them."""
         point = Point(values)
         tree = self.instance.relabelled(self._features(point))
         if not self.keep_labels:

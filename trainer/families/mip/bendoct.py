@@ -13,20 +13,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainer.certificate import Guarantee
-from trainer.constraints import CONSTRAINTS
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.mip.cuts.benders import BendersCuts
+from trainer.families.mip.declared import STRONG, over_questions
 from trainer.families.mip.first_tree import Halted, never
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.structure import Structure
-from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, Formulation, solve_problem
-from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
+from trainer.families.mip.tree_mip import MIP_DEPTH, Formulation, solve_problem
+from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
 from trainer.milo import Hooks, Model, NodeInfo, Point, Row
 from trainer.monitor import Monitor
-from trainer.scope import binary_space
 
 ROOT_ROUNDS = 10
 
@@ -67,7 +65,7 @@ class BendOCT(Formulation):
         return values
 
     def read(self, values: FloatArray) -> ArrayTree:
-        """The tree of the branchings; labels by majority unless constraints speak of them."""
+        """The tree of the branchings; labels by majority unless constraints refer to them."""
         point = Point(values)
         return self.structure.read(point[self.structure.b], point[self.structure.w], keep_labels=self.keep_labels)
 
@@ -145,18 +143,12 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return solve_problem(problem, settings, monitor, make)
 
 
-METHOD = Method(
+METHOD = over_questions(
     id="bendoct",
     title="BendOCT",
     summary="The best tree of a given depth by mixed-integer programming, with rows added while it is searched.",
-    paper="Aghaei, Gomez & Vayanos, Strong optimal classification trees",
-    guarantee=Guarantee.TREE,
-    splits=("threshold", "subset"),
-    binary=True,
-    space=binary_space,
-    warm_start=True,
+    paper=STRONG,
     size_hint="Hundreds of rows, tens of yes/no questions, depth 2; bendoct-accelerated goes further.",
-    claim="Optimal: no tree of this depth over the encoded questions is better.",
     parameters=(
         MIP_DEPTH,
         LEAF_PENALTY,
@@ -165,8 +157,6 @@ METHOD = Method(
             name="root_cuts", type="boolean", default=False, label="Cuts at the root",
             help="Look for minimum cuts at the root relaxation too, not only at trees.", advanced=True,
         ),
-        *CONSTRAINTS,
-        *TAIL,
     ),
     solve=solve,
 )  # fmt: skip

@@ -11,27 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from trainer.certificate import Guarantee
-from trainer.constraints import CONSTRAINTS
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.mip.bendoct import BendersHooks, BendOCT
 from trainer.families.mip.cuts.equivalent import EquivalentPoints, Form, equivalent_sets
 from trainer.families.mip.cuts.equivalent_cuts import EquivalentCuts
 from trainer.families.mip.cuts.path_bound import PathBoundCuts
+from trainer.families.mip.declared import over_questions
 from trainer.families.mip.deep_bounds import DeepBounds
 from trainer.families.mip.first_tree import Halted, never
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.polish import DepthTwo, polish
 from trainer.families.mip.side import SideConstraint
-from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, solve_problem
-from trainer.method import LEAF_PENALTY, Method, Parameter, Settings, Solution, having
+from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
+from trainer.method import LEAF_PENALTY, Parameter, Settings, Solution, having
 from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
 from trainer.monitor import Monitor
-from trainer.scope import binary_space
 
 EQUIVALENT_ROUNDS = 10  # at the root, or after it where split bounds mostly close the root without them
-EQUIVALENT_LIMIT = 20  # rows a round
+EQUIVALENT_LIMIT = 20  # rows per round
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +37,7 @@ class Techniques:
     """Switches of the accelerations; PAPER is the best configuration of the paper.
 
     The defaults are those of the paper, split bounds, bounds at whole trees, and equivalent-point rows separated where they are
-    violated in place of stated for every set: the relaxation is as strong and much smaller.
+    violated instead of stated for every set: the relaxation is as strong and much smaller.
 
     `equivalent_points` None leaves those rows out; `split_set` is the largest split set, `set_limit` the largest number of sets.
     `separated` needs a form without whole variables: basic, or disaggregated.
@@ -75,8 +73,16 @@ class Techniques:
         return self.separated and (self.disaggregated or self.equivalent_points == "basic")
 
 
+MOST_PAIRS = 100_000_000  # counts in the table of a set of rows
 VANILLA = Techniques(equivalent_points=None, polishing=False, path_bounds=False, split_bounds=False)
 PAPER = Techniques(split_bounds=False, at_integral=False, separated=False)
+
+
+def _affordable(techniques: Techniques, instance: Instance) -> Techniques:
+    """Without what asks for tables of all pairs of questions, where each would take seconds; no technique changes the optimum."""
+    if instance.classes * len(instance.F) ** 2 <= MOST_PAIRS:
+        return techniques
+    return replace(techniques, polishing=False, path_bounds=False, split_bounds=False, exact_bounds=False)
 
 
 class AcceleratedBendOCT(BendOCT):
@@ -91,7 +97,7 @@ class AcceleratedBendOCT(BendOCT):
         halted: Halted = never,
         side: Sequence[SideConstraint] = (),
     ) -> None:
-        self.techniques = t = techniques or Techniques()
+        self.techniques = t = _affordable(techniques or Techniques(), instance)
         if side:  # what best subtrees ask for may be forbidden: only what holds for every tree stays
             self.techniques = t = replace(t, objective_form=True)
         super().__init__(
@@ -103,7 +109,7 @@ class AcceleratedBendOCT(BendOCT):
             # structure cuts fix labels: with votes between two classes they could be evaded
             whole_labels=whole_labels or (t.path_bounds and t.structure),
         )
-        self.depth_two = DepthTwo(instance, cache=t.cache)
+        self.depth_two = DepthTwo(instance, cache=t.cache, halted=halted)
         self.equivalent: EquivalentPoints | None = None
         if t.equivalent_points is not None and not t.separable:
             self.equivalent = EquivalentPoints(
@@ -192,7 +198,7 @@ class AcceleratedHooks(BendersHooks):
             self.offer(polish(form.instance, form.read(point.values), form.depth_two))
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
-        """Path bounds, minimum cuts at the root where they are on, and equivalent points where no bound is violated."""
+        """Path bounds, minimum cuts at the root if they are on, and equivalent points if no bound is violated."""
         rows = list(super().on_fractional(point, info))
         if self.formulation.techniques.bounding:
             rows += self._bounds(point)
@@ -280,18 +286,12 @@ SWITCHES = (
     _switch("cache", "Cache", "Remember the best subtree of every set of rows that has been solved."),
 )  # fmt: skip
 
-METHOD = Method(
+METHOD = over_questions(
     id="bendoct-accelerated",
     title="Accelerated BendOCT",
     summary="BendOCT with bounds from best subtrees; proves trees of depth 3 in seconds on an open solver.",
     paper="Keegan, Forbes, Corry & Abolghasemi, accelerated BendOCT",
-    guarantee=Guarantee.TREE,
-    splits=("threshold", "subset"),
-    binary=True,
-    space=binary_space,
-    warm_start=True,
     size_hint="Thousands of rows, a hundred yes/no questions, depth 3; depth 4 with fewer.",
-    claim="Optimal: no tree of this depth over the encoded questions is better.",
-    parameters=(having(MIP_DEPTH, default=3), LEAF_PENALTY, *SWITCHES, *CONSTRAINTS, *TAIL),
+    parameters=(having(MIP_DEPTH, default=3), LEAF_PENALTY, *SWITCHES),
     solve=solve,
 )

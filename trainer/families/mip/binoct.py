@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainer.certificate import Guarantee
-from trainer.constraints import CONSTRAINTS
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError
 from trainer.families.mip.binoct_bits import BitsBinOCT
 from trainer.families.mip.binoct_model import BinOCT
+from trainer.families.mip.declared import over_questions
 from trainer.families.mip.first_tree import Halted
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.relaxed import RelaxedColumns, RelaxedLeaves
 from trainer.families.mip.side import MaxColumns, MaxLeaves, SideConstraint
 from trainer.families.mip.thresholds import numeric_ladders, thresholds
-from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, solve_problem
-from trainer.method import Method, Settings, Solution
+from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
+from trainer.method import Settings, Solution
 from trainer.monitor import Monitor
-from trainer.scope import binary_space
 
 
 def _leaves_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:
@@ -28,7 +26,7 @@ def _leaves_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:
     limit = min((c.limit for c in side if isinstance(c, MaxLeaves)), default=leaves)
     if limit < leaves:
         raise InfeasibleError(
-            f"BinOCT builds complete trees only: every tree of depth {instance.depth} has {leaves} leaves, and max_leaves is "
+            f"BinOCT builds only complete trees: every tree of depth {instance.depth} has {leaves} leaves, and max_leaves is "
             f"{limit}. Lower the depth, or take a method that builds smaller trees. "
             f"Everything else can be satisfied with {leaves} leaves.",
             best=leaves,
@@ -37,11 +35,11 @@ def _leaves_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:
 
 
 def _columns_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:
-    """Raise InfeasibleError where no column is allowed, though a complete tree asks one."""
+    """Raise InfeasibleError if no column is allowed, though a complete tree asks one."""
     needed = min(1, instance.depth)
     if min((c.limit for c in side if isinstance(c, MaxColumns)), default=needed) < needed:
         raise InfeasibleError(
-            f"BinOCT builds complete trees only: every tree of depth {instance.depth} asks one column at least. "
+            f"BinOCT builds only complete trees: every tree of depth {instance.depth} asks about at least one column. "
             "Everything else can be satisfied with 1 column.",
             best=needed,
             of=RelaxedColumns.of,
@@ -64,24 +62,17 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return solve_problem(problem, settings, monitor, make)
 
 
-METHOD = Method(
+METHOD = over_questions(
     id="binoct",
     title="BinOCT",
     summary="The most accurate complete tree of a given depth, one large row for each node and question; a baseline.",
     paper="Verwer & Zhang, Learning optimal classification trees using a binary linear program formulation",
-    guarantee=Guarantee.TREE,
-    splits=("threshold", "subset"),
-    binary=True,
-    space=binary_space,
     complete=True,
-    warm_start=True,
     size_hint="A hundred rows, depth 2. There is no leaf penalty.",
     claim="Optimal: no tree of this depth over the encoded questions classifies more training rows correctly.",
     parameters=(
         MIP_DEPTH,
-        thresholds("bits", "one a column and bits that search for its threshold"),
-        *CONSTRAINTS,
-        *TAIL,
+        thresholds("bits", "one per column, and bits that search for its threshold"),
     ),
     solve=solve,
 )

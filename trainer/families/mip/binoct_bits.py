@@ -3,7 +3,7 @@
 Legend     f[v,j]=1 node v asks ladder j (the thresholds of one column);  beta[v,h] bit h of v
            an interval [lo, hi] of rungs with more than one is halved at m: beta = 1 means a rung in [lo, m], 0 one in [m+1, hi]
            pi the bits that led to the interval, s how many;  r[i,j] rank of row i: it goes left at rung h exactly if r <= h
-Labels     (N1) one ladder a node  (N6) beyond m rows with lo < r <= m + 1 go left  (N7) up to m rows with m < r <= hi go right
+Labels     (N1) one ladder per node  (N6) beyond m rows with lo < r <= m + 1 go left  (N7) up to m rows with m < r <= hi go right
            (N8) rows below the first rung go left, rows above the last right
            Each is switched on by f[v,j] = 1 and the bits that say so; the constant is the weight of the rows in it.
 """
@@ -36,7 +36,7 @@ def halvings(rungs: int) -> Iterator[Interval]:
 
 
 class BitsBinOCT(BinOCT):
-    """The whole model over ladders; side constraints need one variable a question and are not taken."""
+    """The whole model over ladders; side constraints need one variable per question and are not taken."""
 
     def __init__(self, instance: Instance, ladders: Ladders, *, halted: Halted = never) -> None:
         self.ladders = ladders

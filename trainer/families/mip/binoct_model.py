@@ -1,11 +1,11 @@
 """BinOCT on binary features: a complete tree, no penalty, one big-M row for each node and feature, as a baseline.
 
-Verwer & Zhang (2019), the part of their model that binary features need (one threshold a feature, hence no threshold bits).
+Verwer & Zhang (2019), the part of their model that binary features need (one threshold per feature, hence no threshold bits).
 
 Legend     b[v,f]=1 v branches on f (every node does);  t terminal node, Tl(v), Tr(v) those left and right of v
            zeta[i,t] row i is in t;  w[t,k]=1 t predicts k;  e[t,k] weight of the rows of class k that are wrong in t
            maximise  n - sum e[t,k]
-Labels     (N1) one feature a node  (N2) one terminal node a row  (N3) one label a terminal node  (N4) wrong rows
+Labels     (N1) one feature per node  (N2) one terminal node per row  (N3) one label per terminal node  (N4) wrong rows
            (N5) if v branches on f, rows with x_f = 1 are not left of v and rows with x_f = 0 not right of it
 """
 

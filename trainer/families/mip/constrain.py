@@ -43,7 +43,7 @@ class Names:
         return tuple(f for f, c in enumerate(self.columns) if c == own)
 
     def label(self, name: str, parameter: str) -> int:
-        """The place of a class; raises ParameterError where no training row has it."""
+        """The place of a class; raises ParameterError if no training row has it."""
         place = np.flatnonzero(self.instance.labels == self.problem.names.classes.index(name))
         if not len(place):
             raise ParameterError({parameter: f"No training row has the class '{name}'."})

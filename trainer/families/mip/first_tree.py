@@ -42,7 +42,7 @@ def starting(
 ) -> Start:
     """The warm start `none`, `cart` (pruned with the leaf penalty) or `exact` (searched for some seconds).
 
-    The exact search keeps those side constraints that it can carry.  Its bound then speaks of more trees than those that are
+    The exact search keeps those side constraints that it can carry.  Its bound then covers more trees than those that are
     admitted, so it holds for these as well.
     """
     if kind == "none":
@@ -73,7 +73,7 @@ def _searched(
 
 
 def _carried(instance: Instance, side: Sequence[SideConstraint]) -> Constraints | None:
-    """What the exact search can carry of the side constraints; None where that is nothing."""
+    """What the exact search can carry of the side constraints; None if that is nothing."""
     leaves = [c.limit for c in side if isinstance(c, MaxLeaves)]
     columns = [c for c in side if isinstance(c, MaxColumns)][:1]
     recalls = tuple((c.label, c.share) for c in side if isinstance(c, ClassRecall))
@@ -124,7 +124,7 @@ def _as_given(problem: Problem, draft: Draft, instance: Instance, tree: ArrayTre
 
 
 def _tree(instance: Instance, shape: LabelledShape) -> ArrayTree:
-    """A tree of the exact search; a leaf without a label of its own has that of most of its rows."""
+    """A tree of the exact search; a leaf without a label gets the label of most of its rows."""
     feature = np.full(2 << instance.depth, CUT, np.int32)
     labels: dict[int, int] = {}
 
@@ -146,7 +146,7 @@ def _tree(instance: Instance, shape: LabelledShape) -> ArrayTree:
 
 WARM_START = Parameter(
     name="first_tree", type="choice", default="cart", choices=("cart", "exact", "none"), label="First tree",
-    help="The tree that the search starts from: a pruned greedy tree (CART), that of the exact search (which keeps what it can of the side constraints), or none.",
+    help="The tree that the search starts from: a pruned greedy tree (CART), the tree of the exact search (which keeps the side constraints that it can), or none.",
     advanced=True,
 )  # fmt: skip
 EXACT_SECONDS = Parameter(

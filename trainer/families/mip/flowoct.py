@@ -15,20 +15,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainer.certificate import Guarantee
-from trainer.constraints import CONSTRAINTS
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.mip.cuts.flow import FlowCuts
+from trainer.families.mip.declared import STRONG, over_questions
 from trainer.families.mip.first_tree import Halted, never
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.structure import Structure
-from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, Formulation, solve_problem
-from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
+from trainer.families.mip.tree_mip import MIP_DEPTH, Formulation, solve_problem
+from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
 from trainer.milo import Expression, Hooks, Model, NodeInfo, Point, Row, total, weighted
 from trainer.monitor import Monitor
-from trainer.scope import binary_space
 
 
 class FlowOCT(Formulation):
@@ -100,12 +98,12 @@ class FlowOCT(Formulation):
         return values
 
     def read(self, values: FloatArray) -> ArrayTree:
-        """The tree of the branchings, labels by majority unless constraints speak of them."""
+        """The tree of the branchings, labels by majority unless constraints refer to them."""
         point = Point(values)
         return self.structure.read(point[self.structure.b], point[self.structure.w], keep_labels=self.keep_labels)
 
     def hooks(self) -> Hooks:
-        """The separation of (F11), where it is wanted."""
+        """The separation of (F11), if it is wanted."""
         return StrengtheningHooks(self) if self.strengthen else FlowHooks()
 
 
@@ -140,18 +138,12 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return solve_problem(problem, settings, monitor, make)
 
 
-METHOD = Method(
+METHOD = over_questions(
     id="flowoct",
     title="FlowOCT",
     summary="The best tree of a given depth as one mixed-integer program in which correct rows flow to their leaves.",
-    paper="Aghaei, Gomez & Vayanos, Strong optimal classification trees",
-    guarantee=Guarantee.TREE,
-    splits=("threshold", "subset"),
-    binary=True,
-    space=binary_space,
-    warm_start=True,
+    paper=STRONG,
     size_hint="Hundreds of rows, tens of yes/no questions, depth 2.",
-    claim="Optimal: no tree of this depth over the encoded questions is better.",
     parameters=(
         MIP_DEPTH,
         LEAF_PENALTY,
@@ -160,8 +152,6 @@ METHOD = Method(
             name="strengthening", type="boolean", default=False, label="Strengthening cuts",
             help="Use the paper's cuts (4): rows of different classes that one answer keeps together.", advanced=True,
         ),
-        *CONSTRAINTS,
-        *TAIL,
     ),
     solve=solve,
 )  # fmt: skip

@@ -32,7 +32,7 @@ class Ladders:
 
 
 def ladders_of(instance: Instance, groups: list[list[int]]) -> Ladders:
-    """Ladders from lists of features, each with falling sets of ones; raises ValueError where they are not nested."""
+    """Ladders from lists of features, each with falling sets of ones; raises ValueError if they are not nested."""
     ranks = np.zeros((instance.n, len(groups)), COUNT)
     for j, rungs in enumerate(groups):
         ones = instance.X[:, rungs].astype(np.int8)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainer.certificate import Guarantee
-from trainer.constraints import CONSTRAINTS
 from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
+from trainer.families.mip.declared import over_questions
 from trainer.families.mip.first_tree import Halted
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.oct_model import OCT
 from trainer.families.mip.oct_numeric import NumericOCT
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.thresholds import numeric_ladders, thresholds
-from trainer.families.mip.tree_mip import MIP_DEPTH, TAIL, solve_problem
-from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Method, Parameter, Settings, Solution
+from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
+from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
 from trainer.monitor import Monitor
-from trainer.scope import binary_space
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
@@ -36,30 +34,22 @@ def _check_rows(settings: Settings, names: Names) -> None:
         raise ParameterError({"single_features": "Thresholds as variables have no questions to write rows for."})
 
 
-METHOD = Method(
+METHOD = over_questions(
     id="oct",
     title="OCT",
     summary="The first mixed-integer program for optimal trees, with large constants; kept as a baseline.",
     paper="Bertsimas & Dunn, Optimal classification trees",
-    guarantee=Guarantee.TREE,
-    splits=("threshold", "subset"),
-    binary=True,
-    space=binary_space,
-    warm_start=True,
     size_hint="A hundred rows, depth 2.",
-    claim="Optimal: no tree of this depth over the encoded questions is better.",
     parameters=(
         MIP_DEPTH,
         LEAF_PENALTY,
         PAPER_LAMBDA,
-        thresholds("variables", "one a column and its threshold as a variable"),
+        thresholds("variables", "one per column and its threshold as a variable"),
         Parameter(
             name="single_features", type="boolean", default=False, label="One row per question",
             help="Write the routing rows for each question separately, as in the original; the relaxation is weaker.",
             advanced=True, check=_check_rows,
         ),
-        *CONSTRAINTS,
-        *TAIL,
     ),
     solve=solve,
 )  # fmt: skip

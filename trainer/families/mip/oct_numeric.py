@@ -1,4 +1,4 @@
-"""OCT with thresholds as variables (Bertsimas & Dunn 2017): a node chooses a column, and c[v] lies between two of its values.
+"""OCT with thresholds as variables (Bertsimas & Dunn 2017): a node chooses a column, and c[v] is between two of its values.
 
 Legend     b[v,j]=1 (their a) node v asks ladder j, the thresholds of one column;  c[v] its threshold;  zeta[i,t] is whole here
            x[i,j] rank of row i on ladder j over its rungs, in [0, 1];  eps[j] = 1 / rungs, the gap of two values
@@ -6,7 +6,7 @@ Labels     (O1) one ladder a branching  (O10) c from the first rung on, and only
            (O6) b[v]·(x[i] + eps) <= c[v] + (1 + max eps)(1 - zeta[i,t]) left of v  (O7) b[v]·x[i] >= c[v] - (1 - zeta[i,t]) right of it
            (O11) zeta[i,t] <= d[v] left of v: without it, (O6) and (O7) let a node that does not branch send rows both ways
 
-Ranks take the place of values, scaled: a rising map of a column leaves its trees as they are, and makes the smallest gap largest.
+Ranks replace values, scaled: a rising map of a column leaves its trees as they are, and makes the smallest gap largest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trainer.milo import Point, Variables, total, weighted
 
 
 class NumericOCT(OCT):
-    """The whole model over ladders; side constraints need one variable a question and are not taken."""
+    """The whole model over ladders; side constraints need one variable per question and are not taken."""
 
     def __init__(self, instance: Instance, ladders: Ladders, *, halted: Halted = never) -> None:
         self.ladders = ladders

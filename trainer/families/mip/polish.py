@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.families.mip.first_tree import Halted, never
 from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
 from trainer.families.mip.kernels import depth_two as kernel
 
@@ -28,7 +29,7 @@ class Subtree:
     """A tree of depth ≤ 2: `features` of root, left and right child (NONE where there is no branching).
 
     `labels` int32 (7,) over the places 1..7 of the block (index 0..6), -1 where no leaf; `wrong` marks the rows of the set that
-    it misclassifies; `value` is exact, in rows: correct weight less kappa a leaf.
+    it misclassifies; `value` is exact, in rows: correct weight less kappa per leaf.
     """
 
     features: tuple[int, int, int]
@@ -40,10 +41,13 @@ class Subtree:
 
 
 class DepthTwo:
-    """D2S with a cache by set of rows; `calls` and `hits` count its use."""
+    """D2S with a cache by set of rows; `calls` and `hits` count its use, `halted` tells whether to come to an end."""
 
-    def __init__(self, instance: Instance, kappa: Fraction | None = None, *, cache: bool = True) -> None:
+    def __init__(
+        self, instance: Instance, kappa: Fraction | None = None, *, cache: bool = True, halted: Halted = never
+    ) -> None:
         self.instance = instance
+        self.halted = halted
         self.kappa = instance.kappa if kappa is None else kappa
         self.calls = self.hits = 0
         self._keep = cache
@@ -65,18 +69,22 @@ class DepthTwo:
     def split_bounds(self, rows: CountArray) -> FloatArray:
         """The best value, in rows, of a tree of three levels for `rows` that branches on each feature, float64 (F,).
 
-        The kernel is called piece by piece, so that other threads are heard between.
+        The kernel is called piece by piece, so that other threads are heard between. After a halt the features that are left get
+        the weight of `rows` less two leaves, which no tree passes: the cut stays valid.
         """
         inst = self.instance
         size = len(inst.F)
         best = np.zeros((size, 2, 4), np.int64)
         step = max(1, PIECE // max(1, len(rows) + inst.classes * size * size))
-        for first in range(0, size, step):
-            last = min(first + step, size)
-            kernel.split_values(inst.X, inst.y, inst.weight, rows, inst.classes, first, last, best)
+        done = 0
+        while done < size and not self.halted():
+            last = min(done + step, size)
+            kernel.split_values(inst.X, inst.y, inst.weight, rows, inst.classes, done, last, best)
+            done = last
         p, q = self.kappa.numerator, self.kappa.denominator
         exact = np.int64 if q * inst.total + 4 * p < 1 << 62 else object
         values = (q * best.astype(exact) - p * np.arange(1, 5).astype(exact)).max(axis=2).sum(axis=1)
+        values[done:] = q * int(inst.weight[rows].sum()) - 2 * p
         return (values / q).astype(np.float64)
 
     def _solve(self, rows: CountArray) -> Subtree:
@@ -94,7 +102,7 @@ class DepthTwo:
         inst = self.instance
         f, g, h = features
         counts, right = np.zeros((8, inst.classes), np.int64), np.empty(len(rows), np.bool_)
-        majority = kernel.settle(inst.X, inst.y, inst.weight, rows, inst.classes, f, g, h, counts, right)
+        majority = kernel.settle(inst.X, inst.y, inst.weight, rows, features, counts, right)
         places = [1] if f == NONE else [*((2,) if g == NONE else (4, 5)), *((3,) if h == NONE else (6, 7))]
         labels = tuple(int(majority[v]) if v in places else -1 for v in range(1, 8))
         correct = int(inst.weight[rows[right]].sum())

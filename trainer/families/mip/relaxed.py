@@ -1,6 +1,6 @@
 """What can be reached where side constraints contradict each other: one kind is given up, and missed by as little as possible.
 
-Each object takes the place of the constraints of its kind, frees their limit and makes the limit that is needed the objective.
+Each object replaces the constraints of its kind, frees their limit and makes the limit that is needed the objective.
 Everything else stays, so one more solve tells the smallest change that makes the problem feasible.
 """
 

@@ -2,7 +2,7 @@
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k;  s[i] score of row i (1: classified correctly)
 
-Each object writes rows into a model and can judge a finished tree. `labels` says that it speaks of predictions, so that labels
+Each object writes rows into a model and can judge a finished tree. `labels` says that it is about predictions, so that labels
 are chosen by the model and not by majority; `exact_scores` that it needs s[i] = 1 whenever row i is right, not only s[i] ≤ 1.
 A constraint switches off what it makes invalid: path-bound cuts (24)-(26) give way to (24').
 A solver sees a row to a millionth of its size only. Where that is too coarse the rows of a constraint are wider by a hair (`rough`),
@@ -31,7 +31,7 @@ UNIT, HAIR = 1000.0, 1e-5  # of rows that cannot: coefficients add up to this, a
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class View:
-    """What constraints speak of: the branchings of a formulation, and its leaves and labels as variables or expressions."""
+    """What constraints refer to: the branchings of a formulation, and its leaves and labels as variables or expressions."""
 
     instance: Instance
     model: Model

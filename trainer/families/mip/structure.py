@@ -1,7 +1,7 @@
 """What the formulations of Aghaei, Gomez & Vayanos and of Keegan et al. share: branch, leaf and label variables, reading a tree back, and the objective.
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k
-Labels     (S1) a branching, a leaf, or below a leaf  (S2) the same at terminal nodes  (S3) one label a leaf
+Labels     (S1) a branching, a leaf, or below a leaf  (S2) the same at terminal nodes  (S3) one label per leaf
 Source     Keegan et al. (3b)-(3d); Aghaei, Gomez & Vayanos with leaf variables
 """
 
@@ -47,7 +47,7 @@ class Structure:
         return total(self.p.values())
 
     def objective(self, theta: Variables) -> Expression:
-        """Weight of the scores less kappa a leaf, in rows."""
+        """Weight of the scores less kappa per leaf, in rows."""
         inst = self.instance
         return weighted(theta.columns, inst.weight) - float(inst.kappa) * self.leaves
 

@@ -1,4 +1,4 @@
-"""The choice between one variable a question and thresholds inside of the model, for the baselines that have both."""
+"""The choice between one variable per question and thresholds inside of the model, for the baselines that have both."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def thresholds(inside: str, instead: str) -> Parameter:
     """The parameter of a method whose model can hold the thresholds itself, a choice named `inside`; `instead` says how."""
     return Parameter(
         name="thresholds", type="choice", default="questions", choices=("questions", inside), label="Thresholds",
-        help=f"One variable a question, or, as in the original, {instead}.", advanced=True,
+        help=f"One variable per question, or, as in the original, {instead}.", advanced=True,
         check=_without_constraints,
     )  # fmt: skip
 
 
 def _without_constraints(settings: Settings, names: Names) -> None:
     if settings["thresholds"] != "questions" and constrained(settings):
-        words = "Constraints need one variable a question; leave this at 'questions', or drop the constraints."
+        words = "Constraints need one variable per question; leave this at 'questions', or drop the constraints."
         raise ParameterError({"thresholds": words})
 
 

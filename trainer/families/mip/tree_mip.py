@@ -69,7 +69,7 @@ class Formulation(ABC):
         """The tree of an integral point."""
 
     def first(self, trees: Sequence[ArrayTree]) -> list[ArrayTree]:
-        """The trees to start from, improved where the formulation can."""
+        """The trees to start from, improved if the formulation can."""
         return list(trees)
 
     def hooks(self) -> Hooks:
@@ -121,7 +121,7 @@ class Formulation(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A tree with its exact value and a proved upper bound, in rows; `tree` is None where none was found in time."""
+    """A tree with its exact value and a proved upper bound, in rows; `tree` is None if none was found in time."""
 
     tree: ArrayTree | None
     value: Fraction | None
@@ -300,7 +300,7 @@ def least_price(
     solver: Backend,
     options: Options,
 ) -> Fraction | None:
-    """The least price of a relaxed kind among the trees that satisfy the rest; None where there is none or it was not found out."""
+    """The least price of a relaxed kind among the trees that satisfy the rest; None if there is none or it was not found out."""
     form = make([*kept, relaxed])
     watching = Watching(InstanceModel(form))
     outcome = solver.solve(form.model, watching, replace(options, gap=0.0, absolute_gap=1e-7, starts=()))

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from trainer.certificate import Guarantee
+from trainer.certificate import Evidence, Guarantee
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.families.numeric.proof import made
@@ -65,7 +65,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         solver="octweb",
         solver_version=VERSION,
         proof=lambda stop: made(found.prepared, settings["depth"], stop),
-        evidence=({"kind": "interval-pruning", "cost": str(found.cost), "bound": str(found.bound)},),
+        evidence=({"kind": Evidence.INTERVAL_PRUNING, "cost": str(found.cost), "bound": str(found.bound)},),
     )
 
 

@@ -24,7 +24,7 @@ class ProofTooLarge(Exception):
 
 
 def made(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Proof | None:
-    """The proof of the bound of a search that has been run; None where it has too many steps or is stopped."""
+    """The proof of the bound of a search that has been run; None if it has too many steps or is stopped."""
     prepared.search.flag, prepared.search.stop = np.zeros(1, np.int64), stop
     try:
         steps = prove_thresholds(prepared, depth, prepared.lower)

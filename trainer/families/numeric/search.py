@@ -72,7 +72,8 @@ class NumericSearch:
         stop: Callable[[], bool],
     ) -> None:  # fmt: skip
         self.rank, self.y, self.weight, self.classes, self.costs = rank, y, weight, classes, costs
-        self.inc = np.where(y == 1, weight << 32, weight) if classes == 2 else weight
+        # a plain tuple: numba takes twice as long to recognise a named one
+        self.rows = rank, y, weight, np.where(y == 1, weight << 32, weight) if classes == 2 else weight
         self.flag, self.stop, self.nodes = flag, stop, 0
         self.unit, self.leaf = int(costs[0]), int(costs[1])
         self.on_better: Callable[[int, Any], None] = lambda cost, tree: None
@@ -80,7 +81,7 @@ class NumericSearch:
         self.note: Callable[[int, int, int, list[Any]], None] | None = None
 
     def check(self) -> None:
-        """Raise where the search has to end."""
+        """Raise if the search has to end."""
         if self.flag[0] or self.stop():
             self.flag[0] = 1
             raise _Stopped
@@ -109,11 +110,7 @@ class NumericSearch:
             return self._one(order, height, ub)
         answer = np.empty(6, np.int64)
         first = np.zeros(len(order), np.int64) if first is None else first
-        cost = int(
-            numeric.depth_two(
-                order, self.rank, self.y, self.weight, self.inc, self.classes, self.costs, ub, self.flag, answer, first
-            )
-        )
+        cost = int(numeric.depth_two(order, self.rows, self.classes, self.costs, ub, self.flag, answer, first))
         if cost < 0:
             raise _Stopped
         if cost >= ub:
@@ -225,7 +222,7 @@ class _Line:
         )
 
     def middle(self, a: int, b: int, target: int, unit: int) -> int | None:
-        """The threshold to look at next between a and b, or None where all of them cost `target` at least."""
+        """The threshold to look at next between a and b, or None if all of them cost `target` at least."""
         first, last = a + 1, b - 1
         while first <= last and sum(self.floors(a, b, first, unit)) >= target:
             first += 1

@@ -85,7 +85,7 @@ CUTS = (
     ),
     Parameter(
         name="tight", type="boolean", default=True, label="Routes of correct rows only",
-        help="Rows that are classified wrongly have no route in the model, so that fewer points must be separated.",
+        help="Rows that are classified wrongly have no route in the model, so fewer points must be separated.",
         advanced=True,
     ),
     Parameter(
@@ -115,8 +115,8 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset", "linear"),
     warm_start=True,
-    size_hint="Proves hundreds of rows where a perfect tree exists; otherwise dozens. Larger sets get a tree and a bound.",
-    claim="Optimal: no tree of this depth is better whose questions are hyperplanes that part their rows by 1e-7 of the range.",
+    size_hint="Proves trees for hundreds of rows if a perfect tree exists, otherwise for dozens. For larger data you get a tree and a bound.",
+    claim="Optimal: no better tree of this depth has questions that are hyperplanes separating their rows by at least 1e-7 of the range.",
     parameters=(*HEAD, *CUTS, *TAIL),
     solve=solve,
 )

@@ -2,7 +2,7 @@
 
 A branching keeps the distance μ if some (a, c) with Σ|a| <= 1 has a·z <= c for all points that go left and a·z >= c + μ for
 all that go right (Bertsimas & Dunn, OCT-H; Boutilier, Michini & Zhou, S-OCT with large constants). All points count, also those
-that end at a leaf of another class. A tree outside the class is drawn anew, root first, until it is inside.
+that end at a leaf of another class. A tree outside the class is drawn again, root first, until it is inside.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DIRECTIONS = 60
 
 
 def distance(Z: FloatArray, a: FloatArray, left: BoolArray) -> float:
-    """How far apart the sides are along a / Σ|a|; infinite where one has no point."""
+    """How far apart the sides are along a / Σ|a|; infinite if one has no point."""
     size = float(np.abs(a).sum())
     if left.all() or not left.any():
         return np.inf
@@ -56,7 +56,7 @@ def widest(
 ) -> FloatArray | None:
     """The normal (m,), Σ|a| <= 1, of largest distance between the sides; with weights, of least Σ weight * (missing distance).
 
-    None where that is not known after two seconds, or when it is stopped. A linear program over a⁺, a⁻, the two ends c <= d of the empty stripe, and with weights what each point lacks.
+    None if that is not known after two seconds, or when it is stopped. A linear program over a⁺, a⁻, the two ends c <= d of the empty stripe, and with weights what each point lacks.
     """
     n, m = Z.shape
     soft = weight is not None
@@ -79,10 +79,11 @@ def widest(
     else:
         cost[2 * m + 2 :] = weight
     lp.col_cost_ = cost
-    lp.col_lower_ = np.concatenate([np.zeros(2 * m), [-1.0, -1.0], np.zeros(columns - 2 * m - 2)])
-    lp.col_upper_ = np.concatenate([np.ones(2 * m), [1.0, 1.0], np.full(columns - 2 * m - 2, highspy.kHighsInf)])
-    lp.row_lower_ = np.concatenate([np.full(n + 1, -highspy.kHighsInf), [need if soft else -2.0]])
-    lp.row_upper_ = np.concatenate([np.zeros(n), [1.0], [need if soft else 2.0]])
+    far = max(1.0, float(np.abs(Z).max(initial=0.0)))  # |a·z| is no larger
+    lp.col_lower_ = np.concatenate([np.zeros(2 * m), [-far, -far], np.zeros(columns - 2 * m - 2)])
+    lp.col_upper_ = np.concatenate([np.ones(2 * m), [far, far], np.full(columns - 2 * m - 2, highspy.kHighsInf)])
+    lp.row_lower_ = np.concatenate([np.full(n + 1, -highspy.kHighsInf), [need if soft else -2.0 * far]])
+    lp.row_upper_ = np.concatenate([np.zeros(n), [1.0], [need if soft else 2.0 * far]])
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_ = np.cumsum([0, *kept.sum(axis=1).tolist(), 2 * m, 2]).astype(np.int32)
     lp.a_matrix_.index_ = np.concatenate([index[kept], np.arange(2 * m + 2)]).astype(np.int32)
@@ -128,7 +129,7 @@ def stripes(
 
 
 class DistantSearch(LocalSearch):
-    """Local search over all trees that keeps the best tree of the class: a better tree outside it is drawn anew first."""
+    """Local search over all trees that keeps the best tree of the class: a better tree outside it is drawn again first."""
 
     def __init__(
         self,
@@ -158,7 +159,7 @@ class DistantSearch(LocalSearch):
         return super().consider(pruned) if near else self.consider(tree)
 
     def sparser(self, tree: ObliqueTree) -> ObliqueTree:
-        """Coefficients left out one by one, smallest first, where that gains more than it loses."""
+        """Coefficients left out one by one, smallest first, if that gains more than it loses."""
         tree = self.instance.pruned(tree) if self.instance.value(self.instance.pruned(tree)) > self.value else tree
         value = self.instance.value(tree)
         for v in tree.branches:

@@ -38,7 +38,7 @@ class Drawing:
         self.target, self.plan, self.search, self.monitor = target, plan, search, monitor
 
     def drawn(self) -> tuple[ObliqueTree, bool]:
-        """The best tree with its planes as they are asked for, and whether all of them are."""
+        """The best tree with its planes drawn as requested, and whether all of them are."""
         end = time.perf_counter() + MOST_DRAWING
 
         def stopped() -> bool:
@@ -65,7 +65,9 @@ class Drawing:
             draft = draft_of(candidate, inst, self.target.units)
             if draft is not None:
                 return candidate, draft
-        raise SolverError("The hyperplanes lose their meaning in the columns' own units. Scale the columns.")
+        raise SolverError(
+            "The hyperplanes cannot be written in the columns' own units without changing answers. Scale the columns."
+        )
 
     def _fits(self, tree: ObliqueTree) -> bool:
         """True for a tree of the class that is as good as the best one."""

@@ -17,7 +17,7 @@ MOST_PIVOTS = 400
 def least_distance(left: FloatArray, right: FloatArray, enough: Fraction) -> Fraction | None:
     """Half the l1 distance of the hulls of `left` (n, m) and `right` (k, m), or some value that is at most `enough`.
 
-    None where the problem is too large for fractions, or takes too many steps.
+    None if the problem is too large for fractions, or takes too many steps.
     """
     n, k, m = len(left), len(right), left.shape[1]
     if (m + 2) * (n + k + 2 * m) > MOST_CELLS:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from trainer.certificate import Status
+from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
@@ -168,8 +168,8 @@ def _solution(
         solver=outcomes[-1].solver if outcomes else "octweb",
         solver_version=outcomes[-1].version if outcomes else "",
         evidence=(
-            {"kind": "leaf-frontier", "n": problem.n, "most": most, "points": points, "unsettled": still},
-            {"kind": "coefficient-frontier", "n": problem.n, "points": coefficients},
+            {"kind": Evidence.LEAF_FRONTIER, "n": problem.n, "most": most, "points": points, "unsettled": still},
+            {"kind": Evidence.COEFFICIENT_FRONTIER, "n": problem.n, "points": coefficients},
         ),
     )
 

@@ -55,7 +55,7 @@ class ObliqueTree:
         return int(np.count_nonzero(self.a[self.kind == BRANCH]))
 
     def copy(self) -> ObliqueTree:
-        """A tree of its own with the same values."""
+        """A separate tree with the same values."""
         return ObliqueTree(kind=self.kind.copy(), label=self.label.copy(), a=self.a.copy(), c=self.c.copy())
 
 
@@ -133,7 +133,7 @@ class ObliqueInstance:
         return int(self.counts[np.arange(len(at)), tree.label[at]].sum())
 
     def value(self, tree: ObliqueTree) -> Fraction:
-        """Correct weight less kappa a leaf and charge a coefficient."""
+        """Correct weight less kappa per leaf and charge per coefficient."""
         paid = self.charge * tree.coefficients if self.charge else 0
         return self.correct(tree) - self.kappa * tree.leaves - paid
 

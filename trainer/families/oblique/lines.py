@@ -1,4 +1,4 @@
-"""Points in a plane: all ways in which lines part them, and the least errors of trees with at most four leaves of depth two.
+"""Points in a plane: all ways in which lines separate them, and the least errors of trees with at most four leaves of depth two.
 
 The tree is decomposed by its root: for each way of the root, the two halves are solved by themselves over all ways.
 
@@ -110,7 +110,7 @@ class Least:
 
 
 def least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False) -> Least | None:
-    """The least errors of trees with at most one, two, three and four leaves of depth two; None where it was stopped.
+    """The least errors of trees with at most one, two, three and four leaves of depth two; None if it was stopped.
 
     Rows that change sides at the root change the errors by their number at most, so that a root far worse than needed rules out its
     neighbours.

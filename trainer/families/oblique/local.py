@@ -143,7 +143,7 @@ class LocalSearch:
             take(tree)
 
     def _place(self, tree: ObliqueTree) -> int:
-        """A node to grow anew: any branching, or a leaf that may branch."""
+        """A node to grow again: any branching, or a leaf that may branch."""
         deepest = self.instance.size >> 1
         places = [v for v in range(1, deepest) if tree.kind[v] != NONE]
         return int(self.random.choice(places)) if places else 1

@@ -61,7 +61,7 @@ class PlaneModel(TreeModel[ObliqueTree]):
         return self.tell(bound, nodes)
 
     def beaten(self, bound: Fraction, solver: str) -> Fraction:
-        """The best tree beats the model's bound: right only where the model does not know the tree (planes too near to rows)."""
+        """The best tree beats the model's bound: right only if the model does not know the tree (planes too near to rows)."""
         values = self.form.assignment(self.search.best)
         known = values is not None and self.model.violated(values) is None
         if known and values is not None and not self.own.on_integral(Point(values), "start"):

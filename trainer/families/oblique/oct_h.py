@@ -18,7 +18,7 @@ from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.plan import HEAD, TAIL, Plan
-from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, smallest_leaves
+from trainer.families.oblique.planes import CONSTANTS, DISTANCE, ROBUST_SCOPE, SCOPE, Planes, smallest_leaves
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.method import COEFFICIENT_PENALTY, Method, Parameter, Settings, Solution
 from trainer.milo import Expression, Hooks, Model, Row, total, weighted
@@ -87,7 +87,7 @@ class OCTH:
         return nodes
 
     def assignment(self, tree: ObliqueTree) -> FloatArray | None:
-        """The values of all variables for a tree, or None where a plane passes too near to a row on its right."""
+        """The values of all variables for a tree, or None if a plane passes too near to a row on its right."""
         inst, values = self.instance, np.zeros(self.model.size)
         tree = inst.completed(inst.pruned(tree))
         at = inst.route(tree)
@@ -117,14 +117,29 @@ class OCTH:
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """Solve OCT-H; its own class of trees is what the bound speaks of."""
+    """Solve OCT-H; the bound is about its own class of trees."""
 
     def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> OCTH:
         return OCTH(instance, halted, constants=settings["big_m"])
 
-    return solve_oblique(
-        problem, settings, monitor, Plan(make=make, hooks=lambda form, improve: Hooks(), scope=SCOPE, least=DISTANCE)
-    )
+    plan = Plan(
+        make=make, hooks=lambda form, improve: Hooks(), scope=space(problem, settings), least=DISTANCE,
+        robust=settings["scaling"] == "robust",
+    )  # fmt: skip
+    return solve_oblique(problem, settings, monitor, plan)
+
+
+def space(problem: Problem, settings: Settings) -> str:
+    """The class of trees that the bound is about."""
+    return ROBUST_SCOPE if settings["scaling"] == "robust" else SCOPE
+
+
+SCALING = Parameter(
+    name="scaling", type="choice", default="robust", choices=("robust", "range"), label="Scaling",
+    help="The unit in which hyperplanes keep their distance: a column's range (range), or less if a few values are far from all "
+    "others (robust): four times the range between the quartiles of its values.",
+    advanced=True,
+)  # fmt: skip
 
 
 BIG_M = Parameter(
@@ -134,15 +149,15 @@ BIG_M = Parameter(
 )  # fmt: skip
 METHOD = Method(
     id="oct-h",
-    space=lambda problem, settings: SCOPE,
+    space=space,
     title="OCT-H",
     summary="The best tree of hyperplanes that keep a distance from the rows, as one mixed-integer program: a baseline.",
     paper="Bertsimas & Dunn (2017)",
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset", "linear"),
     warm_start=True,
-    size_hint="As cut-h where a perfect tree keeps its distance; otherwise dozens of rows.",
+    size_hint="Like cut-h if a perfect tree keeps this distance; otherwise dozens of rows.",
     claim="Optimal among trees whose hyperplanes keep a distance of 0.005 from the rows on their right.",
-    parameters=(*HEAD, COEFFICIENT_PENALTY, BIG_M, *TAIL),
+    parameters=(*HEAD, COEFFICIENT_PENALTY, BIG_M, SCALING, *TAIL),
     solve=solve,
 )

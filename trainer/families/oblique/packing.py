@@ -29,7 +29,7 @@ MOST_CHOICES = 120  # sets of columns that are tried
 
 
 def whole(X: FloatArray) -> list[CountArray | None]:
-    """Each column in its smallest decimal unit from its least value, int64, or None where it has more decimals or is too wide."""
+    """Each column in its smallest decimal unit from its least value, int64, or None if it has more decimals or is too wide."""
     found: list[CountArray | None] = []
     for column in X.T:
         found.append(None)
@@ -99,7 +99,7 @@ class Packing:
         self.known: dict[bytes, Packed | None] = {}
 
     def everything(self) -> Packed | None:
-        """All points as one set with the best trees, or None where they are too many or in no plane."""
+        """All points as one set with the best trees, or None if they are too many or in no plane."""
         return self._solve(np.arange(len(self.X)), trees=True) if LEAST <= len(self.X) <= LARGEST else None
 
     def best(self) -> tuple[Packed, ...]:
@@ -143,7 +143,7 @@ class Packing:
         return found
 
     def _agreeing(self, points: CountArray, held: tuple[int, ...]) -> Iterator[CountArray]:
-        """The points that agree in the held columns, where they are enough."""
+        """The points that agree in the held columns, if they are enough."""
         group = np.zeros(len(points), np.int64)
         for column in held:
             values = self.codes[points, column]
@@ -155,7 +155,7 @@ class Packing:
             yield points[order[ends[g] - size[g] : ends[g]]]
 
     def _solved(self, points: CountArray) -> Packed | None:
-        """The set with its least errors, or None where it is no plane."""
+        """The set with its least errors, or None if it is not a plane."""
         key = points.tobytes()
         if key not in self.known:
             self.known[key] = self._solve(points)

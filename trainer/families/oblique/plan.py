@@ -33,7 +33,7 @@ class Master(Protocol):
     model: Model
 
     def assignment(self, tree: ObliqueTree) -> FloatArray | None:
-        """The values of all variables for a tree, or None where the model does not know the tree."""
+        """The values of all variables for a tree, or None if the model does not know the tree."""
 
     def read(self, values: FloatArray) -> ObliqueTree:
         """The tree of an integral point."""
@@ -53,6 +53,7 @@ class Plan:
     complete: bool = False
     scope: str = SCOPE
     least: float = 0.0  # what planes keep from the points on their right; 0: the model knows all trees
+    robust: bool = False  # a column's unit is not its range where a few values lie far from all others
 
 
 HYPERPLANES = Parameter(
@@ -62,7 +63,7 @@ HYPERPLANES = Parameter(
 )  # fmt: skip
 FIRST_TREES = Parameter(
     name="first_trees", type="choice", default="all", choices=("all", "cart", "none"), label="First trees",
-    help="The trees the local search starts from: those of cart, exact, bivariate and oc1 (all), only that of cart, or none.",
+    help="The trees that the local search starts from: the trees of cart, exact, bivariate and oc1 (all), only the tree of cart, or none.",
     advanced=True,
 )  # fmt: skip
 SEARCH_SECONDS = Parameter(

@@ -2,7 +2,7 @@
 
 Labels (P1)-(P6), (N1), (N2) are those of docs/methods/oct-h.md.
 
-Variables  a[v,h], c[v]: left iff a·x <= c;  m[v,h] >= |a[v,h]|;  u[v,h]=1: a[v,h] may be other than 0 (only where it costs)
+Variables  a[v,h], c[v]: left iff a·x <= c;  m[v,h] >= |a[v,h]|;  u[v,h]=1: a[v,h] may be other than 0 (only if it costs)
 Source     Bertsimas & Dunn (2017), the distance on the right side; Boutilier, Michini & Zhou (2023), the form without cuts
 """
 
@@ -17,9 +17,14 @@ from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.milo import Model, Row, Variables, total
 
 DISTANCE = 0.005  # rows on the right keep this from their hyperplane, Σ|a| <= 1 (public code of Alston, Validi & Hicks)
-SCOPE = (
+_WORDS = (
     "questions that weigh all columns at once, the rows on the right keeping a distance of 0.005 from their hyperplane "
-    "(columns scaled to [0, 1], coefficients of total size 1)"
+)
+SCOPE = _WORDS + "(columns scaled to [0, 1], coefficients of total size 1)"
+ROBUST_SCOPE = (
+    _WORDS
+    + "(each column divided by its range or, where that is less, by four times the inter-quartile range of its values, "
+    "coefficients of total size 1)"
 )
 CONSTANTS = ("data", "paper")
 
@@ -34,13 +39,14 @@ class Planes:
         self.B, self.H = range(1, instance.size >> 1), range(instance.Z.shape[1])
         self.a = model.continuous("a", self.B, self.H, lower=-1.0, upper=1.0)
         self.size = model.continuous("m", self.B, self.H)
-        self.c = model.continuous("c", self.B, lower=-1.0, upper=1.0)
+        self.far = far(instance)
+        self.c = model.continuous("c", self.B, lower=-self.far, upper=self.far)
         self.used = model.binary("u", self.B, self.H) if instance.charge else None
         self.reach = reach(instance, constants)
         for v in self.B:
             model.add(total(self.size[v, h] for h in self.H) <= b[v], "(P1)")
-            model.add(self.c[v] <= b[v], "(P2)")
-            model.add(self.c[v] >= -1.0 * b[v], "(P2)")
+            model.add(self.c[v] <= self.far * b[v], "(P2)")
+            model.add(self.c[v] >= -self.far * b[v], "(P2)")
             for h in self.H:
                 model.add(self.a[v, h] <= self.size[v, h], "(P1)")
                 model.add(self.a[v, h] >= -1.0 * self.size[v, h], "(P1)")
@@ -66,7 +72,7 @@ class Planes:
         )
 
     def assign(self, values: FloatArray, tree: ObliqueTree, v: int, at: CountArray) -> bool:
-        """Write the plane of v, `at` the leaf of each point; False where it passes too near to a point on its right."""
+        """Write the plane of v, `at` the leaf of each point; False if it passes too near to a point on its right."""
         Z, here = self.instance.Z, self.instance.visits(at, v)
         right = here & self.instance.visits(at, 2 * v + 1)
         if not right.any():
@@ -77,8 +83,8 @@ class Planes:
         a = tree.a[v] / size
         scores = Z @ a
         left = here & ~right
-        c = float(scores[left].max()) if left.any() else -1.0
-        if float(scores[right].min()) < c + self.least or abs(c) > 1:
+        c = float(scores[left].max()) if left.any() else -self.far
+        if float(scores[right].min()) < c + self.least or abs(c) > self.far:
             return False
         values[self.a.columns[v - 1]], values[self.size.columns[v - 1]] = a, np.abs(a)
         values[self.b.column(v)], values[self.c.column(v)] = 1.0, c
@@ -87,7 +93,7 @@ class Planes:
         return True
 
     def read(self, values: FloatArray, v: int, left: CountArray, right: CountArray) -> tuple[FloatArray, float]:
-        """The plane of v, its threshold halfway between the points that it parts; all points left where none goes right."""
+        """The plane of v, its threshold halfway between the points that it separates; all points left if none goes right."""
         if not len(right):
             return np.zeros(len(self.H)), 1.0
         a = values[self.a.columns[v - 1]].copy()
@@ -99,15 +105,20 @@ class Planes:
         return a, low + (high - low) / 2
 
 
+def far(instance: ObliqueInstance) -> float:
+    """What |a·x| cannot exceed with Σ|a| <= 1: 1 where columns are scaled to [0, 1]."""
+    return max(1.0, float(instance.Z.max(initial=0.0)))
+
+
 def reach(instance: ObliqueInstance, constants: str) -> FloatArray:
-    """How far |a·x - c| can be for each point, float64 (P,): 2, or the largest l∞ distance to another point.
+    """How far |a·x - c| can be for each point, float64 (P,): 2 (times the largest value), or the largest l∞ distance to another point.
 
     Some best plane has c between the smallest and the largest a·x of the points, so that |a·x - c| is at most a difference
     a·(x - x'), and Σ|a| <= 1.
     """
     Z = instance.Z
     if constants == "paper" or not Z.size:
-        return np.full(len(Z), 2.0)
+        return np.full(len(Z), 2.0 * far(instance))
     return np.asarray(np.maximum(Z - Z.min(axis=0), Z.max(axis=0) - Z).max(axis=1))
 
 

@@ -1,4 +1,4 @@
-"""What is known before the search: one plane that parts two classes, and bounds from rows that lie in planes."""
+"""What is known before the search: one plane that separates two classes, and bounds from rows that lie in planes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_PARTED = 2_000_000  # cells; one linear program over more takes too long fo
 
 
 def one_plane(target: Target, clock: Clock) -> ObliqueTree | None:
-    """The tree of one hyperplane that parts two classes, if there is one: it needs no search."""
+    """The tree of one hyperplane that separates two classes, if there is one: it needs no search."""
     inst = target.instance
     if inst.counts.shape[1] != 2 or inst.most_leaves < 2 or inst.Z.size > MOST_PARTED:
         return None
@@ -32,7 +32,7 @@ def one_plane(target: Target, clock: Clock) -> ObliqueTree | None:
 
 
 def packing(target: Target, clock: Clock) -> Packing | None:
-    """The search for rows that lie in planes, where the numbers of leaves that it knows are all that count."""
+    """The search for rows that lie in planes, if the numbers of leaves that it covers are all that count."""
     inst = target.instance
     known = inst.depth <= 2 or inst.most_leaves <= 3 or inst.kappa > 0
     if not known or not inst.Z.size or inst.most_leaves < 2 or clock.halted():
@@ -43,9 +43,9 @@ def packing(target: Target, clock: Clock) -> Packing | None:
 
 
 def decomposed(target: Target, clock: Clock, packed: tuple[Packed, ...] | None) -> tuple[Packed, ...] | None:
-    """Few points in one plane: the best halves below each way to part them at the root, unless `packed` has them already.
+    """Few points in one plane: the best halves below each way to separate them at the root, unless `packed` has them already.
 
-    None where the rows in planes do not count for this target.
+    None if the rows in planes do not count for this target.
     """
     search = packing(target, clock) if packed or len(target.instance.Z) <= LARGEST else None
     if search is None or packed is not None:
@@ -55,7 +55,7 @@ def decomposed(target: Target, clock: Clock, packed: tuple[Packed, ...] | None) 
 
 
 def trees_of(target: Target, packed: tuple[Packed, ...]) -> list[ObliqueTree]:
-    """The trees that part the packed rows as their counts ask, where planes for them exist."""
+    """The trees that separate the packed rows as their counts require, if planes for them exist."""
     inst, separator, trees = target.instance, Separator(target.instance.Z), []
     for at in (at for one in packed for at in one.nodes if at.max() < inst.size):
         tree = drawn_tree(inst, at, separator)

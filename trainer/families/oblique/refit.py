@@ -23,7 +23,7 @@ def never() -> bool:
 
 
 def drawn_tree(instance: ObliqueInstance, at: CountArray, separator: Separator) -> ObliqueTree | None:
-    """A tree in which point p ends at node `at[p]`, labelled by majority; None where no plane parts the rows of some node."""
+    """A tree in which point p ends at node `at[p]`, labelled by majority; None if no plane separates the rows of some node."""
     tree = instance.empty()
     leaves = np.unique(at).tolist()
     inner = sorted({u >> k for u in leaves for k in range(1, u.bit_length())})
@@ -46,7 +46,7 @@ def refitted(
     columns: CountArray,
     stopped: Callable[[], bool],
 ) -> tuple[ObliqueTree, bool]:
-    """The tree with its planes drawn anew, root first, and whether all are as asked for.
+    """The tree with its planes drawn again, root first, and whether all are as asked for.
 
     `columns` int64 (m,) is the column that a feature comes from. A plane is drawn for the rows that are right below its node; it is
     kept only if the tree classifies at least as many rows.
@@ -99,7 +99,7 @@ def drawn(
 def soft_margin(Z: FloatArray, L: CountArray, R: CountArray, stopped: Callable[[], bool] = never) -> FloatArray | None:
     """The normal of the soft-margin support vector machine, by its dual (Alston, Validi & Hicks, Algorithm 1, with 0 <= β <= C).
 
-    Coordinate ascent on pairs keeps Σ δβ = 0. None where it does not settle or is stopped.
+    Coordinate ascent on pairs keeps Σ δβ = 0. None if it does not settle or is stopped.
     """
     points = np.concatenate([L, R])
     delta = np.concatenate([-np.ones(len(L)), np.ones(len(R))])
@@ -133,9 +133,9 @@ def fewest_columns(
     stopped: Callable[[], bool] = never,
     seconds: float = 5.0,
 ) -> Plane | None:
-    """The plane of widest margin over the fewest columns that part the sides; of all where the small program ends in time.
+    """The plane of widest margin over the fewest columns that separate the sides; of all if the small program ends in time.
 
-    Binary z[column] allows |a_j| <= z; a program of HiGHS, so that the count is the least one for these sides. Columns that part them
+    Binary z[column] allows |a_j| <= z; a program of HiGHS, so that the count is the least one for these sides. Columns that separate them
     by less than a hundred-thousandth do not count as parting them, unless the widest margin is near that.
     """
     used = np.unique(columns)

@@ -87,7 +87,7 @@ class SOCT:
             model.add(total(self.b.values()) <= inst.max_leaves - 1, "leaves")
 
     def assignment(self, tree: ObliqueTree) -> FloatArray | None:
-        """The values of all variables for a tree, or None where planes are variables and one passes too near to a row."""
+        """The values of all variables for a tree, or None if planes are variables and one passes too near to a row."""
         inst, values = self.instance, np.zeros(self.model.size)
         tree = inst.completed(tree if self.planes is None else inst.pruned(tree))
         at = inst.route(tree)
@@ -107,7 +107,7 @@ class SOCT:
         return values
 
     def read(self, values: FloatArray) -> ObliqueTree:
-        """The tree of an integral point; planes that part its routes where there are such, else near ones."""
+        """The tree of an integral point; planes that separate its routes if there are such, else near ones."""
         inst, tree = self.instance, self.instance.empty()
         routed, w = values[self.q.columns] > 0.5, values[self.w.columns]
         for v in self.B:
@@ -144,7 +144,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
 BIG_M = Parameter(
     name="big_m", type="choice", default="none", choices=("none", *CONSTANTS), label="Large constants",
-    help="Hyperplanes as variables in place of cuts, tied to rows by the largest difference of a row to the others (data) or 2 "
+    help="Hyperplanes as variables instead of cuts, tied to rows by the largest difference of a row to the others (data) or 2 "
     "(paper); they then keep a distance of 0.005.",
     advanced=True,
 )  # fmt: skip
@@ -160,8 +160,8 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset", "linear"),
     warm_start=True,
-    size_hint="As cut-h; where no perfect tree exists its bounds move more slowly.",
-    claim="Optimal: no tree of this depth is better whose questions are hyperplanes that part their rows by 1e-7 of the range.",
+    size_hint="Like cut-h; if no perfect tree exists, its bounds move more slowly.",
+    claim="Optimal: no better tree of this depth has questions that are hyperplanes separating their rows by at least 1e-7 of the range.",
     parameters=(*HEAD, MAX_LEAVES, BIG_M, *SHARED, *TAIL),
     solve=solve,
 )

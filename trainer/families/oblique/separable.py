@@ -86,7 +86,7 @@ class _Program:
         solver.passModel(lp)
 
     def run(self) -> bool | None:
-        """True when an optimal vertex was found, False where there is none, None where HiGHS gave up in every way of asking."""
+        """True when an optimal vertex was found, False if there is none, None if HiGHS gave up in every way of asking."""
         for way in WAYS:
             for name, value in way.items():
                 self.solver.setOptionValue(name, value)
@@ -123,7 +123,7 @@ class _Program:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """A plane that parts two sets, or none; `proved` says that none parts them, and not only that none was found."""
+    """A plane that separates two sets, or none; `proved` says that none separates them, and not only that none was found."""
 
     plane: Plane | None
     proved: bool
@@ -139,14 +139,14 @@ class Separator:
         self._cache: OrderedDict[tuple[bytes, bytes], Verdict] = OrderedDict()
 
     def plane(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> Plane | None:
-        """The hyperplane of largest margin with L left and R right, or None where their hulls meet or none was found.
+        """The hyperplane of largest margin with L left and R right, or None if their hulls meet or none was found.
 
         A side without points gives the plane that sends every point the other way.
         """
         return self.verdict(L, R).plane
 
     def verdict(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> Verdict:
-        """As `plane`, with whether it is proved that none parts the sets."""
+        """As `plane`, with whether it is proved that none separates the sets."""
         left, right = np.unique(np.asarray(L, np.int64)), np.unique(np.asarray(R, np.int64))
         if not len(left) or not len(right):
             return Verdict(Plane(np.zeros(self.Z.shape[1]), -1.0 if len(right) else 1.0, 1.0), False)
@@ -162,7 +162,7 @@ class Separator:
         return found
 
     def within(self, seconds: float, left: CountArray, right: CountArray) -> Plane | None:
-        """As `plane`, for two sets of different points, but None where that is not known after some seconds."""
+        """As `plane`, for two sets of different points, but None if that is not known after some seconds."""
         program = _Program(self.Z, left, right)
         program.solver.setOptionValue("time_limit", min(seconds, 1e9))
         program.solver.run()
@@ -199,15 +199,15 @@ class Separator:
         return float(np.abs(difference).sum()) <= 2 * MARGIN + ROUNDING
 
     def between(self, a: FloatArray, left: CountArray, right: CountArray) -> Plane | None:
-        """The plane with normal `a` halfway between the sets, or None where it does not part them."""
+        """The plane with normal `a` halfway between the sets, or None if it does not separate them."""
         low, high = float((self.Z[left] @ a).max()), float((self.Z[right] @ a).min())
         c = low + (high - low) / 2
         return Plane(a, c, (high - low) / 2) if low <= c < high and high - low > 1e-12 else None
 
     def supports(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray, most: int = 5) -> list[Support]:
-        """Up to `most` minimal sets of L and R that no hyperplane parts; empty where one parts L from R.
+        """Up to `most` minimal sets of L and R that no hyperplane separates; empty if one separates L from R.
 
-        Empty also where floating point left the question open: the bound is then weaker, and never wrong. Each is a vertex of the set of common points of the hulls, found with weights that avoid points used before; then
+        Empty even if floating point left the question open: the bound is then weaker, and never wrong. Each is a vertex of the set of common points of the hulls, found with weights that avoid points used before; then
         one of its points is left out. Every set is tested again by itself, so that no rounding makes a false one.
         """
         left, right = np.unique(np.asarray(L, np.int64)), np.unique(np.asarray(R, np.int64))
@@ -243,7 +243,7 @@ class Separator:
         return found
 
     def _tested(self, points: CountArray, split: int, weights: FloatArray) -> Support | None:
-        """The support of a common point, or None where rounding left a set that can be parted."""
+        """The support of a common point, or None if rounding left a set that can be separated."""
         used = np.flatnonzero(weights > SUPPORT)
         support = tuple(int(i) for i in points[used[used < split]]), tuple(int(i) for i in points[used[used >= split]])
         return support if support[0] and support[1] and self.verdict(*support).proved else None

@@ -31,7 +31,7 @@ class CutOptions:
     """`weak`: CUT_w-H. `connect`: how (M8) is given: all rows at once, lazily, or lazily with root cuts of type I, II, III.
 
     `tight`: rows that are not classified correctly have no route. `symmetry`: siblings are told apart. `everywhere`: (S) is
-    added at every node and mirrored, not only where it was violated. `several`: how many minimal sets are sought at a time.
+    added at every node and mirrored, not only if it was violated. `several`: how many minimal sets are sought at a time.
     `full`: every row is routed to a leaf, also one that is wrong there, as a smallest leaf needs.
     """
 
@@ -126,7 +126,7 @@ class CutModel:
     def connecting(self, j: int) -> list[list[Row]]:
         """(M8) of an item: CUT-H sums over subtrees and all classes of the point, CUT_w-H takes one leaf at a time.
 
-        One list for each leaf that the rows speak of, the node nearest to the root first.
+        One list for each leaf that the rows refer to, the node nearest to the root first.
         """
         s, q, g, size = self.s.columns, self.q.columns, self.point[j], self.instance.size
         if self.options.weak:
@@ -137,7 +137,7 @@ class CutModel:
         if j != self.items[g][0]:
             return []
         sums = {u: s[np.ix_(self.items[g], np.array(subtree(u, size)) - 1)].ravel() for u in self.V[1:]}
-        # rows that speak of u and sum over the subtree of u dominate all others of u
+        # rows that refer to u and sum over the subtree of u dominate all others of u
         return [[at_most(sums[u], [q[g, u - 1]], "(M8)")] for u in self.V[1:]]
 
     def _siblings(self) -> None:
@@ -212,7 +212,7 @@ class CutModel:
         return values
 
     def read(self, values: FloatArray) -> ObliqueTree:
-        """The tree of an integral point: planes that part its routes where there are such, else near ones; majority labels."""
+        """The tree of an integral point: planes that separate its routes if there are such, else near ones; majority labels."""
         inst, tree = self.instance, self.instance.empty()
         p, w = values[self.p.columns], values[self.w.columns]
         routed = values[self.q.columns] > 0.5
@@ -239,7 +239,7 @@ class CutModel:
 
 
 class CutHooks(Hooks):
-    """(S) and, where they are not given at once, (M8); `improve` makes a better tree of a rejected one, if it can."""
+    """(S) and, if they are not given at once, (M8); `improve` makes a better tree of a rejected one, if it can."""
 
     lazy = True
 

@@ -21,7 +21,7 @@ STARTS = ("cart", "exact", "bivariate", "oc1")
 
 
 class Inner(Monitor):
-    """A monitor of its own time limit that also ends with the whole run; what it hears is nobody's progress.
+    """A monitor with its own time limit that also ends with the whole run; it does not report progress.
 
     Inside `with`, a thread keeps its time: kernels look at the flag alone.
     """

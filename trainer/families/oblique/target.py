@@ -22,7 +22,7 @@ class Target:
 
     def __init__(self, problem: Problem, settings: Settings, plan: Plan) -> None:
         self.problem, self.settings = problem, settings
-        instance, self.units = instance_of(problem, settings["depth"], complete=plan.complete)
+        instance, self.units = instance_of(problem, settings["depth"], complete=plan.complete, robust=plan.robust)
         # a gap that is asked for is one of the values at the true price
         exact = not instance.charge and not settings["mip_gap"]
         kappa = same_order(instance.kappa, instance.most_leaves) if exact else instance.kappa
@@ -50,7 +50,7 @@ class Target:
 
     @property
     def absolute_gap(self) -> float:
-        """The gap at which a solver may stop; 0 where values lie too near to each other."""
+        """The gap at which a solver may stop; 0 if values are too near to each other."""
         return 0.0 if self.instance.charge and self.lattice.step < 20 * self.noise else self.lattice.gap
 
     def objective(self, value: Fraction, leaves: int) -> float:
@@ -66,7 +66,7 @@ class Target:
         return self.lattice.floor(bound, self.noise)
 
     def near(self, tree: ObliqueTree, bound: Fraction) -> bool:
-        """True where a tree meets the bound, or lies within the gap that was asked for."""
+        """True if a tree meets the bound, or is within the requested gap."""
         value = self.instance.value(tree)
         if value >= bound:
             return True
@@ -94,6 +94,6 @@ class Clock:
         return max(0.0, self.end - time.perf_counter())
 
     def until(self, seconds: float) -> Callable[[], bool]:
-        """A clock of its own that strikes after `seconds`, or with this one."""
+        """A separate clock that ends after `seconds`, or with this one."""
         end = min(self.end, time.perf_counter() + seconds)
         return lambda: self.monitor.stopped() or time.perf_counter() > end

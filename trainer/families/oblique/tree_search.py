@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from trainer.certificate import Status
+from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
 from trainer.drive import STRUCK, drive, options_of, record
 from trainer.families.oblique.distance import DistantSearch
@@ -223,7 +223,29 @@ class Run:
             solver="octweb" if outcome is None else outcome.solver,
             solver_version="" if outcome is None else outcome.version,
             warm_start_objective=self.first,
-            evidence=(self._evidence(claimed, in_style), *self._planes()),
+            evidence=(self._evidence(claimed, in_style), *self._planes(), *self._distance()),
+            note=self._note(claimed),
+        )
+
+    def _distance(self) -> Sequence[dict[str, Any]]:
+        """What planes keep from the rows on their right, in their own unit and, for a question on one column, in the column's."""
+        least, units = self.plan.least, self.units
+        if not least:
+            return ()
+        columns = {f.name: least * float(span) for f, span in zip(units.encoding.features, units.span, strict=True)}
+        return ({"kind": "distance", "distance": least, "columns": columns},)
+
+    def _note(self, claimed: ObliqueTree) -> str:
+        """A word if a tree of single columns that was met is better than the best of the class."""
+        plain = [tree for tree in self.starts if all(np.count_nonzero(tree.a[v]) <= 1 for v in tree.branches)]
+        best = max(map(self.instance.pruned, plain), key=self.instance.value, default=None)
+        if not self.plan.least or best is None or self.instance.value(best) <= self.instance.value(claimed):
+            return ""
+        right, own, n = self.instance.correct(best), self.instance.correct(claimed), self.instance.total
+        return (
+            f"A tree of questions on single columns is better: {right} of {n} rows correct with {best.leaves} leaves, against {own} with "
+            f"{claimed.leaves}. The hyperplanes of this method keep a distance of {self.plan.least} from the rows, and single columns "
+            "need not; use cart, exact or cut-h."
         )
 
     def _planes(self) -> Sequence[dict[str, Any]]:
@@ -233,12 +255,12 @@ class Run:
             return ()
         rows = [np.flatnonzero(np.isin(inst.group, packed.points)).tolist() for packed in inst.packed]
         groups = [{"rows": r, "errors": list(p.errors)} for r, p in zip(rows, inst.packed, strict=True)]
-        return ({"kind": "planes", "bound": str(inst.ceiling), "groups": groups},)
+        return ({"kind": Evidence.PLANES, "bound": str(inst.ceiling), "groups": groups},)
 
     def _evidence(self, tree: ObliqueTree, in_style: bool) -> dict[str, Any]:
         solved = self.outcome is not None and self.form is not None
         return {
-            "kind": "bound-met" if self.outcome is None else "mip",
+            "kind": Evidence.BOUND_MET if self.outcome is None else Evidence.MIP,
             "value": str(self.instance.value(tree)),
             "bound": str(self.bound),
             "points": len(self.instance.Z),

@@ -64,8 +64,30 @@ class Units:
         return (plain, False) if np.array_equal(goes_left(plain, matrix), left) else None
 
 
-def instance_of(problem: Problem, depth: int, *, complete: bool = False) -> tuple[ObliqueInstance, Units]:
-    """Distinct points of the numeric encoding, scaled to [0, 1], with the weights of the classes that occur."""
+USUAL = 4.0  # inter-quartile ranges: a column whose values lie no farther apart than this has no far ones
+FARTHEST = 1000.0  # what a far value may be in a robust unit: rows are tied to planes with constants of this size
+
+
+def robust_spans(X: FloatArray, width: FloatArray) -> FloatArray:
+    """The unit of each column, float64 (p,): its range, or less if a few values lie far from all others.
+
+    Quartiles are those of the distinct values, so that repeated rows and weights change nothing, and never agree.
+    """
+    span = width.copy()
+    for j in range(X.shape[1]):
+        values = np.unique(X[:, j])
+        low, high = np.quantile(values, 0.25, method="lower"), np.quantile(values, 0.75, method="higher")
+        with np.errstate(over="ignore"):
+            span[j] = max(min(width[j], USUAL * (high - low)), width[j] / FARTHEST)
+    return span
+
+
+def instance_of(
+    problem: Problem, depth: int, *, complete: bool = False, robust: bool = False
+) -> tuple[ObliqueInstance, Units]:
+    """Distinct points of the numeric encoding, scaled to [0, 1] (`robust`: beyond 1 if a value lies far from the others), with
+    the weights of the classes that occur.
+    """
     encoding = problem.numeric
     X = encoding.matrix(problem.table)
     distinct, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
@@ -74,8 +96,8 @@ def instance_of(problem: Problem, depth: int, *, complete: bool = False) -> tupl
         width = high - low
     if not np.isfinite(width).all():
         name = problem.table.names[encoding.features[int(np.argmin(np.isfinite(width)))].column]
-        raise DataError(f"The values of '{name}' lie farther apart than a number can say. Scale the column.")
-    span = np.where(high > low, width, 1.0)
+        raise DataError(f"The values of '{name}' are too far apart for a floating-point number. Scale the column.")
+    span = np.where(high > low, robust_spans(distinct, width) if robust else width, 1.0)
     classes, y = np.unique(problem.y, return_inverse=True)
     counts = np.zeros((len(distinct), len(classes)), np.int64)
     np.add.at(counts, (group.ravel(), y), problem.row_weights)

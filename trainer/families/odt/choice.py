@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.certificate import Evidence
 from trainer.data.folds import stratified_folds
 from trainer.data.problem import Problem
 from trainer.families.odt.grouping import labels_of, make_groups
@@ -26,7 +27,7 @@ SHARE = 0.5  # of the time limit that the choice may take
 
 
 def selected(groups: Groups, seed: int) -> Groups:
-    """The groups that a full CART tree on nine tenths of the rows tests, all where it tests none."""
+    """The groups that a full CART tree on nine tenths of the rows tests, all if it tests none."""
     order = np.random.default_rng(seed).permutation(len(groups.y))
     used = sorted(used_groups(groups, np.sort(order[: len(order) - len(order) // 10])))
     if not used or len(used) == len(groups.sizes):
@@ -72,7 +73,12 @@ def choose_topology(problem: Problem, settings: Settings, monitor: Monitor) -> t
             left -= 1
     means = {name: float(np.mean(values)) for name, values in accuracy.items()}
     chosen = max(CANDIDATES, key=lambda name: (round(means[name], 9), -parse(name).nodes))
-    return parse(chosen), {"kind": "topology-choice", "chosen": chosen, "accuracy": means, "repetitions": len(parts)}
+    return parse(chosen), {
+        "kind": Evidence.TOPOLOGY_CHOICE,
+        "chosen": chosen,
+        "accuracy": means,
+        "repetitions": len(parts),
+    }
 
 
 def _parts(problem: Problem, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.certificate import Status
+from trainer.certificate import Evidence, Status
 from trainer.data.problem import Names, Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.odt.grouping import labels_of, relabelled
@@ -40,7 +40,7 @@ def asked(settings: Settings, names: Names) -> tuple[str, dict[str, str], Fracti
         raise ParameterError({name: f"Needs two classes; this target has {len(names.classes)}." for name in used})
     if len(given) == 1 and text != "1":
         raise ParameterError(
-            {"negative_weight": "It has no effect where one share is required and the other maximised."}
+            {"negative_weight": "It has no effect if one share is required and the other is maximised."}
         )
     return positive, {name: str(exact_fraction(least)) for name, least in given.items()}, weight
 
@@ -62,7 +62,7 @@ def _weight(text: str) -> Fraction:
 GOALS = (
     Parameter(
         name="sensitivity", type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
-        help="The share of positive rows that must be found; the specificity is then maximised. Empty means no such limit.",
+        help="The share of positive rows that must be found. The specificity is then maximised. Empty means no such limit.",
         restricts=lambda s: [] if s["sensitivity"] is None else [f"sensitivity ≥ {s['sensitivity']}"],
     ),
     Parameter(
@@ -77,7 +77,7 @@ GOALS = (
     ),
     Parameter(
         name="negative_weight", type="text", default="1", label="Weight of the other class",
-        help="The weight of a correct row of the other class, where a positive row counts 1; 'balanced' gives both classes the same total.",
+        help="The weight of a correct row of the other class; a positive row counts 1. 'balanced' gives both classes the same total.",
         advanced=True,
     ),
     Parameter(
@@ -89,7 +89,7 @@ GOALS = (
 
 
 def goal_of(problem: Problem, settings: Settings) -> Goal | None:
-    """What the settings ask for in place of accuracy; None where they ask for accuracy alone."""
+    """What the settings ask for instead of accuracy; None if they ask for accuracy alone."""
     found = asked(settings, problem.names)
     if found is None:
         return None
@@ -163,7 +163,7 @@ class Reach:
         return max(admitted, key=lambda p: (self.goal.value(*self._counts(p)), p.tp + p.tn), default=None)
 
     def bound(self) -> Fraction | None:
-        """No tree that the goal admits has a larger value; None where none is possible."""
+        """No tree that the goal admits has a larger value; None if none is possible."""
         top: Fraction | None = None
         for t, tn in enumerate(self.search.bound.tolist()):
             pair = Pair(tp=t, tn=max(tn, 0), bound=max(tn, 0))
@@ -199,7 +199,7 @@ class Reach:
         return relabelled(self.search.tree(pair.tp), self.classes), max(bound, self.goal.value(*self._counts(pair)))
 
     def _unreachable(self) -> None:
-        """Raise InfeasibleError where it is proved that no tree keeps both shares."""
+        """Raise InfeasibleError if it is proved that no tree keeps both shares."""
         least_p, least_n = needed(self.goal.sensitivity, self.positives), needed(self.goal.specificity, self.negatives)
         if self.search.bound[least_p] >= least_n:
             return
@@ -221,7 +221,7 @@ class Reach:
         """
         pairs, done, reason = thinned(self.search.pairs()), self.search.finished, self.monitor.reason
         return {
-            "kind": "frontier",
+            "kind": Evidence.FRONTIER,
             "positive": self.goal.positive,
             "positives": self.positives,
             "negatives": self.negatives,

@@ -105,13 +105,8 @@ def within_limit(draft: Draft, matrix: np.ndarray, sizes: tuple[int, ...], card:
     """
     if isinstance(draft, DraftLeaf):
         return draft
-    left, question = goes_left(draft.split, matrix), draft.split
-    if isinstance(question, Subset) and min(len(question.codes), sizes[question.feature] - len(question.codes)) > card:
-        column = matrix[:, question.feature]
-        sent, others = ({int(a) for a in np.unique(column[side])} for side in (left, ~left))
-        kept = sent if len(sent) <= card else set(range(sizes[question.feature])) - others
-        question = replace(question, codes=tuple(sorted(kept)))
+    left = goes_left(draft.split, matrix)
     return replace(
-        draft, split=question, left=within_limit(draft.left, matrix[left], sizes, card),
+        draft, split=draft.split.limited(card, sizes, matrix), left=within_limit(draft.left, matrix[left], sizes, card),
         right=within_limit(draft.right, matrix[~left], sizes, card),
     )  # fmt: skip

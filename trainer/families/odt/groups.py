@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trainer.families.odt.kernels.records import Rows, Spans
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.splits import Split
 
@@ -36,6 +37,15 @@ class Groups:
     def start(self) -> np.ndarray:
         """First column of each group, and the number of columns."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+    @property
+    def spans(self) -> Spans:
+        """Where the groups are, as the kernels take it."""
+        return Spans(self.start, self.ordered, self.card)
+
+    def chosen(self, rows: np.ndarray) -> Rows:
+        """Some of the rows, as the kernels take them."""
+        return Rows(self.cat, self.y, self.w, rows)
 
 
 def split(groups: Groups, rows: np.ndarray, g: int, mask: int) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +110,7 @@ def random_test(groups: Groups, g: int, rng: np.random.Generator) -> tuple[int, 
 
 
 def better_test(groups: Groups, rows: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-    """The test that sends every category to the labels which are right for more of its rows; (0, 0) where there is none."""
+    """The test that sends every category to the labels which are right for more of its rows; (0, 0) if there is none."""
     best, found = -1, (0, 0)
     here = groups.cat[rows]
     for g in range(len(groups.sizes)):

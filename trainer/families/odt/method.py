@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.certificate import Guarantee
+from trainer.certificate import Evidence, Guarantee
 from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.families.odt.choice import AUTO, choose_topology, selected
@@ -26,11 +26,12 @@ from trainer.goal import Goal
 from trainer.method import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
 from trainer.milo import BACKENDS
 from trainer.monitor import Monitor
+from trainer.scope import counted
 from trainer.tree.nodes import Draft, DraftLeaf
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """Search all trees of the topology; the claim speaks of the column groups and bins that were used."""
+    """Search all trees of the topology; the claim is about the column groups and bins that were used."""
     groups = make_groups(problem, settings["bins"], settings["max_card"])
     goal = goal_of(problem, settings)
     choice: tuple[dict[str, Any], ...] = ()
@@ -51,7 +52,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
 
 def _topology(settings: Settings) -> Shape | None:
-    """The topology that the settings name; None for depth 0, and where it is to be chosen from the data."""
+    """The topology that the settings name; None for depth 0, and if it is to be chosen from the data."""
     text = settings["topology"].strip()
     if text == AUTO:
         if settings["frontier"] or any(settings[name] is not None for name in ("sensitivity", "specificity")):
@@ -83,7 +84,9 @@ def _solve(
     if goal is not None and (goal.sensitivity or goal.specificity or settings["frontier"]):
         reach = Reach(problem, groups, shape, goal, monitor, whole=settings["frontier"])
         draft, bound = reach.solve()
-        evidence = reach.evidence() if settings["frontier"] else {"kind": "subset-search", "states": reach.search.nodes}
+        evidence = (
+            reach.evidence() if settings["frontier"] else {"kind": Evidence.SUBSET_SEARCH, "states": reach.search.nodes}
+        )
         return Solution(
             draft=draft, bound=float(bound), finished=reach.search.finished, nodes=reach.search.nodes,
             evidence=(evidence,), **stated,
@@ -102,7 +105,7 @@ def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Setti
         names = [problem.table.names[j] for j in groups.columns]
         limit = f", no other columns than those that a CART tree uses ({', '.join(names)})"
     return (
-        f"this topology ({shape.nodes} questions, at most {shape.depth} a row), subsets of {len(groups.sizes)} columns, "
+        f"this topology ({shape.nodes} questions, at most {shape.depth} per row), subsets of {len(groups.sizes)} columns, "
         f"numeric ones in at most {settings['bins']} bins{limit}"
     )
 
@@ -141,7 +144,7 @@ def _search(
         bound=float(Fraction(value, total)),
         finished=finished,
         nodes=search.nodes,
-        evidence=({"kind": "subset-search", "states": search.nodes},),
+        evidence=({"kind": Evidence.SUBSET_SEARCH, "states": search.nodes},),
         **stated,
     )
 
@@ -175,7 +178,7 @@ def _majority(problem: Problem, goal: Goal | None) -> float:
 METHOD = Method(
     id="odt",
     title="ODT, subsets of categories",
-    summary="Optimal trees on a fixed shape whose questions are subsets: 'married or widowed', or thresholds between bins.",
+    summary="Optimal trees of a fixed shape. A question is a set of categories, such as 'married or widowed', or a threshold between bins.",
     paper="Günlük, Kalagnanam, Li, Menickelly & Scheinberg (2019)",
     guarantee=Guarantee.TREE,
     splits=("subset", "threshold"),
@@ -190,12 +193,14 @@ METHOD = Method(
         ),
         Parameter(
             name="select", type="choice", default="none", choices=("none", "cart"), label="Columns",
-            help="'cart' uses only the columns that a large greedy tree asks; the claim then covers these columns only.", advanced=True,
+            help="'cart' uses only the columns that a large greedy tree asks about; the claim then covers these columns only.", advanced=True,
         ),
         Parameter(
             name="max_card", type="integer", default=0, minimum=0, maximum=62, label="Largest subset",
             help="A subset or its complement has at most this many categories; 0 means any number.",
-            restricts=lambda s: [f"at most {s['max_card']} categories in a subset or outside it"] if s["max_card"] else [],
+            restricts=lambda s: (
+                [f"at most {counted(s['max_card'], 'category', 'categories')} in a subset or outside it"] if s["max_card"] else []
+            ),
         ),
         *GOALS,
         Parameter(

@@ -80,7 +80,7 @@ class Task:
         self.top = sum(v * n for v, n in zip(self.value, self.rows, strict=True))
 
     def score(self, draft: Draft) -> int | None:
-        """The objective of a tree, in units; None where it does not keep what is required."""
+        """The objective of a tree, in units; None if it does not keep what is required."""
         right = labels_of(draft, self.problem.matrix) == self.groups.y
         own = [int(self.groups.w[right & (self.groups.y == k)].sum()) for k in range(len(self.rows))]
         if any(n < least for n, least in zip(own, self.least, strict=True)):
@@ -147,7 +147,7 @@ def solve_mip(
     problem: Problem, groups: Groups, shape: Shape, goal: Goal | None, settings: Settings, monitor: Monitor,
     stated: dict[str, Any],
 ) -> Solution:  # fmt: skip
-    """Solve the model by the solver of the settings; raises InfeasibleError where the required shares cannot be kept together."""
+    """Solve the model by the solver of the settings; raises InfeasibleError if the required shares cannot be kept together."""
     solver = backend(settings["solver"])
     task = Task(problem, groups, goal)
     _check_size(task.groups, shape)
@@ -183,7 +183,7 @@ def solve_mip(
 
 
 def first_trees(task: Task, shape: Shape, settings: Settings, monitor: Monitor) -> list[Draft]:
-    """Trees to start from; a constant one is right where a share is required."""
+    """Trees to start from; a constant one is right if a share is required."""
     if settings["first_tree"] == "none":
         return []
     found: list[Draft] = [DraftLeaf(label=k) for k in range(len(task.rows))]
@@ -214,7 +214,7 @@ def _assignments(form: OdtModel, task: Task, draft: Draft | None) -> tuple[np.nd
 
 
 def _best_share(task: Task, shape: Shape, settings: Settings, monitor: Monitor) -> int | None:
-    """The best value of a task, or None where it was not found out."""
+    """The best value of a task, or None if it was not found out."""
     form = OdtModel(task.groups, shape, least=task.least, value=task.value)
     kind = GroupModel(task, form, Monitor(monitor.limits))
     try:

@@ -226,7 +226,7 @@ class OdtModel:
     # -- trees in and out
 
     def assignment(self, draft: Draft) -> FloatArray | None:
-        """The values of all variables for a tree; None where it does not fit the topology."""
+        """The values of all variables for a tree; None if it does not fit the topology."""
         plan = self.planner.plan(draft)
         if plan is None:
             return None

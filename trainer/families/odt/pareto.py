@@ -16,6 +16,8 @@ import numpy as np
 
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.kernels import pareto as kernel
+from trainer.families.odt.kernels.pareto import Front
+from trainer.families.odt.kernels.records import Budget
 from trainer.families.odt.kernels.subset import count, last_level_of
 from trainer.families.odt.search import Stopped, SubsetSearch
 from trainer.families.odt.topology import Shape
@@ -23,7 +25,7 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 MEMORY = 50_000  # frontiers kept
 SLICE = 4_000  # joins of a kernel call
-LEAF, LEFT, RIGHT, GIVEN = -1, -2, -3, -4  # how an entry was reached without a test
+LEAF, LEFT, RIGHT, GIVEN = -1, -2, -3, -4  # how an entry of `Front.groups` was reached without a test
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +36,6 @@ class Pair:
     tn: int
     bound: int
     proved: bool = False  # no tree has as many of both and more of one
-
-
-@dataclass
-class _Front:
-    best: np.ndarray
-    groups: np.ndarray  # the group tested at the root, or LEAF, LEFT, RIGHT, GIVEN
-    masks: np.ndarray  # the categories that go left
 
 
 @dataclass(kw_only=True)
@@ -59,7 +54,7 @@ class ParetoSearch:
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     nodes: int = 0
     finished: bool = False
-    _memo: dict[tuple[Shape | None, bytes], _Front] = field(default_factory=dict)
+    _memo: dict[tuple[Shape | None, bytes], Front] = field(default_factory=dict)
     _given: dict[int, Draft] = field(default_factory=dict)  # trees of the hull by correct positives
     _corners: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)  # what `_weighted` has proved
     _patient: bool = False
@@ -97,7 +92,7 @@ class ParetoSearch:
             self.finished = self._met()
 
     def _met(self) -> bool:
-        """True where the lines prove all that matters."""
+        """True if the lines prove all that matters."""
         if self.wanted is not None:
             return bool(self._front.best[self.wanted] == self.bound[self.wanted])
         return bool((self._front.best == self.bound).all())
@@ -121,7 +116,7 @@ class ParetoSearch:
                 stack += [((tp1, tn1), (tp, tn)), ((tp, tn), (tp2, tn2))]
 
     def _weighted(self, a: int, b: int) -> tuple[int, int]:
-        """The best tree where a correct positive counts a and a correct negative b, and the line that it proves."""
+        """The best tree if a correct positive counts a and a correct negative b, and the line that it proves."""
         if (a, b) in self._corners:
             return self._corners[a, b]
         g = self.groups
@@ -172,7 +167,7 @@ class ParetoSearch:
 
     # -- the recurrence over frontiers
 
-    def _solve(self, shape: Shape | None, rows: np.ndarray) -> _Front:
+    def _solve(self, shape: Shape | None, rows: np.ndarray) -> Front:
         key = (shape, rows.tobytes())
         if key in self._memo:
             return self._memo[key]
@@ -190,11 +185,11 @@ class ParetoSearch:
         self._memo[key] = front
         return front
 
-    def _leaf(self, rows: np.ndarray) -> _Front:
+    def _leaf(self, rows: np.ndarray) -> Front:
         y, w = self.groups.y[rows], self.groups.w[rows]
         best = np.zeros(int(w[y == 1].sum()) + 1, np.int64)
         best[0] = int(w[y == 0].sum())
-        return _Front(best, np.full(len(best), LEAF, np.int64), np.zeros(len(best), np.int64))
+        return Front(best, np.full(len(best), LEAF, np.int64), np.zeros(len(best), np.int64))
 
     def _counts(self, rows: np.ndarray) -> np.ndarray:
         g = self.groups
@@ -202,7 +197,7 @@ class ParetoSearch:
         count(g.cat, g.y, g.w, rows, self._start, 2, counts)
         return counts
 
-    def _last(self, front: _Front, rows: np.ndarray) -> None:
+    def _last(self, front: Front, rows: np.ndarray) -> None:
         """One test and two leaves; the subset is found again when a tree is asked for."""
         g, counts = self.groups, self._counts(rows)
         neg, pos = np.ascontiguousarray(counts[:, 0]), np.ascontiguousarray(counts[:, 1])
@@ -211,12 +206,12 @@ class ParetoSearch:
             reached = np.full(len(front.best), kernel.NONE)
             kernel.last_of(neg, pos, self._start[h], self._start[h + 1], g.ordered[h], g.card, reached, scratch)
             kernel.settle(reached)
-            kernel.take(reached, front.best, front.groups, front.masks, h, -1)
+            kernel.take(reached, front, h, -1)
 
-    def _branch(self, shape: Shape, rows: np.ndarray, front: _Front, whole: bool) -> None:
+    def _branch(self, shape: Shape, rows: np.ndarray, front: Front, whole: bool) -> None:
         for child, mark in ((shape.left, LEFT), (shape.right, RIGHT)):
             below = self._solve(child, rows)
-            kernel.take(below.best, front.best, front.groups, front.masks, mark, 0)
+            kernel.take(below.best, front, mark, 0)
         two = shape.left is not None and shape.right is not None and shape.left.is_last and shape.right.is_last
         for h in self._order(rows):
             if whole and self._met():
@@ -234,19 +229,17 @@ class ParetoSearch:
         worth = [last_level_of(counts, start[h], start[h + 1], g.ordered[h], g.card) for h in range(len(g.sizes))]
         return sorted(range(len(worth)), key=lambda h: -worth[h])
 
-    def _two_levels(self, rows: np.ndarray, h: int, front: _Front, whole: bool) -> None:
+    def _two_levels(self, rows: np.ndarray, h: int, front: Front, whole: bool) -> None:
         g, limit = self.groups, SLICE
         while True:
             self._check()
-            finished = kernel.two_levels(
-                g.cat, g.y, g.w, rows, self._start, g.ordered, h, g.card, front.best, self._open(front, whole).copy(), front.groups,
-                front.masks, limit, np.zeros(1, np.int64) if self._patient else self.flag,
-            )  # fmt: skip
-            if finished:
+            budget = Budget(limit, np.zeros(1, np.int64) if self._patient else self.flag)
+            beat = self._open(front, whole).copy()
+            if kernel.two_levels(g.chosen(rows), g.spans, h, front, beat, budget):
                 return
             limit *= 4
 
-    def _assign(self, shape: Shape, rows: np.ndarray, h: int, front: _Front, whole: bool) -> None:
+    def _assign(self, shape: Shape, rows: np.ndarray, h: int, front: Front, whole: bool) -> None:
         """Tests of group h at the root of `shape`: categories go left or right one after the other, the largest first."""
         g = self.groups
         here = g.cat[rows, h]
@@ -287,7 +280,7 @@ class ParetoSearch:
             stack.append((decided + 1, mask, size))
             stack.append((decided + 1, mask | 1 << order[decided], size + 1))
 
-    def _open(self, front: _Front, whole: bool) -> np.ndarray:
+    def _open(self, front: Front, whole: bool) -> np.ndarray:
         """The frontier to beat; entries that are proved, or do not matter, count as beyond reach."""
         if not whole:
             return front.best
@@ -300,8 +293,8 @@ class ParetoSearch:
         left, right = self._parts(rows, h, mask)
         return kernel.join(self._solve(shape.left, left).best, self._solve(shape.right, right).best)
 
-    def _take(self, shape: Shape, rows: np.ndarray, h: int, mask: int, front: _Front) -> None:
-        kernel.take(self._joined(shape, rows, h, mask), front.best, front.groups, front.masks, h, mask)
+    def _take(self, shape: Shape, rows: np.ndarray, h: int, mask: int, front: Front) -> None:
+        kernel.take(self._joined(shape, rows, h, mask), front, h, mask)
 
     def _parts(self, rows: np.ndarray, h: int, mask: int) -> tuple[np.ndarray, np.ndarray]:
         goes = ((np.int64(mask) >> self.groups.cat[rows, h].astype(np.int64)) & 1).astype(bool)
@@ -335,7 +328,7 @@ class ParetoSearch:
         return replace(found, bound=most, proved=found.tn == most)
 
     def at_hand(self, tp: int) -> Draft | None:
-        """The tree of a pair where it is known as such; None where `tree` would have to search for it again."""
+        """The tree of a pair if it is known as such; None if `tree` would have to search for it again."""
         return self._given[int(self._front.masks[tp])] if self._front.groups[tp] == GIVEN else None
 
     def tree(self, tp: int) -> Draft:
@@ -346,7 +339,7 @@ class ParetoSearch:
         finally:
             self._patient = False
 
-    def _tree(self, shape: Shape | None, rows: np.ndarray, t: int, front: _Front | None = None) -> Draft:
+    def _tree(self, shape: Shape | None, rows: np.ndarray, t: int, front: Front | None = None) -> Draft:
         front = front or self._solve(shape, rows)
         h, mask = int(front.groups[t]), int(front.masks[t])
         if h == GIVEN:

@@ -78,7 +78,7 @@ class Planner:
         self.places, self.n_leaves = places(root)
 
     def plan(self, draft: Draft) -> Plan | None:
-        """The plan of a draft, or None where it does not fit."""
+        """The plan of a draft, or None if it does not fit."""
         plan = Plan()
         return plan if self._lay(draft, 0, plan) else None
 
@@ -162,7 +162,7 @@ def _counts(groups: Groups, rows: np.ndarray) -> np.ndarray:
 
 
 def split_by_count(groups: Groups, rows: np.ndarray) -> tuple[int, list[int]] | None:
-    """The test that is best below two leaves; None where none is better than a leaf."""
+    """The test that is best below two leaves; None if none is better than a leaf."""
     counts, start = _counts(groups, rows), groups.start
     best, found = -1, None
     for g in range(len(groups.sizes)):

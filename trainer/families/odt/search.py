@@ -20,6 +20,7 @@ import numpy as np
 
 from trainer.families.odt.groups import Groups, best_subset, better_test, labels, random_test, split
 from trainer.families.odt.kernels import signed
+from trainer.families.odt.kernels.records import Budget, Spans
 from trainer.families.odt.kernels.subset import count, last_level, last_level_of, two_levels_of
 from trainer.families.odt.levels import Known, Level, Stopped
 from trainer.families.odt.three import three_levels
@@ -27,6 +28,7 @@ from trainer.families.odt.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf
 
 SLICE = 20_000  # nodes of a kernel call, well below a tenth of a second
+PAIRS = 10_000_000  # pairs of columns that are counted between two looks at the clock
 MEMORY = 200_000_000  # bytes of row sets kept
 THREE_CELLS = 20_000_000  # cells of the tables of three levels, for one group
 SMALL_WEIGHT = 1 << 29  # total weight up to which signed sums fit into 32 bits
@@ -36,7 +38,7 @@ SQUEEZE = 0.6  # share of the gap that a step leaves below what it asks for
 
 @dataclass(kw_only=True)
 class SubsetSearch:
-    """One search; `stopped` is asked often, `flag[0] != 0` ends a kernel call."""
+    """One search; `stopped` is called often, `flag[0] != 0` ends a kernel call."""
 
     groups: Groups
     root: Shape
@@ -49,11 +51,13 @@ class SubsetSearch:
     _known: dict[tuple[int, bytes], Known] = field(default_factory=dict)
     _levels: dict[Shape | None, Level] = field(default_factory=dict)
     _start: np.ndarray = field(init=False)
+    _spans: Spans = field(init=False)
     _identical: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         g = self.groups
-        self._start = g.start
+        self._spans = g.spans
+        self._start = self._spans.start
         _, inverse = np.unique(g.cat, axis=0, return_inverse=True)
         self._identical = inverse.reshape(-1).astype(np.int64)
         self._distinct = int(self._identical.max(initial=-1)) + 1
@@ -195,14 +199,14 @@ class SubsetSearch:
     def _two_signed(self, level: Level, rows: np.ndarray, best: Known) -> Known:
         """Two levels for two classes: s = 2 V - w in the kernel's units."""
         G, limit = self.groups, SLICE
-        signed.tables(G.cat, self._s, G.w, rows, self._start, self._T, self._size)
+        self._count_pairs(rows)
         weight = int(G.w[rows].sum())
         done = np.zeros(len(G.sizes), np.int64)
         while True:
             self._check()
             lower = np.int32(max(2 * best.value - weight, -1))
             value, group, mask, finished = signed.two_levels(
-                self._T, self._size, self._start, G.ordered, G.card, lower, done, limit, self.flag
+                self._T, self._size, self._spans, lower, done, Budget(limit, self.flag)
             )
             if group >= 0:
                 best = self._take(level, rows, Known((int(value) + weight) // 2, True, int(group), int(mask)))
@@ -211,6 +215,19 @@ class SubsetSearch:
             if self.flag[0]:
                 raise Stopped
             limit *= 4
+
+    def _count_pairs(self, rows: np.ndarray) -> None:
+        """Fill the tables of two levels, in pieces: the rows of a thousand columns take seconds."""
+        G = self.groups
+        self._size[:] = 0
+        step = max(1, PAIRS // self._T.shape[1])
+        for first in range(0, len(self._T), step):  # the first touch of a large table takes seconds on some machines
+            self._check()
+            self._T[first : first + step] = 0
+        step = max(1, PAIRS // len(G.sizes) ** 2)
+        for first in range(0, len(rows), step):
+            self._check()
+            signed.tables(G.cat, self._s, G.w, rows[first : first + step], self._start, self._T, self._size)
 
     def _three_signed(self, level: Level, rows: np.ndarray, order: list[int], best: Known, top: int) -> Known:
         """Three levels for two classes, in the units of `_two_signed`."""
@@ -234,7 +251,7 @@ class SubsetSearch:
         while True:
             self._check()
             value, mask, finished = two_levels_of(
-                G.cat, G.y, G.w, rows, self._start, G.ordered, G.n_classes, g, G.card, best.value, limit, self.flag
+                G.chosen(rows), self._spans, G.n_classes, g, best.value, Budget(limit, self.flag)
             )
             self.nodes += 1
             if finished:

@@ -11,6 +11,7 @@ import numpy as np
 
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.kernels import three as kernel
+from trainer.families.odt.kernels.records import Budget
 from trainer.families.odt.levels import Stopped
 
 
@@ -22,7 +23,8 @@ def three_levels(
 
     Values as in the kernels, `s` the signed weights; side 1 has two levels, side 0 too where `deep`; no tree is worth more than `top`.
     """
-    start, best, nodes = groups.start, np.int32(lower), 0
+    spans, best, nodes = groups.spans, np.int32(lower), 0
+    start = spans.start
     for g in order:
         if best >= top:
             break
@@ -38,14 +40,11 @@ def three_levels(
             slice_ = limit
             while True:
                 check()
+                budget = Budget(slice_, flag)
                 if own is not None:
-                    value, mask, used = kernel.nominal_three(
-                        T, size, cats, own, deep, start, groups.ordered, groups.card, best, slice_, flag
-                    )
+                    value, mask, used = kernel.nominal_three(T, size, cats, own, deep, spans, best, budget)
                 else:
-                    value, cut, used = kernel.ordered_three(
-                        T, size, deep, flip, start, groups.ordered, groups.card, best, slice_, flag
-                    )
+                    value, cut, used = kernel.ordered_three(T, size, deep, flip, spans, best, budget)
                     mask = _threshold(int(cut), len(T), flip)
                 if mask >= 0:
                     best = np.int32(value)
@@ -69,16 +68,16 @@ def _alone(
     flag: np.ndarray,
 ) -> np.ndarray:
     """V of two levels of each category by itself, int32 (categories,)."""
-    start, out = groups.start, np.zeros(len(cats), np.int32)
+    spans, out = groups.spans, np.zeros(len(cats), np.int32)
+    start = spans.start
     for t, a in enumerate(cats):
         weight = np.int32(size[a, start[0] : start[1]].sum())
         slice_, used = limit, -1
         while used < 0:
             check()
             known = np.full(len(groups.sizes), weight)
-            out[t], used = kernel.bounded(
-                T[a], size[a], start, groups.ordered, groups.card, np.int32(-1), weight, known, slice_, flag
-            )
+            budget = Budget(slice_, flag)
+            out[t], used = kernel.bounded(T[a], size[a], spans, np.int32(-1), weight, known, budget)
             if used < 0 and flag[0]:
                 raise Stopped
             slice_ *= 4

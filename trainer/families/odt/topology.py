@@ -34,7 +34,7 @@ class Shape:
 
     @property
     def is_symmetric(self) -> bool:
-        """True where exchanging the children changes nothing, so that a test and its complement give the same tree."""
+        """True where exchanging the children changes nothing, so a test and its complement give the same tree."""
         return self.left == self.right
 
     @property
@@ -74,6 +74,6 @@ def _node(code: str, place: int) -> tuple[Shape | None, int]:
 def _error(text: str) -> ParameterError:
     return ParameterError(
         {
-            "topology": f"'{text[:80]}' is no topology. Use {', '.join(NAMED)}, auto, or brackets such as [[..][..]] for depth 2."
+            "topology": f"'{text[:80]}' is not a topology. Use {', '.join(NAMED)}, auto, or brackets such as [[..][..]] for depth 2."
         }
     )

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from trainer.families.bivariate.kernels.both import ALL_BOXES, ALL_CLASSIFIED, WINNER, advance, opening
 from trainer.families.bivariate.kernels.bounds import EXACT_CLASSES
-from trainer.families.bivariate.kernels.points import merge
-from trainer.families.bivariate.kernels.sweep import PER_POINT, sweep
-from trainer.families.bivariate.kernels.tables import BOUND as WHICH_BOUND
+from trainer.families.bivariate.kernels.points import Columns, Points, merged
+from trainer.families.bivariate.kernels.sweep import PER_POINT, Turn, sweep
 from trainer.families.bivariate.kernels.tables import (
     BOXES,
     CAP,
     CLASSIFIED,
-    EPS,
     FIRST,
     GIVEN_UP,
     GROW,
@@ -24,6 +23,7 @@ from trainer.families.bivariate.kernels.tables import (
     OFFSET,
     RUNNING,
     SLOPE,
+    SWEEP,
     TAU,
     TOL,
     VALUE,
@@ -45,6 +45,24 @@ COLUMNS = 9
 NO_RULE, BY_SWEEP = -1, -2
 
 
+class Rows(NamedTuple):
+    """The rows of a node: values float64 and ranks int64 of the features (p, n), levels int64 (p,), classes y, weights, total of each class."""
+
+    values: np.ndarray
+    ranks: np.ndarray
+    levels: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    total: np.ndarray
+
+
+class Pairs(NamedTuple):
+    """Pairs of features int64 (P, 2) in the order of the search, and a first rule of each, float64 (P, 3): order, slope, offset."""
+
+    features: np.ndarray
+    starts: np.ndarray
+
+
 @kernel
 def search_budget(points, classes):
     """Units that the branch and bound may take before the sweep takes over.
@@ -57,42 +75,35 @@ def search_budget(points, classes):
 
 
 @kernel
-def brief_pair(
-    how, limits, switch, rank, start, u, v, first, klass, weight, total, incumbent, boxes, meta, heap, free, arena, scratch, st, row
-):  # fmt: skip
+def brief_pair(search, rank, start, points, incumbent, queue, row):
     """Search one pair of merged points, sweep included; False where it takes longer than it may here.
 
     start float64 (3,): order, slope, offset of a first rule; incumbent float64 (2,): best value so far and its rank, which take
-    what is found here; limits: `TOL` and `EPS` are given; row float64 (COLUMNS,) is written.
+    what is found here; of the search `TOL`, `EPS` and `how` are given; row float64 (COLUMNS,) is written.
     """
-    N, tol = u.shape[0], limits[TOL]
-    best, at = np.zeros(4), np.zeros(5, np.int64)
-    order, a, b = np.int64(start[0]), start[1], start[2]
-    value, floor = opening(
-        how[MEASURE], how[WHICH_BOUND], how[MIN_LEAF], order, a, b, u, v, first, klass, weight, total
-    )
+    how, limits, best, counts = search
+    N, tol, at = points.u.shape[0], limits[TOL], np.zeros(5, np.int64)
+    value, floor = opening(how, start, points)
     row[:] = 0.0
     row[RESULT], row[ORDER] = math.inf, NO_RULE
     if value < _cap(incumbent, math.inf, rank, tol) - tol:
-        row[RESULT], row[ORDER], row[A], row[B] = value, order, a, b
-    cap = _cap(incumbent, row[RESULT], rank, tol)
+        row[RESULT], row[ORDER], row[A], row[B] = value, start[0], start[1], start[2]
+    limits[CAP] = _cap(incumbent, row[RESULT], rank, tol)
     row[PROVED] = row[RESULT]
-    if floor >= cap - tol or (how[FIRST] == 1 and row[ORDER] != NO_RULE):
+    if floor >= limits[CAP] - tol or (how[FIRST] == 1 and row[ORDER] != NO_RULE):
         return True
     reach = 1.0
-    for x in (u, v):
+    for x in (points.u, points.v):
         reach += 2.0 * max(-x.min(), x.max())
-    limits[CAP], limits[TAU] = cap, 8.0 * 2.0**-52 * reach
+    limits[TAU] = 8.0 * 2.0**-52 * reach
     best[VALUE], best[SLOPE], best[OFFSET], best[GIVEN_UP] = row[RESULT], 0.0, 0.0, math.inf
     at[WINNER] = -1
     how[WORK] = BRIEF_WORK
-    if switch:
-        how[WORK] = min(BRIEF_WORK, max(1, np.int64(search_budget(N, total.shape[0]))))
-    code = advance(
-        how, limits, floor, at, u, v, first, klass, weight, total, boxes, meta, heap, free, arena, scratch, st, best
-    )
+    if how[SWEEP] == 1:
+        how[WORK] = min(BRIEF_WORK, max(1, np.int64(search_budget(N, points.total.shape[0]))))
+    code = advance(search, floor, at, points, queue)
     turns = PER_POINT * N * N + 500 * N
-    if code == GROW or (code == RUNNING and not (switch and turns <= BRIEF_SWEEP)):
+    if code == GROW or (code == RUNNING and not (how[SWEEP] == 1 and turns <= BRIEF_SWEEP)):
         return False
     if at[WINNER] >= 0:
         row[RESULT], row[ORDER], row[A], row[B] = best[VALUE], at[WINNER], best[SLOPE], best[OFFSET]
@@ -100,52 +111,42 @@ def brief_pair(
     row[PROVED] = min(row[RESULT], best[GIVEN_UP])
     row[BOXES_OF], row[CLASSIFIED_OF] = at[ALL_BOXES], at[ALL_CLASSIFIED]
     if code == RUNNING:
-        where, found, sought = np.zeros(1, np.int64), np.full(3, -1, np.int64), np.zeros(1)
+        found, sought = np.full(3, -1, np.int64), np.zeros(1)
         sought[0] = min(row[RESULT], _cap(incumbent, row[RESULT], rank, tol))
-        sweep(how[MEASURE], how[MIN_LEAF], 2 * turns, tol, u, v, first, klass, weight, total, where, found, sought)
+        turn = Turn(np.zeros(1, np.int64), found, sought)
+        sweep(how[MEASURE], how[MIN_LEAF], 2 * turns, tol, points, turn)
         if found[0] >= 0 and sought[0] < row[RESULT]:
             row[RESULT], row[ORDER], row[A], row[B] = sought[0], BY_SWEEP, found[0], found[1]
             row[CUT] = found[2]
             _cap(incumbent, row[RESULT], rank, tol)
         row[PROVED], row[SWEPT] = row[RESULT], 1.0
-        row[BOXES_OF] += st[BOXES]
-        row[CLASSIFIED_OF] += st[CLASSIFIED]
+        row[BOXES_OF] += counts[BOXES]
+        row[CLASSIFIED_OF] += counts[CLASSIFIED]
     return True
 
 
 @kernel
-def brief_pairs(
-    how, tol, gap, switch, rank, until, pairs, starts, Z, R, levels, y, weight, total, incumbent, boxes, meta, heap, free, arena,
-    scratch, st, out, spent,
-):  # fmt: skip
-    """Search the pairs `rank` to `until` - 1 in their order; returns the first one that takes longer, or the next one to do.
+def brief_pairs(search, rank, until, pairs, rows, incumbent, queue, out):
+    """Search the pairs `rank` to `until` - 1 in their order; returns the next one to do, and whether it takes longer than it may here.
 
-    pairs int64 (P, 2); starts float64 (P, 3) as in `brief_pair`; Z, R: values and ranks of the features, (p, n);
-    out float64 (until - rank, COLUMNS); spent int64 (1,): 1 where a pair takes longer, 0 where the call has taken long enough.
+    Else the call has taken long enough, or all are done. The search as in `brief_pair`; out float64 (until - rank, COLUMNS).
     """
-    n, first_rank = Z.shape[1], rank
-    pu, pv, first = np.empty(n), np.empty(n), np.empty(n + 1, np.int64)
-    klass, count = np.empty(n, np.int64), np.empty(n, np.int64)
-    limits = np.zeros(4)
-    limits[TOL], limits[EPS] = tol, gap
+    n, first_rank = rows.y.shape[0], rank
+    Z, R, levels = rows.values, rows.ranks, rows.levels
+    space = Points(
+        np.empty(n), np.empty(n), np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), rows.total
+    )
     taken = 0.0
-    spent[0] = 0
     while rank < until and taken < CALL_WORK:
-        i, j = pairs[rank, 0], pairs[rank, 1]
-        N = merge(Z[i], Z[j], R[i], R[j], levels[i], levels[j], y, weight, total.shape[0], pu, pv, first, klass, count)
-        h = first[N]
+        i, j = pairs.features[rank, 0], pairs.features[rank, 1]
+        points = merged(Columns(Z[i], Z[j], R[i], R[j], levels[i], levels[j]), rows.y, rows.weight, space)
         row = out[rank - first_rank]
-        done = brief_pair(
-            how, limits, switch, rank, starts[rank], pu[:N], pv[:N], first[: N + 1], klass[:h], count[:h], total, incumbent, boxes,
-            meta, heap, free, arena, scratch, st, row,
-        )  # fmt: skip
-        if not done:
-            spent[0] = 1
-            return rank
+        if not brief_pair(search, rank, pairs.starts[rank], points, incumbent, queue, row):
+            return rank, True
         taken += 20.0 * n + 6.0 * row[CLASSIFIED_OF] + BOX * row[BOXES_OF]
-        taken += row[SWEPT] * PER_POINT * N * N
+        taken += row[SWEPT] * PER_POINT * points.u.shape[0] * points.u.shape[0]
         rank += 1
-    return rank
+    return rank, False
 
 
 @kernel

@@ -30,20 +30,23 @@ SWEEP_WORK = 400_000  # comparisons that one local sweep may take
 
 
 @kernel
-def attempt(how, limits, best, st, a, b, u, v, first, klass, weight, total):
+def attempt(search, a, b, points):
     """Take the rule (a, b) as incumbent if, counted over all points, it is better."""
-    value = rule_value(how[MEASURE], how[MIN_LEAF], a, b, u, v, first, klass, weight, total)
+    how, limits, best, counts = search
+    value = rule_value(how[MEASURE], how[MIN_LEAF], a, b, points)
     if value < min(limits[CAP], best[VALUE]) - limits[TOL]:
         best[VALUE], best[SLOPE], best[OFFSET] = value, a, b
-        st[FOUND] = 1
+        counts[FOUND] = 1
 
 
 @kernel
-def one_class(how, limits, best, st, box, S, nU, nL, m, u, v, first, klass, weight, total):
-    """Criterion 3: all uncertain points to one side, where a rule of the box does so."""
-    a0, a1, b0, b1 = box[0], box[1], box[2], box[3]
+def one_class(search, sides, S, nU, uncertain, points):
+    """Criterion 3: all uncertain points, with these counts of classes, to one side, where a rule of the box does so."""
+    how, limits, best, _ = search
+    u, v, total = points.u, points.v, points.total
+    a0, a1, b0, b1 = sides
     for side in range(2):
-        left = nU + m if side == 0 else nU.copy()
+        left = nU + uncertain if side == 0 else nU
         value = value_of(how[MEASURE], how[MIN_LEAF], left, total - left)
         if not value < min(limits[CAP], best[VALUE]) - limits[TOL]:
             continue
@@ -57,7 +60,7 @@ def one_class(how, limits, best, st, box, S, nU, nL, m, u, v, first, klass, weig
                 else:
                     low = max(low, cut)
         if low <= high:
-            attempt(how, limits, best, st, 0.5 * (low + high), b, u, v, first, klass, weight, total)
+            attempt(search, 0.5 * (low + high), b, points)
 
 
 @kernel
@@ -116,11 +119,36 @@ def events(S, u, v, a0, a1, in_line):
 
 
 @kernel
-def local_sweep(how, limits, best, st, box, S, ends, nU, u, v, first, klass, weight, total):
+def _between(span, slopes, tau, i, j, u, v):
+    """A rule (a, b) with its offset and slope in these ranges, point i on the left and j not (-1: no such point); False: none."""
+    (b0, b1), (low, high) = span, slopes
+    # the slopes of this interval at which t of the last point in reaches b0 and that of the first one out stays below b1
+    if i >= 0:
+        cut = v[i] - b0 + tau
+        if u[i] > 0.0:
+            high = min(high, cut / u[i])
+        elif u[i] < 0.0:
+            low = max(low, cut / u[i])
+    if j >= 0:
+        cut = v[j] - b1 - tau
+        if u[j] > 0.0:
+            low = max(low, cut / u[j])
+        elif u[j] < 0.0:
+            high = min(high, cut / u[j])
+    a = 0.5 * (low + high)
+    ceiling = min(b1, v[i] - a * u[i]) if i >= 0 else b1
+    floor = max(b0, v[j] - a * u[j]) if j >= 0 else b0
+    b = 0.5 * (ceiling + floor)
+    return low <= high, a, b if floor < b else ceiling
+
+
+@kernel
+def local_sweep(search, sides, S, nU, ends, points):
     """Criteria 2, 4 and 5: every partition of the points S that a rule of the box makes."""
-    b0, b1, tau = box[2], box[3], limits[TAU]
-    k = S.shape[0]
-    st[SWEEPS] += 1
+    u, v, first, klass, weight, total = points
+    how, limits, best, counts = search
+    k, span = S.shape[0], sides[2:]
+    counts[SWEEPS] += 1
     t = np.empty(k)
     for e in range(ends.shape[0] - 1):
         mid = 0.5 * (ends[e] + ends[e + 1])
@@ -129,60 +157,32 @@ def local_sweep(how, limits, best, st, box, S, ends, nU, u, v, first, klass, wei
         order = np.argsort(t, kind="mergesort")
         left = nU.copy()
         for r in range(k + 1):
-            if r > 0:
-                i = S[order[r - 1]]
+            i = S[order[r - 1]] if r > 0 else -1
+            j = S[order[r]] if r < k else -1
+            if i >= 0:
                 for h in range(first[i], first[i + 1]):
                     left[klass[h]] += weight[h]
             value = value_of(how[MEASURE], how[MIN_LEAF], left, total - left)
-            if not value < min(limits[CAP], best[VALUE]) - limits[TOL]:
-                continue
-            # the slopes of this interval at which t of the last point in reaches b0 and that of the first one out stays below b1
-            low, high = ends[e], ends[e + 1]
-            if r > 0:
-                i = S[order[r - 1]]
-                cut = v[i] - b0 + tau
-                if u[i] > 0.0:
-                    high = min(high, cut / u[i])
-                elif u[i] < 0.0:
-                    low = max(low, cut / u[i])
-            if r < k:
-                j = S[order[r]]
-                cut = v[j] - b1 - tau
-                if u[j] > 0.0:
-                    low = max(low, cut / u[j])
-                elif u[j] < 0.0:
-                    high = min(high, cut / u[j])
-            if low > high:
-                continue
-            a = 0.5 * (low + high)
-            ceiling, floor = b1, b0
-            if r > 0:
-                i = S[order[r - 1]]
-                ceiling = min(ceiling, v[i] - a * u[i])
-            if r < k:
-                j = S[order[r]]
-                floor = max(floor, v[j] - a * u[j])
-            b = 0.5 * (ceiling + floor)
-            if not floor < b:
-                b = ceiling
-            attempt(how, limits, best, st, a, b, u, v, first, klass, weight, total)
+            if value < min(limits[CAP], best[VALUE]) - limits[TOL]:
+                exists, a, b = _between(span, (ends[e], ends[e + 1]), limits[TAU], i, j, u, v)
+                if exists:
+                    attempt(search, a, b, points)
 
 
 @kernel
-def close(how, limits, best, st, box, bound, stagnant, S, nU, nL, data):
+def close(search, sides, bound, stagnant, S, nU, nL, points):
     """Try the criteria on a box with the uncertain points S: units of work taken, and whether no rule of it is left to look at."""
-    u, v, first, klass, weight, total = data
-    m, work = S.shape[0], 0
+    how, limits, best, _ = search
+    u, v, m, work = points.u, points.v, S.shape[0], 0
     if m == 0:  # criterion 1
-        a, b = 0.5 * (box[0] + box[1]), 0.5 * (box[2] + box[3])
-        attempt(how, limits, best, st, a, b, u, v, first, klass, weight, total)
+        attempt(search, 0.5 * (sides[0] + sides[1]), 0.5 * (sides[2] + sides[3]), points)
         return work, True
-    uncertain = total - nU - nL
+    uncertain = points.total - nU - nL
     present = 0
-    for c in range(total.shape[0]):
+    for c in range(uncertain.shape[0]):
         present += uncertain[c] > 0
     if present == 1 and how[CRITERIA] & 2:
-        one_class(how, limits, best, st, box, S, nU, nL, uncertain, u, v, first, klass, weight, total)
+        one_class(search, sides, S, nU, uncertain, points)
         work += 2 * m
         if bound >= (1.0 - limits[EPS]) * min(limits[CAP], best[VALUE]) - limits[TOL]:
             return work, True
@@ -193,15 +193,15 @@ def close(how, limits, best, st, box, bound, stagnant, S, nU, nL, data):
         line = collinear(S, u, v)
         work += m
         closing = line
-    ends = box[:2]
+    ends = np.empty(0)
     if closing:
-        ends = events(S, u, v, box[0], box[1], line)
+        ends = events(S, u, v, sides[0], sides[1], line)
         work += m * m if not line else m
     elif local and stagnant >= STAGNATION and m * m <= SWEEP_WORK:
-        ends = events(S, u, v, box[0], box[1], False)
+        ends = events(S, u, v, sides[0], sides[1], False)
         work += m * m // 2
         closing = ends.shape[0] * m * 10 <= SWEEP_WORK
     if closing:
-        local_sweep(how, limits, best, st, box, S, ends, nU, u, v, first, klass, weight, total)
+        local_sweep(search, sides, S, nU, ends, points)
         work += ends.shape[0] * m * 2
     return work, closing

@@ -3,7 +3,7 @@
 Rule       (a, b): a u + b <= v; points that satisfy it go left. t(a) = v - a u is the largest b that a point satisfies
 Box        a0 <= a <= a1, b0 <= b <= b1; nU, nL counts of the points that every rule of the box satisfies / violates
 Uncertain  the other points of a box, as positions `arena[start:start + m]`
-Points     identical (u, v) are merged; point i holds the counts `weight[h]` of class `klass[h]`, first[i] <= h < first[i + 1]
+Points     identical (u, v) are merged
 Phi        frequency-weighted impurity in rows: 0 Gini, 1 entropy (natural logarithm), 2 error
 
 Rounding can only move points into the uncertain set (tau), so every lower bound holds for the exact data; a value becomes the
@@ -11,6 +11,8 @@ incumbent only after the rule itself, as it is stored, has been counted over all
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,10 +50,22 @@ MARGIN = 0.1  # share of a side that strategy 2 leaves on either side of the bra
 COLLAPSED = 1e-13  # sides below the resolution of the coordinates
 
 
+class Children(NamedTuple):
+    """The four boxes cut at a point: nU and nL (4, 2, classes), how many uncertain points (4,), which (4, N), and bounds (4,).
+
+    Children 0 and 1 have the smaller slopes, 0 and 2 the smaller offsets.
+    """
+
+    decided: np.ndarray
+    size: np.ndarray
+    S: np.ndarray
+    low: np.ndarray
+
+
 @kernel
-def _branching_point(strategy, box, S, u, v, first, weight):
+def _branching_point(strategy, sides, S, u, v, first, weight):
     """Strategy 1: the middle. Strategy 2: the mean over the points of the middle of their line in the box, clipped."""
-    a0, a1, b0, b1 = box[0], box[1], box[2], box[3]
+    a0, a1, b0, b1 = sides
     if strategy == 1:
         return 0.5 * (a0 + a1), 0.5 * (b0 + b1)
     sum_a, sum_b, n = 0.0, 0.0, 0.0
@@ -70,18 +84,16 @@ def _branching_point(strategy, box, S, u, v, first, weight):
 
 
 @kernel
-def _classify(box, a, b, tau, S, data, new, size, scratch):
-    """Sort the points S into the four boxes cut at (a, b); returns the counts that the rule (a, b) adds to the left.
-
-    new int64 (4, 2, classes): counts that a child decides; child k's uncertain points are the size[k] ones from scratch[k * points].
-    """
-    u, v, first, klass, weight, total = data
-    N = u.shape[0]
+def _classify(sides, a, b, tau, S, points, children):
+    """Sort the points S into the four boxes cut at (a, b); returns the counts that the rule (a, b) adds to the left."""
+    u, v, first, klass, weight, total = points
+    new, size, uncertain, _ = children
+    a0, a1, b0, b1 = sides
     here = np.zeros(total.shape[0], np.int64)
     size[:] = 0
     new[:] = 0
     for i in S:
-        t0, t, t1 = v[i] - box[0] * u[i], v[i] - a * u[i], v[i] - box[1] * u[i]
+        t0, t, t1 = v[i] - a0 * u[i], v[i] - a * u[i], v[i] - a1 * u[i]
         if b <= t:
             for h in range(first[i], first[i + 1]):
                 here[klass[h]] += weight[h]
@@ -90,52 +102,57 @@ def _classify(box, a, b, tau, S, data, new, size, scratch):
             smallest, largest = min(near, t) - tau, max(near, t) + tau
             for upper in range(2):
                 child = 2 * half + upper
-                if (box[3] if upper == 1 else b) <= smallest:
+                if (b1 if upper == 1 else b) <= smallest:
                     for h in range(first[i], first[i + 1]):
                         new[child, 0, klass[h]] += weight[h]
-                elif (b if upper == 1 else box[2]) > largest:
+                elif (b if upper == 1 else b0) > largest:
                     for h in range(first[i], first[i + 1]):
                         new[child, 1, klass[h]] += weight[h]
                 else:
-                    scratch[child * N + size[child]] = i
+                    uncertain[child, size[child]] = i
                     size[child] += 1
     return here
 
 
 @kernel
-def _queue(how, limits, best, parent, m, stagnant, a, b, N, low, new, size, tables):
+def _queue(search, sides, a, b, m, stagnant, children, queue):
     """Put the children that may hold a better rule in the list, those of least bound last: it is taken first."""
-    boxes, meta, heap, free, arena, scratch, st = tables
+    boxes, meta, heap, free, arena, _, st = queue
+    new, size, uncertain, low = children
+    best_first = search.how[BEST_FIRST]
+    a0, a1, b0, b1 = sides
     K = new.shape[2]
     for child in np.argsort(-low, kind="mergesort"):
-        if hopeless(limits, best, low[child]):
+        if hopeless(search.limits, search.best, low[child]):
             continue
         st[FREE] -= 1
         slot = free[st[FREE]]
         x = st[TOP]
         for h in range(size[child]):
-            arena[x + h] = scratch[child * N + h]
+            arena[x + h] = uncertain[child, h]
         st[TOP] = x + size[child]
         half, upper = child // 2, child % 2
-        boxes[slot, 0] = parent[0] if half == 0 else a
-        boxes[slot, 1] = a if half == 0 else parent[1]
-        boxes[slot, 2] = b if upper == 1 else parent[2]
-        boxes[slot, 3] = parent[3] if upper == 1 else b
+        boxes[slot, 0] = a0 if half == 0 else a
+        boxes[slot, 1] = a if half == 0 else a1
+        boxes[slot, 2] = b if upper == 1 else b0
+        boxes[slot, 3] = b1 if upper == 1 else b
         boxes[slot, 4] = low[child]
         meta[slot, 0], meta[slot, 1] = x, size[child]
         meta[slot, 2] = stagnant + 1 if size[child] == m else 0
         meta[slot, 3 : 3 + K] = new[child, 0]
         meta[slot, 3 + K : 3 + 2 * K] = new[child, 1]
-        push(how[BEST_FIRST], heap, boxes, st, slot)
+        push(best_first, heap, boxes, st, slot)
 
 
 @kernel
-def explore(how, limits, u, v, first, klass, weight, total, boxes, meta, heap, free, arena, scratch, st, best):
+def explore(search, points, queue):
     """Search until the list is empty (DONE), `how[WORK]` points were classified (RUNNING) or a table is full (GROW)."""
+    how, limits, best, counts = search
+    boxes, meta, heap, free, arena, scratch, st = queue
+    u, v, first, _, weight, total = points
     K, N = total.shape[0], u.shape[0]
-    data, tables = (u, v, first, klass, weight, total), (boxes, meta, heap, free, arena, scratch, st)
-    # children 0 and 1 have the smaller slopes, 0 and 2 the smaller offsets
-    new, size, low = np.zeros((4, 2, K), np.int64), np.zeros(4, np.int64), np.zeros(4)
+    new, low = np.zeros((4, 2, K), np.int64), np.zeros(4)
+    children = Children(new, np.zeros(4, np.int64), scratch[: 4 * N].reshape(4, N), low)
     work = 0
     while st[HEAP] > 0:
         if work >= how[WORK]:
@@ -150,25 +167,27 @@ def explore(how, limits, u, v, first, klass, weight, total, boxes, meta, heap, f
             st[TOP] = start  # the list of the box taken last lies at the end
         if hopeless(limits, best, bound):
             continue
-        st[BOXES] += 1
-        box, S = boxes[slot, :4].copy(), arena[start : start + m].copy()
+        counts[BOXES] += 1
+        sides = (boxes[slot, 0], boxes[slot, 1], boxes[slot, 2], boxes[slot, 3])
+        S = arena[start : start + m].copy()
         nU, nL = meta[slot, 3 : 3 + K].copy(), meta[slot, 3 + K : 3 + 2 * K].copy()
-        took, closed = close(how, limits, best, st, box, bound, stagnant, S, nU, nL, data)
+        took, closed = close(search, sides, bound, stagnant, S, nU, nL, points)
         work += 20 + took
         a, b = 0.0, 0.0
         if not closed:
-            a, b = _branching_point(how[STRATEGY], box, S, u, v, first, weight)
-            if box[1] - box[0] < COLLAPSED and box[3] - box[2] < COLLAPSED * max(1.0, abs(box[2]), abs(box[3])):
-                attempt(how, limits, best, st, a, b, u, v, first, klass, weight, total)
+            a, b = _branching_point(how[STRATEGY], sides, S, u, v, first, weight)
+            a0, a1, b0, b1 = sides
+            if a1 - a0 < COLLAPSED and b1 - b0 < COLLAPSED * max(1.0, abs(b0), abs(b1)):
+                attempt(search, a, b, points)
                 closed = True
         if not closed:
-            here = nU + _classify(box, a, b, limits[TAU], S, data, new, size, scratch)
-            st[CLASSIFIED] += 4 * m
+            here = nU + _classify(sides, a, b, limits[TAU], S, points, children)
+            counts[CLASSIFIED] += 4 * m
             work += 6 * m
             value = value_of(how[MEASURE], how[MIN_LEAF], here, total - here)
             if value < min(limits[CAP], best[VALUE]) - limits[TOL]:
-                attempt(how, limits, best, st, a, b, u, v, first, klass, weight, total)
-        if how[FIRST] == 1 and st[FOUND] == 1:
+                attempt(search, a, b, points)
+        if how[FIRST] == 1 and counts[FOUND] == 1:
             return DONE
         if closed:
             continue
@@ -177,5 +196,5 @@ def explore(how, limits, u, v, first, klass, weight, total, boxes, meta, heap, f
             new[child, 1] += nL
             rest = total - new[child, 0] - new[child, 1]
             low[child] = max(bound, lower_bound(how[MEASURE], how[BOUND], new[child, 0], new[child, 1], rest))
-        _queue(how, limits, best, box, m, stagnant, a, b, N, low, new, size, tables)
+        _queue(search, sides, a, b, m, stagnant, children, queue)
     return DONE

@@ -24,7 +24,7 @@ def _by_value(t, bucket, begin, order):
         high = max(high, t[i])
     scale = (BUCKETS - 1) / (high - low) if high > low else 0.0
     if not scale < math.inf:
-        order[:] = np.argsort(t)
+        order[:] = np.argsort(t, kind="mergesort")
         return
     begin[:] = 0
     for i in range(n):

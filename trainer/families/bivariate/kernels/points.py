@@ -3,11 +3,43 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from trainer.kernels.compiled import kernel
 from trainer.kernels.ordering import order_rows
+
+
+class Points(NamedTuple):
+    """Distinct points of a pair: coordinates float64 (N,), compressed class counts int64, and the total of each class.
+
+    Point i holds the counts `weight[h]` of class `klass[h]`, first[i] <= h < first[i + 1].
+    """
+
+    u: np.ndarray
+    v: np.ndarray
+    first: np.ndarray
+    klass: np.ndarray
+    weight: np.ndarray
+    total: np.ndarray
+
+
+class Columns(NamedTuple):
+    """Two columns of a node: values float64 (n,), their ranks among the distinct ones int64 (n,), and how many are distinct."""
+
+    u: np.ndarray
+    v: np.ndarray
+    rank_u: np.ndarray
+    rank_v: np.ndarray
+    levels_u: int
+    levels_v: int
+
+
+@kernel
+def exchanged(points):
+    """The points of (v, u)."""
+    return Points(points.v, points.u, points.first, points.klass, points.weight, points.total)
 
 
 @kernel
@@ -55,9 +87,11 @@ def _ordered(code, levels, order):
 
 
 @kernel
-def _dense(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, first, klass, count):
-    """`merge` by a table of all cells, for fewer cells than rows."""
-    cells = levels_u * levels_v
+def _dense(columns, y, weight, out):
+    """`merged` by a table of all cells, for fewer cells than rows."""
+    u, v, code_u, code_v, levels_u, levels_v = columns
+    pu, pv, first, klass, count, total = out
+    cells, classes = levels_u * levels_v, total.shape[0]
     tally, row = np.zeros((cells, classes), np.int64), np.full(cells, -1, np.int64)
     for i in range(u.shape[0]):
         c = code_u[i] * levels_v + code_v[i]
@@ -79,44 +113,49 @@ def _dense(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv,
 
 
 @kernel
-def merge(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, first, klass, count):
-    """Write the distinct points (pu, pv), ordered by u and v, and their class counts; returns how many there are.
+def merged(columns, y, weight, room):
+    """The distinct points, ordered by u and v, and their class counts, in the arrays of `room`.
 
-    code_u, code_v int64 are the ranks of the values among the distinct ones; the output arrays hold at least n entries
-    (first: n + 1).
+    These hold at least n entries (first: n + 1), but for `total`, which is read.
     """
-    n = u.shape[0]
-    cells = levels_u * levels_v
-    if cells * classes <= n:
-        return _dense(u, v, code_u, code_v, levels_u, levels_v, y, weight, classes, pu, pv, first, klass, count)
-    order = np.arange(n) if levels_u == n else _ordered(code_v, levels_v, np.arange(n))
-    order = _ordered(code_u, levels_u, order)
-    tally = np.zeros(classes, np.int64)
+    u, v, code_u, code_v, levels_u, levels_v = columns
+    pu, pv, first, klass, count, total = room
+    n, classes = u.shape[0], total.shape[0]
     N, h, r = 0, 0, 0
-    first[0] = 0
-    while r < n:
-        i = order[r]
-        s = r
-        while s < n and code_u[order[s]] == code_u[i] and code_v[order[s]] == code_v[i]:
-            tally[y[order[s]]] += weight[order[s]]
-            s += 1
-        for x in range(r, s):
-            c = y[order[x]]
-            if tally[c] > 0:
-                klass[h], count[h] = c, tally[c]
-                tally[c] = 0
-                h += 1
-        pu[N], pv[N] = u[i] + 0.0, v[i] + 0.0  # not -0.0: the sweep divides by differences, and -0.0 - 0.0 is negative
-        N += 1
-        first[N] = h
-        r = s
-    return N
+    if levels_u * levels_v * classes <= n:
+        N = _dense(columns, y, weight, room)
+    else:
+        order = np.arange(n) if levels_u == n else _ordered(code_v, levels_v, np.arange(n))
+        order = _ordered(code_u, levels_u, order)
+        tally = np.zeros(classes, np.int64)
+        first[0] = 0
+        while r < n:
+            i = order[r]
+            s = r
+            while s < n and code_u[order[s]] == code_u[i] and code_v[order[s]] == code_v[i]:
+                tally[y[order[s]]] += weight[order[s]]
+                s += 1
+            for x in range(r, s):
+                c = y[order[x]]
+                if tally[c] > 0:
+                    klass[h], count[h] = c, tally[c]
+                    tally[c] = 0
+                    h += 1
+            pu[N], pv[N] = (
+                u[i] + 0.0,
+                v[i] + 0.0,
+            )  # not -0.0: the sweep divides by differences, and -0.0 - 0.0 is negative
+            N += 1
+            first[N] = h
+            r = s
+    h = first[N]
+    return Points(pu[:N], pv[:N], first[: N + 1], klass[:h], count[:h], total)
 
 
 @kernel
-def points_floor(measure, first, klass, weight, classes):
+def points_floor(measure, points):
     """The sum of Phi over the points, in rows: no rule can part equal points, and Phi is superadditive."""
-    floor = 0.0
+    first, weight, floor = points.first, points.weight, 0.0
     for i in range(first.shape[0] - 1):
         if first[i + 1] - first[i] < 2:
             continue

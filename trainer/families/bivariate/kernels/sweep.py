@@ -14,6 +14,7 @@ Exactness  slopes of equal fractions of 26-bit integers are equal in double prec
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,11 +27,51 @@ TABLE = 1 << 22  # total weight up to which x log x is looked up
 PER_POINT = 16  # cost of one turn of the line, in units of about a nanosecond
 
 
+class Turn(NamedTuple):
+    """Where a sweep stands: `where` int64 (1,), `found` int64 (3,) as above, best float64 (1,): the value to beat, then the best one."""
+
+    where: np.ndarray
+    found: np.ndarray
+    best: np.ndarray
+
+
+class Goal(NamedTuple):
+    """What is sought: the measure, rows of the smallest leaf, comparisons in rows, rows, drift of the sums, x log x (or empty)."""
+
+    measure: int
+    min_leaf: int
+    tol: float
+    rows: int
+    slack: float
+    table: np.ndarray
+
+
+class Angles(NamedTuple):
+    """Slope and place (N,) of the line from the pivot to each point; keys and digits of the sort; the order (N - 1,)."""
+
+    slope: np.ndarray
+    place: np.ndarray
+    keys: np.ndarray
+    spare: np.ndarray
+    digits: np.ndarray
+    order: np.ndarray
+
+
 @kernel
 def _term(measure, x):
     if measure == 0:
         return float(x) * x
     return x * math.log(x) if x > 0 else 0.0
+
+
+@kernel
+def _sums(measure, left, total):
+    """The terms of both sides, added up over the classes."""
+    up, down = 0.0, 0.0
+    for c in range(total.shape[0]):
+        up += _term(measure, left[c])
+        down += _term(measure, total[c] - left[c])
+    return up, down
 
 
 @kernel
@@ -46,18 +87,16 @@ def _value(measure, min_leaf, left, total, rows):
             most = max(most, left[c])
             rest = max(rest, total[c] - left[c])
         return float(rows - most - rest)
-    up, down = 0.0, 0.0
-    for c in range(total.shape[0]):
-        up += _term(measure, left[c])
-        down += _term(measure, total[c] - left[c])
+    up, down = _sums(measure, left, total)
     if measure == 0:
         return (n - up / n) + (m - down / m)
     return max(0.0, n * math.log(n) - up) + max(0.0, m * math.log(m) - down)
 
 
 @kernel(error_model="numpy")
-def _by_angle(p, u, v, slope, place, keys, spare, count, order):
-    """Write slope (N,) and order (N - 1,)."""
+def _by_angle(p, u, v, angles):
+    """Write slopes and order."""
+    slope, place, order = angles.slope, angles.place, angles.order
     N = u.shape[0]
     for j in range(p):
         du, dv = u[p] - u[j], v[p] - v[j]
@@ -68,7 +107,7 @@ def _by_angle(p, u, v, slope, place, keys, spare, count, order):
         slope[j] = dv / du
         place[j] = dv / (du + abs(dv))
     slope[p] = place[p] = 0.0
-    sorted_ = N >= FEW and _radix(p, place, keys, spare, count, order)
+    sorted_ = N >= FEW and _radix(p, angles)
     if sorted_:
         moves = 0
         for x in range(1, N - 1):
@@ -90,8 +129,9 @@ def _by_angle(p, u, v, slope, place, keys, spare, count, order):
 
 
 @kernel
-def _radix(p, place, keys, spare, count, order):
+def _radix(p, angles):
     """Sort the positions other than p by `place`, up to equal digits; True (a place outside the digits is clipped)."""
+    _, place, keys, spare, count, order = angles
     N, size = place.shape[0], 1 << BITS
     low, high = math.inf, -math.inf
     for j in range(N):
@@ -132,8 +172,11 @@ def _add(sign, i, left, first, klass, weight):
 
 
 @kernel
-def _line(measure, min_leaf, tol, p, group, left, total, rows, first, klass, weight, found, best):
+def _line(goal, p, group, left, points, turn):
     """All cuts of the line through pivot p and the later points of `group`; `left` holds all of them and is left as it was."""
+    measure, min_leaf, tol, rows, _, _ = goal
+    _, _, first, klass, weight, total = points
+    _, found, best = turn
     k = group.shape[0] + 1
     part = left.copy()
     for x in range(k - 1, 0, -1):  # the last points leave one by one: prefixes stay
@@ -152,81 +195,85 @@ def _line(measure, min_leaf, tol, p, group, left, total, rows, first, klass, wei
 
 
 @kernel
-def sweep(measure, min_leaf, work, tol, u, v, first, klass, weight, total, where, found, best):
-    """Go on from pivot where[0] until `work` units are spent; True once all pivots are done.
+def _pivot(goal, p, angles, left, points, turn):
+    """All partitions by lines through pivot p; `left` holds the pivot and every later point, and is used up."""
+    measure, min_leaf, tol, rows, slack, table = goal
+    _, _, first, klass, weight, total = points
+    slope, order, best, last = angles.slope, angles.order, turn.best, angles.order.shape[0]
+    up, down = _sums(measure, left, total)
+    nl, g = left.sum(), 0
+    while g < last:
+        s = slope[order[g]]
+        stop = g + 1
+        while stop < last and slope[order[stop]] == s:
+            stop += 1
+        if stop - g > 1 and order[g] > p:
+            _line(goal, p, order[g:stop], left, points, turn)
+        before = 1
+        for x in range(g, stop):
+            j = order[x]
+            sign = 1
+            if j > p:
+                sign = -1
+            else:
+                before += 1
+            for h in range(first[j], first[j + 1]):
+                c, w = klass[h], sign * weight[h]
+                old = left[c]
+                rest = total[c] - old
+                left[c] = old + w
+                nl += w
+                if measure == 0:
+                    up += w * (2 * old + w)
+                    down -= w * (2 * rest - w)
+                elif measure == 1:
+                    if table.shape[0] > 0:
+                        up += table[old + w] - table[old]
+                        down += table[rest - w] - table[rest]
+                    else:
+                        up += _term(1, old + w) - _term(1, old)
+                        down += _term(1, rest - w) - _term(1, rest)
+        nr = rows - nl
+        if measure == 0:
+            good = up * nr + down * nl > (rows - best[0] + tol - slack) * nl * nr
+        elif measure == 1:
+            good = _term(1, nl) + _term(1, nr) - up - down < best[0] - tol + slack
+        else:
+            good = True
+        if good:
+            value = _value(measure, min_leaf, left, total, rows)
+            if value < best[0] - tol:
+                best[0] = value
+                turn.found[0], turn.found[1], turn.found[2] = p, order[g], before
+        g = stop
 
-    best float64 (1,) holds the value to beat and then the best value; found int64 (3,) as in the legend.
-    """
-    N, K = u.shape[0], total.shape[0]
-    rows = total.sum()
-    slope, place = np.empty(N), np.empty(N)
-    keys, spare = np.empty(N, np.int64), np.empty(N, np.int64)
-    order, count = np.empty(max(0, N - 1), np.int32), np.empty((2, (1 << BITS) + 1), np.int32)
-    left, base = np.zeros(K, np.int64), np.zeros(K, np.int64)
+
+@kernel
+def sweep(measure, min_leaf, work, tol, points, turn):
+    """Go on from pivot where[0] until `work` units are spent; True once all pivots are done."""
+    N, K, where = points.u.shape[0], points.total.shape[0], turn.where
+    rows = points.total.sum()
     table = np.empty(rows + 1 if measure == 1 and rows <= TABLE else 0)
     for x in range(table.shape[0]):
         table[x] = _term(1, x)
     # running sums drift by less than this
     slack = 1e-15 * (N + K) * rows * (math.log(rows + 1.0) if measure == 1 else 1.0)
+    goal = Goal(measure, min_leaf, tol, rows, slack, table)
+    keys, spare = np.empty(N, np.int64), np.empty(N, np.int64)
+    count = np.empty((2, (1 << BITS) + 1), np.int32)
+    angles = Angles(np.empty(N), np.empty(N), keys, spare, count, np.empty(max(0, N - 1), np.int32))
+    left, base = np.zeros(K, np.int64), np.zeros(K, np.int64)
     for j in range(where[0], N):
-        _add(1, j, base, first, klass, weight)
+        _add(1, j, base, points.first, points.klass, points.weight)
     done = 0
     while N > 1 and where[0] < N:
         if done >= work:
             return False
         done += PER_POINT * N + 500
         p = where[0]
-        _by_angle(p, u, v, slope, place, keys, spare, count, order)
+        _by_angle(p, points.u, points.v, angles)
         left[:] = base  # the pivot and every later point
-        nl, up, down = left.sum(), 0.0, 0.0
-        for c in range(K):
-            up += _term(measure, left[c])
-            down += _term(measure, total[c] - left[c])
-        g = 0
-        while g < N - 1:
-            s = slope[order[g]]
-            stop = g + 1
-            while stop < N - 1 and slope[order[stop]] == s:
-                stop += 1
-            if stop - g > 1 and order[g] > p:
-                _line(measure, min_leaf, tol, p, order[g:stop], left, total, rows, first, klass, weight, found, best)
-            before = 1
-            for x in range(g, stop):
-                j = order[x]
-                sign = 1
-                if j > p:
-                    sign = -1
-                else:
-                    before += 1
-                for h in range(first[j], first[j + 1]):
-                    c, w = klass[h], sign * weight[h]
-                    old = left[c]
-                    rest = total[c] - old
-                    left[c] = old + w
-                    nl += w
-                    if measure == 0:
-                        up += w * (2 * old + w)
-                        down -= w * (2 * rest - w)
-                    elif measure == 1:
-                        if table.shape[0] > 0:
-                            up += table[old + w] - table[old]
-                            down += table[rest - w] - table[rest]
-                        else:
-                            up += _term(1, old + w) - _term(1, old)
-                            down += _term(1, rest - w) - _term(1, rest)
-            nr = rows - nl
-            if measure == 0:
-                good = up * nr + down * nl > (rows - best[0] + tol - slack) * nl * nr
-            elif measure == 1:
-                good = _term(1, nl) + _term(1, nr) - up - down < best[0] - tol + slack
-            else:
-                good = True
-            if good:
-                value = _value(measure, min_leaf, left, total, rows)
-                if value < best[0] - tol:
-                    best[0] = value
-                    found[0], found[1], found[2] = p, order[g], before
-            g = stop
-        _add(-1, p, base, first, klass, weight)
+        _pivot(goal, p, angles, left, points, turn)
+        _add(-1, p, base, points.first, points.klass, points.weight)
         where[0] += 1
     return True

@@ -1,26 +1,50 @@
-"""The tables of a pair's search: the waiting boxes, their lists of uncertain points, and where each number is kept.
-
-Box        boxes float64 (slots, 5): a0, a1, b0, b1, bound; meta int64 (slots, 3 + 2 classes): start, m, stagnation, nU, nL
-Points     `arena[start:start + m]` holds the positions of a box's uncertain points; `heap` the waiting slots, `free` the others
-"""
+"""The tables of a pair's search: what is sought, the waiting boxes, their lists of uncertain points, and where each number is kept."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from trainer.kernels.compiled import kernel
 
-# integer options `how`
-MEASURE, BOUND, STRATEGY, BEST_FIRST, CRITERIA, LOCAL, MIN_LEAF, WORK, FIRST = range(9)
+# integer options `how`; `SWEEP`: whether the angular sweep may take over
+MEASURE, BOUND, STRATEGY, BEST_FIRST, CRITERIA, LOCAL, MIN_LEAF, WORK, FIRST, SWEEP = range(10)
 # float options `limits`: prune at `CAP`, comparisons in rows, early stopping, rounding
 CAP, TOL, EPS, TAU = range(4)
-# integer state
-HEAP, TOP, FREE, BOXES, CLASSIFIED, SWEEPS, FOUND = range(7)
+# integer `state` of the queue: waiting boxes, end of the lists of points in use, free slots
+HEAP, TOP, FREE = range(3)
+# integer `counts`, and whether a rule was found
+BOXES, CLASSIFIED, SWEEPS, FOUND = range(4)
 # float state `best`: value, a, b, smallest bound that early stopping gave up
 VALUE, SLOPE, OFFSET, GIVEN_UP = range(4)
 DONE, RUNNING, GROW = 0, 1, 2
+
+
+class Search(NamedTuple):
+    """What a pair is searched for, and what was found: `how`, `limits`, `best` and `counts` as listed above."""
+
+    how: np.ndarray
+    limits: np.ndarray
+    best: np.ndarray
+    counts: np.ndarray
+
+
+class Queue(NamedTuple):
+    """The waiting boxes: float64 (slots, 5) a0, a1, b0, b1, bound; meta int64 (slots, 3 + 2 classes) start, m, stagnation, nU, nL.
+
+    `arena[start:start + m]` holds the positions of a box's uncertain points, `scratch` those of four children; `heap` the waiting
+    slots, `free` the others; `state` as listed above.
+    """
+
+    boxes: np.ndarray
+    meta: np.ndarray
+    heap: np.ndarray
+    free: np.ndarray
+    arena: np.ndarray
+    scratch: np.ndarray
+    state: np.ndarray
 
 
 @kernel
@@ -61,7 +85,7 @@ def pop(best_first, heap, boxes, st):
 def _compact(heap, meta, arena, st):
     """Close the gaps between the point lists of the waiting boxes."""
     waiting = heap[: st[HEAP]]
-    order = np.argsort(meta[waiting, 0])
+    order = np.argsort(meta[waiting, 0], kind="mergesort")
     top = 0
     for x in order:
         slot = waiting[x]
@@ -95,19 +119,21 @@ def hopeless(limits, best, bound):
 
 
 @kernel
-def root(how, limits, u, v, first, klass, weight, total, boxes, meta, heap, free, arena, st):
-    """Put the box of all rules with |a| <= 1 (spec: the root box) in the list, all points being uncertain."""
+def root(points, floor, queue, counts):
+    """Put the box of all rules with |a| <= 1 (spec: the root box) and of bound `floor` in the list, all points being uncertain."""
+    u, v, boxes, meta, st = points.u, points.v, queue.boxes, queue.meta, queue.state
     low, high = math.inf, -math.inf
     for i in range(u.shape[0]):
         low = min(low, v[i] - abs(u[i]))
         high = max(high, v[i] + abs(u[i]))
-        arena[i] = i
+        queue.arena[i] = i
     st[:] = 0
-    boxes[0, 0], boxes[0, 1], boxes[0, 2], boxes[0, 3], boxes[0, 4] = -1.0, 1.0, low, high + 1.0, 0.0
+    counts[:] = 0
+    boxes[0, 0], boxes[0, 1], boxes[0, 2], boxes[0, 3], boxes[0, 4] = -1.0, 1.0, low, high + 1.0, floor
     meta[0, :] = 0
     meta[0, 1] = u.shape[0]
-    heap[0] = 0
+    queue.heap[0] = 0
     st[HEAP], st[TOP] = 1, u.shape[0]
     for x in range(boxes.shape[0] - 1):
-        free[x] = boxes.shape[0] - 1 - x
+        queue.free[x] = boxes.shape[0] - 1 - x
     st[FREE] = boxes.shape[0] - 1

@@ -30,6 +30,33 @@ class Layout(NamedTuple):
     idle: bool  # whether questions with two leaves of one class below them are counted
 
 
+class Trees(NamedTuple):
+    """Trees by key, ascending by cost: keys, costs and how many there are, int64 each."""
+
+    keys: np.ndarray
+    costs: np.ndarray
+    counts: np.ndarray
+
+
+class Shares(NamedTuple):
+    """With each key, ascending, the least and the largest weight of rows that meet each column, int64 (keys, columns)."""
+
+    keys: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+
+
+class Options(NamedTuple):
+    """What may hang at both sides of a question: costs and keys int64 (2, m + 1), tops int64 (2,), the majority of each side.
+
+    At position m the leaf of the side, at g the question g with two leaves; a cost of FAR where nothing may.
+    """
+
+    costs: np.ndarray
+    keys: np.ndarray
+    tops: np.ndarray
+
+
 @kernel
 def _slot(slots, keys, key):
     """Where the key is in the table, or the free place where it belongs."""
@@ -84,8 +111,10 @@ def put(bag, key, cost, count):
 
 
 @kernel
-def combine(bag, ka, ca, na, kb, cb, nb, bit, low, budget):
-    """The bag with all pairs of a tree of the first list and one of the second below a question; costs ascending."""
+def combine(bag, a, b, bit, low, budget):
+    """The bag with all pairs of one of the trees `a` and one of the trees `b` below a question."""
+    ka, ca, na = a
+    kb, cb, nb = b
     for i in range(len(ka)):
         for j in range(len(kb)):
             cost = ca[i] + cb[j]
@@ -122,11 +151,15 @@ def _leaf(counts, layout):
 
 
 @kernel
-def _options(node, P, f, s, height, min_leaf, layout, costs, keys, tops):
-    """What may hang at side s of position f: at position m its leaf, at g the question g with two leaves; FAR where nothing may.
+def _no_options(m):
+    """Room for the options of m questions."""
+    return Options(np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64), np.empty(2, np.int64))
 
-    Returns the least cost; tops[s] is the majority of the side.
-    """
+
+@kernel
+def _options(node, P, f, s, height, min_leaf, layout, options):
+    """Write what may hang at side s of position f; returns the least cost."""
+    costs, keys, tops = options.costs[s], options.keys[s], options.tops
     classes, m = node.ones.shape
     side, one, zero = np.empty(classes, np.int64), np.empty(classes, np.int64), np.empty(classes, np.int64)
     for k in range(classes):
@@ -182,12 +215,13 @@ def count_two(node, P, height, min_leaf, layout, budget):
         bag = _put(bag, key, cost, 1)
     if height == 0:
         return emptied(bag)
-    costs, keys = np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64)
+    options = _no_options(m)
+    costs, keys, tops = options
     k, c, n = np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64)
-    tops, used = np.empty(2, np.int64), np.empty(2, np.int64)
+    used = np.empty(2, np.int64)
     for f in range(m):
-        least0 = _options(node, P, f, 0, height, min_leaf, layout, costs[0], keys[0], tops)
-        least1 = _options(node, P, f, 1, height, min_leaf, layout, costs[1], keys[1], tops)
+        least0 = _options(node, P, f, 0, height, min_leaf, layout, options)
+        least1 = _options(node, P, f, 1, height, min_leaf, layout, options)
         if least0 + least1 > budget:
             continue
         used[0] = _gathered(costs[0], keys[0], budget - least1, k[0], c[0], n[0])
@@ -209,10 +243,11 @@ def options_two(node, P, height, min_leaf, layout, budget):
     m = len(node.features)
     out = np.empty((64, 5), np.int64)
     used = 0
-    costs, keys, tops = np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64), np.empty(2, np.int64)
+    options = _no_options(m)
+    costs, keys = options.costs, options.keys
     for f in range(m):
-        least0 = _options(node, P, f, 0, height, min_leaf, layout, costs[0], keys[0], tops)
-        least1 = _options(node, P, f, 1, height, min_leaf, layout, costs[1], keys[1], tops)
+        least0 = _options(node, P, f, 0, height, min_leaf, layout, options)
+        least1 = _options(node, P, f, 1, height, min_leaf, layout, options)
         if least0 + least1 > budget:
             continue
         for s in range(2):
@@ -231,8 +266,13 @@ def options_two(node, P, height, min_leaf, layout, budget):
 
 
 @kernel
-def three_sums(node, P, Rn, unit, leaf, min_leaf, similar, lb, exact, budget, flag):
-    """Raise lb (2, p), lower bounds of both sides of each question, to the least costs of height two where their sum may be ≤ budget."""
+def three_sums(node, P, Rn, costs, sides, budget, flag):
+    """Raise the lower bounds of both sides of each question to the least costs of height two where their sum may be ≤ budget.
+
+    costs: int64 (unit, leaf, min_leaf, use_similarity).
+    """
+    unit, leaf, min_leaf, similar = costs[0], costs[1], costs[2], costs[3]
+    lb, exact = sides
     e0, e1 = np.empty(4, np.int64), np.empty(4, np.int64)
     for p in range(len(node.features)):
         if flag[0]:
@@ -249,23 +289,14 @@ def three_sums(node, P, Rn, unit, leaf, min_leaf, similar, lb, exact, budget, fl
 
 
 @kernel
-def widest(keys, lo, hi, out_keys, out_lo, out_hi, first):
-    """Join the ranges (entries, columns) of some keys to those of ascending `out_keys`; first[t] = 1 until a key has been met."""
-    for i in range(len(keys)):
-        t = np.searchsorted(out_keys, keys[i])
-        if t == len(out_keys) or out_keys[t] != keys[i]:
-            continue
-        for c in range(lo.shape[1]):
-            if first[t] or lo[i, c] < out_lo[t, c]:
-                out_lo[t, c] = lo[i, c]
-            if first[t] or hi[i, c] > out_hi[t, c]:
-                out_hi[t, c] = hi[i, c]
-        first[t] = 0
+def range_pairs(a, b, bit, low, column, weight, out, first):
+    """Join the shares of all pairs below a question about `column`, which `weight` of rows meet, to `out`.
 
-
-@kernel
-def range_pairs(ka, la, ha, kb, lb, hb, bit, low, column, weight, out_keys, out_lo, out_hi, first):
-    """Join the ranges of all pairs below a question about `column`, which `weight` of rows meet, to those of ascending `out_keys`."""
+    first uint8 (keys,): 1 until a key of `out` has been met.
+    """
+    ka, la, ha = a
+    kb, lb, hb = b
+    out_keys, out_lo, out_hi = out
     columns = la.shape[1]
     for i in range(len(ka)):
         for j in range(len(kb)):

@@ -7,6 +7,8 @@ e[t]     smallest error of a tree of depth 2 with t leaves (t = 1..4; index t - 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from trainer.dtypes import CountArray
@@ -17,6 +19,31 @@ from trainer.kernels.compiled import kernel
 i32 = np.int32
 u64 = np.uint64
 FAR = np.int64(1) << np.int64(40)  # an error count that no data set reaches
+
+
+class Sides(NamedTuple):
+    """What is known of both sides of every split: lower bounds of their cost int64 (2, p), and uint8 (2, p), 1 where exact."""
+
+    lower: np.ndarray
+    exact: np.ndarray
+
+
+class Kept(NamedTuple):
+    """The cache of depth-two subtrees: cost + 1 of the rows of a path, by `place`; table int64, 0 unknown, empty for no cache.
+
+    path int64: the ascending literals of the node; binomials as `binomial_table` gives them.
+    """
+
+    path: np.ndarray
+    binomials: np.ndarray
+    table: np.ndarray
+
+
+class Budget(NamedTuple):
+    """How many depth-two pairs a call may solve; flag int64 (1,): anything but 0 ends the call."""
+
+    pairs: int
+    flag: np.ndarray
 
 
 @kernel
@@ -291,11 +318,13 @@ def both_sides(node, P, Rn, p, min_leaf, e0, e1):
 
 
 @kernel
-def count_bounds(node, unit, leaf, height, use_equal, use_classes, use_support, lb, exact):
+def count_bounds(node, unit, leaf, height, bounds, sides):
     """Lower bounds of both sides of every split: leaf count, equivalent points, support; exact[s, p] = 1 where tight.
 
-    lb[s, p] in cost units.  A tree with t leaves predicts at most t classes.
+    lower[s, p] in cost units.  A tree with t leaves predicts at most t classes.  bounds (3,): which to use, in the order of `node_bounds`.
     """
+    use_equal, use_classes, use_support = bounds[0], bounds[1], bounds[2]
+    lb, exact = sides
     classes, m = node.ones.shape
     counts = np.empty(classes, np.int64)
     most = 1 << height
@@ -363,19 +392,21 @@ BEST, CHOICE, NEXT, TWOS, STOPPED = 0, 1, 2, 3, 4
 
 
 @kernel
-def three(node, P, Rn, costs, path, binomials, table, lb, exact, state, flag, budget):
-    """Best split of a node whose subtrees have depth two; resumes at state[NEXT] and ends after `budget` depth-two pairs.
+def three(node, P, Rn, costs, kept, sides, state, budget):
+    """Best split of a node whose subtrees have depth two; resumes at state[NEXT] and ends when the budget is spent.
 
     costs: int64 (unit, leaf, min_leaf, use_similarity).  state: best cost so far (an upper bound to beat), chosen position,
-    next position, depth-two solves.  lb, exact (2, p) hold what is known of the sides and stay valid lower bounds.
+    next position, depth-two solves, whether the budget ended it.  What `sides` hold stays valid.
     """
+    path, binomials, table = kept
+    lb, exact = sides
     unit, leaf, min_leaf, similar = costs[0], costs[1], costs[2], costs[3]
     m = len(node.features)
     e0, e1 = np.empty(4, np.int64), np.empty(4, np.int64)
     cached = len(table) > 0
     done = 0
     while state[NEXT] < m:
-        if flag[0] or done >= budget:
+        if budget.flag[0] or done >= budget.pairs:
             state[STOPPED] = 1
             return
         p = state[NEXT]
@@ -407,8 +438,12 @@ def three(node, P, Rn, costs, path, binomials, table, lb, exact, state, flag, bu
 
 
 @kernel
-def node_bounds(node, unit, leaf, height, use_equal, use_classes, use_support):
-    """Cost as a leaf, and the leaf-count, equivalent-points and support bound of the node itself."""
+def node_bounds(node, unit, leaf, height, bounds):
+    """Cost as a leaf, and the leaf-count, equivalent-points and support bound of the node itself.
+
+    bounds (3,): whether to use equivalent points, the leaf count, and support.
+    """
+    use_equal, use_classes, use_support = bounds[0], bounds[1], bounds[2]
     counts = np.sort(node.totals.astype(np.int64))[::-1]
     size = counts.sum()
     as_leaf = (size - counts[0]) * unit + leaf
@@ -428,42 +463,65 @@ def node_bounds(node, unit, leaf, height, use_equal, use_classes, use_support):
 def best_two(node, P, unit, leaf, min_leaf, most):
     """Positions (root, child where x = 0, child where x = 1; -1: a leaf) of a cheapest tree with depth two at most.
 
-    The first in search order among the cheapest; `most` leaves (2 for depth one, 4 for depth two).
+    The first in search order among the cheapest; `most` leaves (2 for depth one, 4 for depth two). The values of all pairs are
+    taken row by row, as in `own_values`: column by column a thousand questions take a second.
     """
     classes, m = node.ones.shape
     total = np.int64(node.totals.sum())
-    best = (total - node.totals.max()) * unit + leaf
-    answer = (-1, -1, -1)
+    best, root = (total - node.totals.max()) * unit + leaf, -1
+    correct = np.full((2, m), -1, i32)
+    if most > 2:
+        buffer = np.empty((4, m), i32)
+        for f in range(m):
+            if classes == 2 and min_leaf <= 1:
+                _evaluate_two(P[:, f, :], node.ones, node.totals, f, correct[0], correct[1])
+            else:
+                _evaluate_many(P[:, f, :], node.ones, node.totals, f, correct[0], correct[1], buffer, min_leaf)
     for f in range(m):
-        cost, child = np.empty(2, np.int64), np.full(2, -1, np.int64)
+        cost = np.int64(0)
         for s in range(2):
-            size, top = np.int64(0), i32(0)
-            for k in range(classes):
-                value = node.ones[k, f] if s else i32(node.totals[k] - node.ones[k, f])
-                size += value
-                top = max(top, value)
-            cost[s] = (size - top) * unit + leaf
-            if most == 2:
-                continue
-            for q in range(m):
-                if q == f:
-                    continue
-                one, top1, top0 = np.int64(0), np.int64(0), np.int64(0)
-                for k in range(classes):
-                    both = np.int64(P[k, min(f, q), max(f, q)])
-                    inside = both if s else node.ones[k, q] - both
-                    outside = (node.ones[k, f] if s else node.totals[k] - node.ones[k, f]) - inside
-                    one += inside
-                    top1, top0 = max(top1, inside), max(top0, outside)
-                if one < min_leaf or size - one < min_leaf:
-                    continue
-                value = (size - top1 - top0) * unit + 2 * leaf
-                if value < cost[s]:
-                    cost[s], child[s] = value, q
-        if cost[0] + cost[1] < best:
-            best = cost[0] + cost[1]
-            answer = (f, child[0], child[1])
-    return answer, best
+            size, as_leaf = _side_as_leaf(node, f, s, unit, leaf)
+            cost += as_leaf if correct[s, f] < 0 else min(as_leaf, (size - correct[s, f]) * unit + 2 * leaf)
+        if cost < best:
+            best, root = cost, f
+    if root < 0 or most == 2:
+        return (root, -1, -1), best
+    return (root, _child(node, P, root, 0, unit, leaf, min_leaf), _child(node, P, root, 1, unit, leaf, min_leaf)), best
+
+
+@kernel
+def _side_as_leaf(node, f, s, unit, leaf):
+    """Weight of the rows with x_f = s, and their cost as a leaf."""
+    size, top = np.int64(0), np.int64(0)
+    for k in range(len(node.ones)):
+        value = np.int64(node.ones[k, f] if s else node.totals[k] - node.ones[k, f])
+        size += value
+        top = max(top, value)
+    return size, (size - top) * unit + leaf
+
+
+@kernel
+def _child(node, P, f, s, unit, leaf, min_leaf):
+    """The first split that makes the rows with x_f = s cheapest, -1 where a leaf is as cheap."""
+    classes, m = node.ones.shape
+    size, cost = _side_as_leaf(node, f, s, unit, leaf)
+    child = -1
+    for q in range(m):
+        if q == f:
+            continue
+        one, top1, top0 = np.int64(0), np.int64(0), np.int64(0)
+        for k in range(classes):
+            both = np.int64(P[k, min(f, q), max(f, q)])
+            inside = both if s else node.ones[k, q] - both
+            outside = (node.ones[k, f] if s else node.totals[k] - node.ones[k, f]) - inside
+            one += inside
+            top1, top0 = max(top1, inside), max(top0, outside)
+        if one < min_leaf or size - one < min_leaf:
+            continue
+        value = (size - top1 - top0) * unit + 2 * leaf
+        if value < cost:
+            cost, child = value, q
+    return child
 
 
 def binomial_table(literals: int, size: int) -> CountArray:

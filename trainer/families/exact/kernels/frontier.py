@@ -7,12 +7,25 @@ The kernels of `trainer.families.exact.kernels.dp` that are called here count th
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from trainer.families.exact.kernels.dp import FAR, both_sides
 from trainer.kernels.compiled import kernel
 
 NEXT, TWOS, STOPPED = 0, 1, 2
+
+
+class Frontier(NamedTuple):
+    """The best trees so far by leaves less one: errors best int64 (leaves,), choice int64 (leaves, 3): split, leaves of both sides.
+
+    Only the entries below `most` are asked for.
+    """
+
+    best: np.ndarray
+    choice: np.ndarray
+    most: int
 
 
 @kernel
@@ -91,12 +104,14 @@ def settle(best, choice):
 
 
 @kernel
-def three_frontier(node, P, Rn, min_leaf, similar, lb, best, choice, most, state, flag, budget):
-    """best[t], choice[t] of a node of height three; resumes at state[NEXT], ends after `budget` depth-two pairs."""
+def three_frontier(node, P, Rn, costs, lb, frontier, state, budget):
+    """The frontier of a node of height three; resumes at state[NEXT], ends when the budget is spent; costs as in `dp.three`."""
+    min_leaf, similar = costs[2], costs[3]
+    best, choice, most = frontier
     e0, e1 = np.empty(4, np.int64), np.empty(4, np.int64)
     done = 0
     while state[NEXT] < len(node.features):
-        if flag[0] or done >= budget:
+        if budget.flag[0] or done >= budget.pairs:
             state[STOPPED] = 1
             return
         p = state[NEXT]

@@ -19,6 +19,16 @@ i32 = np.int32
 u64 = np.uint64
 
 
+class Data(NamedTuple):
+    """The rows of a data set, as `ExactInstance` builds them."""
+
+    R: np.ndarray  # uint64 (n, words)
+    segment_of: np.ndarray  # of each row
+    segments: np.ndarray  # int32 (segments, 2): class, shift
+    equal: np.ndarray  # uint8 (n,): 1 where an equal row has a more frequent class
+    classes: int
+
+
 class Node(NamedTuple):
     """Compact view of the rows of a subproblem; columns are the admissible, distinct features in search order."""
 
@@ -123,10 +133,10 @@ def _distinct(columns, valid, candidates, keep):
 
 
 @kernel
-def prepare(R, rows, segment_of, segments, equal_row, classes, allowed, min_leaf, reduce, sort):
+def prepare(data, rows, allowed, min_leaf, reduce, sort):
     """The Node of `rows`: admissible features, without equal and complementary columns, in order of their Gini gain."""
-    columns, valid, segment = _gather(R, rows, segment_of, segments)
-    m = len(allowed)
+    columns, valid, segment = _gather(data.R, rows, data.segment_of, data.segments)
+    m, classes = len(allowed), data.classes
     ones = np.zeros((classes, columns.shape[1]), i32)
     _count(columns, valid, segment, ones, True)
     mask = np.zeros(len(valid), u64)
@@ -137,7 +147,7 @@ def prepare(R, rows, segment_of, segments, equal_row, classes, allowed, min_leaf
         inside = np.int64(ctpop(valid[w]))
         totals[segment[w, 0]] += i32(inside << segment[w, 1])
         for r in range(inside):
-            if equal_row[rows[at + r]]:
+            if data.equal[rows[at + r]]:
                 mask[w] |= u64(1) << u64(r)
                 equal += 1 << segment[w, 1]
         at += inside

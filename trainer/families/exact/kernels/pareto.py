@@ -10,11 +10,21 @@ A vector is kept if no other is as small in every entry; labels of leaves are fr
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from trainer.kernels.compiled import kernel
 
 AUX = 7
+
+
+class Entries(NamedTuple):
+    """What a vector holds: costs int64 (unit, leaf), the classes `bounded` int64 (r,), and the limits of all entries, int64."""
+
+    costs: np.ndarray
+    bounded: np.ndarray
+    limits: np.ndarray
 
 
 @kernel
@@ -67,8 +77,9 @@ def _leaf(counts, label, costs, bounded, v):
 
 
 @kernel
-def leaf_front(totals, costs, bounded, limits):
-    """The vectors of a single leaf, one a label."""
+def leaf_front(totals, entries):
+    """The vectors of a single leaf, one per label."""
+    costs, bounded, limits = entries
     D = len(limits)
     front, aux, size = np.empty((4, D), np.int64), np.empty((4, AUX), np.int64), 0
     v, a = np.empty(D, np.int64), np.full(AUX, -1, np.int64)
@@ -81,9 +92,10 @@ def leaf_front(totals, costs, bounded, limits):
 
 
 @kernel
-def _side(node, P, conflict, f, s, height, min_leaf, costs, bounded, limits):
+def _side(node, P, conflict, f, s, height, min_leaf, entries):
     """The vectors of the side x_f = s; aux: split (or -1), labels of its leaves."""
     classes, m = node.ones.shape
+    costs, bounded, limits = entries
     D = len(limits)
     front, aux, size = np.empty((8, D), np.int64), np.empty((8, AUX), np.int64), 0
     v, w, a = np.empty(D, np.int64), np.empty(D, np.int64), np.full(AUX, -1, np.int64)
@@ -122,17 +134,18 @@ def _side(node, P, conflict, f, s, height, min_leaf, costs, bounded, limits):
 
 
 @kernel
-def small_front(node, P, conflict, height, min_leaf, costs, bounded, limits):
+def small_front(node, P, conflict, height, min_leaf, entries):
     """The vectors of a node of height one or two; conflict uint8 (p, p): 1 for splits that no path may hold both."""
+    limits = entries.limits
     D = len(limits)
-    front, aux = leaf_front(node.totals, costs, bounded, limits)
+    front, aux = leaf_front(node.totals, entries)
     size = len(front)
     v, a = np.empty(D, np.int64), np.empty(AUX, np.int64)
     if size == 0:
         front, aux = np.empty((4, D), np.int64), np.empty((4, AUX), np.int64)
     for f in range(node.ones.shape[1]):
-        low, low_aux = _side(node, P, conflict, f, 0, height, min_leaf, costs, bounded, limits)
-        high, high_aux = _side(node, P, conflict, f, 1, height, min_leaf, costs, bounded, limits)
+        low, low_aux = _side(node, P, conflict, f, 0, height, min_leaf, entries)
+        high, high_aux = _side(node, P, conflict, f, 1, height, min_leaf, entries)
         for i in range(len(low)):
             for j in range(len(high)):
                 for d in range(D):

@@ -15,6 +15,9 @@ from trainer.families.exact.kernels.dp import (
     CHOICE,
     STOPPED,
     TWOS,
+    Budget,
+    Kept,
+    Sides,
     count_bounds,
     node_bounds,
     own_values,
@@ -24,7 +27,7 @@ from trainer.families.exact.kernels.dp import (
     share,
     three,
 )
-from trainer.families.exact.kernels.node import pair_counts, prepare, split_rows
+from trainer.families.exact.kernels.node import Data, pair_counts, prepare, split_rows
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
@@ -39,12 +42,8 @@ NO_SPLIT, LESS_DEEP = -1, -2
 class Given(NamedTuple):
     """What all nodes of a search share."""
 
-    R: np.ndarray  # uint64 (n, words)
-    segment_of: np.ndarray
-    segments: np.ndarray
-    equal: np.ndarray
+    data: Data
     allowed: np.ndarray  # uint8 (features,)
-    classes: int
     reduce: bool
     deepen: bool  # the best tree of height three first
     bounds: np.ndarray  # uint8: equivalent points, leaf count, support
@@ -52,14 +51,23 @@ class Given(NamedTuple):
     binomials: np.ndarray
 
 
+class Caches(NamedTuple):
+    """The cache of depth-two subtrees two literals below a node, and that of height three: `known`, int64, empty for none.
+
+    starts[s] is the first place of `known` for paths of s literals.
+    """
+
+    table: np.ndarray
+    known: np.ndarray
+    starts: np.ndarray
+
+
 @kernel
 def _begun(given, rows, height, ub, answer):
     """The node of the rows, and True with the answer where its bounds settle it."""
     unit, leaf, min_leaf = given.costs[0], given.costs[1], given.costs[2]
-    node = prepare(
-        given.R, rows, given.segment_of, given.segments, given.equal, given.classes, given.allowed, min_leaf, given.reduce, True
-    )  # fmt: skip
-    as_leaf, floor = node_bounds(node, unit, leaf, height, given.bounds[0], given.bounds[1], given.bounds[2])
+    node = prepare(given.data, rows, given.allowed, min_leaf, given.reduce, True)
+    as_leaf, floor = node_bounds(node, unit, leaf, height, given.bounds)
     answer[EXACT], answer[ROOT], answer[SOLVED], answer[NODES] = 1, NO_SPLIT, 0, 0
     answer[COST] = as_leaf
     if len(node.features) == 0 or floor >= as_leaf:
@@ -72,12 +80,11 @@ def _begun(given, rows, height, ub, answer):
 
 @kernel
 def _opened(given, node, height):
-    """Lower bounds of both sides of each split of a node, and which are exact: (2, features) each."""
+    """What the bounds tell of both sides of each split of a node."""
     m = len(node.features)
-    lb, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
-    b = given.bounds
-    count_bounds(node, given.costs[0], given.costs[1], height - 1, b[0], b[1], b[2], lb, exact)
-    return lb, exact
+    sides = Sides(np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8))
+    count_bounds(node, given.costs[0], given.costs[1], height - 1, given.bounds, sides)
+    return sides
 
 
 @kernel
@@ -93,10 +100,10 @@ def _ended(best, root, ub, stopped, as_leaf, lb, answer):
 
 
 @kernel
-def _three_of(given, node, P, as_leaf, path, table, ub, flag, answer):
+def _three_of(given, node, P, as_leaf, kept, ub, flag, answer):
     """The best tree of height three of a node that may have splits."""
     unit, leaf, min_leaf = given.costs[0], given.costs[1], given.costs[2]
-    lb, exact = _opened(given, node, 3)
+    sides = _opened(given, node, 3)
     e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
     own_values(node, P, min_leaf, e)
     own = price(e, unit, leaf, 4)
@@ -106,12 +113,11 @@ def _three_of(given, node, P, as_leaf, path, table, ub, flag, answer):
     if as_leaf <= best and as_leaf < ub:
         best, root = as_leaf, NO_SPLIT
     state[BEST], state[CHOICE] = best, -1
-    far = np.int64(1) << 40
-    three(node, P, row_major(node), given.costs, path, given.binomials, table, lb, exact, state, flag, far)
+    three(node, P, row_major(node), given.costs, kept, sides, state, Budget(1 << 40, flag))
     answer[SOLVED] = state[TWOS]
     if state[CHOICE] >= 0:
         root = node.features[state[CHOICE]]
-    _ended(state[BEST], root, ub, state[STOPPED] != 0, as_leaf, lb, answer)
+    _ended(state[BEST], root, ub, state[STOPPED] != 0, as_leaf, sides.lower, answer)
 
 
 @kernel
@@ -121,9 +127,9 @@ def whole_three(given, rows, path, table, ub, flag, answer):
     if settled:
         return
     m = len(node.features)
-    P = np.empty((given.classes, m, m), i32)
+    P = np.empty((given.data.classes, m, m), i32)
     pair_counts(node, P)
-    _three_of(given, node, P, answer[COST], path, table, ub, flag, answer)
+    _three_of(given, node, P, answer[COST], Kept(path, given.binomials, table), ub, flag, answer)
 
 
 @kernel
@@ -140,14 +146,15 @@ def _extended(path, literal):
 
 
 @kernel
-def _side(given, rows, path, literal, table, known, starts, ub, flag, answer, sub):
+def _side(given, rows, path, literal, caches, ub, flag, answer):
     """E(rows, 3) of a side, from the cache where that is enough: the lower bound, and whether it is exact."""
-    at, held = np.int64(-1), np.int64(0)
+    at, held, known = np.int64(-1), np.int64(0), caches.known
     if len(known):
-        at = starts[len(path) + 1] + place(path, literal, given.binomials)
+        at = caches.starts[len(path) + 1] + place(path, literal, given.binomials)
         held = known[at]
     if not (held & 1) and (held >> 1) < ub:
-        whole_three(given, rows, _extended(path, literal), table, ub, flag, sub)
+        sub = np.empty(ANSWERS, np.int64)
+        whole_three(given, rows, _extended(path, literal), caches.table, ub, flag, sub)
         answer[SOLVED] += sub[SOLVED]
         answer[NODES] += 1
         held = max(held, 2 * sub[COST] + sub[EXACT])
@@ -157,23 +164,19 @@ def _side(given, rows, path, literal, table, known, starts, ub, flag, answer, su
 
 
 @kernel
-def whole_four(given, rows, path, table, known, starts, ub, flag, answer):
-    """E(rows, 4) if below `ub`, else a bound.
-
-    known: the cache of subtrees of height three, empty for none; starts[s] its first place for paths of s literals; table: the cache of
-    depth-two subtrees two literals below this node.
-    """
+def whole_four(given, rows, path, caches, ub, flag, answer):
+    """E(rows, 4) if below `ub`, else a bound."""
     node, settled = _begun(given, rows, 4, ub, answer)
     if settled:
         return
     unit, m, as_leaf = given.costs[0], len(node.features), answer[COST]
-    P = np.empty((given.classes, m, m), i32)
+    P = np.empty((given.data.classes, m, m), i32)
     pair_counts(node, P)
     lb, exact = _opened(given, node, 4)
     best, root = min(ub, as_leaf), NO_SPLIT
-    sub = np.empty(ANSWERS, np.int64)
     if given.deepen:
-        _three_of(given, node, P, as_leaf, path, table[:0], best, flag, sub)
+        sub = np.empty(ANSWERS, np.int64)
+        _three_of(given, node, P, as_leaf, Kept(path, given.binomials, caches.table[:0]), best, flag, sub)
         answer[SOLVED] += sub[SOLVED]
         answer[NODES] += 1
         if sub[EXACT] and sub[COST] < best:
@@ -185,14 +188,12 @@ def whole_four(given, rows, path, table, known, starts, ub, flag, answer):
         if lb[0, p] + lb[1, p] >= best:
             continue
         feature = np.int64(node.features[p])
-        parts = split_rows(given.R, rows, feature)
+        parts = split_rows(given.data.R, rows, feature)
         first = 0 if len(parts[0]) >= len(parts[1]) else 1
         for s in (first, 1 - first):
             if not exact[s, p]:
                 rest = best - lb[1 - s, p]
-                value, proved = _side(
-                    given, parts[s], path, 2 * feature + s, table, known, starts, rest, flag, answer, sub
-                )
+                value, proved = _side(given, parts[s], path, 2 * feature + s, caches, rest, flag, answer)
                 if proved or value > lb[s, p]:
                     lb[s, p], exact[s, p] = max(lb[s, p], value), proved
             if given.costs[3]:

@@ -16,7 +16,7 @@ from trainer.tree.shapes import LabelledShape
 
 @dataclass(frozen=True, kw_only=True)
 class WishPrice:
-    """What is won back, in rows, if this wish alone is dropped; None where the search was stopped before it was known."""
+    """What is won back, in rows, if this wish alone is dropped; None if the search was stopped before it was known."""
 
     wish: Wish
     price: Fraction | None
@@ -56,7 +56,7 @@ class Completion:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionPrice:
-    """A question that could stand at a place: what the best tree with it costs more than the best tree, in rows.
+    """A question that is possible at a place: how much more the best tree with it costs than the best tree, in rows.
 
     Where `proved` is False the price is at least `price`. `errors`, `leaves` and `tree` are those of the part at the place.
     """
@@ -124,7 +124,7 @@ class Completer:
         return self.space.floor(self.space.counts(self.space.all_rows), self.space.depth)
 
     def _tree(self, spot: Spot, found: Found) -> LabelledShape:
-        """The tree, whose parts are known, also where time is over."""
+        """The tree, whose parts are known, even if time is over."""
         end, asked, flag = self.space.end, self.space.asked, int(self.space.flag[0])
         self.space.begin(None, None)
         tree = self.prefix.tree(spot, found)
@@ -176,7 +176,7 @@ class Completer:
         return replace(spot, items=kept)
 
     def price_list(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
-        """For each question that could stand at the place its price, cheapest bounds first, each as it is known.
+        """For each question that is possible at the place its price, cheapest bounds first, each as it is known.
 
         Questions that no tree with the wishes can ask there are left out; where the search is stopped the rest comes as bounds.
         """

@@ -84,7 +84,7 @@ def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
     deepest = max(asks, key=lambda i: len(i.place), default=None)
     if deepest is not None and len(deepest.place) >= space.depth:
         room = f"{space.depth} question{'s' if space.depth != 1 else ''}"
-        return f"A question at {place_name(deepest.place)} is number {len(deepest.place) + 1} on its way; trees have at most {room} on a way."
+        return f"A question at {place_name(deepest.place)} is number {len(deepest.place) + 1} on its path; trees have at most {room} on a path."
     for item in asks:
         if item.column in space.banned:
             return f"The column '{space.problem.table.names[item.column]}' may not be asked at all."
@@ -93,7 +93,7 @@ def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
             return f"A tree that asks at {place_name(item.place)} cannot keep '{clash[0].text}'."
         clash = [w for w in conflict if w.item.verb == "forbid" and item.place.startswith(w.place)]
         if clash and all(w.item.column == item.column for w in clash):
-            return f"'{clash[0].text}' forbids the column that a question at {place_name(item.place)} is to ask."
+            return f"'{clash[0].text}' forbids the column that the question at {place_name(item.place)} must ask about."
     return (
         _rows_reason(prefix, conflict)
         if asks
@@ -102,7 +102,7 @@ def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
 
 
 def _rows_reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
-    """How many rows come to the place where a question parts nothing any more."""
+    """How many rows come to the place where a question separates nothing any more."""
     space = prefix.space
     asks = sorted((w.item for w in conflict if w.item.verb == "ask"), key=lambda i: len(i.place))
     last = asks[-1]

@@ -77,7 +77,9 @@ class Keys:
             leaves, sizes, place = g.P, [g.Q] * g.n_classes, 1 << (KEY_BITS - bits)
         if place.bit_length() + bits > KEY_BITS + 1:
             raise ParameterError(
-                {"filters": "so many classes, rows and columns do not fit into one key. Leave out recalls or columns."}
+                {
+                    "filters": "this many classes, rows and columns do not fit into one key. Leave out recalls or columns."
+                }
             )
         shift = KEY_BITS - bits
         self.detailed, self.sizes, self.totals, self.shift = detailed, sizes, totals, shift
@@ -121,7 +123,7 @@ class Keys:
 
 
 class Counter:
-    """Trees of one space by key up to a limit; `reduce`: one question for each way to part the rows of a place."""
+    """Trees of one space by key up to a limit; `reduce`: one question for each way to separate the rows of a place."""
 
     def __init__(
         self, space: Space, filters: Filters | None = None, *, idle: bool = True, reduce: bool = False
@@ -158,11 +160,8 @@ class Counter:
         return key
 
     def node(self, rows: np.ndarray) -> dp_node.Node:
-        """The node of some rows with every question that parts them."""
-        g = self.space.instance
-        return dp_node.prepare(
-            g.rows, rows, g.segment_of, g.segments, g.equal, g.n_classes, self.mask, self.space.min_leaf, self.reduce, False
-        )  # fmt: skip
+        """The node of some rows with every question that separates them."""
+        return dp_node.prepare(self.space.instance.data, rows, self.mask, self.space.min_leaf, self.reduce, False)
 
     def pairs(self, node: dp_node.Node) -> np.ndarray:
         """Pair counts of a node, int32 (classes, p, p)."""
@@ -222,12 +221,12 @@ class Counter:
         if not m:
             return []
         lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
-        dp.count_bounds(node, g.Q, g.P, height - 1, True, True, True, lower, exact)
+        sides = dp.Sides(lower, exact)
+        dp.count_bounds(node, g.Q, g.P, height - 1, np.ones(3, np.uint8), sides)
         if height == 3:
             P, Rn = self.pairs(node), dp.row_major(node)
-            kc.three_sums(
-                node, P, Rn, g.Q, g.P, self.space.min_leaf, self.similar, lower, exact, budget, self.space.flag
-            )
+            costs = np.array([g.Q, g.P, self.space.min_leaf, self.similar], np.int64)
+            kc.three_sums(node, P, Rn, costs, sides, budget, self.space.flag)
         if self.space.stopped():
             raise Stopped
         found = []
@@ -285,7 +284,8 @@ class Bag:
             keys, costs, counts = kc.emptied(self.bag)
             self.large = {int(k): [int(c), int(n)] for k, c, n in zip(keys, costs, counts, strict=True)}
         if self.large is None:
-            self.bag = kc.combine(self.bag, a.keys, a.costs, a.counts, b.keys, b.costs, b.counts, bit, self.low, budget)
+            one, other = kc.Trees(a.keys, a.costs, a.counts), kc.Trees(b.keys, b.costs, b.counts)
+            self.bag = kc.combine(self.bag, one, other, bit, self.low, budget)
             self.total += most  # at least as many as there are
             return
         for ka, ca, na in zip(a.keys.tolist(), a.costs.tolist(), a.counts.tolist(), strict=True):

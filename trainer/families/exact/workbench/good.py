@@ -25,7 +25,7 @@ class GoodTrees:
     """The trees with cost ≤ limit that pass the filters; two trees differ if their shape or a question does.
 
     Costs count 1/Q of a row. `limit` is that of all trees, whatever the filters choose. Whatever is asked for is counted then, and
-    raises Stopped where the space was told to stop.
+    raises Stopped if the space was told to stop.
     """
 
     def __init__(self, space: Space, *, least: int, limit: int, filters: Filters) -> None:
@@ -56,7 +56,7 @@ class GoodTrees:
 
     @cached_property
     def distinct(self) -> int:
-        """How many there are if questions that part the rows at a place alike count once."""
+        """How many there are if questions that separate the rows at a place alike count once."""
         return self._counted(Counter(self.space, self.filters, reduce=True))
 
     def _counted(self, counter: Counter) -> int:
@@ -166,7 +166,7 @@ def first_trees(space: Space, *, least: int, most: int, limit: int | None) -> It
 
 
 def _all(space: Space, good: GoodTrees) -> bool:
-    """Whether the limit lies above the cost of every tree."""
+    """Whether the limit is above the cost of every tree."""
     g = space.instance
     return good.limit >= g.Q * g.total + (g.P << space.depth)
 

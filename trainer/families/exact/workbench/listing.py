@@ -47,7 +47,7 @@ class Lister:
     # -- the choices of a subproblem -----------------------------------------------------------------------------------
 
     def choices(self, entry: Entry, rows: np.ndarray) -> dict[int, list[Pair | None]]:
-        """For each key what may stand at the top: None for a leaf, or pairs below a question."""
+        """For each key, what may be at the top: None for a leaf, or pairs below a question."""
         if entry.choices is None:
             entry.choices = {}
             if entry.height <= 2:
@@ -83,7 +83,7 @@ class Lister:
                         self._add(entry, key, Pair(weight, question, (yes, ky), (no, kn), False, idle))
 
     def _leaf_pair(self, rows: np.ndarray, question: int) -> tuple[int, int] | None:
-        """The keys of both leaves below a question where they answer alike and such pairs are left out."""
+        """The keys of both leaves below a question if they answer alike and such pairs are left out."""
         if self.counter.keys.layout.idle:
             return None
         yes, no = (self.counter.leaf(side) for side in self.space.split(rows, question))

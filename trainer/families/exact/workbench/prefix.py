@@ -21,7 +21,7 @@ MOST_STATES = 400_000
 
 @dataclass(frozen=True)
 class Spot:
-    """A subproblem: rows, how they were reached, the height that is left, banned columns, and what is asked of it."""
+    """A subproblem: rows, how they were reached, the height that is left, banned columns, and what it has to satisfy."""
 
     rows: np.ndarray
     path: tuple[int, ...] | None
@@ -34,7 +34,7 @@ class Spot:
 class Found:
     """A lower bound, whether it is exact, and the choice at the top: a question, LEAF with its label, COMMON, OPEN.
 
-    `upper` and `choice` are a tree that keeps the wishes also where the search was stopped.
+    `upper` and `choice` are a tree that keeps the wishes even if the search was stopped.
     """
 
     lower: int
@@ -76,7 +76,7 @@ class Prefix:
         return Spot(spot.rows, spot.path, height, banned, items)
 
     def value(self, spot: Spot, ub: int = FAR) -> Found:
-        """E of the subproblem if below `ub`, else a lower bound of at least `ub`, less only where the search was stopped."""
+        """E of the subproblem if below `ub`, else a lower bound of at least `ub`, less only if the search was stopped."""
         spot = self.settle(spot)
         if not spot.items:
             return self._common(spot, ub)
@@ -91,7 +91,7 @@ class Prefix:
         return found
 
     def trim(self) -> None:
-        """Forget the states where they are many; between questions only."""
+        """Forget the states if they are many; between questions only."""
         if len(self.memo) > MOST_STATES:
             self.memo.clear()
 
@@ -197,9 +197,9 @@ class Prefix:
         return side.lower if exact == 2 else FAR
 
     def candidates(self, spot: Spot, *, alike: bool = False) -> list[int]:
-        """The questions that may stand at a place: allowed, parting its rows, admitted by every `ask` here.
+        """The questions that are possible at a place: allowed, separating its rows, admitted by every `ask` here.
 
-        `alike`: also those that part the rows like another one.
+        `alike`: also those that separate the rows like another one.
         """
         if spot.height <= 0:
             return []
@@ -215,10 +215,8 @@ class Prefix:
         if mask.any():
             # with wishes on one side a question and its opposite are not the same
             alike = alike or any(i.place for i in spot.items)
-            g = space.instance
-            found = dp_node.prepare(
-                g.rows, spot.rows, g.segment_of, g.segments, g.equal, g.n_classes, mask, space.min_leaf, not alike, True
-            ).features.tolist()
+            node = dp_node.prepare(space.instance.data, spot.rows, mask, space.min_leaf, not alike, True)
+            found = node.features.tolist()
         for item in here:
             if item.verb == "held" and item.number not in found and item.column not in spot.banned | space.banned:
                 admitted = all(a.column == item.column and a.number in (-1, item.number) for a in asks)

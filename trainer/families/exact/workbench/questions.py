@@ -6,12 +6,13 @@ Those of the encoding come first; held questions, which a wish names and the enc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from trainer.data.encoding import EncodedFeature, Test
 from trainer.data.problem import Problem
-from trainer.dtypes import BIT, BitArray
+from trainer.dtypes import BIT, BitArray, FloatArray
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.shapes import LabelledShape
@@ -23,7 +24,7 @@ class Questions:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.splits: list[Split] = [_left_is_yes(feature) for feature in problem.binary.features]
+        self.splits: list[Split] = _in_short_decimals(problem, [_left_is_yes(f) for f in problem.binary.features])
         self.encoded = len(self.splits)
         self.columns: list[int] = [split.used[0] for split in self.splits]
         self._answers: list[np.ndarray] = [goes_left(split, problem.matrix) for split in self.splits]
@@ -77,6 +78,21 @@ def _left_is_yes(feature: EncodedFeature) -> Split:
     return feature.split()[0]
 
 
+def _in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]:
+    """The splits in the decimals of the trees that training stores, so that a question has one name in both."""
+
+    @cache
+    def values(feature: int) -> FloatArray:
+        return np.unique(problem.matrix[:, feature])
+
+    found = []
+    for split in splits:
+        short, _ = split.shortened(values, problem.matrix)
+        same = np.array_equal(goes_left(short, problem.matrix), goes_left(split, problem.matrix))
+        found.append(short if same else split)
+    return found
+
+
 def leaves_of(tree: LabelledShape) -> int:
     """How many leaves a tree has."""
     return leaves_of(tree[1]) + leaves_of(tree[2]) if isinstance(tree, tuple) else 1
@@ -88,7 +104,7 @@ def asked_questions(tree: LabelledShape) -> list[int]:
 
 
 def subtree(tree: LabelledShape, place: str) -> LabelledShape:
-    """What hangs at a place; raises KeyError where the tree does not have it."""
+    """What hangs at a place; raises KeyError if the tree does not have it."""
     for letter in place:
         if not isinstance(tree, tuple):
             raise KeyError(place)

@@ -23,12 +23,12 @@ class Ranges:
                 raise Stopped
             keys = np.sort(entry.keys)
             lo, hi = (np.zeros((len(keys), self.columns), np.int64) for _ in range(2))
-            first = np.ones(len(keys), np.uint8)
+            out, first = kc.Shares(keys, lo, hi), np.ones(len(keys), np.uint8)
             self._leaf(entry, rows, keys, first)
             if entry.height <= 2:
-                self._small(entry, rows, keys, lo, hi, first)
+                self._small(entry, rows, out, first)
             else:
-                self._large(entry, rows, keys, lo, hi, first)
+                self._large(entry, rows, out, first)
             entry.ranges = lo, hi
         return entry.ranges
 
@@ -39,33 +39,29 @@ class Ranges:
             if at < len(keys) and keys[at] == key:
                 first[at] = 0  # a leaf asks nothing, and the arrays hold zeros
 
-    def _large(
-        self, entry: Entry, rows: np.ndarray, keys: np.ndarray, lo: np.ndarray, hi: np.ndarray, first: np.ndarray
-    ) -> None:
+    def _large(self, entry: Entry, rows: np.ndarray, out: kc.Shares, first: np.ndarray) -> None:
         for question, yes, no in entry.parts:
             sides = self.space.split(rows, question)
             la, ha = self.of(yes, sides[0])
             lb, hb = self.of(no, sides[1])
-            self._pairs(question, (np.sort(yes.keys), la, ha), (np.sort(no.keys), lb, hb), rows, keys, lo, hi, first)
+            pair = kc.Shares(np.sort(yes.keys), la, ha), kc.Shares(np.sort(no.keys), lb, hb)
+            self._pairs(question, *pair, rows, out, first)
 
     def _pairs(
-        self, question: int, a: tuple, b: tuple, rows: np.ndarray, keys: np.ndarray, lo: np.ndarray, hi: np.ndarray,
-        first: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, question: int, a: kc.Shares, b: kc.Shares, rows: np.ndarray, out: kc.Shares, first: np.ndarray
+    ) -> None:
         layout = self.counter.keys.layout
         kc.range_pairs(
-            *a, *b, int(layout.bits[question]), int(layout.low), self.space.questions.columns[question],
-            self.space.weight(rows), keys, lo, hi, first,
+            a, b, int(layout.bits[question]), int(layout.low), self.space.questions.columns[question],
+            self.space.weight(rows), out, first,
         )  # fmt: skip
 
-    def _small(
-        self, entry: Entry, rows: np.ndarray, keys: np.ndarray, lo: np.ndarray, hi: np.ndarray, first: np.ndarray
-    ) -> None:
+    def _small(self, entry: Entry, rows: np.ndarray, out: kc.Shares, first: np.ndarray) -> None:
         for question, sides in self.lister.options(entry, rows).items():
             yes, no = self.space.split(rows, question)
-            self._pairs(question, self._parts(sides[1], yes), self._parts(sides[0], no), rows, keys, lo, hi, first)
+            self._pairs(question, self._parts(sides[1], yes), self._parts(sides[0], no), rows, out, first)
 
-    def _parts(self, parts: dict, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _parts(self, parts: dict, rows: np.ndarray) -> kc.Shares:
         """Keys and ranges of what may hang at a side."""
         keys = np.array(sorted(parts), np.int64)
         lo, hi = (np.zeros((len(keys), self.columns), np.int64) for _ in range(2))
@@ -76,4 +72,4 @@ class Ranges:
                 hi[t, column] = weight
             if len(set(asked)) == 1 and asked[0] is not None:
                 lo[t, asked[0]] = weight
-        return keys, lo, hi
+        return kc.Shares(keys, lo, hi)

@@ -1,4 +1,4 @@
-"""The rows of the workbench as an instance of the exact search, each with a row of the table that it stands for.
+"""The rows of the workbench as an instance of the exact search, each with a row of the table that it represents.
 
 The exact search merges rows that answer all questions of the encoding alike. A held question may tell such rows apart, so here only
 rows with the same values in all columns are merged.

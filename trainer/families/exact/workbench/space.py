@@ -132,9 +132,9 @@ class Space:
     def solve(
         self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], ub: int = FAR
     ) -> Known:
-        """E(rows, height, banned) if below `ub`, else a lower bound of at least `ub`, less only where the search was stopped.
+        """E(rows, height, banned) if below `ub`, else a lower bound of at least `ub`, less only if the search was stopped.
 
-        path: the answers that lead here, sorted, 2 q + 1 for yes; None where a held question is among them.
+        path: the answers that lead here, sorted, 2 q + 1 for yes; None if a held question is among them.
         """
         search, path = self._suited(path, height, banned)
         return search.solve(rows, path, height, min(ub, FAR))

@@ -1,7 +1,7 @@
 """Wishes: what a person asks of a tree, as text and as parts of a partial tree.
 
 A place is a word over y and n, the answers from the root; the empty word is the root. `ask` demands that its place is a branch;
-the other wishes bind only where the tree has their place.
+the other wishes bind only if the tree has their place.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def parse(text: str, questions: Questions) -> Wish:
 def parse_all(texts: Sequence[str], questions: Questions) -> tuple[Wish, ...]:
     """The wishes, each once."""
     if len(texts) > MOST_WISHES:
-        raise ParameterError({"wish": f"{len(texts)} wishes are too many; {MOST_WISHES} are possible."})
+        raise ParameterError({"wish": f"{len(texts)} wishes are too many; at most {MOST_WISHES} are possible."})
     return tuple({wish.item: wish for wish in (parse(text, questions) for text in texts)}.values())
 
 
@@ -123,14 +123,14 @@ def _height(tree: LabelledShape) -> int:
 
 
 def _bad(text: str, reason: str) -> ParameterError:
-    return ParameterError({"wish": f"'{text[:120]}' is not understood. {reason}"})
+    return ParameterError({"wish": f"'{text[:120]}' cannot be understood. {reason}"})
 
 
 def _place(word: str, text: str) -> str:
     if word == "root":
         return ""
     if not re.fullmatch(f"[yn]{{1,{MOST_PLACE}}}", word):
-        raise _bad(text, f"'{word[:40]}' is no place: write 'root', or the answers from the root as in 'yn'.")
+        raise _bad(text, f"'{word[:40]}' is not a place: write 'root', or the answers from the root as in 'yn'.")
     return word
 
 
@@ -175,7 +175,7 @@ def _number(word: str, text: str) -> float:
     try:
         value = float(word)
     except ValueError:
-        raise _bad(text, f"'{word[:40]}' is no number.") from None
+        raise _bad(text, f"'{word[:40]}' is not a number.") from None
     if math.isnan(value):
         raise _bad(text, "A question compares with a number.")
     return value
@@ -186,7 +186,7 @@ def _threshold(column: int, tail: str, schema: ColumnSchema, text: str) -> Split
         raise _bad(text, f"'{schema.name}' has categories: write '{schema.name} in A|B'.")
     value = _number(tail, text)
     if math.isinf(value):
-        raise _bad(text, "A threshold is a finite number.")
+        raise _bad(text, "A threshold must be a finite number.")
     return Threshold(feature=column, threshold=value)
 
 

@@ -8,11 +8,31 @@ State      a (m + 1,), V (n,), status float64 (2,): the impurity of the hyperpla
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from trainer.kernels.compiled import kernel
 from trainer.kernels.impurity import of_parts
+
+
+class Rows(NamedTuple):
+    """The rows of a node: `flat` as above, class and weight int64 (n,), the total of each class; and how a split of them is judged."""
+
+    flat: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    total: np.ndarray
+    measure: int
+    min_leaf: int
+
+
+class Plane(NamedTuple):
+    """A hyperplane on its way: the state as above."""
+
+    a: np.ndarray
+    V: np.ndarray
+    status: np.ndarray
 
 
 @kernel
@@ -91,8 +111,9 @@ def _best_step(direction, W, y, weight, total, measure, min_leaf):
 
 
 @kernel
-def _perturb(flat, h, a, V, y, weight, total, measure, min_leaf):
+def _perturb(rows, h, a, V):
     """The best value of coefficient h while the others stay, and its impurity."""
+    flat, y, weight, total, measure, min_leaf = rows
     column = flat[h]
     return _best_step(column, V - a[h] * column, y, weight, total, measure, min_leaf)
 
@@ -106,20 +127,21 @@ def _set(flat, h, value, a, V):
 
 
 @kernel
-def cycle(flat, a, V, y, weight, total, measure, min_leaf, mode, status, draws, flag):
+def cycle(rows, plane, mode, draws, flag):
     """One cycle over the coefficients: mode 0 in order, 1 the best of all, 2 fifty random ones; True if a coefficient changed.
 
     An equal impurity is accepted with the stagnation probability, which then falls by 0.1 and is 1 again after an improvement.
     draws float64 (max(m, 50), 2), uniform in [0, 1), is all the randomness of the cycle.
     """
-    m, tol = a.shape[0], 1e-9 * total.sum()
+    flat, (a, V, status) = rows.flat, plane
+    m, tol = a.shape[0], 1e-9 * rows.total.sum()
     changed = False
     if mode == 1:
         best, place, least = 0.0, -1, math.inf
         for h in range(m):
             if flag[0] != 0:
                 return False
-            value, impurity = _perturb(flat, h, a, V, y, weight, total, measure, min_leaf)
+            value, impurity = _perturb(rows, h, a, V)
             if impurity < least - tol:
                 best, place, least = value, h, impurity
         if place >= 0 and _accept(least, tol, status, draws[0, 1]):
@@ -131,7 +153,7 @@ def cycle(flat, a, V, y, weight, total, measure, min_leaf, mode, status, draws, 
         if flag[0] != 0:
             return False
         h = int(draws[x, 0] * m) if mode == 2 else x
-        value, impurity = _perturb(flat, h, a, V, y, weight, total, measure, min_leaf)
+        value, impurity = _perturb(rows, h, a, V)
         if value != a[h] and _accept(impurity, tol, status, draws[x, 1]):
             _set(flat, h, value, a, V)
             status[0] = min(status[0], impurity)
@@ -151,8 +173,10 @@ def _accept(impurity, tol, status, draw):
 
 
 @kernel
-def jump(flat, a, V, y, weight, total, measure, min_leaf, status, r):
+def jump(rows, plane, r):
     """Move along the direction r (m + 1,) to the least impurity; True if that is an improvement."""
+    flat, y, weight, total, measure, min_leaf = rows
+    a, V, status = plane
     m = a.shape[0]
     R = np.zeros(V.shape[0])
     for h in range(m):
@@ -170,38 +194,41 @@ def jump(flat, a, V, y, weight, total, measure, min_leaf, status, r):
 
 
 @kernel
-def climb(flat, a, y, weight, total, measure, min_leaf, mode, jumps, idle, random, flag):
+def climb(rows, a, mode, jumps, idle, random, flag):
     """Improve `a` in place until neither cycles nor jumps help, or `idle` cycles brought nothing; returns its impurity.
 
-    A step may promise more than it holds: rows on the hyperplane change sides by rounding. What counts is the value taken anew
+    A step may promise more than it holds: rows on the hyperplane change sides by rounding. What counts is the value taken again
     after each cycle, and the best one is kept. random: a NumPy generator.
     """
     m = a.shape[0]
-    V = np.dot(flat.T, a)
-    status = np.array([hyperplane_value(V, y, weight, total, measure, min_leaf), 1.0])
+    V = np.dot(rows.flat.T, a)
+    status = np.array([hyperplane_value(V, rows.y, rows.weight, rows.total, rows.measure, rows.min_leaf), 1.0])
+    plane = Plane(a, V, status)
     best, kept, waited = status[0], a.copy(), 0
     while flag[0] == 0 and waited < idle:
         draws = random.random((max(m, 50), 2))
-        moved = cycle(flat, a, V, y, weight, total, measure, min_leaf, mode, status, draws, flag)
+        moved = cycle(rows, plane, mode, draws, flag)
         if moved:
-            waited, best = _settle(flat, a, V, y, weight, total, measure, min_leaf, status, kept, waited, best)
+            waited, best = _settle(rows, plane, kept, waited, best)
             if waited < idle:
                 continue
         moved = False
         for _ in range(jumps):
             if not moved:
                 direction = random.uniform(-1.0, 1.0, m)
-                moved = jump(flat, a, V, y, weight, total, measure, min_leaf, status, direction)
+                moved = jump(rows, plane, direction)
         if not moved:
             break
-        waited, best = _settle(flat, a, V, y, weight, total, measure, min_leaf, status, kept, waited, best)
+        waited, best = _settle(rows, plane, kept, waited, best)
     a[:] = kept
     return best
 
 
 @kernel
-def _settle(flat, a, V, y, weight, total, measure, min_leaf, status, kept, waited, best):
-    """Take the values anew, so that rounding does not pile up, and keep the best coefficients."""
+def _settle(rows, plane, kept, waited, best):
+    """Take the values again, so that rounding does not pile up, and keep the best coefficients."""
+    flat, y, weight, total, measure, min_leaf = rows
+    a, V, status = plane
     V[:] = np.dot(flat.T, a)
     status[0] = hyperplane_value(V, y, weight, total, measure, min_leaf)
     if status[0] < best - 1e-9 * total.sum():

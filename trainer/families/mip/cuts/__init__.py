@@ -1,1 +1,1 @@
-"""Separators that the formulations share, one family of cuts a file."""
+"""Separators that the formulations share, one family of cuts per file."""

@@ -23,7 +23,7 @@ USER_TOLERANCE = 1e-4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BendersCuts:
-    """The separator over one master problem; `strengthened` adds (12) in place of (10) where the sibling is wrong too."""
+    """The separator over one master problem; `strengthened` adds (12) instead of (10) if the sibling is wrong too."""
 
     instance: Instance
     b: Variables

@@ -92,7 +92,7 @@ def _groups(instance: Instance, masked: np.ndarray, split: tuple[int, ...]) -> I
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Auxiliary:
-    """A variable that takes the least of some expressions, at most 1; rounded down where it is `whole`."""
+    """A variable that takes the least of some expressions, at most 1; rounded down if it is `whole`."""
 
     column: int
     limits: tuple[Expression, ...]
@@ -215,7 +215,7 @@ class EquivalentPoints:
         return beta_at[1]
 
     def _scores(self, J: EquivalentSet, number: int, beta: Expression | float) -> None:
-        """(17), or (22) with one selector a class."""
+        """(17), or (22) with one selector per class."""
         inst, theta, model = self.instance, self.theta, self.model
         classes = [J.rows[inst.y[J.rows] == k] for k in np.unique(inst.y[J.rows])]
         if not self.group_selection:

@@ -1,4 +1,4 @@
-"""Path-bound cuts: along an integral path the best subtree of depth two bounds, or fixes, what lies below.
+"""Path-bound cuts: along an integral path the best subtree of depth two bounds, or fixes, the part below.
 
 Keegan, Forbes, Corry & Abolghasemi, (23)-(26). A path pi runs from the root to node v through branchings (u, f, side); I its rows,
 S the block of three levels at v, S2 the nodes below the block. D2S gives the best subtree for I: rows D- that it misclassifies,
@@ -9,7 +9,7 @@ branchings Db, leaves Dw, value best2(I).
     (25)    sum of theta over D- ≤ |D-| rho                                             replaces (24)
     (26)    over Db: (sum of b[u,f'], f' ≠ f) + p[u];  over Dw: (sum of w[u,k'], k' ≠ k) + (sum of b[u,f'])  ≤ (|Db|+|Dw|) rho
     (24')   sum of theta over I - kappa * (sum of p over the subtree) ≤ best2(I) + (|I| - best2(I)) rho
-    (24'')  the same with any upper bound U of the subtrees of the height of v in place of best2(I), and without S2 in rho
+    (24'')  the same with any upper bound U of the subtrees of the height of v instead of best2(I), and without S2 in rho
     (27')   the same with best2(I) replaced by sum of U[f] b[v,f] + U[leaf] p[v], U[f] a bound of the subtrees that branch on f
 
 (24)-(26) keep at least one best tree, given the canonical ties of D2S, and cut others off; (24'), (24'') and (27') hold for every tree.

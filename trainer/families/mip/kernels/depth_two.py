@@ -212,8 +212,12 @@ def split_values(X, y, weight, rows, classes, first, last, best):
 
 
 @kernel
-def settle(X, y, weight, rows, classes, f, g, h, counts, right):
-    """Weight of each class at the places 1..7 of a subtree, counts (8, K) zeroed by the caller, and whether each row is right."""
+def settle(X, y, weight, rows, features, counts, right):
+    """Weight of each class at the places 1..7 of a subtree, counts (8, K) zeroed by the caller, and whether each row is right.
+
+    features: of the root, its left and its right child, NONE for a leaf. Returns the label of each place.
+    """
+    f, g, h = features
     at = np.ones(len(rows), i64)
     for j in range(len(rows)):
         i = rows[j]
@@ -227,7 +231,7 @@ def settle(X, y, weight, rows, classes, f, g, h, counts, right):
         counts[v, y[i]] += weight[i]
     label = np.zeros(8, i64)
     for place in range(8):
-        for k in range(classes):
+        for k in range(counts.shape[1]):
             if counts[place, k] > counts[place, label[place]]:
                 label[place] = k
     for j in range(len(rows)):

@@ -11,12 +11,22 @@ The kernel of `trainer.families.odt.kernels.subset` that is called here counts t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from trainer.families.odt.kernels.subset import split_counts
 from trainer.kernels.compiled import kernel
 
 NONE = np.int64(-(1 << 60))
+
+
+class Front(NamedTuple):
+    """The best tree known for each entry, int64 (P + 1,) each: correct negatives, the group tested at the root, what goes left."""
+
+    best: np.ndarray
+    groups: np.ndarray
+    masks: np.ndarray
 
 
 @kernel
@@ -100,8 +110,9 @@ def last_of(neg, pos, first, stop, is_ordered, card, A, S):
 
 
 @kernel
-def last(neg, pos, start, ordered, card, S):
+def last(neg, pos, spans, S):
     """The frontier of one test and two leaves over all groups: int64 (P + 1,)."""
+    start, ordered, card = spans
     N, P = np.int64(0), np.int64(0)
     for f in range(start[0], start[1]):
         N += neg[f]
@@ -137,8 +148,9 @@ def improves(J, best):
 
 
 @kernel
-def take(J, best, groups, masks, g, mask):
+def take(J, front, g, mask):
     """Take over what J improves, with the test that reached it; True if anything."""
+    best, groups, masks = front
     news = False
     for t in range(len(best)):
         if J[t] > best[t]:
@@ -150,9 +162,9 @@ def take(J, best, groups, masks, g, mask):
 
 
 @kernel
-def _cuts(table, size, start, ordered, card, S, best, groups, masks, g):
-    """Raise `best` by every cut of the ordered group g, whose counts with every question are `table` (bins, columns, 2)."""
-    left, right = np.zeros((2, start[-1]), np.int64), np.zeros((2, start[-1]), np.int64)
+def _cuts(table, size, spans, S, front, g):
+    """Raise the frontier by every cut of the ordered group g, whose counts with every question are `table` (bins, columns, 2)."""
+    left, right = np.zeros((2, table.shape[1]), np.int64), np.zeros((2, table.shape[1]), np.int64)
     sent = np.int64(0)
     for a in range(len(table)):
         for k in range(2):
@@ -164,17 +176,17 @@ def _cuts(table, size, start, ordered, card, S, best, groups, masks, g):
             right[k] -= table[a, :, k]
         if size[a, 0] + size[a, 1] == 0:
             continue
-        J = join(last(left[0], left[1], start, ordered, card, S), last(right[0], right[1], start, ordered, card, S))
-        take(J, best, groups, masks, g, sent)
+        J = join(last(left[0], left[1], spans, S), last(right[0], right[1], spans, S))
+        take(J, front, g, sent)
 
 
 @kernel
-def _each_alone(table, order, m, start, ordered, card, S, size):
+def _each_alone(table, order, m, spans, S, size):
     """The frontier (m + 1, size) of the categories from the t-th on, each with a test of its own, and its last entry (m + 1,)."""
     alone = np.zeros((m + 1, size), np.int64)
     reach = np.zeros(m + 1, np.int64)
     for t in range(m - 1, -1, -1):
-        own = last(table[order[t], :, 0].copy(), table[order[t], :, 1].copy(), start, ordered, card, S)
+        own = last(table[order[t], :, 0].copy(), table[order[t], :, 1].copy(), spans, S)
         joined = join(own, alone[t + 1, : reach[t + 1] + 1])
         reach[t] = len(joined) - 1
         alone[t, : len(joined)] = joined
@@ -182,31 +194,20 @@ def _each_alone(table, order, m, start, ordered, card, S, size):
 
 
 @kernel
-def two_levels(cat, y, w, rows, start, ordered, g, card, best, beat, groups, masks, limit, flag):
-    """Raise `best` to the frontier of trees that test group g and any group on each side; True if finished.
+def _assignments(table, size, spans, S, front, g, beat, budget):
+    """Raise the frontier by every subset of the nominal group g; True if finished.
 
-    Nominal groups: depth-first over the categories, largest first; a partial assignment is cut off when its decided rows, with
-    every other category by itself as good as one test makes it, exceed `beat` nowhere: `best`, and more at entries that are of no
-    interest.
+    Depth-first over the categories, largest first; a partial assignment is cut off when its decided rows, with every other category
+    by itself as good as one test makes it, exceed `beat` nowhere.
     """
-    table = split_counts(cat, y, w, rows, start, 2, g)
-    m, P = table.shape[0], len(best) - 1
-    S = np.empty((max(card, 0) + 1, P + 1), np.int64)
-    size = np.zeros((m, 2), np.int64)
-    for a in range(m):
-        for k in range(2):
-            for f in range(start[g], start[g + 1]):
-                size[a, k] += table[a, f, k]
-    if ordered[g]:
-        _cuts(table, size, start, ordered, card, S, best, groups, masks, g)
-        return True
+    m, card = len(table), spans.card
     order = np.argsort(-(size[:, 0] + size[:, 1]), kind="mergesort")
     while m > 1 and size[order[m - 1]].sum() == 0:
         m -= 1
-    alone, reach = _each_alone(table, order, m, start, ordered, card, S, P + 1)
+    alone, reach = _each_alone(table, order, m, spans, S, len(front.best))
     if m < 2 or not improves(alone[0], beat):
         return True
-    left, right = np.zeros((2, start[-1]), np.int64), np.zeros((2, start[-1]), np.int64)
+    left, right = np.zeros((2, table.shape[1]), np.int64), np.zeros((2, table.shape[1]), np.int64)
     sent, state = np.int64(0), np.zeros(m, np.int64)
     count, t, nodes = 0, 0, 0
     while t >= 0:
@@ -233,17 +234,37 @@ def two_levels(cat, y, w, rows, start, ordered, g, card, best, beat, groups, mas
             for k in range(2):
                 right[k] += table[a, :, k]
         nodes += 1
-        if nodes >= limit or (nodes & 63 == 0 and flag[0] != 0):
+        if nodes >= budget.nodes or (nodes & 63 == 0 and budget.flag[0] != 0):
             return False
         decided = t + 1
         if card > 0 and min(count, decided - count) > card:
             continue
-        J = join(last(left[0], left[1], start, ordered, card, S), last(right[0], right[1], start, ordered, card, S))
+        J = join(last(left[0], left[1], spans, S), last(right[0], right[1], spans, S))
         if decided == m:
-            if 0 < count < m and take(J, best, groups, masks, g, sent):
-                for s in range(len(best)):
-                    beat[s] = max(beat[s], best[s])
+            if 0 < count < m and take(J, front, g, sent):
+                for s in range(len(front.best)):
+                    beat[s] = max(beat[s], front.best[s])
             continue
         if improves(join(J, alone[decided, : reach[decided] + 1]), beat):
             t += 1
     return True
+
+
+@kernel
+def two_levels(rows, spans, g, front, beat, budget):
+    """Raise `front` to the frontier of trees that test group g and any group on each side; True if finished.
+
+    `beat` is the frontier, and more at entries that are of no interest.
+    """
+    start = spans.start
+    table = split_counts(rows, start, 2, g)
+    S = np.empty((max(spans.card, 0) + 1, len(front.best)), np.int64)
+    size = np.zeros((len(table), 2), np.int64)
+    for a in range(len(table)):
+        for k in range(2):
+            for f in range(start[g], start[g + 1]):
+                size[a, k] += table[a, f, k]
+    if spans.ordered[g]:
+        _cuts(table, size, spans, S, front, g)
+        return True
+    return _assignments(table, size, spans, S, front, g, beat, budget)

@@ -9,6 +9,8 @@ s_h(D + c) <= s_h(D) + s_h(c), which bounds what undecided categories can add.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from trainer.kernels.compiled import kernel
@@ -16,11 +18,16 @@ from trainer.kernels.compiled import kernel
 FAR = np.int32(1 << 30)  # larger than any score
 
 
+class Undecided(NamedTuple):
+    """What the categories from the t-th on can add: int32 pairs (t, h, k) to groups h and k on the two sides, most (t,) to any."""
+
+    pairs: np.ndarray
+    most: np.ndarray
+
+
 @kernel
 def tables(cat, s, w, rows, start, T, size):
-    """Fill T int32 (columns, columns) and size int64 (columns,) for `rows`."""
-    T[:, :] = 0
-    size[:] = 0
+    """Add `rows` to T int32 (columns, columns) and size int64 (columns,)."""
     G = cat.shape[1]
     for r in rows:
         for g in range(G):
@@ -87,8 +94,19 @@ def pair_bound(a, b, M, enough):
 
 
 @kernel
-def suffix_bounds(T, cats, start, ordered, card, M, U):
-    """M[t, h, k] = sum over cats[t:] of max(s_h, s_k), U[t] the same with the best group of each."""
+def room(start):
+    """An `Undecided` to be filled, large enough for any group."""
+    G, largest = len(start) - 1, 0
+    for g in range(G):
+        largest = max(largest, start[g + 1] - start[g])
+    return Undecided(np.empty((largest + 1, G, G), np.int32), np.empty(largest + 1, np.int32))
+
+
+@kernel
+def suffix_bounds(T, cats, spans, undecided):
+    """pairs[t, h, k] = sum over cats[t:] of max(s_h, s_k), most[t] the same with the best group of each."""
+    start, ordered, card = spans
+    M, U = undecided
     G, m = len(ordered), len(cats)
     own = np.empty(G, np.int32)
     M[m] = 0
@@ -101,8 +119,9 @@ def suffix_bounds(T, cats, start, ordered, card, M, U):
 
 
 @kernel
-def ordered_group(T, g, start, ordered, card, lower):
+def ordered_group(T, g, spans, lower):
     """All thresholds of group g, any group on each side: (value above `lower` or lower, mask or -1)."""
+    start, ordered, card = spans
     F, G = T.shape[0], len(ordered)
     left, right, own = np.zeros(F, np.int32), np.zeros(F, np.int32), np.empty(G, np.int32)
     for a in range(start[g], start[g + 1]):
@@ -119,8 +138,10 @@ def ordered_group(T, g, start, ordered, card, lower):
 
 
 @kernel
-def nominal_group(T, cats, M, U, g, start, ordered, card, lower, limit, flag):
+def nominal_group(T, cats, undecided, g, spans, lower, budget):
     """All subsets of group g over its categories `cats` (columns, largest first): (value, mask or -1, nodes or -1 if stopped)."""
+    start, ordered, card = spans
+    M, U = undecided
     F, G, m = T.shape[0], len(ordered), len(cats)
     D = np.zeros((2, m + 1, F), np.int32)  # sums of both sides after t decisions
     S = np.zeros((2, m + 1, G), np.int32)
@@ -128,8 +149,7 @@ def nominal_group(T, cats, M, U, g, start, ordered, card, lower, limit, flag):
     CS = np.zeros((2, m, G), np.int32)
     bound = np.zeros((2, m), np.int32)
     tried = np.zeros(m, np.int64)
-    masks = np.zeros(m + 1, np.int64)
-    count = np.zeros(m + 1, np.int64)  # categories sent left
+    masks, count = np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)  # the categories sent left, and how many
     best, mask, nodes = lower, np.int64(-1), 0
     # the largest category goes left: the mirror image is the same tree
     D[0, 1] = T[cats[0]]
@@ -142,7 +162,7 @@ def nominal_group(T, cats, M, U, g, start, ordered, card, lower, limit, flag):
     while t >= 1:
         if tried[t] == 0:
             nodes += 1
-            if nodes >= limit or (nodes & 1023 == 0 and flag[0] != 0):
+            if nodes >= budget.nodes or (nodes & 1023 == 0 and budget.flag[0] != 0):
                 return best, mask, -1
             for side in range(2):
                 np.add(D[side, t], T[cats[t]], C[side, t])
@@ -181,24 +201,23 @@ def nominal_group(T, cats, M, U, g, start, ordered, card, lower, limit, flag):
 
 
 @kernel
-def two_levels(T, size, start, ordered, card, lower, done, limit, flag):
+def two_levels(T, size, spans, lower, done, budget):
     """The best test of any group with any test on each side, in signed units, above `lower`.
 
     done int64 (groups,): 1 for groups that need no search; set here. Returns (value, group or -1, mask, finished).
     """
+    start, ordered = spans.start, spans.ordered
     G = len(ordered)
     best, chosen, mask = lower, -1, np.int64(0)
-    most = 0
-    for g in range(G):
-        most = max(most, start[g + 1] - start[g])
-    M = np.empty((most + 1, G, G), np.int32)
-    U = np.empty(most + 1, np.int32)
+    undecided = room(start)
     zero = np.zeros(G, np.int32)
     for g in range(G):
         if done[g]:
             continue
+        if budget.flag[0] != 0:  # thousands of groups take seconds
+            return best, chosen, mask, False
         if ordered[g]:
-            value, found = ordered_group(T, g, start, ordered, card, best)
+            value, found = ordered_group(T, g, spans, best)
             if found >= 0:
                 best, chosen, mask = value, g, found
             done[g] = 1
@@ -210,9 +229,9 @@ def two_levels(T, size, start, ordered, card, lower, done, limit, flag):
             m -= 1
         cats = first + order[:m]
         if m >= 2:
-            suffix_bounds(T, cats, start, ordered, card, M, U)
-            if min(U[0], pair_bound(zero, zero, M[0], best)) > best:
-                value, found, nodes = nominal_group(T, cats, M, U, g, start, ordered, card, best, limit, flag)
+            suffix_bounds(T, cats, spans, undecided)
+            if min(undecided.most[0], pair_bound(zero, zero, undecided.pairs[0], best)) > best:
+                value, found, nodes = nominal_group(T, cats, undecided, g, spans, best, budget)
                 if found >= 0:
                     best, chosen, mask = value, g, found
                 if nodes < 0:

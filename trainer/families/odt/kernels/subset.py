@@ -104,52 +104,57 @@ def last_level(counts, start, ordered, card):
 
 
 @kernel
-def split_counts(cat, y, w, rows, start, n_classes, g):
+def split_counts(rows, start, n_classes, g):
     """counts by category of group g: int64 (categories of g, columns, classes)."""
+    cat, y, w, chosen = rows
     out = np.zeros((start[g + 1] - start[g], start[-1], n_classes), np.int64)
-    for r in rows:
+    for r in chosen:
         for h in range(cat.shape[1]):
             out[cat[r, g], start[h] + cat[r, h], y[r]] += w[r]
     return out
 
 
 @kernel
-def two_levels_of(cat, y, w, rows, start, ordered, n_classes, g, card, lower, limit, flag):
-    """Best value above `lower` of a tree that tests group g and then any group on each side.
+def _both(left, right, spans):
+    """What the best group of each side classifies correctly."""
+    start, ordered, card = spans
+    return last_level(left, start, ordered, card)[0] + last_level(right, start, ordered, card)[0]
 
-    Returns (value, mask of the categories that go left, finished); value = lower and mask -1 where nothing is better.
-    Nominal groups: depth-first over the categories by weight, largest first; a partial assignment is cut off when the errors
-    that its decided rows must make leave no more than `lower`. `limit` nodes at the most.
+
+@kernel
+def _thresholds(table, weight, spans, lower):
+    """Every cut of an ordered group: (value, mask); table as `split_counts` gives it, weight int64 (categories,)."""
+    left, right = np.zeros(table.shape[1:], np.int64), table.sum(axis=0)
+    best, mask, sent = lower, np.int64(-1), np.int64(0)
+    for a in range(len(table) - 1):
+        left += table[a]
+        right -= table[a]
+        sent |= np.int64(1) << a
+        if weight[a] == 0:
+            continue
+        value = _both(left, right, spans)
+        if value > best:
+            best, mask = value, sent
+    return best, mask
+
+
+@kernel
+def _subsets(table, weight, spans, lower, budget):
+    """Every subset of a nominal group: (value, mask, finished).
+
+    Depth-first over the categories by weight, largest first; a partial assignment is cut off when the errors that its decided rows
+    must make leave no more than `lower`.
     """
-    table = split_counts(cat, y, w, rows, start, n_classes, g)
-    m = table.shape[0]
-    weight = np.zeros(m, np.int64)
-    for a in range(m):
-        for k in range(n_classes):
-            for f in range(start[g], start[g + 1]):
-                weight[a] += table[a, f, k]
-    left = np.zeros((start[-1], n_classes), np.int64)
-    best, mask = lower, np.int64(-1)
-    if ordered[g]:
-        right = table.sum(axis=0)
-        sent = np.int64(0)
-        for a in range(m - 1):
-            left += table[a]
-            right -= table[a]
-            sent |= np.int64(1) << a
-            if weight[a] == 0:
-                continue
-            value = last_level(left, start, ordered, card)[0] + last_level(right, start, ordered, card)[0]
-            if value > best:
-                best, mask = value, sent
-        return best, mask, True
+    limit, flag, card = budget.nodes, budget.flag, spans.card
+    m = len(table)
     order = np.argsort(-weight, kind="mergesort")
     while m > 1 and weight[order[m - 1]] == 0:
         m -= 1
-    right = np.zeros((start[-1], n_classes), np.int64)
+    left, right = np.zeros(table.shape[1:], np.int64), np.zeros(table.shape[1:], np.int64)
     rest = np.zeros(m + 1, np.int64)
     for t in range(m - 1, -1, -1):
         rest[t] = rest[t + 1] + weight[order[t]]
+    best, mask = lower, np.int64(-1)
     state = np.zeros(m, np.int64)  # 0 untried, 1 left, 2 right, 3 both done
     size = np.int64(0)
     t, nodes = 0, 0
@@ -180,7 +185,7 @@ def two_levels_of(cat, y, w, rows, start, ordered, n_classes, g, card, lower, li
         decided = t + 1
         if card > 0 and min(size, decided - size) > card:
             continue
-        value = last_level(left, start, ordered, card)[0] + last_level(right, start, ordered, card)[0]
+        value = _both(left, right, spans)
         if value + rest[decided] <= best:
             continue
         if decided == m:
@@ -189,3 +194,22 @@ def two_levels_of(cat, y, w, rows, start, ordered, n_classes, g, card, lower, li
             continue
         t += 1
     return best, mask, True
+
+
+@kernel
+def two_levels_of(rows, spans, n_classes, g, lower, budget):
+    """Best value above `lower` of a tree that tests group g and then any group on each side.
+
+    Returns (value, mask of the categories that go left, finished); value = lower and mask -1 where nothing is better.
+    """
+    start = spans.start
+    table = split_counts(rows, start, n_classes, g)
+    weight = np.zeros(len(table), np.int64)
+    for a in range(len(table)):
+        for k in range(n_classes):
+            for f in range(start[g], start[g + 1]):
+                weight[a] += table[a, f, k]
+    if spans.ordered[g]:
+        best, mask = _thresholds(table, weight, spans, lower)
+        return best, mask, True
+    return _subsets(table, weight, spans, lower, budget)

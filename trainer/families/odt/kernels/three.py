@@ -11,12 +11,37 @@ Legend as in `subset_signed`, values in its units: V(D) = 2 (correct weight) - (
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from trainer.families.odt.kernels.signed import nominal_group, ordered_group, pair_bound, scores, suffix_bounds
+from trainer.families.odt.kernels.records import Budget
+from trainer.families.odt.kernels.signed import nominal_group, ordered_group, pair_bound, room, scores, suffix_bounds
 from trainer.kernels.compiled import kernel
 
 CALL = 16  # nodes that the tables of a call count as
+
+
+class Part(NamedTuple):
+    """Some rows by themselves: signed table int32 (columns, columns), weight int64 (columns,), and their value."""
+
+    table: np.ndarray
+    weight: np.ndarray
+    value: int
+
+
+class Sides(NamedTuple):
+    """Both sides while categories are decided: a slot for each side and number of decided categories, and slot 0, which is empty.
+
+    table int32 (2, slots, columns, columns), weight int64 (2, slots, columns), value int32 (2, slots), known int32 (2, slots, groups);
+    at int64 (2, slots): the slot of a side after t decisions.
+    """
+
+    table: np.ndarray
+    weight: np.ndarray
+    value: np.ndarray
+    known: np.ndarray
+    at: np.ndarray
 
 
 @kernel
@@ -30,44 +55,43 @@ def by_size(size, first, stop):
 
 
 @kernel
-def one_level(T, start, ordered, card, own):
+def one_level(T, spans, own):
     """V of one test, from the diagonal of T; own[h] is filled for each group."""
     F = T.shape[0]
     d = np.empty(F, np.int32)
     for f in range(F):
         d[f] = T[f, f]
-    return scores(d, start, ordered, card, own)
+    return scores(d, spans.start, spans.ordered, spans.card, own)
 
 
 @kernel
-def bounded(T, size, start, ordered, card, lower, upper, known, limit, flag):
+def bounded(T, size, spans, lower, upper, known, budget):
     """V of two levels if it exceeds `lower`, else `lower`; `upper` is a bound of it: (value, nodes or -1 if stopped).
 
     known int32 (groups,), bounds of the trees by root group, is tightened.
     """
+    start, ordered = spans.start, spans.ordered
     G = len(ordered)
-    own = np.empty(G, np.int32)
-    best = max(np.int32(lower), one_level(T, start, ordered, card, own))
+    own, zero = np.empty(G, np.int32), np.zeros(G, np.int32)
+    best = max(np.int32(lower), one_level(T, spans, own))
     nodes = CALL
-    most = 0
-    for g in range(G):
-        most = max(most, start[g + 1] - start[g])
-    M, U, zero = np.empty((most + 1, G, G), np.int32), np.empty(most + 1, np.int32), np.zeros(G, np.int32)
+    undecided = room(start)
     for g in np.argsort(-known, kind="mergesort"):
         if best >= upper or known[g] <= best:
             break
         if ordered[g]:
-            best, _ = ordered_group(T, g, start, ordered, card, best)
+            best, _ = ordered_group(T, g, spans, best)
             known[g] = min(known[g], best)
             continue
         cats = by_size(size, start[g], start[g + 1])
         if len(cats) >= 2:
-            suffix_bounds(T, cats, start, ordered, card, M, U)
-            bound = min(U[0], pair_bound(zero, zero, M[0], best))
+            suffix_bounds(T, cats, spans, undecided)
+            bound = min(undecided.most[0], pair_bound(zero, zero, undecided.pairs[0], best))
             if bound <= best:
                 known[g] = min(known[g], bound)
                 continue
-            best, _, used = nominal_group(T, cats, M, U, g, start, ordered, card, best, limit - nodes, flag)
+            remaining = Budget(budget.nodes - nodes, budget.flag)
+            best, _, used = nominal_group(T, cats, undecided, g, spans, best, remaining)
             if used < 0:
                 return best, -1
             nodes += used + 1
@@ -93,84 +117,83 @@ def by_category(cat, s, w, rows, start, g):
 
 
 @kernel
-def nominal_three(T, size, cats, own, deep, start, ordered, card, lower, limit, flag):
+def _empty_sides(m, columns, groups):
+    """Room for m decisions."""
+    table, weight = np.zeros((2, m + 1, columns, columns), np.int32), np.zeros((2, m + 1, columns), np.int64)
+    value, known = np.zeros((2, m + 1), np.int32), np.zeros((2, m + 1, groups), np.int32)
+    return Sides(table, weight, value, known, np.zeros((2, m + 1), np.int64))
+
+
+@kernel
+def _grown(sides, side, t, part, need, deep, spans, budget):
+    """The value of a side with one more category, in slot t + 1: (value, if above `need`, and nodes or -1 if stopped)."""
+    old, to = sides.at[side, t], t + 1
+    table, weight, known = sides.table[side], sides.weight[side], sides.known[side]
+    table[to] = table[old] + part.table
+    if side == 0 and not deep:
+        return one_level(table[to], spans, known[to]), 1
+    weight[to] = weight[old] + part.weight
+    known[to] = known[old] + part.value
+    return bounded(table[to], weight[to], spans, need, sides.value[side, old] + part.value, known[to], budget)
+
+
+@kernel
+def nominal_three(T, size, cats, own, deep, spans, lower, budget):
     """All subsets of a group over its categories `cats`, worth `own` each by itself: (value, mask or -1, nodes or -1 if stopped)."""
-    F, G, m = start[-1], len(ordered), len(cats)
-    # a slot for each side and number of decided categories; slot 0 is empty
-    D, weight = np.zeros((2, m + 1, F, F), np.int32), np.zeros((2, m + 1, F), np.int64)
-    V, known = np.zeros((2, m + 1), np.int32), np.zeros((2, m + 1, G), np.int32)
-    slot = np.zeros((2, m + 1), np.int64)
+    m = len(cats)
+    sides = _empty_sides(m, spans.start[-1], len(spans.ordered))
+    V, at = sides.value, sides.at
     tried, masks, count = np.zeros(m, np.int64), np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)
     ways = np.zeros((2, m), np.bool_)
     rest = np.zeros(m + 1, np.int32)
     for t in range(m - 1, -1, -1):
         rest[t] = rest[t + 1] + own[t]
-    scratch = np.empty(G, np.int32)
     best, mask, nodes, t = np.int32(lower), np.int64(-1), 0, 0
     while t >= 0:
-        a = cats[t]
         if tried[t] == 0:
+            part = Part(T[cats[t]], size[cats[t]], own[t])
             for side in range(2):
-                at, other, to = slot[side, t], V[1 - side, slot[1 - side, t]], t + 1
-                need, upper = best - other - rest[t + 1], V[side, at] + own[t]
+                need = best - V[1 - side, at[1 - side, t]] - rest[t + 1]
                 ways[side, t] = False
                 # where both sides are alike the mirror image is the same tree
-                if upper <= need or (t == 0 and deep and side == 1):
+                if V[side, at[side, t]] + own[t] <= need or (t == 0 and deep and side == 1):
                     continue
-                D[side, to] = D[side, at] + T[a]
-                if side == 1 or deep:
-                    weight[side, to] = weight[side, at] + size[a]
-                    known[side, to] = known[side, at] + own[t]
-                    value, used = bounded(
-                        D[side, to],
-                        weight[side, to],
-                        start,
-                        ordered,
-                        card,
-                        need,
-                        upper,
-                        known[side, to],
-                        limit - nodes,
-                        flag,
-                    )
-                    if used < 0:
-                        return best, mask, -1
-                    nodes += used
-                else:
-                    value = one_level(D[side, to], start, ordered, card, scratch)
-                    nodes += 1
-                if nodes >= limit:
+                remaining = Budget(budget.nodes - nodes, budget.flag)
+                value, used = _grown(sides, side, t, part, need, deep, spans, remaining)
+                nodes += max(0, used)
+                if used < 0 or nodes >= budget.nodes:
                     return best, mask, -1
-                V[side, to] = value
+                V[side, t + 1] = value
                 ways[side, t] = value > need
         if tried[t] == 2:
             tried[t] = 0
             t -= 1
             continue
-        reach0, reach1 = V[0, t + 1] + V[1, slot[1, t]], V[1, t + 1] + V[0, slot[0, t]]
+        reach0, reach1 = V[0, t + 1] + V[1, at[1, t]], V[1, t + 1] + V[0, at[0, t]]
         first = 0 if not ways[1, t] or (ways[0, t] and reach0 >= reach1) else 1
         side = first if tried[t] == 0 else 1 - first
         tried[t] += 1
         if not ways[side, t] or (reach0 if side == 0 else reach1) + rest[t + 1] <= best:
             continue
         left = count[t] + 1 - side
-        if card > 0 and min(left, t + 1 - left) > card:
+        if spans.card > 0 and min(left, t + 1 - left) > spans.card:
             continue
-        masks[t + 1] = masks[t] | (np.int64(1) << a) if side == 0 else masks[t]
+        masks[t + 1] = masks[t] | (np.int64(1) << cats[t]) if side == 0 else masks[t]
         if t + 1 == m:
             best, mask = (reach0 if side == 0 else reach1), masks[t + 1]
             continue
         count[t + 1] = left
-        slot[side, t + 1], slot[1 - side, t + 1] = t + 1, slot[1 - side, t]
+        at[side, t + 1], at[1 - side, t + 1] = t + 1, at[1 - side, t]
         t += 1
         tried[t] = 0
     return best, mask, nodes
 
 
 @kernel
-def ordered_three(T, size, deep, flip, start, ordered, card, lower, limit, flag):
+def ordered_three(T, size, deep, flip, spans, lower, budget):
     """All thresholds of a group, the middle first: (value, cut or -1, nodes or -1 if stopped); `flip`: the lower bins go to side 1."""
-    F, G, m = start[-1], len(ordered), len(T)
+    start = spans.start
+    F, G, m = start[-1], len(start) - 1, len(T)
     P, size_P = np.zeros((m + 1, F, F), np.int32), np.zeros((m + 1, F), np.int64)
     for a in range(m):
         P[a + 1], size_P[a + 1] = P[a] + T[a], size_P[a] + size[a]
@@ -196,14 +219,13 @@ def ordered_three(T, size, deep, flip, start, ordered, card, lower, limit, flag)
                 value[part] = w - lost[part]
             elif side == 1 or deep:
                 known[:] = w - lost[part]
-                value[part], used = bounded(
-                    here, weight, start, ordered, card, need, w - lost[part], known, limit - nodes, flag
-                )
+                remaining = Budget(budget.nodes - nodes, budget.flag)
+                value[part], used = bounded(here, weight, spans, need, w - lost[part], known, remaining)
                 if used < 0:
                     return best, found, -1
                 nodes += used
             else:
-                value[part] = one_level(here, start, ordered, card, scratch)
+                value[part] = one_level(here, spans, scratch)
                 nodes += 1
             lost[part] = max(lost[part], w - max(value[part], need))
             if value[part] <= need:

@@ -1,0 +1,166 @@
+"""The smallest changes of octweb against the counterfactuals of dice-ml for the same trees and rows.
+
+Usage: DICE_PYTHON=/path/of/venv/bin/python python benchmarks/dice_peer.py [--rows 25] [--sets heloc,transfusion,credit]
+
+dice-ml needs versions of its own, so it runs in its own environment: `python -m venv V && V/bin/pip install dice-ml`. The tree is CART of
+depth 4; dice-ml gets it as the exported Python function behind scikit-learn's interface, with its methods random, genetic and kdtree, one
+counterfactual each. A change is measured as octweb does: columns that differ, and the sum of |change| / median absolute deviation, a
+category counting 1. dice-ml rounds numbers to the decimals of the column, as octweb does. "None" are rows for which it returned nothing or
+a row that the tree answers as before. Rows are the first test rows; all columns may change within their training range.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics as stats
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+SETS = ("heloc", "transfusion", "credit")
+METHODS = ("random", "genetic", "kdtree")
+
+
+def child(path: str) -> int:
+    """In the environment of dice-ml: one counterfactual for each row and method; prints a line of JSON."""
+    import dice_ml
+    import numpy as np
+    import pandas as pd
+
+    case = json.loads(Path(path).read_text())
+    space: dict[str, Any] = {}
+    exec(case["python"], space)
+    classes, columns, numeric = case["classes"], case["columns"], case["numeric"]
+    frame = pd.DataFrame(case["table"], columns=[*columns, "outcome"])
+
+    class Model:
+        """The tree with the interface that dice-ml asks of scikit-learn's."""
+
+        classes_ = np.arange(len(classes))
+
+        def predict_proba(self, X: Any) -> Any:
+            rows = pd.DataFrame(X, columns=columns).to_dict("records")
+            shares = np.zeros((len(rows), len(classes)))
+            shares[np.arange(len(rows)), [classes.index(space["predict"](row)) for row in rows]] = 1.0
+            return shares
+
+        def predict(self, X: Any) -> Any:
+            return self.predict_proba(X).argmax(axis=1)
+
+    data = dice_ml.Data(dataframe=frame, continuous_features=numeric, outcome_name="outcome")
+    found: dict[str, Any] = {}
+    for method in case["methods"]:
+        explainer = dice_ml.Dice(data, dice_ml.Model(model=Model(), backend="sklearn"), method=method)
+        answers = []
+        for row in case["rows"]:
+            began, changed = time.process_time(), None
+            try:
+                options = {"random_seed": 1} if method == "random" else {}
+                query = pd.DataFrame([row], columns=columns)
+                made = explainer.generate_counterfactuals(
+                    query, total_CFs=1, desired_class="opposite", verbose=False, **options
+                )
+                final = made.cf_examples_list[0].final_cfs_df
+                changed = None if final is None or not len(final) else json.loads(final[columns].iloc[0].to_json())
+            except Exception as error:  # what it cannot do is counted
+                print(str(error)[:100], file=sys.stderr)
+            answers.append({"row": changed, "seconds": time.process_time() - began})
+        found[method] = answers
+    print("RESULT " + json.dumps(found), flush=True)
+    return 0
+
+
+def compare(name: str, python: str, most: int) -> None:
+    from common import FOLDER
+
+    from trainer.data.reader import load
+    from trainer.explain.flip import Flipper
+    from trainer.explain.statistics import statistics
+    from trainer.run import TrainRequest, train
+    from trainer.table import Kind
+    from trainer.tree.code import to_python
+
+    about = next(d for d in json.loads((FOLDER / "manifest.json").read_text()) if d["name"] == name)
+    target = (FOLDER / about["file"]).read_text().partition("\n")[0].split(",")[-1]  # the last column of all three
+    table, labels, _ = load(FOLDER / about["file"], target=target)
+    tree = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 4}, name=name)).model.tree
+    matrix, schema = table.matrix(), table.schema
+    known, rows = statistics(schema, matrix), matrix[:most]
+    flipper = Flipper(tree, known)
+    ours = []
+    for row in rows:
+        began = time.process_time()
+        ours.append((flipper.find(row).flip, time.process_time() - began))
+
+    def record(row: Any) -> dict[str, Any]:
+        return {c.name: c.categories[int(v)] if c.categories else float(v) for c, v in zip(schema, row, strict=True)}
+
+    case = {
+        "python": to_python(tree), "classes": list(tree.classes), "columns": [c.name for c in schema], "methods": METHODS,
+        "numeric": [c.name for c in schema if c.kind is Kind.NUMERIC],
+        "table": [[*record(row).values(), int(k)] for row, k in zip(matrix[:4000], labels.codes, strict=False)],
+        "rows": [list(record(row).values()) for row in rows],
+    }  # fmt: skip
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "case.json"
+        path.write_text(json.dumps(case))
+        done = subprocess.run([python, __file__, "--child", str(path)], capture_output=True, text=True, timeout=1800)
+    line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT ")), "")
+    if not line:
+        print(f"{name}: dice-ml failed: {done.stderr.strip()[-300:]}")
+        return
+    space: dict[str, Any] = {}
+    exec(case["python"], space)
+    proved = sum(f is not None and f.proved for f, _ in ours)
+    print(
+        f"{name}: {tree.n_leaves} leaves, {len(rows)} rows; ours: {proved} proved, {1000 * stats.median(s for _, s in ours):.2f} ms"
+    )
+    for method, answers in json.loads(line.removeprefix("RESULT ")).items():
+        more, ratio, none, seconds = [], [], 0, []
+        for row, (flip, _), answer in zip(rows, ours, answers, strict=True):
+            seconds.append(answer["seconds"])
+            own = record(row)
+            other = answer["row"]
+            if other is None or space["predict"](other) == space["predict"](own) or flip is None:
+                none += 1
+                continue
+            parts = [
+                (1.0 if c.categories else abs(float(other[c.name]) - own[c.name]) / s.scale)
+                for c, s in zip(schema, known, strict=True)
+                if (other[c.name] != own[c.name] if c.categories else float(other[c.name]) != own[c.name])
+            ]
+            more.append(len(parts) - len(flip.columns))
+            ratio.append(sum(parts) / flip.distance)
+        words = (
+            f"size {stats.median(ratio):.1f} times ours (median; smallest {min(ratio):.2f}), {stats.mean(more):.1f} more columns, "
+            if ratio
+            else ""
+        )
+        print(f"  {method}: {words}{none} of {len(rows)} none, {1000 * stats.median(seconds):.0f} ms")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=25)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--child")
+    arguments = parser.parse_args()
+    if arguments.child:
+        return child(arguments.child)
+    python = os.environ.get("DICE_PYTHON", "")
+    if not Path(python).is_file():
+        print("dice-ml is not here: make an environment for it and set DICE_PYTHON; see the top of this file.")
+        return 0
+    for name in arguments.sets.split(","):
+        compare(name, python, arguments.rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    raise SystemExit(main())

@@ -1,0 +1,47 @@
+"""Small tables whose columns have sizes from 1e-300 to 1e9, denormal steps, heavy tails, and copies of each other up to rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+KINDS = 9
+
+
+def column(r: np.random.Generator, n: int) -> np.ndarray:
+    """One column, float64 (n,), of a kind drawn at random."""
+    base, scale = r.normal(size=n), 10.0 ** r.integers(-9, 10)
+    kind = r.integers(KINDS)
+    if kind == 0:
+        return base * scale
+    if kind == 1:
+        return r.integers(0, 6, n) * 5e-324
+    if kind == 2:  # small beside its own size
+        return 1e9 + base * scale * 1e-6
+    if kind == 3:
+        return np.exp(r.normal(scale=8, size=n))
+    if kind == 4:
+        return np.sign(base) * np.abs(base) ** 9 * scale
+    if kind == 5:
+        return r.integers(0, 3, n) * scale
+    if kind == 6:
+        return np.where(r.random(n) < 0.1, 5e7, base)
+    if kind == 7:
+        return 1.0 + r.integers(0, 4, n) * np.finfo(float).eps
+    return r.choice([-1e-300, 1e-300, 0.0], n)
+
+
+def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """X float64 (n, p) and classes int64 (n,), two or three of them; n from 8 to 50."""
+    r = np.random.default_rng(seed)
+    n = int(r.integers(8, 26))
+    X = np.column_stack([column(r, n) for _ in range(int(r.integers(1, 5)))])
+    if r.random() < 0.4:  # nearly the same column again
+        near = X[:, int(r.integers(X.shape[1]))] * (1 + 1e-12 * r.normal(size=n))
+        X = np.column_stack([X, near + r.choice([0.0, 1e-9])])
+    if r.random() < 0.3:
+        X = np.column_stack([X, X.sum(axis=1)])
+    y = r.integers(0, int(r.integers(2, 4)), n)
+    y[:2] = 0, 1
+    if r.random() < 0.3:  # equal rows of other classes
+        X, y = np.concatenate([X, X]), np.concatenate([y, r.integers(0, 2, n)])
+    return X, y

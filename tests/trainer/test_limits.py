@@ -1,0 +1,101 @@
+"""A time limit holds on tables of any shape; `benchmarks/limits.py` measures the same from outside, on more of them."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from trainer import make_classifier
+from trainer.certificate import Status
+from trainer.families.bivariate.node import pairs_of
+from trainer.families.mip.binoct_model import BinOCT
+from trainer.families.mip.flowoct import FlowOCT
+from trainer.families.mip.instance import build
+from trainer.families.mip.oct_model import OCT
+from trainer.methods import METHODS
+from trainer.milo import BuildStopped, Ended, Model, Options, backend, total
+from trainer.milo.scip import Session
+
+LIMIT, MORE = 0.5, 1.5  # seconds, and those that the end may take beyond
+
+
+def table(rows: int, columns: int, classes: int = 2, levels: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, levels, (rows, columns)).astype(float) if levels else rng.normal(size=(rows, columns))
+    return X, rng.permutation(np.arange(rows) % classes)
+
+
+def taken(method: str, X: np.ndarray, y: np.ndarray) -> tuple[float, Status]:
+    """Processor seconds of a fit: on a machine that does other work besides, the clock tells little."""
+    model = make_classifier(method, time_limit=LIMIT)
+    begun = time.process_time()
+    model.fit(X, y)
+    return time.process_time() - begun, model.certificate_.status
+
+
+def test_a_million_pairs_of_columns_stop_at_the_limit():
+    X, y = table(60, 1500)
+    make_classifier("bivariate", depth=1).fit(X[:, :3], y)  # compiled
+    seconds, status = taken("bivariate", X, y)
+    assert status is Status.TIME_LIMIT
+    assert seconds < LIMIT + MORE
+
+
+def test_pairs_of_columns_are_listed_in_order():
+    for features in range(2, 12):
+        assert np.array_equal(pairs_of(features), np.transpose(np.triu_indices(features, 1)))
+
+
+@pytest.mark.parametrize("method", ["oct", "binoct", "flowoct"])
+def test_a_model_over_thousands_of_questions_stops_at_the_limit(method):
+    X, y = table(100, 4000)
+    make_classifier(method, depth=1).fit(X[:, :3], y)  # compiled
+    seconds, status = taken(method, X, y)
+    assert status is Status.TIME_LIMIT
+    assert seconds < LIMIT + MORE
+
+
+@pytest.mark.parametrize("formulation", [OCT, BinOCT, FlowOCT])
+def test_a_model_of_few_long_rows_hears_of_a_cancel_while_it_is_written(formulation):
+    bits = np.random.default_rng(0).integers(0, 2, (40, 1200)).astype(np.uint8)
+    instance = build(bits, np.arange(40, dtype=np.int32) % 2, depth=2, kappa=Fraction(0))
+    asked = []
+    with pytest.raises(BuildStopped):
+        formulation(instance, halted=lambda: bool(asked.append(1)) or len(asked) > 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "ended"),
+    [(Options(stopped=lambda: True), Ended.CANCELLED), (Options(time=1e-6), Ended.TIME)],
+    ids=["cancelled", "out of time"],
+)
+def test_a_model_that_is_handed_to_the_solver_is_given_up_on_the_way(options, ended, monkeypatch):
+    model = Model()
+    x = model.binary("x", range(400))
+    for i in range(400):
+        model.add(total(x.values()) >= 1, f"r{i}")
+    handed, add = [], Session.add
+    monkeypatch.setattr(Session, "add", lambda session, row: (handed.append(row), add(session, row)))
+    assert backend("scip").solve(model, options=options).ended is ended
+    assert len(handed) < len(model.rows)
+
+
+SHAPES = {
+    "wide": table(150, 1200),
+    "tall": table(60_000, 6),
+    "classes": table(1_000, 8, classes=200),
+    "yes or no": table(500, 600, levels=2),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
+def test_every_method_keeps_its_limit(method, shape):
+    X, y = SHAPES[shape]
+    y = y % 2 if method.two_classes else y
+    make_classifier(method.id, depth=1, time_limit=5.0).fit(X[:20, :3], y[:20])  # compiled
+    assert taken(method.id, X, y)[0] < LIMIT + 3 * MORE  # first touches of large tables cost seconds on busy machines
