@@ -89,7 +89,7 @@ class Flipper:
             return Found(flip=None, reason=f"The column '{empty[0]}' has no value, and the tree needs one.")
         own = int(self.tree.predict(row.reshape(1, -1))[0])
         if wanted == own:
-            return Found(flip=None, reason=f"The answer is {names[own]} already.")
+            return Found(flip=None, reason=f"The answer is already {names[own]}.")
         targets = [r for r in self.regions if (r.label != own if wanted is None else r.label == wanted)]
         if not targets:
             what = "another class" if wanted is None else names[wanted]
@@ -102,7 +102,7 @@ class Flipper:
 
     def _none(self, wanted: int | None, targets: Sequence[Region], settled: bool) -> str:
         if not settled:
-            return "No change was found, and it is not proved that there is none."
+            return "No change was found, but it is not proved that none exists."
         what = "another answer" if wanted is None else f"the answer {self.tree.classes[wanted]}"
         far = any(r.sums for r in targets)
         within = " within three times the range of the training rows" if far else ""

@@ -16,7 +16,7 @@ WORDS = ("free", "up", "down", "whole", "never")
 class Permission:
     """How a column may change: `up` and `down`, only to `whole` numbers, and of a categorical column to which codes (None: all).
 
-    No column is moved to "missing" unless that category is listed: to withhold a value is no change of it.
+    No column is moved to "missing" unless that category is listed: withholding a value does not change it.
     """
 
     up: bool = True
@@ -72,7 +72,7 @@ def _permission(column: ColumnSchema, words: Any) -> Permission:
         return _reachable(column, words)
     parts = {part.strip() for part in str(words).split(",")}
     if strange := sorted(parts - set(WORDS)):
-        raise ValueError(f"'{strange[0][:60]}' is none of {', '.join(WORDS)}.")
+        raise ValueError(f"'{strange[0][:60]}' is not one of {', '.join(WORDS)}.")
     if {"free", "never"} <= parts or {"up", "never"} <= parts or {"down", "never"} <= parts:
         raise ValueError("'never' cannot be combined with another word.")
     if column.kind is Kind.CATEGORICAL and parts & {"up", "down", "whole"}:
@@ -88,7 +88,7 @@ def _reachable(column: ColumnSchema, names: list[Any]) -> Permission:
         raise ValueError("a list of categories needs a column of categories.")
     for name in names:
         if name not in column.categories:
-            raise ValueError(f"'{str(name)[:60]}' is no category.{closest(str(name), column.categories)}")
+            raise ValueError(f"'{str(name)[:60]}' is not a category.{closest(str(name), column.categories)}")
     return Permission(codes=tuple(sorted({column.categories.index(name) for name in names})))
 
 

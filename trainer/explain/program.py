@@ -4,12 +4,15 @@ Legend: y[j,p] = 1: column j moves into its piece p; v[j,p] its new value there,
 w[j,c] = 1: column j moves to category c; t[j] ≥ |change of j|. First the number of changed columns is minimised, then Σ t/scale.
 
 A relaxation is solved first, with sums a little beyond their thresholds: its value bounds every row of the leaf from below, rows that
-lie exactly on a threshold included. What is returned passed the kernel, and counts as proved only where it reaches that bound.
+lie exactly on a threshold included. If the kernel sends its row elsewhere, that row alone is cut off and the relaxation solved again: the
+first row that passes the kernel is the cheapest. Where columns have no steps, or too many rows lie on the planes, a row with a margin is
+taken, and counts as proved only if it reaches the bound.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +35,7 @@ MARGINS = (
     2e-5,
     2e-4,
 )  # distance from a boundary, as a share of what the sum can be: above the solver's tolerance
+MOST_REFUSED = 30  # rows exactly on a plane that the kernel sends to its other side, cut off one by one
 CLOSE = 1e-4  # how near to the bound of the relaxation a row counts as cheapest, as a share of it
 WIDER = 1.0  # widths of the training range that a value may leave it by
 SECONDS = 5.0  # of one solve
@@ -55,19 +59,32 @@ def cheapest(
     seconds: float = SECONDS,
 ) -> Answer:
     """The row of the leaf that is cheapest from `own` (columns,), its values within the widened range of the training rows."""
+    until = time.monotonic() + seconds
+    relaxed = _Program(tree, region, own, statistics, permissions, full, -MARGINS[0])
     bound: tuple[int, float] | None = None
-    for margin in (-MARGINS[0], *MARGINS):
-        program = _Program(tree, region, own, statistics, permissions, full, margin)
-        outcome = program.solve(seconds)
+    for _ in range(MOST_REFUSED):
+        outcome = relaxed.solve(until - time.monotonic())
         if outcome.ended is Ended.INFEASIBLE:
-            # only the relaxation says that there is nothing; a margin may have cut off what there is
-            return Answer(row=None, proved=margin < 0)
-        if outcome.values is None:
+            return Answer(row=None, proved=True)  # what was refused before is refused by the kernel, too
+        if outcome.values is None or outcome.ended is not Ended.OPTIMAL:
+            break
+        found, bound = relaxed.row_at(outcome.values), relaxed.cost(outcome.values)
+        if int(tree.apply(found.reshape(1, -1))[0]) == region.leaf:
+            return Answer(row=found, proved=True)  # nothing that is left is cheaper
+        if not relaxed.refuse(outcome.values):
+            break
+    return _inside(relaxed, bound, until)
+
+
+def _inside(relaxed: _Program, bound: tuple[int, float] | None, until: float) -> Answer:
+    """The cheapest row with a margin to all planes; proved if it reaches `bound`, that of the relaxation."""
+    for margin in MARGINS:
+        program = relaxed.again(margin)
+        outcome = program.solve(until - time.monotonic())
+        if outcome.values is None:  # a margin may have cut off what there is
             return Answer(row=None, proved=False)
         found, cost = program.row_at(outcome.values), program.cost(outcome.values)
-        if margin < 0 and outcome.ended is Ended.OPTIMAL:
-            bound = cost
-        if int(tree.apply(found.reshape(1, -1))[0]) == region.leaf:
+        if int(program.tree.apply(found.reshape(1, -1))[0]) == program.region.leaf:
             reached = bound is not None and cost[0] == bound[0] and cost[1] <= bound[1] + CLOSE * max(1.0, bound[1])
             return Answer(row=found, proved=reached)
     return Answer(row=None, proved=False)
@@ -92,6 +109,7 @@ class _Program:
         self.change: dict[int, Expression] = {}  # of a numeric column
         self.values: dict[int, list[tuple[Variables, Variables, float, int | None]]] = {}
         self.codes: dict[int, Variables] = {}
+        self.stepped = True  # whether every number moves on steps, so that rows can be refused one by one
         self.reach: dict[int, float] = {}
         for j in used_by(region):
             if tree.schema[j].kind is Kind.CATEGORICAL:
@@ -101,9 +119,13 @@ class _Program:
         for s in region.sums:
             self._sum(s.terms, s.threshold, s.left)
 
+    def again(self, margin: float) -> _Program:
+        """The same program with another margin, and without the rows that were refused."""
+        return _Program(self.tree, self.region, self.own, self.statistics, self.permissions, self.full, margin)
+
     def solve(self, seconds: float) -> Outcome:
         """First the fewest columns, then the smallest change of so many."""
-        options = Options(time=seconds, absolute_gap=1e-9)
+        options = Options(time=max(seconds, 0.01), absolute_gap=1e-9)
         count = total(self.moved)
         self.model.maximize(-count)
         fewest = Highs().solve(self.model, options=options)
@@ -111,7 +133,39 @@ class _Program:
             return fewest
         self.model.add(count <= round(-fewest.objective))
         self.model.maximize(-total(self.costs))
-        return Highs().solve(self.model, options=options)
+        outcome = Highs().solve(self.model, options=options)
+        self.model.rows.pop()  # more columns are allowed once this row is refused
+        return outcome
+
+    def refuse(self, values: FloatArray) -> bool:
+        """Cut off this one row, and no other; False if columns without steps make that impossible.
+
+        A row is another one if a column moves into another piece, by another number of steps, or to another category:
+        down = 1 only if v ≤ v̄ - 1, and up = 1 only if v ≥ v̄ + 1.
+        """
+        if not self.stepped:
+            return False
+        other = Expression()
+        for pieces in self.values.values():
+            for y, v, _, _ in pieces:
+                at = round(float(values[y.columns[0]]))
+                other = other + (1 - y[""] if at else y[""])
+                if at:
+                    other = other + self._steps_away(v, round(float(values[v.columns[0]])))
+        for w in self.codes.values():
+            for code, column in zip(w.axes[0], w.columns, strict=True):
+                other = other + (1 - w[code] if values[column] > 0.5 else w[code])
+        self.model.add(other >= 1)
+        return True
+
+    def _steps_away(self, v: Variables, at: int) -> Expression:
+        """An expression that can be 1 only where `v` is another whole number than `at`."""
+        column = int(v.columns[0])
+        low, high = self.model.lower[column], self.model.upper[column]
+        away = self.model.binary(f"away{self.model.size}", ("down", "up"))
+        self.model.add(v[""] + away["down"] * (high - at + 1) <= high)
+        self.model.add(v[""] - away["up"] * (at + 1 - low) >= low)
+        return away["down"] + away["up"]
 
     def cost(self, values: FloatArray) -> tuple[int, float]:
         """Changed columns and the sum of their scaled changes at a solution."""
@@ -149,6 +203,7 @@ class _Program:
             y = self.model.binary(f"y{j}.{p}")
             steps = (high - low) * 10.0 ** (decimals if decimals is not None else 99)
             stepped = decimals is not None and steps <= MOST_STEPS
+            self.stepped = self.stepped and stepped
             size = 10.0 ** -(decimals or 0) if stepped else unit
             first, last = (round(low / size), round(high / size)) if stepped else (low / size, high / size)
             kind = self.model.whole if stepped else self.model.continuous

@@ -15,7 +15,7 @@ from trainer.tree.splits.base import AMONG, BETWEEN, SUM
 
 
 def explained(flipper: Flipper, row: FloatArray, number: int, wanted: int | None = None) -> dict[str, Any]:
-    """The record of `row`, float64 (columns,), that stands at `number`; `flip` is None where `no_flip` says why.
+    """The record of `row`, float64 (columns,), with the row number `number`; `flip` is None if `no_flip` says why.
 
     `distance` of a step of the path is from the value to the threshold in the column's unit, `deviations` the same in standard
     deviations of the training rows; None for categories.
@@ -103,7 +103,7 @@ def flip_record(flipper: Flipper, row: FloatArray, flip: Flip) -> dict[str, Any]
 
 
 def cell(flipper: Flipper, j: int, value: float) -> float | int | str | None:
-    """A value as people write it: the category's name, whole numbers without a point, None where it is missing."""
+    """A value as people write it: the category's name, whole numbers without a point, None if it is missing."""
     column = flipper.tree.schema[j]
     if math.isnan(value):
         return None

@@ -158,7 +158,7 @@ def _span(low: float, high: float, decimals: int | None) -> Span:
 
 
 def nearest(spans: Sequence[Span], value: float, permission: Permission) -> float | None:
-    """The permitted value on the column's steps that lies in a span and nearest to `value`, which lies in none; None without one."""
+    """The permitted value on the column's steps that is in a span and nearest to `value`, which is in none; None if there is no such value."""
     best = None
     for span in spans:
         if value <= span.low:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from trainer.data.folds import holdout
-from trainer.data.raw import RawTable, read
-from trainer.data.reader import ModelRows, ReadLimits, rows_for_model
+from trainer.data.raw import RawTable
+from trainer.data.reader import ModelRows, ReadLimits, read_for_model, rows_for_model
+from trainer.data.reading import Reading
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError
 from trainer.explain.statistics import ColumnStatistics, statistics
@@ -19,17 +20,32 @@ from trainer.tree.file import ModelFile
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedRows:
-    """`matrix`, float64 (n, columns), NaN where a cell is empty; statistics, and a sentence on where they are from."""
+    """`matrix`, float64 (n, columns), NaN where a cell is empty; statistics, and a sentence on where they are from.
+
+    `trained`: the file holds the rows that trained the model, and the statistics are of these.
+    """
 
     matrix: FloatArray
     statistics: tuple[ColumnStatistics, ...]
     source: str
+    trained: bool
 
 
-def rows_to_explain(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = None) -> ExplainedRows:
-    """Read a file of rows; raises DataError where it lacks what the tree needs, and OSError."""
-    raw, tree = read(data, limits=limits), model.tree
-    needed = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns)
+def rows_to_explain(
+    model: ModelFile,
+    data: str | Path,
+    *,
+    limits: ReadLimits | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+) -> ExplainedRows:
+    """Read a file of rows as that of the training was; raises DataError if it lacks what the tree needs, and OSError."""
+    tree, reading = model.tree, Reading.from_json(model.reading)
+    used = {tree.schema[j].name for j in tree.used_columns}
+    raw = read_for_model(data, reading, used, limits=limits, delimiter=delimiter, encoding=encoding)
+    needed = rows_for_model(
+        raw, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns, reading=reading
+    )
     matrix = needed.table.matrix()
     try:
         trained = _training(model, raw)
@@ -41,19 +57,23 @@ def rows_to_explain(model: ModelFile, data: str | Path, *, limits: ReadLimits | 
             matrix=matrix,
             statistics=statistics(tree.schema, trained),
             source=f"the {rows:,} training rows of this file",
+            trained=True,
         )
     return ExplainedRows(
         matrix=matrix,
         statistics=statistics(tree.schema, matrix),
-        source=f"all {len(matrix):,} rows of this file: it is not the one that trained the model, "
-        "and the model file does not keep what its columns measure",
+        source=f"all {len(matrix):,} rows of this file: it is not the file that trained the model, "
+        "and the model file does not keep the units of its columns",
+        trained=False,
     )
 
 
 def _training(model: ModelFile, raw: RawTable) -> FloatArray | None:
-    """The rows that trained the model; None where their fingerprint is not the model's."""
+    """The rows that trained the model; None if their fingerprint is not the model's."""
     tree = model.tree
-    rows: ModelRows = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes)
+    rows: ModelRows = rows_for_model(
+        raw, tree.schema, target=model.target, classes=tree.classes, reading=Reading.from_json(model.reading)
+    )
     if rows.labels is None:
         return None
     keep = np.flatnonzero(rows.usable & (rows.labels.codes >= 0))

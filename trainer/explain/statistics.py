@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any
 
 import numpy as np
 
 from trainer.dtypes import FloatArray
+from trainer.errors import ParameterError
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import Tree
 
@@ -44,6 +46,57 @@ def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[Colu
     )
 
 
+def coarse(known: Sequence[ColumnStatistics]) -> tuple[ColumnStatistics, ...]:
+    """The statistics for people without access to the rows: they show a scale, not a figure of the rows.
+
+    Units and deviations are rounded to 1, 2 or 5 times a power of ten, ranges widened to whole units of that size.
+    """
+    return tuple(_coarse(s) for s in known)
+
+
+def _coarse(own: ColumnStatistics) -> ColumnStatistics:
+    unit = rounded_unit(own.scale)
+    with np.errstate(over="ignore"):
+        low, high = np.floor(own.low / unit) * unit, np.ceil(own.high / unit) * unit
+    if not (math.isfinite(low) and math.isfinite(high)):
+        low, high = own.low, own.high
+    deviation = rounded_unit(own.deviation) if own.deviation else 0.0
+    return replace(own, scale=unit, low=float(low), high=float(high), deviation=deviation)
+
+
+def rounded_unit(value: float) -> float:
+    """The nearest of 1, 2 and 5 times a power of ten to a positive number, by ratio."""
+    power = math.floor(math.log10(value))
+    found = (float(f"{m}e{k}") for k in (power, power + 1) for m in (1, 2, 5))
+    return min((u for u in found if 0 < u < math.inf), key=lambda u: abs(math.log(u) - math.log(value)), default=value)
+
+
+def priced(
+    schema: Sequence[ColumnSchema], known: Sequence[ColumnStatistics], cost: Mapping[str, Any]
+) -> tuple[ColumnStatistics, ...]:
+    """The statistics where a change of 1 in a column of `cost` counts as much as is said there; raises ParameterError.
+
+    Costs are numbers from 10^-9 to 10^9; the columns must be numeric or binary.
+    """
+    columns = {c.name: c for c in schema}
+    errors = {str(name): why for name, value in cost.items() if (why := _odd_cost(columns.get(name), value))}
+    if errors:
+        raise ParameterError(errors)
+    return tuple(
+        replace(s, scale=1.0 / float(cost[c.name])) if c.name in cost else s for c, s in zip(schema, known, strict=True)
+    )
+
+
+def _odd_cost(column: ColumnSchema | None, value: Any) -> str:
+    if column is None:
+        return "the model has no such column."
+    if column.kind is Kind.CATEGORICAL:
+        return "a change of category counts 1; only numbers have a cost per unit."
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1e-9 <= value <= 1e9:
+        return "a cost is a number from 0.000000001 to 1,000,000,000."
+    return ""
+
+
 def statistics_of_tree(tree: Tree) -> tuple[ColumnStatistics, ...]:
     """What a tree alone says of its columns, for models whose rows are gone: units of 1, steps and range of its thresholds."""
     ends: dict[int, list[float]] = {}
@@ -60,7 +113,7 @@ def statistics_of_tree(tree: Tree) -> tuple[ColumnStatistics, ...]:
 
 
 def _numeric(values: FloatArray) -> ColumnStatistics:
-    """The unit is the median absolute deviation; the mean absolute deviation where that is 0; 1 where that is 0, too."""
+    """The unit is the median absolute deviation; the mean absolute deviation if that is 0; 1 if that is 0, too."""
     known = values[np.isfinite(values)]
     if not len(known):
         return ColumnStatistics()
@@ -79,7 +132,7 @@ def _numeric(values: FloatArray) -> ColumnStatistics:
 
 
 def decimals_of(values: FloatArray) -> int | None:
-    """The fewest decimals, at most 12, that write every value exactly; None where none do."""
+    """The fewest decimals, at most 12, that write every value exactly; None if none do."""
     distinct = np.unique(values)
     for decimals in range(MOST_DECIMALS + 1):
         if np.abs(distinct).max() * 10.0**decimals >= 2**53:

@@ -36,6 +36,13 @@ def flip_text(flip: Mapping[str, Any]) -> str:
     return f"the answer would be {flip['label']} if {changes} (size {number_text(flip['distance'])}; {sure})."
 
 
+def short_flip_text(flip: Mapping[str, Any]) -> str:
+    """The changes of a flip alone: "income 3000 -> 3200; age 30 -> 31"."""
+    return "; ".join(
+        f"{label(name)} {value_text(at)} -> {value_text(to)}" for name, (at, to) in flip["changes"].items()
+    )
+
+
 def value_text(value: Any) -> str:
     """A value: a number in full, or text."""
     if value is None:

@@ -1,7 +1,7 @@
 """A tree in words: the rule of a split, the whole tree as nested text, and the way of one row.
 
 Every threshold and coefficient is written as the model file has it, with every digit, so that who reads the words gets the model's
-answers. Trees that are trained here store the shortest decimals that part the training rows; see `trainer.tree.shorten`.
+answers. Trees that are trained here store the shortest decimals that separate the training rows; see `trainer.tree.shorten`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def value_text(split: Split, schema: Schema, row: FloatArray) -> str:
 
 
 def rules_text(tree: Tree) -> str:
-    """The tree as nested lines, two spaces a level: a question, then "yes:" and "no:" with what follows."""
+    """The tree as nested lines, two spaces per level: a question, then "yes:" and "no:" with what follows."""
     lines: list[str] = []
     stack = [(0, 0, "")]
     while stack:
@@ -60,7 +60,7 @@ def path_in_words(tree: Tree, leaf: int, row: FloatArray) -> list[str]:
     """
     row = np.asarray(row, np.float64).reshape(-1)
     if not 0 <= leaf < len(tree.nodes) or not tree.nodes[leaf].is_leaf:
-        raise DataError(f"Node {leaf} is no leaf of this tree.")
+        raise DataError(f"Node {leaf} is not a leaf of this tree.")
     reached = int(tree.apply(row.reshape(1, -1))[0])
     if reached != leaf:
         raise DataError(f"The row reaches leaf {reached}, not leaf {leaf}.")

@@ -59,7 +59,7 @@ def check(document: Any) -> None:
     import jsonschema  # takes 0.1 s to import, and prediction from a checked file does not need it
 
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f'This is no octweb model file: its "format" is not "{FORMAT}".')
+        raise ModelFileError(f'This is not an octweb model file: its "format" is not "{FORMAT}".')
     if document.get("format_version") != FORMAT_VERSION:
         raise ModelFileError(
             f"The file has format version {document.get('format_version')}; this program reads version {FORMAT_VERSION}."
@@ -70,7 +70,7 @@ def check(document: Any) -> None:
 
 
 def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
-    """The columns of a checked document; raises ModelFileError where one is damaged or two have the same name."""
+    """The columns of a checked document; raises ModelFileError if one is damaged or two have the same name."""
     try:
         schema = tuple(ColumnSchema.from_json(record) for record in document["columns"])
     except DataError as error:
@@ -81,20 +81,20 @@ def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
-    """The checked document of a model file; raises ModelFileError where it is none, and OSError where it cannot be opened."""
+    """The checked document of a model file; raises ModelFileError if it is none, and OSError if it cannot be opened."""
     path = Path(path)
     if path.stat().st_size > MAX_BYTES:
         raise ModelFileError(f"The model file is larger than {MAX_BYTES // 10**6} MB and is not read.")
     try:
         found = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"The model file is no JSON: {error}.") from error
+        raise ModelFileError(f"The model file is not JSON: {error}.") from error
     check(found)
     return found
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:

@@ -51,6 +51,9 @@ class ModelFile:
     rows: Mapping[str, Any] | None = None  # which rows trained, see trainer.data.folds.rows_record; None in older files
     version: str = VERSION
     training_rows: str = ""  # see `trainer.tree.known_rows`
+    reading: Mapping[str, Any] | None = (
+        None  # how a messy table was read, see `trainer.data.reading`; None for a clean one
+    )
 
     @classmethod
     def of_tree(cls, tree: Tree) -> ModelFile:
@@ -73,17 +76,18 @@ class ModelFile:
             certificate=dict(self.certificate),
             **({} if self.rows is None else {"rows": dict(self.rows)}),
             **({"training_rows": self.training_rows} if self.training_rows else {}),
+            **({} if self.reading is None else {"reading": dict(self.reading)}),
         )
 
 
 def from_json(document: Any) -> ModelFile:
-    """The model of a parsed document; raises ModelFileError where it is damaged or contradicts itself."""
+    """The model of a parsed document; raises ModelFileError if it is damaged or contradicts itself."""
     check(document)
     return _model(document)
 
 
 def read(path: str | Path) -> ModelFile:
-    """Read a model file; raises ModelFileError where it is no model file, and OSError where it cannot be opened."""
+    """Read a model file; raises ModelFileError if it is not a model file, and OSError if it cannot be opened."""
     return _model(read_document(path))
 
 
@@ -105,4 +109,5 @@ def _model(document: Mapping[str, Any]) -> ModelFile:
         rows=document.get("rows"),
         version=document.get("version", ""),
         training_rows=document.get("training_rows", ""),
+        reading=document.get("reading"),
     )

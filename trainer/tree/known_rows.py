@@ -1,4 +1,4 @@
-"""Digests of the training rows, so that a model file can tell rows that it was trained on from others.
+"""Digests of the training rows, with which a model file can distinguish rows that it was trained on from others.
 
 A digest is 32 bits over the columns that the tree asks and the class. It tells that a row is new, and with near certainty that it
 equals one of the training in those columns; the row cannot be had back from it.
@@ -36,14 +36,14 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 
 
 def packed(tree: Tree, matrix: FloatArray, codes: CodeArray) -> str:
-    """The distinct digests of the training rows as text for the model file; empty where there are too many rows."""
+    """The distinct digests of the training rows as text for the model file; empty if there are too many rows."""
     if len(matrix) > MOST_ROWS:
         return ""
     return base64.b64encode(np.unique(digests(tree, matrix, codes)).astype("<u4").tobytes()).decode()
 
 
 def unpacked(text: str) -> np.ndarray | None:
-    """The digests of a model file, rising uint32; None where it keeps none. Raises ModelFileError for a damaged text."""
+    """The digests of a model file, rising uint32; None if it keeps none. Raises ModelFileError for a damaged text."""
     if not text:
         return None
     try:

@@ -52,7 +52,7 @@ def sql_text(value: str) -> str:
 
 
 def sql_category(column: ColumnSchema) -> str:
-    """The category in a column; NULL is the category of empty cells where the column has one."""
+    """The category in a column; NULL is the category of empty cells if the column has one."""
     missing = missing_category(column)
     name = sql_name(column.name)
     return name if missing is None else f"COALESCE({name}, {sql_text(missing)})"

@@ -22,6 +22,7 @@ from trainer.tree.route import FlatTree, apply, flatten
 from trainer.tree.splits import Split, goes_left, split_from_json, split_to_json
 
 MAX_NODES = 1_000_000
+ROUNDING = 1e-9  # of impurities, as a share of the rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class DraftLeaf:
 
 @dataclass(frozen=True, kw_only=True)
 class DraftBranch:
-    """A branch; `impurity` and `impurity_bound` (in rows) are set by methods that prove each split by itself."""
+    """A branch; `impurity` and `impurity_bound` (in rows) are set by methods that prove each split separately."""
 
     split: Split
     left: Draft
@@ -67,6 +68,13 @@ class Node:
     @property
     def rows(self) -> int:
         return sum(self.counts)
+
+    @property
+    def split_proved(self) -> bool:
+        """Whether the impurity of the split equals its lower bound (in rows, up to rounding)."""
+        if self.impurity is None or self.impurity_bound is None:
+            return False
+        return self.impurity - self.impurity_bound <= ROUNDING * max(1, self.rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +200,7 @@ class Tree:
 
     @staticmethod
     def load(path: str) -> Tree:
-        """Read the tree of a model file; raises ModelFileError where it is damaged."""
+        """Read the tree of a model file; raises ModelFileError if it is damaged."""
         found = read_document(path)
         return tree_from_json(found["nodes"], schema=columns_of(found), classes=found["classes"])
 
@@ -208,7 +216,7 @@ def grow(
 ) -> Tree:
     """The tree of a draft with the counts of the rows `matrix` (n, columns), `codes` (n,), nodes numbered breadth first.
 
-    A row of integer weight w (`weights`, int64 (n,)) counts as w rows, also where a leaf takes the majority of its rows.
+    A row of integer weight w (`weights`, int64 (n,)) counts as w rows, even if a leaf takes the majority of its rows.
     """
     nodes: list[Node] = []
     queue: deque[tuple[Draft, np.ndarray, int]] = deque([(draft, np.arange(len(matrix)), 0)])
@@ -337,7 +345,7 @@ def tree_from_json(
             )
         else:
             if record.get("class") not in code:
-                raise ModelFileError(f"Leaf {i} predicts '{record.get('class')}', which is none of the classes.")
+                raise ModelFileError(f"Leaf {i} predicts '{record.get('class')}', which is not one of the classes.")
             nodes.append(Node(id=i, counts=counts, label=code[record["class"]]))
     used = [c for v in nodes if not v.is_leaf for c in (v.left, v.right)]
     if sorted(used) != list(range(1, len(nodes))):

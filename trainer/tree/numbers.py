@@ -78,13 +78,13 @@ def rounded(value: float, digits: int) -> float:
 
 
 def label(name: str) -> str:
-    """A name on one line; quoted where it is empty or has blanks at its ends, so that it can be seen."""
+    """A name on one line; quoted if it is empty or has blanks at its ends, so the blanks can be seen."""
     shown = " ".join(name.split()) if any(c in name for c in "\r\n\t\v\f\u2028\u2029\x85") else name
     return f'"{shown}"' if not shown or shown != shown.strip() else shown
 
 
 def unit(column: ColumnSchema) -> str:
-    """The unit of a column as it follows a number; empty where it has none."""
+    """The unit of a column as it follows a number; empty if it has none."""
     return f"{THIN}{column.unit}" if column.unit else ""
 
 

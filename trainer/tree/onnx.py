@@ -30,7 +30,7 @@ OUTPUTS = (LABEL, SHARES, LEAF)
 
 
 def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
-    """The serialised ONNX model of `tree`; raises DataError where it cannot be written.
+    """The serialised ONNX model of `tree`; raises DataError if it cannot be written.
 
     With `inputs="tensor"` the input is `X`, double (n, columns), categories as codes (their positions in the schema). With
     "columns" there is an input (n, 1) for each column that the tree reads, called like the column (see `input_names`):
@@ -174,7 +174,7 @@ class _Builder:
         return self._numbers[column]
 
     def _code(self, column: int) -> str:
-        """The category code as int64 (n, 1); the number of categories stands for missing and unknown."""
+        """The category code as int64 (n, 1); missing and unknown have the number of categories as their code."""
         if column in self._codes:
             return self._codes[column]
         schema = self.tree.schema[column]

@@ -28,7 +28,7 @@ AWKWARD = re.compile(r'^$|^\s|\s$|["\\\t\r\n]')
 def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> str:
     """The PMML document of `tree`.
 
-    Inputs are the columns that the tree reads; outputs the predicted class, one probability a class, and the node id. Raises
+    Inputs are the columns that the tree reads; outputs the predicted class, one probability per class, and the node id. Raises
     DataError for names that XML cannot hold.
     """
     for text in [

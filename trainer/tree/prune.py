@@ -1,6 +1,6 @@
 """Minimal cost-complexity pruning (Breiman, Friedman, Olshen & Stone) on our tree, in exact fractions.
 
-g(v) = (R(v) - R(T_v)) / (leaves of T_v - 1): what a leaf in place of the branch v costs for each leaf saved.  The weakest link goes
+g(v) = (R(v) - R(T_v)) / (leaves of T_v - 1): what a leaf instead of the branch v costs for each leaf saved.  The weakest link goes
 first, which changes g above it alone.  R is the error rate: the weight of rows of other classes than the label, over that of all rows.
 """
 
@@ -23,7 +23,7 @@ Alpha = Fraction | float  # math.inf: never
 
 
 def collapses(tree: Tree) -> list[Alpha]:
-    """For each node the alpha from which on it is a leaf in place of a branch; inf where it is one already, or is cut off first."""
+    """For each node the alpha from which on it is a leaf instead of a branch; inf where it is one already, or is cut off first."""
     nodes, n = tree.nodes, max(1, tree.nodes[0].rows)
     error = [node.rows - node.counts[node.label] for node in nodes]
     below, leaves = error.copy(), [1] * len(nodes)

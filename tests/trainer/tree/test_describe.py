@@ -113,7 +113,7 @@ def test_a_path_says_what_the_row_has():
     ]
     with pytest.raises(DataError, match="reaches leaf 2"):
         path_in_words(tree, 1, row)
-    with pytest.raises(DataError, match="no leaf"):
+    with pytest.raises(DataError, match="not a leaf"):
         path_in_words(tree, 0, row)
 
 

@@ -105,7 +105,22 @@ def test_sums_over_wide_ranging_columns_reach_their_leaf_in_a_default_session(bl
             classes=("a", "b"),
         )  # fmt: skip
         close = np.vstack([matrix, np.nextafter(matrix[row], np.inf), np.nextafter(matrix[row], -np.inf)])
-        check(tree, close, session(tree, "tensor").run(["label", "probabilities", "leaf"], {"X": close}))
+        for inputs in ("tensor", "columns"):
+            rows = {"X": close} if inputs == "tensor" else feed(tree, close)
+            check(tree, close, session(tree, inputs).run(["label", "probabilities", "leaf"], rows))
+
+
+def test_a_sum_of_wide_ranging_columns_below_an_empty_text_reaches_its_leaf_in_a_default_session():
+    text = ColumnSchema(name="kind", kind=Kind.CATEGORICAL, categories=("almond", ""))
+    schema = [text, *(ColumnSchema(name=name, kind=Kind.NUMERIC) for name in "uv")]
+    matrix = np.array([[k, u, v] for k in (0, 1) for u in (1e12, 1e12 + 1) for v in (1e-12, 2e-12, 1e3)])
+    split = Linear(features=(1, 2), coefficients=(1 - 1e-8, 1e12), threshold=0.0, levels=(-1, -1))
+    split = replace(split, threshold=float(split.sums(matrix)[1]))  # the sum of a row
+    below = DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    draft = DraftBranch(split=Subset(feature=0, codes=(1,)), left=below, right=DraftLeaf(label=1))
+    tree = grow(draft, matrix, np.zeros(len(matrix), np.int32), schema=schema, classes=("no", "yes"))
+    assert len(set(tree.apply(matrix).tolist())) == 3
+    check(tree, matrix, session(tree, "columns").run(["label", "probabilities", "leaf"], feed(tree, matrix)))
 
 
 def test_a_coefficient_that_rounds_to_one_stays_what_it_is():

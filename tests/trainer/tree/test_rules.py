@@ -176,7 +176,7 @@ def test_rules_of_random_trees_answer_rows_with_missing_and_unknown_categories(s
         text = [column.kind is Kind.CATEGORICAL for column in tree.schema]
         if not np.isfinite(row[np.logical_not(text)]).all():  # a row without a number is refused, it has no answer
             continue
-        if not twice:  # a column that stands twice in a sum is one term of a rule
+        if not twice:  # a column that appears twice in a sum is one term of a rule
             assert next(r for r in rules if all(fits(c, record) for c in r["conditions"]))["leaf"] == leaf
 
 

@@ -1,6 +1,6 @@
-"""The tests that a branch can make, one file for each kind; see `base` for what a kind knows of itself.
+"""The tests that a branch can make, one file for each kind; see `base` for what a kind can say about itself.
 
-To add a kind: its file here, its line in KINDS, its shape in `model.schema.json`, and its picture in `octweb/figures/split.py`.
+To add a kind: its file here, its line in KINDS, its shape in `model.schema.json`, and its picture in `octweb/figures/split/__init__.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def split_to_json(split: Split, schema: Schema) -> dict[str, Any]:
 
 
 def split_from_json(record: Mapping[str, Any], schema: Schema) -> Split:
-    """The split from its dictionary; raises ModelFileError where it does not fit the schema or its kind is not known."""
+    """The split from its dictionary; raises ModelFileError if it does not fit the schema or its kind is not known."""
     kind = KINDS.get(str(record.get("kind")))
     if kind is None:
         raise ModelFileError(f"The kind of split '{record.get('kind')}' is not known to this version.")

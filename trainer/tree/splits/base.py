@@ -1,4 +1,4 @@
-"""The interface of a split: what every kind of test knows of itself.
+"""The interface of a split: what every kind of test can say about itself.
 
 A kind is one file of this package: its class is a frozen dataclass that derives from `Split` and is listed in `KINDS`. Routing, words,
 rules, exports and the model file ask the split and never which kind it is; the picture of a kind is registered in
@@ -92,6 +92,15 @@ class PmmlModel(Protocol):
     def sum_field(self, node: int, terms: Sequence[Term]) -> str: ...
 
 
+class Dialect(Protocol):
+    """How a language writes the tests; each answer is an expression of a row, true for the rows that go left."""
+
+    def at_most(self, column: int, threshold: float) -> str: ...
+    def between(self, column: int, low: float, high: float) -> str: ...
+    def category_in(self, column: int, codes: Sequence[int]) -> str: ...
+    def sum_at_most(self, terms: Sequence[Term], threshold: float) -> str: ...
+
+
 class Split(ABC):
     """A test that sends a row left or right, in the uploaded columns' own units."""
 
@@ -117,7 +126,7 @@ class Split(ABC):
     @classmethod
     @abstractmethod
     def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Split:
-        """The split from its dictionary; raises ModelFileError where it does not fit the schema."""
+        """The split from its dictionary; raises ModelFileError if it does not fit the schema."""
 
     @abstractmethod
     def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Split:
@@ -137,11 +146,15 @@ class Split(ABC):
 
     @abstractmethod
     def python(self, schema: Schema) -> str:
-        """The test as a Python expression of `row`; raises DataError where it cannot be written."""
+        """The test as a Python expression of `row`; raises DataError if it cannot be written."""
 
     @abstractmethod
     def sql(self, schema: Schema) -> str:
-        """The test as a condition in standard SQL; raises DataError where it cannot be written."""
+        """The test as a condition in standard SQL; raises DataError if it cannot be written."""
+
+    @abstractmethod
+    def expression(self, dialect: Dialect) -> str:
+        """The test in another language; raises DataError if it cannot be written."""
 
     @abstractmethod
     def onnx(self, graph: OnnxGraph, node: int) -> None:
@@ -152,8 +165,31 @@ class Split(ABC):
         """The PMML predicate of the rows that go left at `node`."""
 
     def wish(self, schema: Schema) -> str:
-        """The test as the wishes of the workbench write it, exactly; raises DataError where they cannot."""
+        """The test as the wishes of the workbench write it, exactly; raises DataError if they cannot."""
         raise DataError(f"A question of the kind '{self.kind}' cannot be wished for.")
+
+    @property
+    def many(self) -> bool:
+        """Whether the test weighs too many columns to be read in one line."""
+        return False
+
+    @property
+    def cut(self) -> tuple[int, float] | None:
+        """Column and threshold of a question "column ≤ threshold"; None for any other test."""
+        return None
+
+    @property
+    def weighted(self) -> tuple[tuple[Term, ...], float] | None:
+        """The terms of a weighted sum as they are written, and its threshold; None for a test that weighs nothing."""
+        return None
+
+    def brief(self, schema: Schema, most: int | None = None) -> str:
+        """The test in one line: its text, or how many columns it weighs; at most `most` categories are listed."""
+        return f"Weighs {len(self.used)} columns" if self.many else self.text(schema, most)
+
+    def limited(self, most: int, sizes: Sequence[int], matrix: FloatArray) -> Split:
+        """The same test of the rows `matrix` with at most `most` of the sizes[j] categories of column j on one of its sides."""
+        return self
 
     def size(self, schema: Schema) -> int:
         """How many terms the test weighs."""
@@ -164,7 +200,7 @@ class Split(ABC):
         return 1
 
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
-        """Terms and threshold of the hyperplane that the test is, and whether its sides are exchanged; None where it is none."""
+        """Terms and threshold of the hyperplane that the test is, and whether its sides are exchanged; None if it is none."""
         return None
 
     def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
@@ -173,7 +209,7 @@ class Split(ABC):
 
 
 def column_index(name: Any, schema: Schema) -> int:
-    """The place of a column; raises ModelFileError where there is none."""
+    """The place of a column; raises ModelFileError if there is none."""
     for j, column in enumerate(schema):
         if column.name == name:
             return j
@@ -181,9 +217,9 @@ def column_index(name: Any, schema: Schema) -> int:
 
 
 def category_code(feature: int, category: Any, schema: Schema) -> int:
-    """The code of a category; raises ModelFileError where the column has none of this name."""
+    """The code of a category; raises ModelFileError if the column has none of this name."""
     if category not in schema[feature].categories:
-        raise ModelFileError(f"A split uses '{category}', which is no category of '{schema[feature].name}'.")
+        raise ModelFileError(f"A split uses '{category}', which is not a category of '{schema[feature].name}'.")
     return schema[feature].categories.index(category)
 
 
@@ -199,6 +235,6 @@ def finite(value: Any) -> float:
 
 
 def gap_around(threshold: float, values: FloatArray) -> tuple[float, float] | None:
-    """The neighbours low ≤ threshold < high among rising `values`; None where it does not lie between two of them."""
+    """The neighbours low ≤ threshold < high among rising `values`; None if it does not lie between two of them."""
     at = int(np.searchsorted(values, threshold, side="right"))
     return (float(values[at - 1]), float(values[at])) if 0 < at < len(values) else None

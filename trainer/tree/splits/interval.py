@@ -1,4 +1,4 @@
-"""Left if a column lies between two numbers: a bucket of a numeric column."""
+"""Left if a column is between two numbers: a bucket of a numeric column."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from trainer.tree.numbers import decimal_text, label, number_text, unit
 from trainer.tree.splits.base import (
     BETWEEN,
     Condition,
+    Dialect,
     Flat,
     OnnxGraph,
     PmmlModel,
@@ -97,6 +98,9 @@ class Interval(Split):
         low = f"{name} > {self.low!r}" if math.isfinite(self.low) else f"{name} >= {-sys.float_info.max!r}"
         high = f"{name} <= {self.high!r}" if math.isfinite(self.high) else ("1 = 1" if self.high > 0 else "1 = 0")
         return f"{low} AND {high}"
+
+    def expression(self, dialect: Dialect) -> str:
+        return dialect.between(self.feature, self.low, self.high)
 
     def onnx(self, graph: OnnxGraph, node: int) -> None:
         graph.test_value(node, graph.between(graph.number(self.feature), self.low, self.high), 0.5)

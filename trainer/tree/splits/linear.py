@@ -29,6 +29,7 @@ from trainer.tree.numbers import (
 from trainer.tree.splits.base import (
     SUM,
     Condition,
+    Dialect,
     Flat,
     OnnxGraph,
     PmmlModel,
@@ -68,6 +69,14 @@ class Linear(Split):
     def terms(self) -> tuple[Term, ...]:
         """Column, category or -1, and coefficient of every term."""
         return tuple(zip(self.features, self.levels, self.coefficients, strict=True))
+
+    @property
+    def many(self) -> bool:
+        return len(self.used) > 2
+
+    @property
+    def weighted(self) -> tuple[tuple[Term, ...], float] | None:
+        return self.terms, self.threshold
 
     def size(self, schema: Schema) -> int:
         return len(self.features)
@@ -136,7 +145,7 @@ class Linear(Split):
         return f"{' '.join(parts) or '0'} ≤ {number_text(self.threshold, full=True)}{words}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
-        """The sum, with the fewest digits, three at least, that tell it from the threshold."""
+        """The sum, with the fewest digits, at least three, that distinguish it from the threshold."""
         total = float(self.sums(np.asarray(row, np.float64).reshape(1, -1))[0])
         for digits in range(DIGITS, MAX_DIGITS):
             text = number_text(total, digits)
@@ -146,7 +155,7 @@ class Linear(Split):
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         sums: dict[str, float] = {}
-        for feature, level, a in self.terms:  # a column that stands twice is one term
+        for feature, level, a in self.terms:  # a column that appears twice is one term
             key = schema[feature].name if level < 0 else _term_name(schema, feature, level)
             sums[key] = sums[key] + a if key in sums else a
         levels = {
@@ -184,6 +193,9 @@ class Linear(Split):
             terms.append(f"({a!r}) * {value}")
         return f"{' + '.join(terms)} <= {self.threshold!r}"
 
+    def expression(self, dialect: Dialect) -> str:
+        return dialect.sum_at_most(self.terms, self.threshold)
+
     def onnx(self, graph: OnnxGraph, node: int) -> None:
         values = [graph.number(f) if lv < 0 else graph.indicator(f, lv) for f, lv, _ in self.terms]
         graph.test_value(node, graph.weighted_sum(values, self.coefficients), self.threshold)
@@ -218,7 +230,7 @@ class Linear(Split):
 
 
 def _gap(split: Linear, rows: FloatArray, low_side: BoolArray) -> tuple[float, float] | None:
-    """The largest sum of the rows of the low side and the smallest of the others; None where no threshold parts them."""
+    """The largest sum of the rows of the low side and the smallest of the others; None if no threshold separates them."""
     sums = split.sums(rows)
     low, high = float(sums[low_side].max()), float(sums[~low_side].min())
     return (low, high) if low < high and math.isfinite(low) and math.isfinite(high) else None

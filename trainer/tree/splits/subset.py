@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -17,6 +17,7 @@ from trainer.tree.numbers import category_text, label
 from trainer.tree.splits.base import (
     AMONG,
     Condition,
+    Dialect,
     Flat,
     OnnxGraph,
     PmmlModel,
@@ -44,6 +45,15 @@ class Subset(Split):
     def size(self, schema: Schema) -> int:
         """The smaller of the set and the others, at least one."""
         return max(1, min(len(self.codes), len(schema[self.feature].categories) - len(self.codes)))
+
+    def limited(self, most: int, sizes: Sequence[int], matrix: FloatArray) -> Subset:
+        """Categories that no row has may stand on either side, so they change sides if the limit asks for it."""
+        every = set(range(sizes[self.feature]))
+        if min(len(self.codes), len(every) - len(self.codes)) <= most:
+            return self
+        left, column = self.goes_left(matrix), matrix[:, self.feature]
+        sent, others = ({int(a) for a in np.unique(column[side])} for side in (left, ~left))
+        return replace(self, codes=tuple(sorted(sent if len(sent) <= most else every - others)))
 
     def goes_left(self, matrix: FloatArray) -> BoolArray:
         return np.isin(matrix[:, self.feature], np.asarray(self.codes, dtype=np.float64))
@@ -94,6 +104,9 @@ class Subset(Split):
     def sql(self, schema: Schema) -> str:
         names = ", ".join(sql_text(name) for name in self.names(schema))
         return f"{sql_category(schema[self.feature])} IN ({names})" if names else "1 = 0"
+
+    def expression(self, dialect: Dialect) -> str:
+        return dialect.category_in(self.feature, self.codes)
 
     def onnx(self, graph: OnnxGraph, node: int) -> None:
         graph.test_category(node, self.feature, self.codes)

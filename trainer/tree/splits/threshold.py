@@ -15,6 +15,7 @@ from trainer.tree.numbers import decimal_text, label, number_text, shortest_betw
 from trainer.tree.splits.base import (
     BELOW,
     Condition,
+    Dialect,
     Flat,
     OnnxGraph,
     PmmlModel,
@@ -40,6 +41,10 @@ class Threshold(Split):
     @property
     def used(self) -> tuple[int, ...]:
         return (self.feature,)
+
+    @property
+    def cut(self) -> tuple[int, float] | None:
+        return self.feature, self.threshold
 
     def goes_left(self, matrix: FloatArray) -> BoolArray:
         return matrix[:, self.feature] <= self.threshold
@@ -76,6 +81,9 @@ class Threshold(Split):
     def sql(self, schema: Schema) -> str:
         return f"{sql_name(schema[self.feature].name)} <= {self.threshold!r}"
 
+    def expression(self, dialect: Dialect) -> str:
+        return dialect.at_most(self.feature, self.threshold)
+
     def onnx(self, graph: OnnxGraph, node: int) -> None:
         graph.test_column(node, self.feature, self.threshold)
 
@@ -93,7 +101,7 @@ class Threshold(Split):
 
 
 def shortest_cut(threshold: float, values: FloatArray) -> float:
-    """The shortest decimal in the gap of rising `values` that `threshold` lies in; itself where it lies in none."""
+    """The shortest decimal in the gap of rising `values` that contains `threshold`; the threshold itself if no gap contains it."""
     gap = gap_around(threshold, values)
     if gap is None or not (math.isfinite(gap[0]) and math.isfinite(gap[1])):
         return threshold

@@ -1,0 +1,65 @@
+"""What the callers ask a split, instead of which kind it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainer.table import ColumnSchema, Kind
+from trainer.tree.nodes import Node
+from trainer.tree.splits import Interval, Linear, Subset, Threshold
+
+SCHEMA = (
+    ColumnSchema(name="age", kind=Kind.NUMERIC),
+    ColumnSchema(name="income", kind=Kind.NUMERIC),
+    ColumnSchema(name="height", kind=Kind.NUMERIC),
+    ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=("red", "green", "blue", "white", "black")),
+)
+CUT = Threshold(feature=0, threshold=2.5)
+BAND = Interval(feature=1, low=1.0, high=3.0)
+SET = Subset(feature=3, codes=(0, 2))
+LINE = Linear(features=(0, 1), levels=(-1, -1), coefficients=(1.0, -2.0), threshold=0.5)
+PLANE = Linear(features=(0, 1, 2), levels=(-1, -1, -1), coefficients=(1.0, -2.0, 3.0), threshold=0.5)
+
+
+@pytest.mark.parametrize(
+    ("split", "cut", "weighted", "brief"),
+    [
+        (CUT, (0, 2.5), None, "age ≤ 2.5"),
+        (BAND, None, None, "1 < income ≤ 3"),
+        (SET, None, None, "colour is one of red, blue"),
+        (LINE, None, (((0, -1, 1.0), (1, -1, -2.0)), 0.5), "age − 2 × income ≤ 0.5"),
+        (PLANE, None, (((0, -1, 1.0), (1, -1, -2.0), (2, -1, 3.0)), 0.5), "Weighs 3 columns"),
+    ],
+    ids=["threshold", "interval", "subset", "line", "plane"],
+)
+def test_a_split_says_what_pages_ask(split, cut, weighted, brief):
+    assert split.cut == cut
+    assert split.weighted == weighted
+    assert split.brief(SCHEMA) == brief
+    assert split.many is (split is PLANE)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_smaller_set_sends_the_same_rows(seed, most):
+    rng = np.random.default_rng(seed)
+    rows = np.zeros((30, 4))
+    rows[:, 3] = rng.choice(rng.permutation(5)[: most + 1], 30)  # one side of any set has at most `most` of them
+    split = Subset(feature=3, codes=tuple(sorted(rng.permutation(5)[: rng.integers(1, 5)].tolist())))
+    found = split.limited(most, (0, 0, 0, 5), rows)
+    seen = {int(v) for v in rows[:, 3]}
+    if min(len(seen & set(split.codes)), len(seen - set(split.codes))) <= most:
+        assert min(len(found.codes), 5 - len(found.codes)) <= most
+        assert (found.goes_left(rows) == split.goes_left(rows)).all()
+
+
+def test_other_splits_have_no_set_to_make_smaller():
+    assert all(split.limited(1, (0, 0, 0, 5), np.zeros((2, 4))) is split for split in (CUT, BAND, LINE, PLANE))
+
+
+@pytest.mark.parametrize(
+    ("impurity", "bound", "proved"), [(2.0, 2.0, True), (2.0, 1.9, False), (2.0, None, False), (None, None, False)]
+)
+def test_a_split_is_proved_where_it_meets_its_bound(impurity, bound, proved):
+    assert Node(id=0, counts=(5, 5), label=0, impurity=impurity, impurity_bound=bound).split_proved is proved

@@ -1,0 +1,82 @@
+"""What is near an answer: the training rows most like it, and what missing or unknown values would lead to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trainer.dtypes import FloatArray
+from trainer.explain.statistics import ColumnStatistics
+from trainer.table import MISSING_CATEGORY, Kind, MissingPolicy
+from trainer.tree.nodes import Tree
+from trainer.tree.splits import goes_left
+
+UNKNOWN = -1.0  # the code of a category that the model never saw
+
+
+def nearest_rows(
+    tree: Tree, statistics: Sequence[ColumnStatistics], matrix: FloatArray, row: FloatArray, most: int
+) -> tuple[np.ndarray, FloatArray]:
+    """Positions in `matrix` (n, columns) of the rows most like `row` (columns,), nearest first, and their distances.
+
+    The distance is that of changes: the sum of |difference| / unit over the columns that the tree asks, 1 for another category.
+    """
+    distance = np.zeros(len(matrix))
+    for j in tree.used_columns:
+        values = matrix[:, j]
+        if tree.schema[j].kind is Kind.CATEGORICAL:
+            distance += values != row[j]
+        else:
+            distance += np.where(np.isnan(values), math.inf, np.abs(values - row[j]) / statistics[j].scale)
+    order = np.argsort(distance, kind="stable")[:most]
+    return order, distance[order]
+
+
+def gaps(tree: Tree, row: FloatArray) -> list[dict[str, Any]]:
+    """For each column that the tree asks, what a missing value and, of categories, an unknown one would lead to.
+
+    `missing` and `unknown` have `leaf` and `label`; `missing` is None if such a row is not predicted, and `unknown` for numbers.
+    """
+    found = []
+    for j in tree.used_columns:
+        column = tree.schema[j]
+        category = column.kind is Kind.CATEGORICAL
+        missing = None
+        if column.missing is MissingPolicy.CATEGORY:
+            known = MISSING_CATEGORY in column.categories
+            missing = _answer(tree, row, j, float(column.categories.index(MISSING_CATEGORY)) if known else math.nan)
+        unknown = _answer(tree, row, j, UNKNOWN) if category else None
+        found.append({"column": column.name, "missing": missing, "unknown": unknown})
+    return found
+
+
+def _answer(tree: Tree, row: FloatArray, j: int, value: float) -> dict[str, Any]:
+    changed = row.copy()
+    changed[j] = value
+    leaf = int(tree.apply(changed.reshape(1, -1))[0])
+    return {"leaf": leaf, "label": tree.classes[int(tree.labels[leaf])]}
+
+
+def both_ways(tree: Tree, row: FloatArray, open_columns: Sequence[int]) -> list[float]:
+    """The share of each class as an answer if the values of `open_columns` are not known, (classes,).
+
+    A question that reads such a column is followed both ways, with the shares of its training rows; a node without rows gives each
+    side half.
+    """
+    shares, hidden = [0.0] * len(tree.classes), frozenset(open_columns)
+    waiting = [(0, 1.0)]
+    while waiting:
+        at, weight = waiting.pop()
+        v = tree.nodes[at]
+        if v.split is None:
+            shares[v.label] += weight
+        elif hidden.isdisjoint(v.split.used):
+            left = bool(goes_left(v.split, row.reshape(1, -1))[0])
+            waiting.append((v.left if left else v.right, weight))
+        else:
+            share = tree.nodes[v.left].rows / v.rows if v.rows else 0.5
+            waiting += [(v.right, weight * (1 - share)), (v.left, weight * share)]
+    return shares

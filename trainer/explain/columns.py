@@ -1,0 +1,103 @@
+"""Explanations as columns of a file of predictions: the path and the smallest change in words, piece by piece."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trainer.dtypes import FloatArray
+from trainer.explain.flip import Flipper
+from trainer.explain.permission import permissions
+from trainer.explain.record import explained
+from trainer.explain.statistics import ColumnStatistics
+from trainer.explain.words import short_flip_text, step_text
+from trainer.tree.nodes import Tree
+
+PIECE = 5_000  # rows whose words are in memory at a time, some megabytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """How rows are explained: statistics of the columns and where they are from, what may change, and the seconds for all rows.
+
+    `change` is column → words as `permissions` takes them. As JSON it goes from the server to the process that predicts.
+    """
+
+    statistics: Sequence[ColumnStatistics]
+    source: str
+    change: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = math.inf
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a dictionary; no limit of time is None."""
+        return {
+            "statistics": [asdict(s) for s in self.statistics],
+            "source": self.source,
+            "change": dict(self.change),
+            "seconds": self.seconds if math.isfinite(self.seconds) else None,
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Wishes:
+        """The record that `to_json` wrote."""
+        return cls(
+            statistics=tuple(ColumnStatistics(**s) for s in record["statistics"]),
+            source=record["source"],
+            change=record["change"],
+            seconds=math.inf if record["seconds"] is None else float(record["seconds"]),
+        )
+
+
+class ExplainedColumns:
+    """The columns for `predict_file`; raises ParameterError for a `change` that the tree's columns do not take.
+
+    When the seconds are over, further rows keep their predictions and get no explanation; `notes` counts them.
+    """
+
+    fields = (
+        ("path", pa.string()),
+        ("flip", pa.string()),
+        ("flip_label", pa.string()),
+        ("flip_distance", pa.float64()),
+        ("flip_proved", pa.bool_()),
+        ("no_flip", pa.string()),
+    )
+    piece = PIECE
+
+    def __init__(self, tree: Tree, wishes: Wishes) -> None:
+        allowed = permissions(tree.schema, wishes.change)
+        self.flipper = Flipper(tree, wishes.statistics, allowed, seconds=wishes.seconds)
+        self.source, self.late, self.open = wishes.source, 0, 0
+
+    def of(self, matrix: FloatArray, usable: np.ndarray) -> list[list[Any]]:
+        """For rows float64 (n, columns), n values of each field; None for rows that are not `usable`, bool (n,)."""
+        rows = [
+            self._row(row) if known else (None,) * len(self.fields) for row, known in zip(matrix, usable, strict=True)
+        ]
+        return [[row[k] for row in rows] for k in range(len(self.fields))]
+
+    def notes(self) -> list[str]:
+        """What changes are measured on, and how many rows have no explanation or no proof."""
+        found = [f"The smallest changes are measured on {self.source}."]
+        if self.late:
+            found.append(f"{self.late} rows are predicted but not explained: the time for explanations was over.")
+        if self.open:
+            found.append(f"The smallest change of {self.open} rows is not proved.")
+        return found
+
+    def _row(self, row: FloatArray) -> tuple[Any, ...]:
+        if time.monotonic() >= self.flipper.until:
+            self.late += 1
+            return (None,) * len(self.fields)
+        record = explained(self.flipper, row, 0)
+        path, flip = "; ".join(step_text(step) for step in record["path"]), record["flip"]
+        if flip is None:
+            return path, None, None, None, None, record["no_flip"]
+        self.open += not flip["proved"]
+        return path, short_flip_text(flip), flip["label"], flip["distance"], flip["proved"], None

@@ -1,0 +1,124 @@
+"""A tree as a formula of a spreadsheet: a CSV of two lines, the columns and an empty row with the formula in the last cell.
+
+Spreadsheets keep 15 digits of a number and compare as many: thresholds with more are refused. A weighted sum is added in the order
+of the kernel, but sheets take sums that agree in 15 digits for equal: a row nearer to a plane than that may go to the other side.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+
+from trainer.errors import DataError
+from trainer.table import Kind
+from trainer.tree.literals import missing_category
+from trainer.tree.nodes import Tree
+from trainer.tree.splits.base import Term
+
+MAX_LENGTH, MAX_DEPTH, MAX_TEXT, DIGITS = 8_192, 60, 255, 15
+LARGEST, SMALLEST = 9.99999999999999e307, 2.2250738585072014e-308
+
+
+def to_excel(tree: Tree, *, target: str = "class") -> str:
+    """The CSV; raises DataError for a tree that one formula cannot hold, and for numbers and texts that sheets cannot."""
+    names = [tree.schema[j].name for j in tree.used_columns]
+    cells = [_as_text(name) for name in [*names, target]]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(cells)
+    writer.writerow([*([""] * len(names)), f"={formula(tree)}"])
+    return text.getvalue()
+
+
+def formula(tree: Tree, row: int = 2, *, leaf: bool = False) -> str:
+    """The formula for the values of `row`, the columns that the tree asks from A on; its answer is the class, or the `leaf`."""
+    if tree.depth > MAX_DEPTH:
+        raise DataError(f"The tree has depth {tree.depth}; formulas nest up to {MAX_DEPTH}.")
+    dialect = Sheet(tree, row)
+
+    def visit(node: int) -> str:
+        v = tree.nodes[node]
+        if v.split is None:
+            return str(v.id) if leaf else quoted(tree.classes[v.label])
+        return f"IF({v.split.expression(dialect)},{visit(v.left)},{visit(v.right)})"
+
+    found = visit(0)
+    if len(found) > MAX_LENGTH:
+        raise DataError(f"The formula has {len(found):,} characters; spreadsheets read {MAX_LENGTH:,}.")
+    return found
+
+
+class Sheet:
+    """The tests as formulas; an empty cell, and text instead of a number, answers no."""
+
+    def __init__(self, tree: Tree, row: int) -> None:
+        self.tree = tree
+        self.cells = {j: f"{_letters(at)}{row}" for at, j in enumerate(tree.used_columns)}
+
+    def at_most(self, column: int, threshold: float) -> str:
+        cell = self.cells[column]
+        return f"AND(ISNUMBER({cell}),{cell}<={number(threshold)})"
+
+    def between(self, column: int, low: float, high: float) -> str:
+        cell = self.cells[column]
+        ends = [f"{cell}>{number(low)}"] if math.isfinite(low) else []
+        ends += [f"{cell}<={number(high)}"] if math.isfinite(high) else []
+        return f"AND({','.join([f'ISNUMBER({cell})', *ends])})"
+
+    def category_in(self, column: int, codes: Sequence[int]) -> str:
+        tests = [self._category(column, code) for code in codes]
+        return f"OR({','.join(tests)})" if len(tests) > 1 else (tests[0] if tests else "FALSE")
+
+    def sum_at_most(self, terms: Sequence[Term], threshold: float) -> str:
+        cells = {self.cells[j]: None for j, level, _ in terms if level < 0}
+        parts = [
+            f"{number(a)}*{f'N({self.cells[j]})' if level < 0 else f'IF({self._category(j, level)},1,0)'}"
+            for j, level, a in terms
+        ]
+        known = [f"ISNUMBER({cell})" for cell in cells]
+        total = "+".join(parts)
+        return f"AND({','.join([*known, f'{total}<={number(threshold)}'])})"
+
+    def _category(self, column: int, code: int) -> str:
+        own, cell = self.tree.schema[column], self.cells[column]
+        if own.kind is not Kind.CATEGORICAL:
+            raise DataError(f"The column '{own.name}' has no categories.")
+        name = own.categories[code]
+        test = f"EXACT({cell},{quoted(name)})"
+        if name == missing_category(own):
+            return f"OR(ISBLANK({cell}),{test})"
+        return f"AND(NOT(ISBLANK({cell})),{test})" if name == "" else test
+
+
+def number(value: float) -> str:
+    """A number of at most 15 digits; raises DataError for others."""
+    text = f"{value:.{DIGITS}G}"
+    if float(text) != value or (value and not SMALLEST <= abs(value) <= LARGEST):
+        raise DataError(f"Spreadsheets keep {DIGITS} digits; the number {value!r} needs more.")
+    return text
+
+
+def quoted(value: str) -> str:
+    """A text in quotes, in pieces if it is long; raises DataError for a text that sheets cannot hold."""
+    if any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in value):
+        raise DataError(f"A formula cannot write the text {value!r}: it has a control character. Rename it.")
+    escaped = [c if c != '"' else '""' for c in value]
+    pieces = ["".join(escaped[i : i + MAX_TEXT // 2]) for i in range(0, len(escaped), MAX_TEXT // 2)] or [""]
+    return "&".join(f'"{piece}"' for piece in pieces)
+
+
+def _as_text(name: str) -> str:
+    """A name that a spreadsheet does not take for a formula."""
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
+
+
+def _letters(at: int) -> str:
+    """A, B, …, Z, AA, … of a column from 0."""
+    text = ""
+    at += 1
+    while at:
+        at, rest = divmod(at - 1, 26)
+        text = chr(65 + rest) + text
+    return text

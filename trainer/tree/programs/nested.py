@@ -1,0 +1,100 @@
+"""Nested questions as lines of a language with blocks in braces, and the literals that such languages share."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trainer.errors import DataError
+from trainer.table import ColumnSchema, Kind
+from trainer.tree.literals import missing_category
+from trainer.tree.nodes import Tree
+from trainer.tree.splits.base import Schema, Term
+
+MAX_DEPTH = 90  # as Python; compilers read deeper ones, people do not
+
+
+@dataclass(frozen=True, kw_only=True)
+class Braces:
+    """The tests as expressions of C, Java, JavaScript and R, which write them alike.
+
+    `number` writes how a column of the row is read as a number, `same` whether its text is a category, given the category that an
+    empty cell is or None, `literal` a number; `flag` makes 1.0 of what is true, `sure` makes false of what a language calls unknown.
+    """
+
+    schema: Schema
+    number: Callable[[int], str]
+    same: Callable[[int, str, str | None], str]
+    literal: Callable[[float], str]
+    flag: Callable[[str], str]
+    sure: Callable[[str], str] = str
+    false: str = "false"
+
+    def at_most(self, column: int, threshold: float) -> str:
+        return self.sure(f"{self.number(column)} <= {self.literal(threshold)}")
+
+    def between(self, column: int, low: float, high: float) -> str:
+        value = self.number(column)
+        return self.sure(f"{value} > {self.literal(low)} && {value} <= {self.literal(high)}")
+
+    def category_in(self, column: int, codes: Sequence[int]) -> str:
+        return " || ".join(self._category(column, code) for code in codes) or self.false
+
+    def sum_at_most(self, terms: Sequence[Term], threshold: float) -> str:
+        parts = [self.literal(0.0)]
+        for column, level, a in terms:
+            value = self._value(column) if level < 0 else self.flag(self._category(column, level))
+            parts.append(f"{self.literal(a)} * {value}")
+        return self.sure(f"{' + '.join(parts)} <= {self.literal(threshold)}")
+
+    def _value(self, column: int) -> str:
+        if self.schema[column].kind is Kind.CATEGORICAL:
+            name = self.schema[column].name
+            raise DataError(f"A linear split reads the categorical column '{name}' as a number.")
+        return self.number(column)
+
+    def _category(self, column: int, code: int) -> str:
+        own: ColumnSchema = self.schema[column]
+        return self.same(column, own.categories[code], missing_category(own))
+
+
+def nested(tree: Tree, dialect: Braces, *, indent: str = "    ", level: int = 1, end: str = ";") -> list[str]:
+    """The questions as lines of if and else that return the leaf; raises DataError for a tree that is too deep."""
+    if tree.depth > MAX_DEPTH:
+        raise DataError(f"The tree has depth {tree.depth}; programs are written up to {MAX_DEPTH}.")
+    lines: list[str] = []
+    stack: list[tuple[int | str, int]] = [(0, level)]
+    while stack:
+        item, at = stack.pop()
+        if isinstance(item, str):
+            lines.append(indent * at + item)
+            continue
+        v = tree.nodes[item]
+        if v.split is None:
+            lines.append(f"{indent * at}return ({v.id}){end}")
+            continue
+        lines.append(f"{indent * at}if ({v.split.expression(dialect)}) {{")
+        stack += [("}", at), (v.right, at + 1), ("} else {", at), (v.left, at + 1)]
+    return lines
+
+
+def decimal_literal(value: float, infinite: str, finite: Callable[[float], str] = repr) -> str:
+    """A number with every digit in parentheses if it is negative; `infinite` is the name of positive infinity."""
+    text = infinite if math.isinf(value) else finite(abs(value))
+    return f"(-{text})" if value < 0 else text
+
+
+def json_text(value: str) -> str:
+    """A quoted text in ASCII, as JavaScript and Java read it."""
+    return json.dumps(value)
+
+
+def refuse_null(tree: Tree, language: str) -> None:
+    """Raise DataError if a name, class or category that is written has a null character, at which texts of `language` end."""
+    words = [*tree.classes, *(tree.schema[j].name for j in tree.used_columns)]
+    words += [c for j in tree.used_columns for c in tree.schema[j].categories]
+    for word in words:
+        if "\x00" in word:
+            raise DataError(f"{language} cannot write the text {word!r}: it has a null character. Rename it.")
