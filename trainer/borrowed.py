@@ -26,7 +26,7 @@ class BinaryTreeFound(Protocol):
 
 
 class ConstrainedTreeFound(BinaryTreeFound, Protocol):
-    """The same under constraints, where a stopped search may have no tree yet."""
+    """The same under constraints, if a stopped search may have no tree yet."""
 
     @property
     def found(self) -> bool: ...

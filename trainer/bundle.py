@@ -78,7 +78,7 @@ if __name__ == "__main__":
 
 
 def bundle() -> str:
-    """The text of check_octweb.py; raises ValueError where a source cannot be quoted as it is."""
+    """The text of check_octweb.py; raises ValueError if a source cannot be quoted as it is."""
     names = {"trainer": "", "trainer.errors": (ROOT / "errors.py").read_text(encoding="utf-8")}
     for path in sorted((ROOT / "verify").glob("*.py")):
         name = "trainer.verify" if path.stem == "__init__" else f"trainer.verify.{path.stem}"
@@ -89,5 +89,5 @@ def bundle() -> str:
 def _quoted(source: str) -> str:
     """A raw text of the source, which stays readable."""
     if "'''" in source or source.endswith("\\"):
-        raise ValueError("A module of the checker holds three single quotes, which end the text that it is kept in.")
+        raise ValueError("A module of the checker holds three single quotes, which end the text in which it is kept.")
     return f"r'''{source}'''"

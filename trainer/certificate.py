@@ -33,6 +33,25 @@ class Guarantee(StrEnum):
     HEURISTIC = "heuristic"
 
 
+class Evidence(StrEnum):
+    """What a part of a certificate's `evidence` is about, as its `kind`; the checker has its own list of kinds (docs/model-file.md)."""
+
+    DYNAMIC_PROGRAMMING = "dynamic-programming"
+    INTERVAL_PRUNING = "interval-pruning"
+    WISHES = "wishes"
+    LEAF_FRONTIER = "leaf-frontier"
+    COEFFICIENT_FRONTIER = "coefficient-frontier"
+    FRONTIER = "frontier"  # of sensitivity and specificity
+    OPTIMAL_TREES = "optimal-trees"
+    PLANES = "planes"  # errors of rows in planes, which bound every tree
+    BOUND_MET = "bound-met"  # a tree met that bound before a solver began
+    MIP = "mip"
+    SUBSET_SEARCH = "subset-search"
+    TOPOLOGY_CHOICE = "topology-choice"
+    GREEDY = "greedy"
+    PROOF = "proof"  # that a file of steps was written, or why not
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Seconds of wall time, megabytes of resident memory, and threads; None means no limit."""
@@ -64,7 +83,7 @@ class Certificate:
     """What is claimed about a tree and on what evidence.
 
     `objective` and `bound` are in the unit of the contract (mean accuracy less penalties); `bound` and `gap` are None when
-    nothing is proved about the whole tree. `scope` says in one sentence which trees the claim speaks of.
+    nothing is proved about the whole tree. `scope` says in one sentence which trees the claim is about.
     """
 
     method: str
@@ -92,6 +111,7 @@ class Certificate:
     coefficient_penalty: str | None = None  # subtracted for every coefficient of the splits
     goal: dict[str, Any] | None = None  # what is maximised in place of accuracy, see trainer.goal
     unproved: str = ""  # a part of the claim that is open though bound and objective may agree
+    note: str = ""  # what somebody who reads the claim should know of it, as a sentence
     weight_error: float = 0.0  # objective and bound hold for real-valued weights, which were rounded, up to this
 
     @property
@@ -104,13 +124,14 @@ class Certificate:
         record = asdict(self)
         record["guarantee"], record["status"] = str(self.guarantee), str(self.status)
         record["evidence"] = list(self.evidence)
-        if not self.weight_error:
-            del record["weight_error"]
+        for name in ("weight_error", "note"):
+            if not record[name]:
+                del record[name]
         return {key: _finite(value) for key, value in record.items()}
 
 
 def relative_gap(objective: float | None, bound: float | None) -> float | None:
-    """`|bound - objective| / max(|objective|, 1e-10)`, or None where one of the two is unknown."""
+    """`|bound - objective| / max(|objective|, 1e-10)`, or None if one of the two is unknown."""
     if objective is None or bound is None or not (math.isfinite(objective) and math.isfinite(bound)):
         return None
     return abs(bound - objective) / max(abs(objective), 1e-10)

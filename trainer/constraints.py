@@ -47,7 +47,7 @@ def recalls(settings: Settings, names: Names) -> list[tuple[str, Fraction]]:
 
 
 def favoured(settings: Settings, names: Names) -> tuple[str, str] | None:
-    """The column of the groups and the class that fairness speaks of (empty: the last one that occurs); raises ParameterError."""
+    """The column of the groups and the class that fairness is about (empty: the last one that occurs); raises ParameterError."""
     if settings["fairness"] == "none":
         return None
     if settings["fairness"] == "parity" and len(names.classes) > 2:
@@ -172,14 +172,14 @@ CONSTRAINTS = (
 
 
 def constrained(settings: Settings) -> bool:
-    """True where the settings ask for any side constraint."""
+    """True if the settings ask for any side constraint."""
     limits = (settings["max_leaves"], settings["max_columns"])
     texts = (settings["recall"], settings["forbidden_pairs"], settings["monotone"])
     return settings["fairness"] != "none" or any(n is not None for n in limits) or any(map(_items, texts))
 
 
 def groups(problem: Problem, settings: Settings) -> np.ndarray | None:
-    """The group of each row for fairness, int32 (rows,), or None where no fairness is asked for."""
+    """The group of each row for fairness, int32 (rows,), or None if no fairness is asked for."""
     asked = favoured(settings, problem.names)
     if asked is None:
         return None

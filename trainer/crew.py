@@ -1,4 +1,4 @@
-"""Threads that work on one tree: each takes an open node, and where none is open it helps with a node that another one searches."""
+"""Threads that work on one tree: each takes an open node, and if none is open it helps with a node that another one searches."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
-from trainer.certificate import Status
+from trainer.certificate import Evidence, Status
 from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
 from trainer.method import Settings
@@ -65,18 +65,18 @@ class TreeModel(ABC, Generic[T]):
 
     @abstractmethod
     def progress(self, bound: float, nodes: int) -> bool:
-        """Tell the monitor; True ends the search. `bound` is infinite where nothing is proved yet."""
+        """Tell the monitor; True ends the search. `bound` is infinite if nothing is proved yet."""
 
     def forbids(self, tree: T) -> Row | None:
-        """The row that cuts off this tree alone, where the rows of the model let a tree pass that is not admitted."""
+        """The row that cuts off this tree alone, if the rows of the model let a tree pass that is not admitted."""
         return None
 
     def infeasible(self) -> InfeasibleError:
-        """What is said where the model has no solution."""
+        """What is said if the model has no solution."""
         return InfeasibleError("No tree satisfies the constraints. Relax one of them or allow a deeper tree.")
 
     def beaten(self, bound: Fraction, solver: str) -> Fraction:
-        """The bound that holds where the best tree beats that of the solver; by default the solver is wrong, which is an error."""
+        """The bound that holds if the best tree beats that of the solver; by default the solver is wrong, which is an error."""
         value = self.value
         assert value is not None
         raise SolverError(f"{solver} claims the bound {float(bound)} below the value {float(value)} of its own tree.")
@@ -171,7 +171,9 @@ def drive(
     )
     if outcome.ended is Ended.INFEASIBLE:
         if kind.value is not None:
-            raise SolverError(f"{solver.name} calls a problem infeasible that has a solution; nothing it said is used.")
+            raise SolverError(
+                f"{solver.name} says that the problem is infeasible, but it has a solution; none of its results are used."
+            )
         raise kind.infeasible()
     if outcome.values is not None:
         kind.consider(kind.read(outcome.values))
@@ -193,7 +195,7 @@ def strike(monitor: Monitor, outcome: Outcome, *, proved: bool) -> None:
 def record(outcome: Outcome, model: Model) -> dict[str, Any]:
     """What the certificate keeps of a solve."""
     return {
-        "kind": "mip",
+        "kind": Evidence.MIP,
         "solver": outcome.solver,
         "version": outcome.version,
         "ended": str(outcome.ended),

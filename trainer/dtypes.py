@@ -8,7 +8,7 @@ import numpy.typing as npt
 VALUE = np.float64  # feature values: thresholds must compare exactly as they were read
 CODE = np.int32  # category and class codes: -1 means missing
 COUNT = np.int64  # rows and weights: exact, never floating point
-BIT = np.uint8  # binary features: one byte a cell, packed into words by the solvers that want it
+BIT = np.uint8  # binary features: one byte per cell, packed into words by the solvers that want it
 
 FloatArray = npt.NDArray[np.float64]
 CodeArray = npt.NDArray[np.int32]

@@ -12,7 +12,7 @@ def listed(names: Sequence[str], most: int = 20) -> str:
 
 
 def closest(name: str, names: Sequence[str]) -> str:
-    """' Did you mean ...?' where one of the names is near, else nothing."""
+    """' Did you mean ...?' if one of the names is near, else nothing."""
     lower = {n.lower(): n for n in reversed(names)}
     close = difflib.get_close_matches(name.lower()[:200], list(lower)[:2000], n=1)
     return f" Did you mean '{lower[close[0]]}'?" if close else ""
@@ -40,7 +40,7 @@ class RowError(DataError):
 
 
 class ParameterError(TrainerError, ValueError):
-    """A parameter is unknown, has the wrong type or lies outside its range; `errors` maps names to sentences."""
+    """A parameter is unknown, has the wrong type or is outside its range; `errors` maps names to sentences."""
 
     def __init__(self, errors: dict[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {text}" for name, text in errors.items()))
@@ -52,11 +52,11 @@ class ModelFileError(TrainerError):
 
 
 class SolverError(TrainerError):
-    """A solver failed or contradicted itself; nothing it said is used."""
+    """A solver failed or contradicted itself; none of its results are used."""
 
 
 class InfeasibleError(TrainerError):
-    """No tree satisfies the limits; `best` is the best value that can be reached, where that is known, and `of` says of what."""
+    """No tree satisfies the limits; `best` is the best value that can be reached, if that is known, and `of` says of what."""
 
     def __init__(self, message: str, *, best: float | None = None, of: str | None = None) -> None:
         super().__init__(message)

@@ -19,6 +19,8 @@ from trainer.data.cells import LARGEST_EXACT
 from trainer.dtypes import FloatArray
 from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, MissingPolicy, Table, numeric_table
 
+TOO_LARGE = "whole numbers beyond 2^53, which a double cannot tell apart. Make the column text, or divide its values."
+
 
 def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
     """The training table and labels (n,); sets `n_features_in_` and `feature_names_in_` of the estimator.
@@ -29,6 +31,7 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
     frame = _frame(X)
     _refuse_missing_labels(y)
     if frame is None:
+        _refuse_large(X)
         X, y = sklearn_validate(estimator, X, y, dtype=np.float64)
         return numeric_table(X), y
     if y is None:
@@ -48,6 +51,7 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
     if frame is None:
         if any(column.kind is Kind.CATEGORICAL for column in schema):
             raise ValueError("The model was trained on a data frame with text columns; give a data frame again.")
+        _refuse_large(X)
         return sklearn_validate(estimator, X, dtype=np.float64, reset=False)
     _check_names(estimator, X, frame, reset=False)
     if len(frame) == 0:
@@ -61,6 +65,22 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
         missing = code.get(MISSING_CATEGORY, np.nan) if column.missing is MissingPolicy.CATEGORY else np.nan
         out[:, j] = [missing if text is None else code.get(text, np.nan) for text in _texts(series)]
     return out
+
+
+def _refuse_large(X: Any) -> None:
+    """Whole numbers of an array that a double would round are refused as those of a frame are: raises ValueError."""
+    if not isinstance(X, (np.ndarray, list, tuple)):
+        return  # a sparse matrix, or nothing that can be trained on: scikit-learn says so
+    try:
+        values = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return
+    if values.dtype.kind not in "iu" or values.ndim != 2 or not values.size:
+        return
+    ends = np.stack([values.min(axis=0), values.max(axis=0)]).tolist()  # Python's integers have an absolute value
+    for j, (low, high) in enumerate(zip(*ends, strict=True)):
+        if max(abs(low), abs(high)) > LARGEST_EXACT:
+            raise ValueError(f"Column {j} has {TOO_LARGE}")
 
 
 def _refuse_missing_labels(y: Any) -> None:
@@ -97,7 +117,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _frame(X: Any) -> nw.DataFrame | None:
-    """X as a narwhals frame, or None where it is no data frame."""
+    """X as a narwhals frame, or None if it is not a data frame."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -139,18 +159,18 @@ def _fit_column(name: str, series: nw.Series) -> Column:
 
 
 def _numbers(name: str, series: nw.Series) -> FloatArray:
-    """The column as float64; refuses what is no finite number."""
+    """The column as float64; refuses what is not a finite number."""
     if series.dtype.is_integer():
         # from Python's integers: those of 64 bits without a sign have no absolute value that fits
         ends = [int(end) for end in (series.min(), series.max()) if end is not None]
         if any(abs(end) > LARGEST_EXACT for end in ends):
-            raise ValueError(
-                f"Column '{name}' has whole numbers beyond 2^53, which a double cannot tell apart. Make it text, or divide it."
-            )
+            raise ValueError(f"Column '{name}' has {TOO_LARGE}")
     try:
         values = series.cast(nw.Float64).to_numpy().astype(np.float64)
     except Exception as error:  # each frame library has its own
-        raise ValueError(f"Column '{name}' was numeric in training and holds something else now: {error}.") from error
+        raise ValueError(
+            f"Column '{name}' was numeric in training and now contains something else: {error}."
+        ) from error
     if np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
         raise ValueError(f"Input X contains NaN: column '{name}', row {row}. Fill or drop such rows first.")
@@ -161,10 +181,10 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
 
 
 def _texts(series: nw.Series) -> list[str | None]:
-    """The cells as text, None where empty; raises ValueError where cells of different types have the same text."""
+    """The cells as text, None if empty; raises ValueError if cells of different types have the same text."""
     missing = series.is_null().to_list()
     cells = series.to_list()
-    if str(series.dtype) == "Object":
+    if str(series.dtype) in ("Object", "Categorical", "Enum"):
         types: dict[str, type] = {}
         for gone, cell in zip(missing, cells, strict=True):
             if not (gone or _is_missing(cell)) and types.setdefault(str(cell), type(cell)) is not type(cell):

@@ -1,4 +1,4 @@
-"""One scikit-learn classifier a method, made from the method's declaration.
+"""One scikit-learn classifier per method, made from the method's declaration.
 
 `make_classifier("bivariate", depth=3)` and `BivariateTreeClassifier(depth=3)` are the same. Constructor arguments are the
 declared parameters; they are checked in `fit`, as scikit-learn wants it.
@@ -183,7 +183,7 @@ def _times_class_weights(
 ) -> np.ndarray:
     """Row weights, float64 (n,), multiplied by those of the classes; a class that is not named counts once."""
     if int(settings.get("min_leaf") or 1) > 1:
-        raise ParameterError({"min_leaf": "leaves are counted in weights; with class weights it must be 1."})
+        raise ParameterError({"min_leaf": "leaves are counted in weights, so it must be 1 with class weights."})
     classes, codes = np.unique(y, return_inverse=True)
     unknown = [repr(label) for label in by_class if label not in set(classes.tolist())]
     if unknown:

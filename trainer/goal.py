@@ -1,4 +1,4 @@
-"""Goal: what is maximised in place of plain accuracy, where one class is the positive one.
+"""Goal: what is maximised instead of plain accuracy, if one class is the positive one.
 
 Sensitivity is the share of positive rows that are predicted positive, specificity the share of negative rows predicted negative.
 """
@@ -19,7 +19,7 @@ class Goal:
     """A share that is maximised over trees that keep the required ones.
 
     `weight` is what a correct negative row counts, a positive one counting 1 (accuracy only); all shares are written as
-    fractions, None where nothing is required.
+    fractions, None if nothing is required.
     """
 
     positive: str
@@ -29,7 +29,7 @@ class Goal:
     specificity: str | None = None
 
     def value(self, tp: int, positives: int, tn: int, negatives: int) -> Fraction:
-        """The maximised share for `tp` of `positives` and `tn` of `negatives` rows; 1 where there is no such row."""
+        """The maximised share for `tp` of `positives` and `tn` of `negatives` rows; 1 if there is no such row."""
         if self.maximise == "sensitivity":
             return share(tp, positives)
         if self.maximise == "specificity":
@@ -38,13 +38,13 @@ class Goal:
         return (tp + weight * tn) / (positives + weight * negatives)
 
     def admits(self, tp: int, positives: int, tn: int, negatives: int) -> bool:
-        """True where the required shares are kept."""
+        """True if the required shares are kept."""
         return tp >= needed(self.sensitivity, positives) and tn >= needed(self.specificity, negatives)
 
     def words(self) -> str:
         """The goal in words, for people."""
         what = {
-            "accuracy": f"share of rows correct, a row that is not '{self.positive}' counting {float(Fraction(self.weight)):g}",
+            "accuracy": f"share of rows correct, where a row that is not '{self.positive}' counts {float(Fraction(self.weight)):g}",
             "sensitivity": f"sensitivity, the share of '{self.positive}' found",
             "specificity": f"specificity, the share of the others not taken for '{self.positive}'",
         }[self.maximise]

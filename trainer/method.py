@@ -162,11 +162,11 @@ class Proof:
 class Solution:
     """What a method returns: a draft tree and what it proved.
 
-    `bound` is in the unit of the objective (mean accuracy less penalties) and None where nothing is proved about the whole
-    tree. `goal` says what is maximised in place of accuracy. `finished` is False when the monitor stopped the search; the status
+    `bound` is in the unit of the objective (mean accuracy less penalties) and None if nothing is proved about the whole
+    tree. `goal` says what is maximised instead of accuracy. `finished` is False when the monitor stopped the search; the status
     then comes from the monitor. `scope` says of which questions the claim speaks, where only the search knows; `unproved` names
     a part of the claim that is open even where bound and objective agree. `proof`, asked whether it has to stop, makes the steps
-    that prove the bound, or None where they would be too many or take too long.
+    that prove the bound, or None if they would be too many or take too long.
     """
 
     draft: Draft
@@ -182,6 +182,7 @@ class Solution:
     evidence: tuple[dict[str, Any], ...] = ()
     goal: Goal | None = None
     unproved: str = ""
+    note: str = ""  # what somebody who reads the claim should know of it, as a sentence
     wishes: tuple[str, ...] = ()  # what the tree was asked to keep at its places, for the scope
     proof: Callable[[Callable[[], bool]], Proof | None] | None = field(default=None, repr=False, compare=False)
 
@@ -201,7 +202,7 @@ class Method:
 
     `binary` methods search over the binary encoding of the columns, so that `binarise` and `bins` apply. `size_hint` says in
     one sentence how large a problem may be. `two_classes` methods refuse other targets. `warm_start` methods can begin with a
-    known tree; the others build theirs anew. `complete` methods restrict the complete tree, so that a leaf may not be
+    known tree; the others build theirs from the start. `complete` methods restrict the complete tree, so that a leaf may not be
     allowed even where all rows have one class.
     """
 
@@ -213,7 +214,7 @@ class Method:
     splits: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     solve: Solve
-    space: Callable[[Problem, Settings], str] | None = None  # of which questions a claim speaks, for the scope
+    space: Callable[[Problem, Settings], str] | None = None  # which questions a claim is about, for the scope
     binary: bool = False
     two_classes: bool = False
     warm_start: bool = False
@@ -245,7 +246,7 @@ class Method:
         return Settings(values)
 
     def check(self, settings: Settings, names: Names) -> None:
-        """Look at settings beside each other and the names in the data; raises ParameterError with a sentence for each bad one."""
+        """Check settings against each other and against the names in the data; raises ParameterError with a sentence for each bad one."""
         errors: dict[str, str] = {}
         for parameter in self.parameters:
             try:
@@ -277,7 +278,7 @@ class Method:
 def exact_fraction(value: float | str) -> Fraction:
     """The decimal number that was typed, exactly: 0.01 becomes 1/100 and not its binary neighbour.
 
-    Raises ValueError where the text is no number, and where it is one of hundreds of digits, which would take long to build.
+    Raises ValueError where the text is not a number, and where it is one of hundreds of digits, which would take long to build.
     """
     text = str(value).strip()
     exponent = text.lower().partition("e")[2] or "0"
@@ -293,7 +294,7 @@ def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:
     """The leaf penalty that the settings ask for, on `n` rows; `paper_lambda` goes before `leaf_penalty`.
 
     Aghaei, Gomez & Vayanos and Alston, Validi & Hicks maximise (1 - lambda) correct - lambda branchings, which orders trees as a penalty of
-    lambda / (1 - lambda) rows a leaf does.
+    lambda / (1 - lambda) rows per leaf does.
     """
     weight = settings.get("paper_lambda")
     if weight is None:

@@ -17,7 +17,7 @@ from trainer.warm_start import adapt
 def pose(
     table: Table, labels: Labels, settings: Settings, *, weights: CountArray | None = None, start: Tree | None = None
 ) -> Problem:
-    """The problem that the settings make of the rows; `weights` int64 (rows,), or None where every row counts one.
+    """The problem that the settings make of the rows; `weights` int64 (rows,), or None if every row counts one.
 
     `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError where classes cannot be
     weighted as asked or the start does not fit, and DataError where there is no row.

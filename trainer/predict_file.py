@@ -1,7 +1,7 @@
 """A file of rows to a file of predictions: `predict_file` reads, predicts and writes piece by piece.
 
 A result has one row for each row of the input, in its order: `row` (from 1, without the header), `label`, the share of each class
-at the leaf, `leaf`; all but `row` are empty where a cell that the tree needs is empty.
+at the leaf, `leaf`; all but `row` are empty where a cell that the tree needs is empty. `more` adds columns that a caller works out.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,10 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trainer.data.file_bytes import PARQUET_MAGIC, ReadLimits
-from trainer.data.raw import ParquetPieces, RawTable, read
-from trainer.data.reader import ModelRows, check_columns, rows_for_model, several
+from trainer.data.raw import ParquetPieces, RawTable
+from trainer.data.reader import ModelRows, check_columns, read_for_model, rows_for_model, several
+from trainer.data.reading import Reading, around_notes
 from trainer.data.spreadsheet import as_text
-from trainer.dtypes import CodeArray
+from trainer.dtypes import BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError, listed
 from trainer.tree.file import ModelFile
 from trainer.tree.known_rows import digests, unpacked
@@ -42,7 +43,7 @@ class Predicted:
     """What was predicted: rows of the file, rows with a prediction, rows of each label, and notes on odd values.
 
     `known` rows have a class in the file, of which `correct` are predicted right; both are 0 without the target column. Of them
-    `trained` equal rows of the training in their class and in every column that the tree asks; None where the model cannot tell.
+    `trained` equal rows of the training in their class and in every column that the tree asks; None if the model cannot tell.
     """
 
     rows: int
@@ -61,23 +62,39 @@ class Predicted:
         }  # fmt: skip
 
 
-class Writer(Protocol):
-    """Writes pieces of a result; see `writer_of`."""
+class MoreColumns(Protocol):
+    """Further columns of a result, worked out piece by piece: `piece` rows at a time, so that memory stays bounded."""
 
-    def write(self, first: int, leaves: CodeArray, usable: np.ndarray) -> None:
-        """Rows from number `first` on: their leaves, int32 (n,), and whether they have a prediction, bool (n,)."""
+    fields: tuple[tuple[str, pa.DataType], ...]
+    piece: int
+
+    def of(self, matrix: FloatArray, usable: BoolArray) -> list[list[Any]]:
+        """For rows float64 (n, columns), of which `usable` have a prediction, n values of each field; None is an empty cell."""
+
+    def notes(self) -> list[str]:
+        """What is to be said of all pieces."""
+
+
+class Writer(Protocol):
+    """Writes pieces of a result."""
+
+    def write(self, first: int, leaves: CodeArray, usable: BoolArray, more: Sequence[list[Any]] = ()) -> None:
+        """Rows from number `first` on: leaves, int32 (n,), whether they have a prediction, bool (n,), and further columns."""
 
     def close(self) -> None:
         """Write what is left."""
 
 
 class CsvWriter:
-    """Rows of the same leaf share their text, which is made once; labels stay text in spreadsheets where that is asked for."""
+    """Rows of the same leaf share their text, which is made once; labels stay text in spreadsheets if that is asked for."""
 
-    def __init__(self, tree: Tree, stream: Any, *, for_spreadsheets: bool = False) -> None:
-        label = as_text if for_spreadsheets else str
+    def __init__(
+        self, tree: Tree, stream: Any, *, for_spreadsheets: bool = False, more: MoreColumns | None = None
+    ) -> None:
+        self.text = label = as_text if for_spreadsheets else str
         self.stream = stream
-        self.stream.write(_line(["row", "label", *(f"probability {c}" for c in tree.classes), "leaf"]))
+        names = [name for name, _ in more.fields] if more else []
+        self.stream.write(_line(["row", "label", *(f"probability {c}" for c in tree.classes), "leaf", *names]))
         self.answers = [
             ","
             + _line([label(tree.classes[int(tree.labels[v.id])]), *map(repr, tree.probabilities[v.id].tolist()), v.id])
@@ -85,10 +102,20 @@ class CsvWriter:
         ]
         self.answers.append("," * (len(tree.classes) + 2) + "\n")
 
-    def write(self, first: int, leaves: CodeArray, usable: np.ndarray) -> None:
+    def write(self, first: int, leaves: CodeArray, usable: BoolArray, more: Sequence[list[Any]] = ()) -> None:
         answers, nothing = self.answers, len(self.answers) - 1
         found = np.where(usable, leaves, nothing).tolist()
-        self.stream.write("".join([f"{i}{answers[leaf]}" for i, leaf in enumerate(found, first)]))
+        if not more:
+            self.stream.write("".join([f"{i}{answers[leaf]}" for i, leaf in enumerate(found, first)]))
+            return
+        heads = (f"{i}{answers[leaf][:-1]}" for i, leaf in enumerate(found, first))
+        cells = ([self._cell(value) for value in row] for row in zip(*more, strict=True))
+        self.stream.write("".join([f"{head},{_line(row)}" for head, row in zip(heads, cells, strict=True)]))
+
+    def _cell(self, value: Any) -> Any:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return self.text(value) if isinstance(value, str) else value
 
     def close(self) -> None:
         self.stream.flush()
@@ -97,7 +124,7 @@ class CsvWriter:
 class ParquetWriter:
     """Columns row (int64), label (text), one share (double) for each class, leaf (int32)."""
 
-    def __init__(self, tree: Tree, stream: Any) -> None:
+    def __init__(self, tree: Tree, stream: Any, *, more: MoreColumns | None = None) -> None:
         self.labels = pa.array([tree.classes[int(k)] for k in tree.labels], pa.string())
         self.shares = [pa.array(tree.probabilities[:, k]) for k in range(len(tree.classes))]
         names = [*(f"probability {c}" for c in tree.classes)]
@@ -107,15 +134,18 @@ class ParquetWriter:
                 ("label", pa.string()),
                 *((name, pa.float64()) for name in names),
                 ("leaf", pa.int32()),
+                *(more.fields if more else ()),
             ]
         )
         self.writer = pq.ParquetWriter(stream, self.schema, compression="zstd")
 
-    def write(self, first: int, leaves: CodeArray, usable: np.ndarray) -> None:
+    def write(self, first: int, leaves: CodeArray, usable: BoolArray, more: Sequence[list[Any]] = ()) -> None:
         found = pa.array(leaves, pa.int32(), mask=~usable)
         rows = pa.array(np.arange(first, first + len(leaves)))
         shares = [share.take(found) for share in self.shares]
-        self.writer.write_batch(pa.record_batch([rows, self.labels.take(found), *shares, found], schema=self.schema))
+        columns = [rows, self.labels.take(found), *shares, found]
+        columns += [pa.array(v, f.type) for v, f in zip(more, list(self.schema)[len(columns) :], strict=True)]
+        self.writer.write_batch(pa.record_batch(columns, schema=self.schema))
 
     def close(self) -> None:
         self.writer.close()
@@ -129,82 +159,107 @@ def predict_file(
     limits: ReadLimits | None = None,
     report: Report | None = None,
     for_spreadsheets: bool = False,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    more: MoreColumns | None = None,
 ) -> Predicted:
     """Predict the rows of a CSV (also .gz) or Parquet file and write the answers to `output`, a path or a text stream.
 
     A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
     `for_spreadsheets`: labels of a CSV file that a spreadsheet would take for formulas get an apostrophe.
-    `report` is called between the pieces. Raises DataError, whose `problems` name row and column, and OSError.
+    `delimiter` and `encoding` of a CSV file are found out where they are not given; cells are read as those of the training were.
+    `report` is called between the pieces. `more` adds columns to the answers. Raises DataError, whose `problems` name row and column, and OSError.
     """
-    data, say = Path(data), report or (lambda phase, done, total: None)
+    say = report or (lambda phase, done, total: None)
+    source = Source(Path(data), limits, delimiter, encoding)
     if isinstance(output, io.TextIOBase):
-        return _predict(model, data, CsvWriter(model.tree, output, for_spreadsheets=for_spreadsheets), limits, say)
+        return _predict(
+            model, source, CsvWriter(model.tree, output, for_spreadsheets=for_spreadsheets, more=more), say, more
+        )
     path = Path(output)
     with _beside(path) as temporary:
         if path.suffix.lower() == ".parquet":
             with temporary.open("wb") as binary:
-                found = _predict(model, data, ParquetWriter(model.tree, binary), limits, say)
+                found = _predict(model, source, ParquetWriter(model.tree, binary, more=more), say, more)
                 _flush(binary)
         else:
             with temporary.open("w", encoding="utf-8", newline="") as stream:
-                found = _predict(
-                    model, data, CsvWriter(model.tree, stream, for_spreadsheets=for_spreadsheets), limits, say
-                )
+                writer = CsvWriter(model.tree, stream, for_spreadsheets=for_spreadsheets, more=more)
+                found = _predict(model, source, writer, say, more)
                 _flush(stream)
         temporary.replace(path)
     return found
 
 
-def _predict(model: ModelFile, data: Path, writer: Writer, limits: ReadLimits | None, say: Report) -> Predicted:
+@dataclass(frozen=True)
+class Source:
+    """A file of rows, and what was said of it."""
+
+    path: Path
+    limits: ReadLimits | None
+    delimiter: str | None = None
+    encoding: str | None = None
+
+
+def _predict(
+    model: ModelFile, source: Source, writer: Writer, say: Report, more: MoreColumns | None = None
+) -> Predicted:
     tree = model.tree
     total = _Total(model)
     problems: list[str] = []
     say("reading", 0, 0)
-    for rows, count in _pieces(model, data, limits):
+    for rows, count in _pieces(model, source, total, more.piece if more else PIECE):
         if isinstance(rows, DataError):
             problems += rows.problems or [str(rows)]
             if len(problems) >= LISTED:
                 break
             continue
         if not problems:  # an error elsewhere leaves no result, but its other places are still looked for
-            leaves = tree.apply(rows.table.matrix())
-            writer.write(total.rows + 1, leaves, rows.usable)
+            matrix = rows.table.matrix()
+            leaves = tree.apply(matrix)
+            writer.write(total.rows + 1, leaves, rows.usable, more.of(matrix, rows.usable) if more else ())
             total.add(rows, leaves)
             say("predicting", total.rows, count)
     if problems:
         raise several(problems[:LISTED])
     writer.close()
-    return total.result()
+    found = total.result()
+    return replace(found, notes=(*found.notes, *more.notes())) if more else found
 
 
-def _pieces(model: ModelFile, data: Path, limits: ReadLimits | None) -> Iterator[tuple[ModelRows | DataError, int]]:
+def _pieces(model: ModelFile, source: Source, total: _Total, size: int) -> Iterator[tuple[ModelRows | DataError, int]]:
     """Rows of the file under the model's schema, or what is wrong with them, and the number of rows in all."""
-    if not _is_parquet(data):
-        raw = read(data, limits=limits)
-        for start in range(0, len(raw), PIECE):
+    reading = Reading.from_json(model.reading)
+    needed = {model.tree.schema[j].name for j in model.tree.used_columns}
+    if not _is_parquet(source.path):
+        raw = read_for_model(
+            source.path, reading, needed, delimiter=source.delimiter, encoding=source.encoding, limits=source.limits
+        )
+        total.around = around_notes(raw.detected.top, raw.detected.bottom)
+        for start in range(0, len(raw), size):
             part = RawTable(
                 names=raw.names,
-                columns=tuple(column.slice(start, PIECE) for column in raw.columns),
-                line_numbers=raw.line_numbers[start : start + PIECE],
+                columns=tuple(column.slice(start, size) for column in raw.columns),
+                line_numbers=raw.line_numbers[start : start + size],
                 detected=raw.detected,
             )
-            yield _under_model(model, part, raw.names), len(raw)
+            yield _under_model(model, part, raw.names, reading), len(raw)
         return
-    with ParquetPieces(data, limits) as file:
+    with ParquetPieces(source.path, source.limits) as file:
         used = model.tree.used_columns
-        check_columns(file.names, model.tree.schema, target=model.target, used=used)
-        wanted = {model.tree.schema[j].name for j in used} | {model.target}
-        for part in file.read(wanted, PIECE):
-            yield _under_model(model, part, file.names), file.rows
+        check_columns(reading.names(file.names), model.tree.schema, target=model.target, used=used)
+        for part in file.read(reading.sources(needed) | {model.target}, size):
+            yield _under_model(model, part, file.names, reading), file.rows
 
 
-def _under_model(model: ModelFile, part: RawTable, names: tuple[str, ...]) -> ModelRows | DataError:
+def _under_model(model: ModelFile, part: RawTable, names: tuple[str, ...], reading: Reading) -> ModelRows | DataError:
     tree = model.tree
-    absent, extra = check_columns(names, tree.schema, target=model.target, used=tree.used_columns)
+    absent, extra = check_columns(reading.names(names), tree.schema, target=model.target, used=tree.used_columns)
     try:
         rows = rows_for_model(
-            part, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns, only_used=True
-        )
+            part, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns, only_used=True,
+            reading=reading,
+        )  # fmt: skip
     except DataError as error:
         return error
     return ModelRows(
@@ -232,6 +287,7 @@ class _Total:
         self.labels = np.zeros(len(tree.classes), np.int64)
         self.unknown: Counter[str] = Counter()
         self.last: ModelRows | None = None
+        self.around: list[str] = []  # lines that are not rows
 
     def add(self, rows: ModelRows, leaves: CodeArray) -> None:
         codes = self.tree.labels[leaves]
@@ -249,12 +305,12 @@ class _Total:
                 self.trained += int(among(found, self.digests).sum())
 
     def result(self) -> Predicted:
-        notes: list[str] = []
+        notes = list(self.around)
         if self.last is not None:
             if self.last.extra_columns:
                 notes.append(f"Columns that the model does not know are ignored: {listed(self.last.extra_columns)}.")
             if self.last.absent_columns:
-                notes.append(f"Columns that the tree does not use are absent: {listed(self.last.absent_columns)}.")
+                notes.append(f"Columns that the tree does not use are missing: {listed(self.last.absent_columns)}.")
         for name, count in self.unknown.items():
             notes.append(f"Column '{name}': {count} cells have a category that the model does not know; they go right.")
         if self.trained:
@@ -262,8 +318,15 @@ class _Total:
                 f"{self.trained} of the {self.known} rows with a known class equal rows of the training in all columns that the "
                 "tree asks: right answers on them say little about new rows."
             )
+        if self.known and self.digests is None:
+            notes.append(
+                "The model file does not say which rows it was trained on, so rows of the training may be among the "
+                f"{self.known} rows with a known class: right answers on them say little about new rows."
+            )
         if gone := self.rows - self.predicted:
-            notes.append(f"{gone} of {self.rows} rows have an empty cell that the tree needs and get no prediction.")
+            notes.append(
+                f"{gone} of {self.rows} rows have an empty cell in a column that the tree needs, so they get no prediction."
+            )
         return Predicted(
             rows=self.rows,
             predicted=self.predicted,
@@ -288,7 +351,7 @@ def _flush(stream: Any) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write to, so that nobody reads half of it; gone afterwards, whatever happened."""
+    """A temporary name beside `path` to write to, so nobody reads a half-written file; removed afterwards in every case."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary

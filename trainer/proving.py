@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.certificate import Evidence
 from trainer.data.problem import Problem
 from trainer.families.exact.solve import solve_binary
 from trainer.method import Method, NotProved, Proof, Settings, Solution
@@ -61,9 +62,9 @@ def write_proof(
         lines = _lines(problem, proof)
         size, digest = _write(path, lines, limits.size)
     except NotProved as reason:
-        return {"kind": "proof", "made": False, "reason": str(reason)}
+        return {"kind": Evidence.PROOF, "made": False, "reason": str(reason)}
     return {
-        "kind": "proof",
+        "kind": Evidence.PROOF,
         "made": True,
         "steps": len(proof.steps),
         "bytes": size,
@@ -74,7 +75,7 @@ def write_proof(
 
 def _proof(problem: Problem, method: Method, settings: Settings, solution: Solution, stop: Callable[[], bool]) -> Proof:
     if solution.bound is None or solution.goal is not None:
-        raise NotProved("The steps prove bounds of errors and leaves, and this method claims none.")
+        raise NotProved("The proof steps prove bounds of errors and leaves, and this method claims no such bound.")
     if method.id == "binoct" and problem.leaf_penalty:
         raise NotProved("This method prices leaves in its own way.")
     if solution.proof is not None:
@@ -82,14 +83,14 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
     elif method.id in SAME_TREES and "binarise" in settings:
         found = _afterwards(problem, settings, stop)
     else:
-        raise NotProved(f"There are no steps yet for what '{method.id}' was asked for.")
+        raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")
     if found is None:
-        raise NotProved("The proof would have taken longer, or been larger, than it may.")
+        raise NotProved("The proof would have been larger, or taken longer, than is allowed.")
     return found
 
 
 def _afterwards(problem: Problem, settings: Settings, stop: Callable[[], bool]) -> Proof | None:
-    """The proof of the exact search over the same trees; restrictions that it does not know can only raise the bound."""
+    """The proof of the exact search over the same trees; restrictions that it does not support can only make the best cost higher."""
     found = solve_binary(
         problem.binary.bits(problem.table),
         problem.y,
@@ -130,7 +131,7 @@ def rows_digest(problem: Problem) -> str:
 
 
 def _write(path: Path, lines: Iterator[dict[str, Any]], most: int) -> tuple[int, str]:
-    """Size and SHA-256 of the file, which is renamed into place; no time or name is in it, so that equal proofs are equal files."""
+    """Size and SHA-256 of the file, which is renamed into place; it contains no time or name, so equal proofs are equal files."""
     draft = path.with_name(f"{path.name}.part")
     try:
         with open(draft, "wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:

@@ -16,7 +16,7 @@ BEGIN, END = "<!-- parameters: made by `manage.py methods --write docs/methods` 
 
 
 def default_of(parameter: Parameter) -> str:
-    """The default as a person types it; empty where there is none."""
+    """The default as a person types it; empty if there is none."""
     value = parameter.default
     if isinstance(value, bool):
         return str(value).lower()
@@ -36,7 +36,7 @@ def parameter_table(method: Method) -> str:
 
 
 def page_with_table(text: str, method: Method) -> str:
-    """The page with today's table between its marks; raises DataError where a mark is missing."""
+    """The page with today's table between its marks; raises DataError if a mark is missing."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Progress, Status, relative_gap
+from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, Progress, Status, relative_gap
 from trainer.data.folds import check_evaluation, holdout, rows_record, stratified_folds
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
@@ -31,7 +31,7 @@ from trainer.scope import scope_of
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
 from trainer.tree.known_rows import packed
-from trainer.tree.nodes import Draft, DraftLeaf, Node, Tree, simplify, to_draft, training_counts
+from trainer.tree.nodes import Draft, DraftLeaf, Tree, simplify, to_draft, training_counts
 
 TOLERANCE = 1e-9
 TICK = 0.05
@@ -124,6 +124,7 @@ def train(
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees),
         training_rows=packed(tree, problem.matrix, problem.y),
+        reading=request.table.reading,
     )
     return TrainResult(
         model=model, tree=tree, certificate=certificate, summary=summary_of(model, certificate, problem, solution)
@@ -158,7 +159,7 @@ def fit(method: Method, problem: Problem, settings: Settings, monitor: Monitor) 
 def certify(
     method: Method, problem: Problem, settings: Settings, solution: Solution, tree: Tree, monitor: Monitor
 ) -> Certificate:
-    """The claim about `tree`; raises SolverError where the solver's bound contradicts the tree it returned."""
+    """The claim about `tree`; raises SolverError if the solver's bound contradicts the tree it returned."""
     objective, bound = reached(problem, tree, solution.goal), solution.bound
     if bound is not None:
         if bound < objective - TOLERANCE:
@@ -173,9 +174,11 @@ def certify(
     if closed and not solution.unproved and method.guarantee is Guarantee.TREE:
         status = Status.OPTIMAL
     elif status is Status.OPTIMAL:
-        raise SolverError("The solver ended without a limit, yet its bound does not prove the tree it returned.")
+        raise SolverError(
+            "The solver ended without reaching a limit, but its bound does not prove the tree that it returned."
+        )
     splits = [v for v in tree.branches if v.impurity is not None]
-    proved = [v for v in splits if _split_proved(v)]
+    proved = [v for v in splits if v.split_proved]
     return Certificate(
         method=method.id,
         guarantee=method.guarantee,
@@ -202,11 +205,12 @@ def certify(
         evidence=solution.evidence,
         goal=None if solution.goal is None else solution.goal.to_json(),
         unproved=solution.unproved,
+        note=solution.note,
     )
 
 
 def reached(problem: Problem, tree: Tree, goal: Goal | None) -> float:
-    """The objective of `tree`; raises SolverError where it does not keep what the goal requires."""
+    """The objective of `tree`; raises SolverError if it does not keep what the goal requires."""
     if goal is None:
         return problem.objective(tree)
     positive = problem.y == problem.labels.classes.index(goal.positive)
@@ -220,15 +224,8 @@ def reached(problem: Problem, tree: Tree, goal: Goal | None) -> float:
     return float(goal.value(*counts))
 
 
-def _split_proved(node: Node) -> bool:
-    """True where the split's impurity equals its lower bound (in rows, up to rounding)."""
-    if node.impurity is None or node.impurity_bound is None:
-        return False
-    return node.impurity - node.impurity_bound <= TOLERANCE * max(1, node.rows)
-
-
 def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = lambda: None) -> Sink:
-    """A sink that appends one JSON object a line and flushes; a new incumbent brings its nodes as `tree`."""
+    """A sink that appends one JSON object per line and flushes; a new incumbent brings its nodes as `tree`."""
 
     def write(progress: Progress, draft: Draft | None) -> None:
         record = progress.to_json()
@@ -299,7 +296,9 @@ def _check_start(request: TrainRequest, method: Method) -> None:
     if request.warm_start is not None and not method.warm_start:
         able = ", ".join(m.id for m in METHODS if m.warm_start)
         raise ParameterError(
-            {"warm_start": f"'{method.id}' builds its tree anew and takes none. Methods that begin with one: {able}."}
+            {
+                "warm_start": f"'{method.id}' always builds its tree from the start and cannot begin with another tree. Methods that can: {able}."
+            }
         )
 
 
@@ -386,6 +385,8 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
         "mip_gap": certificate.mip_gap,
         "unproved": certificate.unproved,
         "scope": certificate.scope,
+        "note": certificate.note,
+        "distance": next((e for e in certificate.evidence if e["kind"] == "distance"), None),
         "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
         "correct": certificate.correct,
         "n": certificate.n,
@@ -403,7 +404,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
         "splits": certificate.splits,
         "splits_proved": certificate.splits_proved,
         "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
-        "proof": next((e for e in model.certificate["evidence"] if e["kind"] == "proof"), None),
+        "proof": next((e for e in model.certificate["evidence"] if e["kind"] == Evidence.PROOF), None),
         "version": model.version,
     }
 

@@ -1,10 +1,11 @@
-"""Of which trees a claim speaks, in one sentence made in one place: the space of the method, and each restriction in its own words.
+"""Which trees a claim is about, in one sentence made in one place: the space of the method, and each restriction in its own words.
 
-`all trees with depth ≤ 4, 36 thresholds (4 a column), at least 10 rows in a leaf, recall of yes ≥ 0.9`
+`all trees with depth ≤ 4, 36 thresholds (4 per column), at least 10 rows in a leaf, recall of yes ≥ 0.9`
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,7 +24,7 @@ LEAD = {
 
 
 def scope_of(method: Method, problem: Problem, settings: Settings, space: str = "", wishes: Sequence[str] = ()) -> str:
-    """The sentence; `space` takes the place of the method's own words on its questions where it knows them only after the search.
+    """The sentence; `space` replaces the method's own words about its questions if it knows them only after the search.
 
     `wishes` are those of the workbench, as they are written.
     """
@@ -49,9 +50,9 @@ def binary_space(problem: Problem, settings: Settings) -> str:
     for test, word in ((Test.ABOVE, "threshold"), (Test.INTERVAL, "interval")):
         own = [f.column for f in features if f.test is test and f.column not in plain]
         if own:
-            sizes = sorted(own.count(j) for j in set(own))
+            sizes = sorted(Counter(own).values())
             each = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
-            found.append(f"{counted(len(own), word)} ({each} a column)")
+            found.append(f"{counted(len(own), word)} ({each} per column)")
     if special := sum(f.test is Test.SPECIAL for f in features):
         found.append(counted(special, "special value"))
     if levels := sum(f.test is Test.LEVEL for f in features):

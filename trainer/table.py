@@ -8,7 +8,7 @@ prediction kernel reads.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -105,10 +105,14 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Columns of equal length without the target; `row_numbers` are positions in the file that was read, from 1."""
+    """Columns of equal length without the target; `row_numbers` are positions in the file that was read, from 1.
+
+    `reading` is how a messy file was read (`trainer.data.reading`), as a model file keeps it; None if nothing was special.
+    """
 
     columns: tuple[Column, ...]
     row_numbers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    reading: Mapping[str, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.columns[0].values) if self.columns else len(self.row_numbers)
@@ -133,6 +137,7 @@ class Table:
         return Table(
             columns=tuple(replace(c, values=c.values[rows]) for c in self.columns),
             row_numbers=self.row_numbers[rows],
+            reading=self.reading,
         )
 
 

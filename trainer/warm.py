@@ -25,7 +25,7 @@ MORE: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 def _of_hyperplanes(method: Method) -> bool:
-    """Whether the method seeks the best tree of linear splits as a whole, where one without an error proves itself."""
+    """Whether the method seeks the best tree of linear splits as a whole, if one without an error proves itself."""
     return method.guarantee is Guarantee.TREE and "linear" in method.splits
 
 

@@ -66,7 +66,7 @@ def binary_tree(
 ) -> BinaryTree:
     """`draft` as a tree of at most `depth` over the problem's binary features.
 
-    A branching becomes the feature that parts the rows that reach it most nearly in the same way, of equal ones a feature of its
+    A branching becomes the feature that separates the rows that reach it most nearly in the same way, of equal ones a feature of its
     own column. Where a side would weigh less than `min_leaf` there is a leaf. `allowed` uint8 (features,) has 0 for features not
     to be used.
     """

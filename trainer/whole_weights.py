@@ -1,7 +1,7 @@
 """Weights as whole numbers: counting stays exact, and what rounding may change of an objective is stated and proved.
 
 Integers are taken as they are, and decimals with a small common denominator are multiplied by it: nothing changes. Other weights w are
-rounded to v, multiples of a common step; of weights that are no integers, those that are next to nothing are left out. The share of correct weight of any tree then changes by at most ½ Σ|w/W − v/V|, with W and V
+rounded to v, multiples of a common step; of weights that are not integers, those that are next to nothing are left out. The share of correct weight of any tree then changes by at most ½ Σ|w/W − v/V|, with W and V
 the sums: the differences add up to 0, so those of the correct rows are at most half of their absolute sum.
 """
 
@@ -55,7 +55,7 @@ def _light(given: FloatArray) -> np.ndarray:
 
 
 def _by_denominator(given: FloatArray) -> CountArray | None:
-    """The weights times their common denominator, or None where it, or their sum, is too large."""
+    """The weights times their common denominator, or None if it, or their sum, is too large."""
     values, places = np.unique(given, return_inverse=True)
     fractions = [exact_fraction(repr(float(value))) for value in values]
     scale = 1

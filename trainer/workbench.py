@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from trainer.certificate import Evidence
 from trainer.data.folds import check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
@@ -47,7 +48,7 @@ class ConflictError(InfeasibleError):
 
 @dataclass(frozen=True, kw_only=True)
 class GoodRequest:
-    """Which good trees are asked for: `slack` or `slack_rows`, decimals as written, filters, and how many are listed and drawn."""
+    """Which good trees are requested: `slack` or `slack_rows`, decimals as written, filters, and how many are listed and drawn."""
 
     slack: str | None = None
     slack_rows: str | None = None
@@ -109,11 +110,11 @@ class Session:
         return self.bench.price_list(place, wishes, time_limit=monitor.remaining(), stop=monitor.stopped)
 
     def result(self, found: Completion, monitor: Monitor) -> TrainResult:
-        """Model file and record of a completion. Raises ConflictError, and SolverError where there is no tree yet."""
+        """Model file and record of a completion. Raises ConflictError, and SolverError if there is no tree yet."""
         if found.conflict:
             texts = tuple(w.text for w in found.conflict)
             raise ConflictError(
-                f"No tree keeps these wishes together: {'; '.join(texts)}. {found.reason} Take one of them back.", texts
+                f"No tree keeps all these wishes: {'; '.join(texts)}. {found.reason} Take one of them back.", texts
             )
         if not found.found:
             raise SolverError("The search was stopped before it found a tree with these wishes. Give it more time.")
@@ -133,13 +134,14 @@ class Session:
             certificate=record,
             fingerprint=fingerprint(self.problem.table, self.problem.labels),
             rows=rows_record(len(self.request.table), self.held_out, None, self.request.weights, None),
+            reading=self.request.table.reading,
         )
         summary = summary_of(model, certificate, self.problem, solution)
         summary |= {"wishes": record["wishes"], "optimum": record["optimum"]}
         return TrainResult(model=model, tree=tree, certificate=certificate, summary=summary)
 
     def metrics(self, tree: Tree) -> dict[str, Any]:
-        """How a tree does on the training rows, and on the held-out ones where there are some."""
+        """How a tree does on the training rows, and on the held-out ones if there are some."""
         found = {"train": metrics_of(tree, self.problem.matrix, self.problem.y, self.problem.weights)}
         if len(self.held_out):
             r = self.request
@@ -157,7 +159,7 @@ class Session:
             nodes=found.states,
             encoded_features=self.bench.space.questions.encoded,
             solver_version=VERSION,
-            evidence=({"kind": "wishes", "cost": str(found.cost), "bound": str(found.bound)},),
+            evidence=({"kind": Evidence.WISHES, "cost": str(found.cost), "bound": str(found.bound)},),
         )
 
     def objective(self, cost: Fraction) -> float:
@@ -165,7 +167,7 @@ class Session:
         return float(1 - cost / self.problem.n)
 
     def wishes(self, found: Completion) -> list[dict[str, Any]]:
-        """Each wish with the objective that is won back if it alone is dropped; None where that is not known."""
+        """Each wish with the objective that is won back if it alone is dropped; None if that is not known."""
         prices = {p.wish: p.price for p in found.prices}
         n = self.problem.n
         known = {w: prices.get(w) for w in found.wishes}
@@ -182,7 +184,7 @@ class Session:
     def good_trees(self, request: GoodRequest, monitor: Monitor) -> dict[str, Any]:
         """The record of `good-trees`: counts as exact integers, None for what was left where the time was over."""
         if not (0 <= request.listed <= MOST_LISTED and 0 <= request.sample <= MOST_LISTED):
-            raise ParameterError({"list": f"from 0 to {MOST_LISTED:,} trees can be listed or drawn."})
+            raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees can be listed or drawn."})
         return ticked(lambda: self._good_trees(request, monitor), monitor, self.bench)
 
     def _good_trees(self, request: GoodRequest, monitor: Monitor) -> dict[str, Any]:
@@ -226,7 +228,7 @@ class GoodRecord:
         if answers is not None:
             record["answers"], record["answers_complete"] = answers
             if not answers[1]:
-                self.left.append("answers (at least so many)")
+                self.left.append("answers (at least this many)")
         if record["count"] is None:
             record["at_least"] = good.at_least()
         why = f" ({monitor.reason})" if monitor.reason else ""

@@ -136,7 +136,7 @@ BESIDE = {
     "not asked": ("exact", {"forbidden": "a; z"}, {"forbidden": "'z' is not a column. Columns: a, b."}),
     "thresholds inside": (
         "oct", {"thresholds": "variables", "max_leaves": 3},
-        {"thresholds": "Constraints need one variable a question; leave this at 'questions', or drop the constraints."},
+        {"thresholds": "Constraints need one variable per question; leave this at 'questions', or drop the constraints."},
     ),
     "rows of questions": (
         "oct", {"thresholds": "variables", "single_features": True},
@@ -158,11 +158,11 @@ BESIDE = {
     "weight": ("odt", {"negative_weight": "much"}, {"negative_weight": "'much' is neither a number nor 'balanced'."}),
     "weight and share": (
         "odt", {"negative_weight": "2", "sensitivity": 0.5},
-        {"negative_weight": "It has no effect where one share is required and the other maximised."},
+        {"negative_weight": "It has no effect if one share is required and the other is maximised."},
     ),
     "topology": (
         "odt", {"topology": "[[.]"},
-        {"topology": "'[[.]' is no topology. Use depth-1, depth-2, depth-2.5, depth-3, imbalanced, auto, or brackets such as [[..][..]] for depth 2."},
+        {"topology": "'[[.]' is not a topology. Use depth-1, depth-2, depth-2.5, depth-3, imbalanced, auto, or brackets such as [[..][..]] for depth 2."},
     ),
     "topology and share": (
         "odt", {"topology": "auto", "sensitivity": 0.0},

@@ -107,7 +107,7 @@ def test_methods_that_build_anew_refuse_a_start():
     start = train(request(0, method="cart", parameters={"depth": 1})).tree
     for method in METHODS:
         if not method.warm_start:
-            with pytest.raises(ParameterError, match="builds its tree anew"):
+            with pytest.raises(ParameterError, match="builds its tree from the start"):
                 train(request(0, method=method.id, warm_start=start))
 
 

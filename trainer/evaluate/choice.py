@@ -20,7 +20,7 @@ ROUNDING = 1e-12  # shares that agree up to this are equal
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """A variant by its folds: accuracies in [0, 1], mean number of leaves, columns a question asks, strength of its claim.
+    """A variant by its folds: accuracies in [0, 1], mean number of leaves, columns that a question asks, strength of its claim.
 
     `columns`: 1 for one column, 2 for two, more for weighted sums; `claim`: 0 proved, 1 with a gap, 2 heuristic.
     """
@@ -69,7 +69,7 @@ class Honest:
 def choose(scores: Sequence[Score]) -> Choice:
     """The fewest leaves within one standard error of the highest mean accuracy.
 
-    Ties go to fewer columns a question, then to the stronger claim, then to the higher accuracy, then to the first. Raises
+    Ties go to fewer columns per question, then to the stronger claim, then to the higher accuracy, then to the first. Raises
     ParameterError for no scores.
     """
     if not scores:

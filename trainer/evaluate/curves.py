@@ -1,4 +1,4 @@
-"""What a tree's leaves offer as cut-offs where there are two classes: ROC, precision and recall, calibration, Brier score.
+"""What a tree's leaves offer as cut-offs if there are two classes: ROC, precision and recall, calibration, Brier score.
 
 Every leaf has a score, the share of the positive class among its training rows. A cut-off predicts positive in all leaves
 whose score is at least as high, so that there are as many cut-offs as different scores.
@@ -38,7 +38,7 @@ class Curve:
 
     @property
     def precision(self) -> FloatArray:
-        """Share of right ones among the rows predicted positive; 1 where none is."""
+        """Share of right ones among the rows predicted positive; 1 if none is."""
         taken = self.tp + self.fp
         return np.where(taken > 0, self.tp / np.maximum(1, taken), 1.0)
 

@@ -1,9 +1,9 @@
-"""A study: every variant of a method on the same stratified folds of every data set, one record a fold.
+"""A study: every variant of a method on the same stratified folds of every data set, one record per fold.
 
 Rows may be held out of all of it (`test_share`). With `nested`, every pair of folds is left out as well: the trees grown without
 folds o and i choose a variant for o by their accuracy on i, which `trainer.evaluate.choice` makes an honest estimate of.
 
-Records are appended to a file as they come, one JSON object a line. A study that is started again with the same file computes
+Records are appended to a file as they come, one JSON object per line. A study that is started again with the same file computes
 only what is missing, so an interruption costs the folds that were running.
 """
 
@@ -92,7 +92,7 @@ class Study:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One fold: the tree that a variant grew on the other folds, measured on this one; `error` where there is none.
+    """One fold: the tree that a variant grew on the other folds, measured on this one; `error` if there is none.
 
     With a `second` fold (-1: none) the tree was grown without both, and was measured on the second one, too.
     """
@@ -191,7 +191,7 @@ def run_study(
 def read_records(path: Path) -> Iterable[Record]:
     """The records of a file; a half-written last line, which an interruption leaves, is passed over.
 
-    Raises DataError where another line is no record.
+    Raises DataError where another line is not a record.
     """
     names = {f.name for f in fields(Record)}
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -201,7 +201,7 @@ def read_records(path: Path) -> Iterable[Record]:
             yield Record(**{name: value for name, value in found.items() if name in names})
         except (ValueError, TypeError, AttributeError) as error:
             if number < len(lines):
-                raise DataError(f"Line {number} of {path} is no record of a study: {error}.") from error
+                raise DataError(f"Line {number} of {path} is not a record of a study: {error}.") from error
 
 
 def _append(path: Path, record: Record) -> None:
@@ -232,12 +232,12 @@ def _tasks(study: Study) -> list[_Task]:
 
 
 def _left_out(study: Study) -> list[tuple[int, int]]:
-    """What each tree is grown without: every fold alone, then every pair where the study is nested."""
+    """What each tree is grown without: every fold alone, then every pair if the study is nested."""
     alone = [(fold, -1) for fold in range(study.folds)]
     return alone + (list(itertools.combinations(range(study.folds), 2)) if study.nested else [])
 
 
-_warmed = cache(warm)  # once a process, so that no fold pays for it
+_warmed = cache(warm)  # once per process, so that no fold pays for it
 
 
 def _fold(task: _Task) -> Record:

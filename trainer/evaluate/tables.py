@@ -87,7 +87,7 @@ class Report:
         return document
 
     def to_csv(self) -> str:
-        """One line a cell."""
+        """One line per cell."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         threads = sorted({t for cell in self.cells for t in cell.seconds})

@@ -1,4 +1,4 @@
-"""Columns as whole numbers where short decimals allow it, and codes that grow with the values, so that comparisons are exact."""
+"""Columns as whole numbers if short decimals allow it, and codes that grow with the values, so comparisons are exact."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAR = (
 def whole_numbers(X: FloatArray) -> FloatArray:
     """X with every column of short decimal numbers multiplied by the power of ten that makes it whole.
 
-    Columns of huge or tiny numbers are multiplied by a power of two, which is exact but for values that vanish beside others.
+    Columns of huge or tiny numbers are multiplied by a power of two, which is exact except for values that vanish beside others.
     """
     out = np.asfortranarray(X, dtype=np.float64).copy(order="F")
     for j in range(X.shape[1]):

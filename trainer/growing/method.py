@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from trainer.certificate import Evidence
 from trainer.crew import Crew
+from trainer.data.folds import stratified_folds
 from trainer.data.problem import Names, Problem
 from trainer.dtypes import CountArray
 from trainer.errors import ParameterError
@@ -124,7 +126,10 @@ def grow_and_prune(
         )
 
     growth = grown(np.arange(len(X)), "grow")
-    draft, evidence = growth.draft, {"kind": "greedy", "boxes": growth.boxes, "points_classified": growth.classified}
+    draft, evidence = (
+        growth.draft,
+        {"kind": Evidence.GREEDY, "boxes": growth.boxes, "points_classified": growth.classified},
+    )
     finished = growth.finished
     if alpha is None and finished:
         alpha, used, finished = _choose_alpha(problem, growth.draft, settings, grown)
@@ -149,15 +154,6 @@ def _keep_proofs(draft: Draft) -> Draft:
     return replace(draft, left=_keep_proofs(draft.left), right=_keep_proofs(draft.right))
 
 
-def stratified(codes: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """The fold of each row, int64 (n,): every class is dealt out evenly after a seeded shuffle."""
-    order = np.random.default_rng(seed).permutation(len(codes))
-    order = order[np.argsort(codes[order], kind="stable")]
-    fold = np.empty(len(codes), np.int64)
-    fold[order] = np.arange(len(codes)) % folds
-    return fold
-
-
 def _choose_alpha(
     problem: Problem, draft: Draft, settings: Settings, grown: Callable[[CountArray, str], Growth]
 ) -> tuple[Fraction, int, bool]:
@@ -170,7 +166,7 @@ def _choose_alpha(
     folds = min(settings["pruning_folds"], int(np.bincount(problem.y)[np.bincount(problem.y) > 0].min()))
     if folds < 2 or len(grid) < 2:
         return Fraction(0), 0, True
-    fold = stratified(problem.y, folds, settings["seed"])
+    fold = stratified_folds(problem.y, folds, settings["seed"])
     wrong, used = np.zeros(len(grid), np.int64), 0
     for f in range(folds):
         rows, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)

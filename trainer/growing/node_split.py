@@ -9,7 +9,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.growing.coordinates import codes_of, is_exact, whole_numbers
 from trainer.growing.options import MEASURES, SplitOptions
-from trainer.kernels.univariate import best_thresholds
+from trainer.kernels.univariate import Columns, best_thresholds
 from trainer.tree.numbers import middle
 
 
@@ -18,7 +18,7 @@ class NodeSplit:
     """The split of a node: left iff a1 x1 + a2 x2 <= threshold (`features` has one or two entries), and what is proved.
 
     `value` is Phi(left) + Phi(right) in rows, `bound` a lower bound on that of every rule with the allowed leaf size
-    (None where a method proves nothing).
+    (None if a method proves nothing).
     """
 
     features: tuple[int, ...]
@@ -49,7 +49,7 @@ class SplitData:
 
     @property
     def exact(self) -> bool:
-        """Whether products of differences of two values are exact, so that lines are told apart however near they are."""
+        """Whether products of differences of two values are exact, so that lines can be distinguished however near they are."""
         return is_exact(self.whole)
 
     @staticmethod
@@ -77,12 +77,11 @@ def class_counts(data: SplitData, rows: CountArray) -> CountArray:
 
 
 def univariate_split(data: SplitData, rows: CountArray, options: SplitOptions) -> NodeSplit | None:
-    """The best threshold over all features, the first on ties, or None where no feature allows one."""
+    """The best threshold over all features, the first on ties, or None if no feature allows one."""
     out = np.empty((data.X.shape[1], 3))
     measure = MEASURES[options.measure]
-    best_thresholds(
-        data.X, data.codes, data.levels, rows, data.y, data.weight, data.classes, measure, options.min_leaf, out
-    )
+    columns = Columns(data.X, data.codes, data.levels)
+    best_thresholds(columns, rows, data.y, data.weight, data.classes, measure, options.min_leaf, out)
     if not len(out) or not np.isfinite(out[:, 0].min()):
         return None
     tol = 1e-12 * int(data.weight[rows].sum())

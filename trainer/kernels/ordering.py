@@ -1,4 +1,4 @@
-"""Rows of a node by growing value of a feature: codes that grow with the values are made once a tree, nodes count or sort by digits.
+"""Rows of a node by growing value of a feature: codes that grow with the values are made once per tree, nodes count or sort by digits.
 
 codes    int32 (p, n), C-ordered; levels int64 (p,): the codes of feature j lie in 0 … levels[j] - 1, and not all of them need occur
 """
@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.kernels.compiled import kernel
 
-SPARSE = 4  # codes a row up to which whole numbers are their own codes
+SPARSE = 4  # codes per row up to which whole numbers are their own codes
 FEW = 64  # rows below which a comparison sort is faster
 BITS = 11  # of one digit
 

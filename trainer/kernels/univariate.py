@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,13 +12,22 @@ from trainer.kernels.impurity import phi
 from trainer.kernels.ordering import order_rows
 
 
+class Columns(NamedTuple):
+    """Numbers to cut: X float64 (n, p), its codes and their levels as in `ordering`."""
+
+    X: np.ndarray
+    codes: np.ndarray
+    levels: np.ndarray
+
+
 @kernel
-def best_thresholds(X, codes, levels, rows, y, weight, classes, measure, min_leaf, out):
+def best_thresholds(columns, rows, y, weight, classes, measure, min_leaf, out):
     """Write the best (value, last value on the left, first value on the right) of every feature into out, float64 (p, 3).
 
-    X float64 (n, p), its codes and levels as in `ordering`, rows int64 of the node's rows, y int32 codes, weight int64. The value is
-    infinity where a feature allows no threshold that leaves `min_leaf` rows on both sides. Among equal values the first is kept.
+    rows int64 of the node's rows, y int32 codes, weight int64. The value is infinity where a feature allows no threshold that leaves
+    `min_leaf` rows on both sides. Among equal values the first is kept.
     """
+    X, codes, levels = columns
     n = rows.shape[0]
     total = np.zeros(classes, np.int64)
     for r in range(n):

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from trainer.errors import SolverError
 from trainer.milo.exchange import Exchange
 from trainer.milo.hooks import Ended, Hooks, Options, Outcome
-from trainer.milo.model import Model
+from trainer.milo.model import BuildStopped, Model
 
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a back end does by itself; what it cannot do is a documented loop or an error, never silence.
+    """What a back end can do itself; for anything else there is a documented loop or an error, never silence.
 
     `lazy`: rows at integral points inside the search; without it the back end solves, separates and solves again.
     `fractional`: `on_fractional` at the nodes of the search; without it at the root relaxation only.
@@ -41,7 +41,7 @@ class Backend(ABC):
         """The solver's own version."""
 
     def solve(self, model: Model, hooks: Hooks | None = None, options: Options | None = None) -> Outcome:
-        """Solve; raises SolverError where the model is too large for the licence or the solver contradicts itself.
+        """Solve; raises SolverError if the model is too large for the licence or the solver contradicts itself.
 
         An exception of a hook ends the solve and is raised here.
         """
@@ -54,7 +54,10 @@ class Backend(ABC):
         exchange = Exchange(model, hooks or Hooks(), options or Options())
         if exchange.options.time is not None and exchange.options.time <= 0:
             return self._outcome(exchange, Ended.TIME)
-        ended = self._solve(exchange)
+        try:
+            ended = self._solve(exchange)
+        except BuildStopped:  # the solver had not begun
+            ended = Ended.CANCELLED if exchange.cancelled else Ended.TIME
         if exchange.error is not None:
             raise exchange.error
         return self._outcome(exchange, ended)
@@ -70,7 +73,7 @@ class Backend(ABC):
         if objective is not None and bound < objective:
             if bound < objective - 1e-4 * max(1.0, abs(objective)):
                 raise SolverError(
-                    f"{self.name} reports the bound {bound} below its own solution {objective}; nothing it said is used."
+                    f"{self.name} reports the bound {bound} below its own solution {objective}; none of its results are used."
                 )
             bound = objective
         return Outcome(

@@ -1,4 +1,4 @@
-"""The table of back ends, and which one is used: the one that was asked for, Gurobi by itself only with a full licence, else SCIP.
+"""The table of back ends, and which one is used: the requested one; otherwise Gurobi with a full licence, else SCIP.
 
 Names, choices of the parameter `solver`, tests and benchmarks are made from the table: a new back end is a file and a line here.
 """

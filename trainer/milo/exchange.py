@@ -16,7 +16,7 @@ from trainer.dtypes import FloatArray
 from trainer.errors import SolverError
 from trainer.milo.expression import Row
 from trainer.milo.hooks import INTEGRALITY, USER_VIOLATION, VIOLATION, Hooks, NodeInfo, Options, Report
-from trainer.milo.model import Model, Point
+from trainer.milo.model import Model, Pace, Point
 
 T = TypeVar("T")
 INTERVAL = 0.2
@@ -28,6 +28,7 @@ class Exchange:
     def __init__(self, model: Model, hooks: Hooks, options: Options) -> None:
         self.model, self.hooks, self.options = model, hooks, options
         self.started = time.perf_counter()
+        self.pace = Pace(lambda: self.halted() or self.remaining() == 0.0)  # of handing the model to the solver
         self.hook_seconds = 0.0
         self.error: BaseException | None = None
         self.cancelled = False
@@ -83,7 +84,7 @@ class Exchange:
         return self.error is not None or self.cancelled
 
     def rounded(self, values: FloatArray) -> FloatArray:
-        """The point with integer variables that are whole but for noise made whole."""
+        """The point with integer variables that are whole except for noise made whole."""
         nearest = np.round(values)
         return np.where(self._integers & (np.abs(values - nearest) <= INTEGRALITY), nearest, values)
 

@@ -36,7 +36,7 @@ class Expression:
         return self
 
     def copy(self) -> Expression:
-        """An expression of its own with the same terms."""
+        """A separate expression with the same terms."""
         return Expression(dict(self.terms), self.constant)
 
     def __add__(self, other: Expression | Number) -> Expression:
@@ -114,7 +114,7 @@ class Row:
         return float(self.coefficients @ values[self.columns])
 
     def violation(self, values: FloatArray) -> float:
-        """How far the row is violated, relative to its size as the solvers measure it; negative where it has slack."""
+        """How far the row is violated, relative to its size as the solvers measure it; negative if it has slack."""
         activity = self.activity(values)
         excess, side = activity - self.upper, self.upper
         if self.lower - activity > excess:

@@ -1,4 +1,4 @@
-"""Gurobi through gurobipy: the same hooks in its callbacks; optional, taken by itself only with a full licence."""
+"""Gurobi through gurobipy: the same hooks in its callbacks; optional, chosen automatically only with a full licence."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ class Session:
         self.variables = self.x.tolist()
         for row in model.rows:
             self._post(row, self.model.addLConstr)
+            exchange.pace.wrote(len(row.columns))
 
     def _post(self, row: Row, add: Any) -> None:
         left = self.gp.LinExpr(row.coefficients.tolist(), [self.variables[j] for j in row.columns.tolist()])

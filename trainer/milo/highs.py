@@ -171,7 +171,7 @@ class Session:
             return Ended.OPTIMAL
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolverError(
-                f"HiGHS ended with the status '{solver.modelStatusToString(status)}'; nothing it said is used."
+                f"HiGHS ended with the status '{solver.modelStatusToString(status)}'; none of its results are used."
             )
         return None if rows else Ended.OPTIMAL
 

@@ -84,7 +84,7 @@ class Hooks:
         return ()
 
     def refuses(self, point: Point, origin: str) -> bool:
-        """True where an integral point is surely cut off, found without writing the rows; False says nothing.
+        """True if an integral point is surely cut off, found without writing the rows; False says nothing.
 
         Asked before `on_integral` by solvers that judge many candidates without adding rows.
         """
@@ -105,7 +105,7 @@ class Hooks:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Limits and tolerances of a solve; `stopped` is asked often and from any thread."""
+    """Limits and tolerances of a solve; `stopped` is called often and from any thread."""
 
     time: float | None = None
     memory: int | None = None

@@ -30,7 +30,7 @@ class Lattice:
 
     @cached_property
     def rests(self) -> list[int]:
-        """Values modulo a whole row, in parts of it, rising; empty where there are too many to be listed."""
+        """Values modulo a whole row, in parts of it, rising; empty if there are too many to be listed."""
         if self.charge and self.leaves * self.leaves * self.columns > 2 * MOST_PAIRS:
             return []
         leaf, coefficient = int(self.kappa * self.parts), int(self.charge * self.parts)

@@ -12,6 +12,10 @@ from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import SolverError
 from trainer.milo.expression import Expression, Row
 
+PIECE = 16  # a variable or a row takes about as long as this many coefficients
+BREATH = 1 << 16  # coefficients between two looks at the clock: a twentieth to a tenth of a second
+CHUNK = 1 << 12  # names that are written at once
+
 
 class Variables(Mapping[Any, Expression]):
     """A family of variables over the product of index sets: `b[n, f]` is an expression, `b.columns` their column numbers.
@@ -55,6 +59,25 @@ class BuildStopped(Exception):
     """Raised while a model is being written when it must not go on."""
 
 
+class Pace:
+    """Asks now and then whether the writing of a model must end, and raises BuildStopped then.
+
+    It counts what was written and not rows alone: a row over 20,000 questions takes as long as a thousand short ones.
+    """
+
+    def __init__(self, halted: Callable[[], bool]) -> None:
+        self._halted = halted
+        self._since = 0
+
+    def wrote(self, terms: int, pieces: int = 1) -> None:
+        """Count `pieces` variables or rows with `terms` coefficients in all."""
+        self._since += terms + PIECE * pieces
+        if self._since >= BREATH:
+            self._since = 0
+            if self._halted():
+                raise BuildStopped
+
+
 class Model:
     """A maximisation over continuous and integer variables with finite bounds where possible."""
 
@@ -66,9 +89,9 @@ class Model:
         self.names: list[str] = []
         self.rows: list[Row] = []
         self.objective = Expression()
-        self.halted: Callable[[], bool] = lambda: (
-            False
-        )  # asked while rows are added, which takes minutes for large models
+        # asked while variables and rows are added, which takes minutes for large models
+        self.halted: Callable[[], bool] = lambda: False
+        self._pace = Pace(lambda: self.halted())
 
     @property
     def size(self) -> int:
@@ -101,7 +124,10 @@ class Model:
         self.upper += [upper] * count
         self.integer += [integer] * count
         self.priority += [priority] * count
-        self.names += [f"{name}[{key}]" for key in family]
+        keys = iter(family)
+        while chunk := list(itertools.islice(keys, CHUNK)):
+            self.names += [f"{name}[{key}]" for key in chunk]
+            self._pace.wrote(0, len(chunk))
         return family
 
     def fix(self, columns: Iterable[int], value: float) -> None:
@@ -116,8 +142,7 @@ class Model:
                 raise SolverError(f"The row '{name or row.name}' has no variable and cannot hold: check its indices.")
             return
         self.rows.append(row.named(name) if name else row)
-        if len(self.rows) % 4096 == 0 and self.halted():
-            raise BuildStopped
+        self._pace.wrote(len(row.columns))
 
     def maximize(self, objective: Expression) -> None:
         """Set the objective, which is maximised."""

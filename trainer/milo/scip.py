@@ -61,16 +61,11 @@ class Session:
         self.variables = self._build(exchange.model)
 
     def _build(self, model: Model) -> list[Any]:
-        scip = self.scip
-        variables = [
-            scip.addVar(
-                lb=None if math.isinf(model.lower[j]) else model.lower[j],
-                ub=None if math.isinf(model.upper[j]) else model.upper[j],
-                vtype="C" if not model.integer[j] else ("B" if (model.lower[j], model.upper[j]) == (0, 1) else "I"),
-                obj=model.objective.terms.get(j, 0.0),
-            )
-            for j in range(model.size)
-        ]
+        scip, pace = self.scip, self.exchange.pace
+        variables = []
+        for j in range(model.size):
+            variables.append(self._variable(model, j))
+            pace.wrote(0)
         scip.setMaximize()
         scip.addObjoffset(model.objective.constant)
         for j, priority in enumerate(model.priority):
@@ -79,7 +74,16 @@ class Session:
         self.variables = variables
         for row in model.rows:
             self.add(row)
+            pace.wrote(len(row.columns))
         return variables
+
+    def _variable(self, model: Model, j: int) -> Any:
+        return self.scip.addVar(
+            lb=None if math.isinf(model.lower[j]) else model.lower[j],
+            ub=None if math.isinf(model.upper[j]) else model.upper[j],
+            vtype="C" if not model.integer[j] else ("B" if (model.lower[j], model.upper[j]) == (0, 1) else "I"),
+            obj=model.objective.terms.get(j, 0.0),
+        )
 
     def expression(self, row: Row) -> Any:
         """The left-hand side of a row as a PySCIPOpt expression."""
@@ -358,7 +362,7 @@ def _configure(scip: Any, exchange: Exchange) -> None:
 
 
 def _run(session: Session) -> None:
-    """Solve without holding the interpreter, beside a thread that turns a cancel into an interrupt."""
+    """Solve without holding the interpreter, while another thread turns a cancel into an interrupt."""
     done = threading.Event()
 
     def watch() -> None:

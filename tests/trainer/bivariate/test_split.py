@@ -10,7 +10,8 @@ import pytest
 from tests.trainer.oracles.bivariate import best_value, impurity
 from trainer.crew import Crew
 from trainer.families.bivariate.kernels.line import sample_lines
-from trainer.families.bivariate.kernels.sweep import sweep
+from trainer.families.bivariate.kernels.points import Columns
+from trainer.families.bivariate.kernels.sweep import Turn, sweep
 from trainer.families.bivariate.node import NodeSearch
 from trainer.families.bivariate.pair import C2, C3, C4, C5, Rule, SearchOptions, Workspace, merged, search_pair
 from trainer.families.bivariate.scale import node_points
@@ -78,9 +79,8 @@ def pair_of(X, y, classes):
         return None
     total = np.bincount(y, minlength=classes).astype(np.int64)
     ones, codes = np.ones(len(y), np.int64), y.astype(np.int64)
-    return merged(
-        points.values[0], points.values[1], points.ranks[0], points.ranks[1], points.levels[:2], codes, ones, total
-    )
+    columns = Columns(*points.values[:2], *points.ranks[:2], *points.levels[:2])
+    return merged(columns, codes, ones, total)
 
 
 @pytest.mark.parametrize("bound", ["theorem4", "paper", "assignment"])
@@ -94,8 +94,8 @@ def test_every_variant_finds_the_same_value(bound, strategy, best_first):
             continue
         measure = MEASURE_NAMES[seed % 3]
         expected = np.array([math.inf])
-        data = (points.u, points.v, points.first, points.klass, points.weight, points.total)
-        sweep(MEASURES[measure], 1, 10**9, 1e-12, *data, np.zeros(1, np.int64), np.zeros(3, np.int64), expected)
+        turn = Turn(np.zeros(1, np.int64), np.zeros(3, np.int64), expected)
+        sweep(MEASURES[measure], 1, 10**9, 1e-12, points, turn)
         for criteria in (C2 | C3 | C4 | C5, C2 | C3 | C4, C5, C2 | C4):
             options = SearchOptions(
                 measure=measure, bound=bound, strategy=strategy, best_first=best_first, criteria=criteria, switch=False,
@@ -181,15 +181,15 @@ def weighted_pair(X, y, classes, weight):
         return None
     total = np.zeros(classes, np.int64)
     np.add.at(total, y, weight)
-    (u, v), (r, s) = points.values, points.ranks
-    return merged(u, v, r, s, points.levels[:2], y.astype(np.int64), weight.astype(np.int64), total)
+    return merged(
+        Columns(*points.values, *points.ranks, *points.levels), y.astype(np.int64), weight.astype(np.int64), total
+    )
 
 
 def swept(points, measure, min_leaf):
     """Best value of the sweep, and that of the partition which its answer stands for."""
     best, found = np.array([math.inf]), np.full(3, -1, np.int64)
-    data = (points.u, points.v, points.first, points.klass, points.weight, points.total)
-    sweep(MEASURES[measure], min_leaf, 10**12, 1e-12, *data, np.zeros(1, np.int64), found, best)
+    sweep(MEASURES[measure], min_leaf, 10**12, 1e-12, points, Turn(np.zeros(1, np.int64), found, best))
     if math.isinf(best[0]):
         return math.inf, math.inf
     left = Rule(pivot=tuple(int(x) for x in found)).left(points, points.u, points.v)
@@ -296,7 +296,7 @@ def test_points_are_merged_with_the_counts_of_their_rows():
         levels = [len(distinct) for distinct in values]
         dense += levels[0] * levels[1] * classes <= n
         total = np.bincount(y, weight, classes).astype(np.int64)
-        points = merged(Z[0], Z[1], R[0], R[1], levels, y, weight, total)
+        points = merged(Columns(*Z, *R, *levels), y, weight, total)
         expected = {}
         for u, v, c, w in zip(*Z.tolist(), y.tolist(), weight.tolist(), strict=True):
             counts = expected.setdefault((u, v), {})

@@ -1,6 +1,6 @@
 """Run by test_pmml in a process of its own: evaluates the PMML files of a folder with jpmml-evaluator.
 
-For NAME.pmml reads NAME.rows.json (a list of rows) and writes NAME.out.json: one dictionary of outputs a row.
+For NAME.pmml reads NAME.rows.json (a list of rows) and writes NAME.out.json: one dictionary of outputs per row.
 """
 
 from __future__ import annotations
