@@ -28,8 +28,10 @@ MAGIC_BYTES = 64
 ORPHAN_LIFE = timedelta(days=1)  # longer than any upload takes between its file and its row
 
 
-def enqueue(*, owner: Any, model: TreeModel, file: File, source_name: str, format: str = Format.CSV) -> BatchPrediction:
-    """A file in the queue; raises TooLarge, DataError for what is no table at first sight, and Conflict."""
+def enqueue(
+    *, owner: Any, model: TreeModel, file: File, source_name: str, format: str = Format.CSV, explain: bool = False
+) -> BatchPrediction:
+    """A file in the queue, `explain` with path and smallest change as columns; raises TooLarge, DataError for what is not a table at first sight, and Conflict."""
     if format not in Format.values:
         raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
     limit, size = settings.MAX_UPLOAD_BYTES, int(file.size)
@@ -44,6 +46,7 @@ def enqueue(*, owner: Any, model: TreeModel, file: File, source_name: str, forma
         source_name=clean_name(source_name),
         source_bytes=size,
         format=format,
+        explain=explain,
     )
     job.source.name = default_storage.save(f"{job.folder}/source{suffix(source_name)}", file)
     try:

@@ -31,7 +31,7 @@ class BatchProgressSerializer(serializers.Serializer):
 
     phase = serializers.CharField(required=False)
     rows = serializers.IntegerField(required=False, help_text="predicted so far")
-    of = serializers.IntegerField(required=False, help_text="0 while the file is still read")
+    of = serializers.IntegerField(required=False, help_text="0 while the file is still being read")
     t = serializers.FloatField(required=False, help_text="seconds since the start")
 
 
@@ -54,7 +54,10 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
     )
     notes = serializers.ListField(source="summary.notes", default=list, child=serializers.CharField())
     problems = serializers.ListField(
-        source="summary.problems", default=list, child=serializers.CharField(), help_text="each names row and column"
+        source="summary.problems",
+        default=list,
+        child=serializers.CharField(),
+        help_text="each note names its row and column",
     )
     result = serializers.SerializerMethodField()
     kept_until = serializers.DateTimeField(allow_null=True)
@@ -63,7 +66,7 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
     class Meta:
         model = BatchPrediction
         fields = [
-            "id", "model", "name", "version", "source_name", "source_bytes", "format", "status", "queue_position",
+            "id", "model", "name", "version", "source_name", "source_bytes", "format", "explain", "status", "queue_position",
             "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
             "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
         ]  # fmt: skip
@@ -83,6 +86,11 @@ class NewBatchPredictionSerializer(serializers.Serializer):
     model = serializers.UUIDField()
     file = serializers.FileField(allow_empty_file=True, help_text="CSV (also .gz) or Parquet")
     format = serializers.ChoiceField(Format.choices, required=False, default=Format.CSV, help_text="of the answers")
+    explain = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="add path, flip, flip_label, flip_distance, flip_proved and no_flip to the answers",
+    )
 
 
 @extend_schema_view(
@@ -143,6 +151,7 @@ class BatchPredictionViewSet(
             file=values["file"],
             source_name=values["file"].name or "rows.csv",
             format=values["format"],
+            explain=values["explain"],
         )
         answer = Response(self.get_serializer(job).data, status=201)
         answer["Location"] = reverse("batch-detail", args=[job.pk], request=request)

@@ -1,4 +1,4 @@
-"""BatchPrediction: a file of rows that a model predicts in the background, and the file that came out."""
+"""BatchPrediction: a file of rows that a model predicts in the background, and the file of answers."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class BatchPrediction(Job):
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
     format = models.CharField(max_length=10, choices=Format, default=Format.CSV)
+    explain = models.BooleanField(default=False)  # path and smallest change as columns
     result = models.FileField(max_length=200, blank=True)
     result_bytes = models.BigIntegerField(default=0)
 

@@ -19,6 +19,7 @@ from octweb.batch.files import result_file
 from octweb.batch.models import BatchPrediction, Format
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Conflict
+from octweb.core.refusals import refusals_said
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import queue_position, worker_seen
 from octweb.registry.models import TreeModel
@@ -34,6 +35,12 @@ class UploadForm(forms.Form):
     model = forms.ModelChoiceField(queryset=TreeModel.objects.none(), label="Model", empty_label=None)
     file = forms.FileField(label="File", allow_empty_file=True, help_text="CSV (also .gz) or Parquet, with a header")
     format = forms.ChoiceField(choices=Format.choices, initial=Format.CSV, label="Answers as")
+
+    explain = forms.BooleanField(
+        required=False,
+        label="Explain each row",
+        help_text="adds the path and the smallest change that gives another answer; takes some milliseconds per row",
+    )
 
     def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -72,6 +79,7 @@ def new(request: HttpRequest) -> HttpResponse:
                 file=values["file"],
                 source_name=values["file"].name or "rows.csv",
                 format=values["format"],
+                explain=values["explain"],
             )
             return redirect("batch:detail", job.pk)
         except DataError as error:
@@ -110,22 +118,18 @@ def live(request: HttpRequest, pk: Any) -> HttpResponse:
 @require_GET
 def result(request: HttpRequest, pk: Any) -> HttpResponse | FileResponse:
     job = _job(request, pk)
-    try:
+    with refusals_said(request):
         return result_file(job)
-    except Conflict as error:
-        messages.warning(request, str(error.detail))
-        return redirect("batch:detail", job.pk)
+    return redirect("batch:detail", job.pk)
 
 
 @login_required
 @require_POST
 def cancel(request: HttpRequest, pk: Any) -> HttpResponse:
     job = _job(request, pk)
-    try:
+    with refusals_said(request):
         actions.cancel(job)
         messages.info(request, "Stopped." if job.is_finished else "Stopping.")
-    except Conflict as error:
-        messages.warning(request, str(error.detail))
     return redirect("batch:detail", job.pk)
 
 
@@ -133,13 +137,11 @@ def cancel(request: HttpRequest, pk: Any) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, pk: Any) -> HttpResponse:
     job = _job(request, pk)
-    try:
+    with refusals_said(request):
         actions.delete(job)
-    except Conflict as error:
-        messages.warning(request, str(error.detail))
-        return redirect("batch:detail", job.pk)
-    messages.info(request, "The prediction was deleted with its files.")
-    return redirect("batch:list")
+        messages.info(request, "The prediction was deleted with its files.")
+        return redirect("batch:list")
+    return redirect("batch:detail", job.pk)
 
 
 def _chosen(request: HttpRequest, pk: Any) -> TreeModel | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 
+from octweb.batch.explained import wishes_of
 from octweb.batch.models import BatchPrediction
 from octweb.core import files
 from octweb.core.problems import Damaged
@@ -35,10 +37,16 @@ class PredictionChild(Process):
     def result(self) -> Path:
         return self.folder / f"result.{self.job.format}"
 
+    @property
+    def wishes(self) -> Path:
+        return self.folder / "explain.json"
+
     def write_inputs(self) -> None:
         (self.folder / "model.json").write_text(document_of(self.job.model), encoding="utf-8")
         with default_storage.open(self.job.source.name, "rb") as source, self.data.open("wb") as copy:
             shutil.copyfileobj(source, copy, CHUNK)
+        if self.job.explain:
+            self.wishes.write_text(json.dumps(wishes_of(self.job).to_json()), encoding="utf-8")
 
     def command(self) -> list[str]:
         return [
@@ -51,6 +59,7 @@ class PredictionChild(Process):
             f"--max-unpacked={settings.MAX_UNPACKED_BYTES // 10**6}",
             "--for-spreadsheets",
             "--json",
+            *([f"--explain-with={self.wishes}"] if self.job.explain else []),
             "--",
             str(self.folder / "model.json"),
             str(self.data),
@@ -64,11 +73,11 @@ class PredictionSupervisor(Supervisor):
     noun = "prediction"
 
     def load(self) -> BatchPrediction:
-        return BatchPrediction.objects.select_related("model", "owner").get(pk=self.job_id)
+        return BatchPrediction.objects.select_related("model__dataset", "owner").get(pk=self.job_id)
 
     def prepare(self, job: BatchPrediction) -> PredictionChild:
         if not (job.owner.is_active and TreeModel.objects.callable_by(job.owner).filter(pk=job.model_id).exists()):
-            raise Refused("You may not call this model any more: it is not approved now, and it is not yours.")
+            raise Refused("You may no longer call this model: it is not approved now, and it is not yours.")
         try:
             return PredictionChild.prepare(job)
         except FileNotFoundError as error:

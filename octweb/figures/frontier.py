@@ -1,11 +1,11 @@
-"""Accuracy against size of several models, with the frontier of those that no other beats in both."""
+"""Accuracy against size of several models, with the frontier of those that no other model beats in both."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from octweb.figures.palette import axis, escape, frame, short
+from octweb.figures.palette import axis, count_axis, escape, frame, short
 
 SYMBOLS = {"proved": "square", "gap": "circle-dot", "heuristic": "circle-open"}
 
@@ -35,10 +35,11 @@ def frontier_figure(
         )
     if known:
         data.append(_points(known, size))
+    largest = max((p[size] for p in known), default=1)
     layout = frame(
         height=380,
         margin={"l": 56, "r": 24, "t": 24, "b": 48},
-        xaxis=axis(size, range=[0, 1.08 * max((p[size] for p in known), default=1)], tickformat=",d"),
+        xaxis=count_axis(size, largest, range=[0, 1.08 * largest]),
         yaxis=axis(f"accuracy on {rows}, %"),
         hovermode="closest",
     )
@@ -59,6 +60,7 @@ def frontier_figure(
 def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
     largest = max(p[size] for p in known)
     spread = [100 * (p.get("sd") or 0.0) for p in known]
+    bars = {"type": "data", "array": spread, "color": "var(--ink-3)", "thickness": 1.25, "width": 4}
     names = [escape(short(str(p["name"]), 28)) for p in known]
     return {
         "type": "scatter",
@@ -66,7 +68,7 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
         "name": "models",
         "x": [p[size] for p in known],
         "y": [100 * p["accuracy"] for p in known],
-        "error_y": {"type": "data", "array": spread, "color": "var(--ink-3)", "thickness": 1.25, "width": 4},
+        **({"error_y": bars} if any(p.get("sd") is not None for p in known) else {}),  # of folds, if any were run
         "text": names,
         "textposition": ["top left" if 3 * p[size] > 2 * largest else "top right" for p in known],
         "textfont": {"color": "var(--ink)", "size": 12},

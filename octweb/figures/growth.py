@@ -1,11 +1,11 @@
-"""The live chart of a heuristic: how the tree grows. It has no bound, so that what can be said is how many questions stand and how
+"""The live chart of a heuristic: how the tree grows. It has no bound, so it can only show how many questions there are and how
 many training rows are right with them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from octweb.figures.palette import axis, frame
+from octweb.figures.palette import axis, count_axis, frame
 
 
 def growth_figure(
@@ -21,14 +21,14 @@ def growth_figure(
         height=360,
         margin={"l": 56, "r": 64, "t": 28, "b": 44},
         xaxis=axis("seconds since the search began", rangemode="tozero"),
-        yaxis=axis("questions found", rangemode="tozero", tickformat=",d"),
+        yaxis=count_axis("questions found", max((r["leaves"] - 1 for r in steps), default=0)),
         hovermode="closest",
         uirevision="growth",
     )
     if not steps:
         layout["annotations"] = [
             {
-                "text": "no question is found yet",
+                "text": "no question found yet",
                 "showarrow": False,
                 "x": 0.5,
                 "y": 0.5,
@@ -68,7 +68,9 @@ def growth_figure(
                 "hovertemplate": f"%{{y:.4g}}{unit} right after %{{x:.1f}} s<extra></extra>",
             }
         )
-        layout["yaxis2"] = axis("training rows right" + (", %" if rows else "")) | {
+        most = max(n for _, n, _ in placed)
+        own = axis("training rows right, %") if rows else count_axis("training rows right", most)
+        layout["yaxis2"] = own | {
             "overlaying": "y",
             "side": "right",
             "showgrid": False,

@@ -28,7 +28,7 @@ def histogram_figure(
     finite = np.isfinite(values)
     values, codes = values[finite], codes[finite]
     lines = [float(c) for c in cuts if np.isfinite(c)]
-    at, widths, counts = _bars(values, codes, len(classes), lines)
+    at, widths, counts = stacked_bars(values, codes, len(classes), lines)
     traces: list[dict[str, Any]] = []
     for style, group in drawn(class_styles(classes)):
         rows = counts[group].sum(axis=0)
@@ -91,7 +91,7 @@ def cut_head(text: str, x: float, span: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def _bars(
+def stacked_bars(
     values: FloatArray, codes: CodeArray, classes: int, cuts: Sequence[float]
 ) -> tuple[FloatArray, FloatArray, np.ndarray]:
     """Centres, widths (bars,) and counts int64 (classes, bars); every cut is an edge, so that no bar lies on both its sides."""

@@ -1,4 +1,4 @@
-"""Short names that still tell their things apart: what long names have in common goes first."""
+"""Short names that can still be distinguished: the common part of long names is left out first."""
 
 from __future__ import annotations
 

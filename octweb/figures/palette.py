@@ -160,11 +160,16 @@ def axis(title: str = "", **more: Any) -> dict[str, Any]:
 
 def count_axis(title: str, most: float, **more: Any) -> dict[str, Any]:
     """An axis of counts from 0 to about `most`: its ticks are whole numbers, about five of them."""
+    return axis(title, rangemode="tozero", **whole_ticks(most), **more)
+
+
+def whole_ticks(span: float) -> dict[str, Any]:
+    """Ticks at whole numbers, about five of them over `span`."""
     step = 1
     for step in (m * 10**k for k in range(16) for m in (1, 2, 5)):
-        if most <= 6 * step:
+        if span <= 6 * step:
             break
-    return axis(title, rangemode="tozero", tick0=0, dtick=step, tickformat=",d", **more)
+    return {"tick0": 0, "dtick": step, "tickformat": ",d"}
 
 
 LEGEND: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.palette import axis, class_styles, escape, frame
+from octweb.figures.palette import axis, class_styles, escape, frame, whole_ticks
 
 HEIGHT = 300
 MAX_CUTS = 400
@@ -16,7 +16,7 @@ PERCENT = {"ticksuffix": "\u202f%"}
 
 
 def calibration_figure(points: Sequence[dict[str, Any]], classes: Sequence[str]) -> dict[str, Any]:
-    """Plotly JSON: a point a leaf at what it promises and what unseen rows say, in percent; bars are 95 % intervals.
+    """Plotly JSON: one point per leaf at what it promises and what unseen rows say, in percent; bars are 95 % intervals.
 
     A point has `leaf`, `label`, `code`, `promised`, `seen`, `rows` and `interval`.
     """
@@ -163,7 +163,7 @@ def threshold_figure(cuts: Any, wrong: Any, own: float, name: str) -> dict[str, 
         height=150,
         margin={"l": 48, "r": 12, "t": 8, "b": 40},
         xaxis=axis(name, showgrid=False),
-        yaxis=axis("rows wrong", nticks=4, tickformat=",d"),
+        yaxis=axis("rows wrong", **whole_ticks(int(np.ptp(wrong)))),
         hovermode="closest",
         shapes=[
             {"type": "line", "x0": own, "x1": own, "y0": 0, "y1": 1, "yref": "paper",

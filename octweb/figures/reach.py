@@ -1,4 +1,4 @@
-"""Reachable pairs of sensitivity and specificity, each with its proof; a chosen one stands out."""
+"""Reachable pairs of sensitivity and specificity, each with its proof; the chosen one is highlighted."""
 
 from __future__ import annotations
 

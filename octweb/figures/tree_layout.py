@@ -1,4 +1,4 @@
-"""Where the cards of a tree stand: which nodes are open, how large each card is, children as close as they can be.
+"""Where the cards of a tree are drawn: which nodes are open, how large each card is, children as close as they can be.
 
 Coordinates are pixels from the top left corner; y grows downwards. A closed branch stands for all that is below it.
 """
@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from octweb.figures.names import short_names
 from octweb.figures.palette import text_width, wrap
-from trainer.tree.describe import split_text
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.splits import Linear, Split
+from trainer.tree.splits import Split
 
 MARGIN, GAP, LEVEL_GAP, LEVEL_ROOM = 16, 10, 58, 132
 CARD, LEAF, COMPACT, CLOSED = 196, 154, 106, 116  # widths of cards
@@ -169,9 +168,7 @@ def brief_tree(tree: Tree) -> Tree:
 
 def rule(tree: Tree, split: Split) -> str:
     """The rule in words; of a subset at most three categories, of a sum of many columns how many it weighs."""
-    if isinstance(split, Linear) and len(split.used) > 2:
-        return f"Weighs {len(split.used)} columns"
-    return split_text(split, tree.schema, most=SHOWN_CATEGORIES)
+    return split.brief(tree.schema, most=SHOWN_CATEGORIES)
 
 
 def _plan(tree: Tree, brief: Tree, closed: frozenset[int]) -> _Plan:

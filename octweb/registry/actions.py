@@ -21,13 +21,12 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.core.deleting import hide
 from octweb.core.problems import Conflict
+from octweb.registry.families import claim, family_of
 from octweb.registry.models import Family, Level, ReviewEvent, Share, State, TreeModel, TreeModelQuerySet
 from octweb.registry.remembered import forget
 from trainer.certificate import Guarantee, Status
 from trainer.errors import ModelFileError
 from trainer.tree.file import ModelFile, from_json
-
-MAX_SLUG = 90  # leaves room for a suffix
 
 # verb: states from which it is possible, state after it, what it is called in a refusal
 TRANSITIONS: dict[str, tuple[tuple[State, ...], State, str]] = {
@@ -47,7 +46,7 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
     model = from_json(document)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     with transaction.atomic():
-        family = _family(owner, name or title or model.name or model.method or "model")
+        family = family_of(owner, name or title or model.name or model.method or "model")
         latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
         stored = TreeModel.objects.create(
             owner=owner,
@@ -83,6 +82,10 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
     with transaction.atomic():
         before = served(model.family)
         approved = _move(model, "approve", by, reason)
+        if renamed := claim(approved.family):
+            ReviewEvent.objects.create(
+                model=approved, by=by, before=approved.state, after=approved.state, reason=renamed
+            )
         if before is not None and before.pk != model.pk:
             higher = model.version > before.version if publish is None else publish
             Family.objects.filter(pk=model.family_id).update(pinned=model if higher else before)
@@ -93,7 +96,7 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
 def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
     """Serve an approved model under its name, in place of the version that was; or under another name of its owner.
 
-    Under another name it becomes the next version there. Raises PermissionDenied and Conflict.
+    Under another name it becomes the next version of that name. Raises PermissionDenied and Conflict.
     """
     if not (by.is_staff or by.pk == model.owner_id):
         raise PermissionDenied("Only the owner or an administrator may do this.")
@@ -127,7 +130,7 @@ def share(model: TreeModel, *, by, username: str, level: str) -> Share:
     if person is None:
         raise ValidationError({"username": f"There is no account '{username.strip()[:150]}'."})
     if person.pk == model.owner_id:
-        raise ValidationError({"username": "The owner has the model anyhow."})
+        raise ValidationError({"username": "The owner has access anyway."})
     if level not in Level.values:
         raise ValidationError({"level": f"'{level[:20]}' is not one of {', '.join(Level.values)}."})
     return Share.objects.update_or_create(model=model, user=person, defaults={"level": level})[0]
@@ -148,7 +151,8 @@ def _rename(model: TreeModel, name: str) -> None:
     """Move the model into another family of its owner, as its next version."""
     if model.family.pinned_id == model.pk:
         Family.objects.filter(pk=model.family_id).update(pinned=None)
-    family = _family(model.owner, name)
+    family = family_of(model.owner, name)
+    claim(family)
     latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
     model.family, model.version = family, latest + 1
     TreeModel.objects.filter(pk=model.pk).update(family=family, version=latest + 1)
@@ -241,21 +245,8 @@ def _forbidden(model: TreeModel, verb: str, user) -> str | None:
     if not user.is_staff:
         return "Only an administrator may review a model."
     if verb == "approve" and user.pk == model.owner_id and four_eyes():
-        return "Four eyes: somebody else than the owner must approve this model."
+        return "Four eyes: somebody other than the owner must approve this model."
     return None
-
-
-def _family(owner, name: str) -> Family:
-    """The owner's family of this name, locked; a name that belongs to somebody else gets a suffix."""
-    slug = slugify(name)[:MAX_SLUG].strip("-") or "model"
-    suffix = 1
-    while True:
-        family, _ = Family.objects.get_or_create(
-            name=slug if suffix == 1 else f"{slug}-{suffix}", defaults={"owner": owner}
-        )
-        if family.owner_id == owner.pk:
-            return Family.objects.select_for_update().get(pk=family.pk)
-        suffix += 1
 
 
 def _copied(model: ModelFile) -> dict[str, Any]:
@@ -297,5 +288,5 @@ def _number(value: Any, place: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ModelFileError(f"The model file is damaged at {place}: {value!r} is no number.")
+        raise ModelFileError(f"The model file is damaged at {place}: {value!r} is not a number.")
     return float(value)

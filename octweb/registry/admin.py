@@ -123,7 +123,7 @@ class TreeModelAdmin(ReadOnly):
     @_or_damage
     def checked_again(self, model: TreeModel) -> str:
         check = check_again(model)
-        return check.sentence if check else "not possible: the rows are gone, too many to read here, or no longer fit"
+        return check.sentence if check else "not possible: the rows are gone, too many to read here, or no longer match"
 
     @admin.display(description="picture")
     def picture(self, model: TreeModel) -> SafeString:

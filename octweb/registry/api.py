@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.http import Http404, HttpResponse
+from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ParseError, ValidationError
@@ -153,6 +154,12 @@ class ModelDownload(APIView):
             (200, "application/sql"): OpenApiTypes.STR,
             (200, "application/xml"): OpenApiTypes.STR,
             (200, "application/octet-stream"): OpenApiTypes.BINARY,
+            (200, "text/html"): OpenApiTypes.STR,
+            (200, "text/javascript"): OpenApiTypes.STR,
+            (200, "text/x-c"): OpenApiTypes.STR,
+            (200, "text/x-java"): OpenApiTypes.STR,
+            (200, "text/x-r"): OpenApiTypes.STR,
+            (200, "text/csv"): OpenApiTypes.STR,
         }
         | PROBLEMS(400, 401, 403, 404, 422, 429),
     )
@@ -161,7 +168,8 @@ class ModelDownload(APIView):
         name = request.query_params.get("format", "json")
         if name not in FORMATS:
             raise ValidationError({"format": f"'{name[:40]}' is not one of {', '.join(FORMATS)}."})
-        return download(model, name)
+        address = request.build_absolute_uri(reverse("registry:detail", args=[model.pk]))
+        return download(model, name, address)
 
 
 class ModelReview(GenericAPIView):
@@ -270,7 +278,7 @@ class ModelPredict(APIView):
             explain, kind = flag(request, "explain"), answer_type(request)
             if explain and kind != "application/json":
                 raise ValidationError(
-                    {"explain": "Paths in words are in JSON answers only: send Accept: application/json."}
+                    {"explain": "Paths in words are only in JSON answers: send Accept: application/json."}
                 )
             found, by_column = predicted(model, request)
             call.predicted(found.label_counts())
@@ -302,7 +310,7 @@ def rows_of(body: object) -> list:
         raise ValidationError({sorted(unknown)[0][:60]: 'Not known. The body has one member, "rows" or "columns".'})
     rows = body.get("rows")
     if not isinstance(rows, list):
-        raise ValidationError({"rows": "A list of objects is needed: one object a row, column → value."})
+        raise ValidationError({"rows": "A list of objects is needed: one object per row, column → value."})
     if len(rows) > settings.MAX_PREDICT_ROWS:
         raise TooLarge(f"{len(rows):,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
     return rows

@@ -21,6 +21,7 @@ from octweb.registry.predicting import Predictions, predict_rows
 from trainer.data.file_bytes import ReadLimits
 from trainer.data.raw import PARQUET, RawTable, read_csv
 from trainer.data.reader import rows_for_model
+from trainer.data.reading import Reading
 from trainer.errors import RowError
 
 ARROW_STREAM, ARROW_FILE, CSV = "application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file", "text/csv"
@@ -33,7 +34,7 @@ MAX_LINE = (
 def predict_columns(model: TreeModel, columns: Any) -> Predictions:
     """Predict `{"name": [values], ...}`; the rules and errors are those of rows."""
     if not isinstance(columns, dict) or not columns:
-        raise ValidationError({"columns": "An object is needed: one member a column, name → list of values."})
+        raise ValidationError({"columns": "An object is needed: one member per column, name → list of values."})
     for name, cells in columns.items():
         if not isinstance(cells, list):
             raise ValidationError({f"columns.{name[:60]}": "A list of values is needed."})
@@ -66,7 +67,7 @@ def predict_arrow(model: TreeModel, content: bytes) -> Predictions:
     try:
         table = _arrow_table(content)
     except (pa.ArrowException, OSError, ValueError, IndexError, struct.error) as error:
-        raise ParseError(f"The body is no valid Arrow stream or file: {str(error)[:200]}.") from error
+        raise ParseError(f"The body is not a valid Arrow stream or file: {str(error)[:200]}.") from error
     names = tuple(str(name) for name in table.column_names)
     if len(set(names)) < len(names):
         raise ParseError("The Arrow body has two columns of the same name.")
@@ -79,8 +80,9 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
     file = model_file(model)
     tree = file.tree
     rows = rows_for_model(
-        raw, tree.schema, target=file.target, classes=tree.classes, used=tree.used_columns, only_used=True
-    )
+        raw, tree.schema, target=file.target, classes=tree.classes, used=tree.used_columns, only_used=True,
+        reading=Reading.from_json(file.reading),
+    )  # fmt: skip
     matrix = rows.table.matrix()
     if not rows.usable.all():
         i = int(np.flatnonzero(~rows.usable)[0])
@@ -97,7 +99,9 @@ def _arrow_table(content: bytes) -> pa.Table:
     batches, rows, schema = [], 0, None
     for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(content)):
         if message.type in ("record batch", "dictionary") and _compressed(message.metadata.to_pybytes()):
-            raise ValueError("its buffers are compressed; send it plain, and compress the body by Content-Encoding")
+            raise ValueError(
+                "its buffers are compressed; send them uncompressed, and compress the body with Content-Encoding"
+            )
     with pa.ipc.open_stream(pa.BufferReader(content)) as reader:
         schema = reader.schema
         if len(schema) > settings.MAX_COLUMNS:

@@ -1,4 +1,4 @@
-"""What is claimed about a model, in the words of its badge; a claim is never blurred and always names its scope."""
+"""What is claimed about a model, in the words of its badge; a claim is always exact and always names its scope."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from octweb.core import badges
 from octweb.core.problems import Damaged
 from octweb.core.templatetags.octweb import percent, significant
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
-
-SPLITS = "Each split is the best possible for the rows that reach it. That does not make the whole tree optimal."
-HEURISTIC = "Built step by step. Nothing is claimed about how close the whole tree is to the best one."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +34,11 @@ def claims(model: TreeModel) -> list[Claim]:
     if model.guarantee == Guarantee.SPLITS and isinstance(splits, int) and splits:
         proved = proved if isinstance(proved, int) else 0
         found.append(
-            Claim(kind="proved" if proved == splits else "gap", words=f"{proved} of {splits} splits proved", tip=SPLITS)
+            Claim(
+                kind="proved" if proved == splits else "gap",
+                words=badges.splits_words(proved, splits),
+                tip=badges.SPLITS_TIP,
+            )
         )
     return found
 
@@ -62,29 +64,26 @@ def certificate_status(model: TreeModel) -> dict[str, Any]:
 
 
 def _whole_tree(model: TreeModel, certificate: Mapping[str, Any]) -> Claim:
-    scope = str(certificate.get("scope") or "")
-    scope = f" Scope: {scope.rstrip('.')}." if scope else ""
+    named = str(certificate.get("scope") or "")
+    scope = badges.scope_words(named)
     if is_proved(model):
-        return Claim(
-            kind="proved",
-            words="Proved optimal",
-            tip="No tree of the searched space has a better objective. Bound and objective agree. "
-            f"This speaks of the training rows, not of new ones.{scope}",
-        )
+        return Claim(kind="proved", words=badges.PROVED, tip=badges.proved_tip(named))
     unproved = str(certificate.get("unproved") or "")
     if model.guarantee == Guarantee.TREE and model.gap is not None and unproved and model.gap <= OPTIMAL_GAP:
         return Claim(
             kind="gap",
             words="Objective proved",
-            tip=f"No tree of the searched space has a better objective. Not proved: {unproved}.{scope}",
+            tip=f"No tree of the search space has a better objective. Not proved: {unproved}.{scope}",
         )
     if model.guarantee == Guarantee.TREE and model.gap is not None:
         return Claim(
             kind="gap",
-            words=f"Gap {percent(model.gap)}",
+            words=badges.gap_words(percent(model.gap)),
             tip="The search ended before the proof was complete. A better tree may exist; "
             f"its objective cannot exceed {significant(model.bound)}.{scope}",
         )
     if model.guarantee == Guarantee.TREE:
-        return Claim(kind="heuristic", words="No bound", tip=f"The search ended before anything was proved.{scope}")
-    return Claim(kind="heuristic", words="Heuristic", tip=HEURISTIC)
+        return Claim(
+            kind="heuristic", words=badges.NO_BOUND, tip=f"The search ended before anything was proved.{scope}"
+        )
+    return Claim(kind="heuristic", words=badges.HEURISTIC, tip=badges.HEURISTIC_TIP)

@@ -6,23 +6,25 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from octweb.core.files import local_path
+from octweb.core.problems import Busy
+from octweb.datasets import reader
+from octweb.datasets.model_rows import arrays_of
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import model_file
-from trainer.data.folds import holdout
-from trainer.data.reader import load_for_model
-from trainer.data.staged import lines_in
+from octweb.registry.parsed import document_of, model_file
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import TrainerError
 from trainer.goal import Goal
-from trainer.table import Kind, fingerprint
+from trainer.table import Kind
 
 TOLERANCE = 1e-9
-MAX_CELLS = 20_000_000  # larger data sets are read by administrators on request only
+MAX_CELLS = 20_000_000  # larger data sets are not read for pages
+READ_HERE = 20_000_000  # bytes of rows that the web process reads itself, which takes some times as much; larger ones are read by another
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +73,7 @@ def rows_of(model: TreeModel) -> Rows | None:
         return None
     try:
         return _read(str(local_path(dataset.file)), dataset.sha256, model.sha256, _Document(model))
-    except (TrainerError, OSError, ValueError):
+    except (TrainerError, Busy, OSError, ValueError):
         return None
 
 
@@ -90,26 +92,21 @@ class _Document:
 
 @lru_cache(maxsize=4)
 def _read(path: str, data_sha256: str, model_sha256: str, document: _Document) -> Rows:
-    file = model_file(document.model)
-    tree = file.tree
-    read = load_for_model(path, tree.schema, target=file.target, classes=tree.classes)
-    if read.labels is None:
-        raise ValueError("the target is not in the file")
-    keep = np.flatnonzero(read.usable & (read.labels.codes >= 0))
-    table, labels = read.table.take(keep), read.labels.take(keep)
-    numbers = np.arange(1, len(read.usable) + 1)[keep]
-    share, seed = float(file.parameters.get("test_share") or 0), int(file.parameters.get("seed") or 0)
-    training, _ = holdout(labels.codes, share, seed)
-    same = not file.fingerprint or file.fingerprint == fingerprint(table.take(training), labels.take(training))
-    lines = lines_in(path, len(read.usable))
-    return Rows(
-        matrix=table.matrix(),
-        codes=labels.codes,
-        numbers=numbers,
-        training=training,
-        same=same,
-        lines=None if lines is None else lines[keep],
-    )
+    model = document.model
+    file = model_file(model)
+    if _taken(model) <= READ_HERE:
+        arrays, same = arrays_of(Path(path), file)
+    else:
+        arrays, same = reader.model_rows(Path(path), document_of(model))
+    return Rows(**arrays, same=same)
+
+
+def _taken(model: TreeModel) -> int:
+    """Bytes of the rows in memory; of data sets that were stored before these were counted, what many files have."""
+    dataset = model.dataset
+    if dataset is None:
+        return 0
+    return int(dataset.profile.get("read_bytes") or 20 * dataset.rows * max(1, len(dataset.columns)))
 
 
 def check_again(model: TreeModel) -> Check | None:
@@ -184,5 +181,5 @@ def example_row(model: TreeModel, *, inside: bool) -> dict[str, Any]:
         cut = getattr(node.split, "threshold", None)
         if node.split is not None and cut is not None and len(node.split.used) == 1:
             j = node.split.used[0]
-            row[j] = 0.0 if tree.schema[j].kind is Kind.BINARY else float(f"{cut:.4g}")
+            row[j] = 0.0 if tree.schema[j].kind is Kind.BINARY else float(cut)
     return record_of(model, row)

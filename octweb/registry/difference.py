@@ -1,4 +1,4 @@
-"""What a version changes against the one that is served: questions that come and go, and rows that get another answer."""
+"""What a version changes against the one that is served: questions that are new or gone, and rows that get another answer."""
 
 from __future__ import annotations
 

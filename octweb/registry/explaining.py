@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -14,24 +15,22 @@ from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser, TooLarge
+from octweb.registry import units
 from octweb.registry.api import callable_model, rows_of
-from octweb.registry.data import rows_of as stored_rows
 from octweb.registry.models import TreeModel
-from octweb.registry.parsed import ParsedModels, model_file
+from octweb.registry.parsed import model_file
+from trainer.data.reading.values import plain_values
 from trainer.data.rows import parse_rows
 from trainer.errors import ParameterError
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import Permission, permissions
 from trainer.explain.record import explained
-from trainer.explain.statistics import ColumnStatistics, statistics, statistics_of_tree
+from trainer.explain.statistics import priced
 from trainer.tree.nodes import Tree
 
 MAX_ROWS = 100
 SECONDS = 10.0  # for the mixed-integer programs of one call
-MEMBERS = {"rows", "change", "wanted"}
-FROM_ROWS, FROM_TREE = "training rows", "thresholds of the tree: the training rows are not stored"
-
-_statistics: ParsedModels[tuple[ColumnStatistics, ...]] = ParsedModels()
+MEMBERS = {"rows", "change", "cost", "wanted"}
 
 
 class ExplainRequestSerializer(serializers.Serializer):
@@ -41,9 +40,15 @@ class ExplainRequestSerializer(serializers.Serializer):
     change = serializers.DictField(
         child=serializers.JSONField(),
         required=False,
-        help_text="column → free, up, down, whole or never, several with commas; of categories a list of those in reach",
+        help_text="column → free, up, down, whole or never (several joined by commas), or a list of the categories that are allowed. "
+        "A column that is not named is as the owner of the model marked it, or free.",
     )
-    wanted = serializers.CharField(required=False, help_text="the class to reach; any other where it is left out")
+    cost = serializers.DictField(
+        child=serializers.FloatField(),
+        required=False,
+        help_text="column → what a change of 1 costs, instead of 1 / unit; for numbers",
+    )
+    wanted = serializers.CharField(required=False, help_text="the class to reach; if it is left out, any other class")
 
 
 class ExplainedSerializer(serializers.Serializer):
@@ -52,9 +57,9 @@ class ExplainedSerializer(serializers.Serializer):
     model = serializers.UUIDField()
     name = serializers.CharField()
     version = serializers.IntegerField()
-    measured_on = serializers.CharField(help_text="what the units of changes are from")
+    measured_on = serializers.CharField(help_text="where the units of the changes come from")
     explanations = serializers.ListField(child=serializers.DictField())
-    notes = serializers.ListField(child=serializers.CharField(), help_text="what was done with odd values")
+    notes = serializers.ListField(child=serializers.CharField(), help_text="how unusual values were treated")
 
 
 class ModelExplain(APIView):
@@ -70,10 +75,16 @@ class ModelExplain(APIView):
     )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         model = callable_model(request, pk, document=False)
-        rows, allowed, wanted = _asked(request.data, model_file(model).tree)
         tree = model_file(model).tree
-        parsed = parse_rows(tree.schema, tree.used_columns, rows)
-        known, source = statistics_of(model)
+        rows, allowed, wanted = _asked(request.data, tree, units.MARKS(model))
+        parsed = parse_rows(tree.schema, tree.used_columns, plain_values(model_file(model).reading, rows))
+        known, source = units.statistics_of(model, inside=may_see_rows(request.user, model))
+        cost = _costs(request.data)
+        try:
+            known = priced(tree.schema, known, cost)
+        except ParameterError as error:
+            raise ValidationError({"cost": str(error)}) from error
+        source += "; costs as given" if cost else ""
         flipper = Flipper(tree, known, allowed, seconds=SECONDS)
         return Response(
             {
@@ -87,26 +98,30 @@ class ModelExplain(APIView):
         )
 
 
-def statistics_of(model: TreeModel) -> tuple[tuple[ColumnStatistics, ...], str]:
-    """The statistics of the columns on the training rows, where they are stored, and what they are from."""
-    key = f"{model.sha256}:{model.dataset.sha256 if model.dataset else ''}"
-    found = _statistics.get(key)
-    if found is not None:
-        return found, FROM_ROWS
-    tree, rows = model_file(model).tree, stored_rows(model)
-    if rows is None or not rows.same:
-        return statistics_of_tree(tree), FROM_TREE
-    found = statistics(tree.schema, rows.matrix[rows.training])
-    _statistics.put(key, found, 100 * len(found))
-    return found, FROM_ROWS
+def may_see_rows(user: Any, model: TreeModel) -> bool:
+    """Whether the training rows may be shown to this user."""
+    return bool(user.is_staff or user.pk == model.owner_id)
 
 
-def _asked(body: Any, tree: Tree) -> tuple[list[Any], tuple[Permission, ...], int | None]:
-    """Rows, permissions and wanted class of a body; raises 400 that names the member, and 413 for too many rows."""
+def _costs(body: Any) -> dict[str, Any]:
+    """What a change of 1 costs, column → number; raises 400 if it is not an object."""
+    cost = body.get("cost", {})
+    if not isinstance(cost, dict):
+        raise ValidationError({"cost": "An object is needed: column → what a change of 1 costs."})
+    return cost
+
+
+def _asked(body: Any, tree: Tree, marks: Mapping[str, Any]) -> tuple[list[Any], tuple[Permission, ...], int | None]:
+    """Rows, permissions and wanted class of a body; raises 400 that names the member, and 413 for too many rows.
+
+    `marks` hold for columns of which the body says nothing.
+    """
     if not isinstance(body, dict):
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
     if unknown := set(body) - MEMBERS:
-        raise ValidationError({sorted(unknown)[0][:60]: 'Not known. The members are "rows", "change" and "wanted".'})
+        raise ValidationError(
+            {sorted(unknown)[0][:60]: 'Not known. The members are "rows", "change", "cost" and "wanted".'}
+        )
     rows = rows_of({"rows": body.get("rows")})
     if len(rows) > MAX_ROWS:
         raise TooLarge(f"{len(rows):,} rows are too many to explain; {MAX_ROWS} is the limit of one call.")
@@ -116,7 +131,7 @@ def _asked(body: Any, tree: Tree) -> tuple[list[Any], tuple[Permission, ...], in
     if wanted is not None and wanted not in tree.classes:
         raise ValidationError({"wanted": f"The model has no such class; it has {', '.join(tree.classes)}."})
     try:
-        allowed = permissions(tree.schema, change)
+        allowed = permissions(tree.schema, {**marks, **change})
     except ParameterError as error:
         raise ValidationError({"change": str(error)}) from error
     return rows, allowed, None if wanted is None else tree.classes.index(wanted)

@@ -22,15 +22,23 @@ class State(models.TextChoices):
 
 
 class Family(models.Model):
-    """The name under which versions of a model are served; it belongs to whoever used it first."""
+    """The name under which versions of a model are served.
 
-    name = models.SlugField(max_length=100, unique=True)
+    Owners name their drafts as they like: a name belongs to one of them only when a version of it was approved (`public`).
+    """
+
+    name = models.SlugField(max_length=100)
+    public = models.BooleanField(default=False, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     # the version that is served under the name; empty: the highest approved one
     pinned = models.ForeignKey("TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
 
     class Meta:
         verbose_name_plural = "families"
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "name"], name="one_family_a_name_of_an_owner"),
+            models.UniqueConstraint(fields=["name"], condition=models.Q(public=True), name="one_public_family_a_name"),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -10,10 +10,10 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import leaf_answer
 from octweb.registry.workspace.node import headline
-from trainer.certificate import Status
+from trainer.certificate import Evidence, Status
 from trainer.errors import TrainerError
 from trainer.table import Kind
-from trainer.tree.describe import path_in_words, rules_text, split_text
+from trainer.tree.describe import path_in_words, rules_text
 from trainer.tree.nodes import Node, Tree, tree_from_json
 
 WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
@@ -46,7 +46,7 @@ def facts(model: TreeModel) -> dict[str, Any]:
     elif test:
         how = f"{test.get('correct'):,} of {test.get('n'):,} held-out rows correct"
     else:
-        how = "no rows were kept apart; train with folds or a test share"
+        how = "no rows were held out; train with folds or a test share"
     deviation = crossed.get("deviation") if crossed.get("accuracy") is not None else None
     difference = None
     if model.unseen_accuracy is not None and model.train_accuracy - model.unseen_accuracy > WARN_POINTS:
@@ -73,13 +73,13 @@ def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
     return [
         _frontier_point(model, n, p, f"{p['leaves']} {'leaf' if p['leaves'] == 1 else 'leaves'}")
         | {"id": f"tree-of-{p['leaves']}-leaves" if p.get("tree") else None}
-        for n, p in _frontier(model, "leaf-frontier")
+        for n, p in _frontier(model, Evidence.LEAF_FRONTIER)
     ]
 
 
 def unsettled_sizes(model: TreeModel) -> list[dict[str, int]]:
     """Numbers of leaves for which no better tree was found, and none is excluded: `leaves`, and the most rows, `bound`."""
-    return _evidence(model, "leaf-frontier").get("unsettled", [])
+    return _evidence(model, Evidence.LEAF_FRONTIER).get("unsettled", [])
 
 
 def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
     return [
         _frontier_point(model, n, p, f"{p['coefficients']} coefficient{'' if p['coefficients'] == 1 else 's'}")
         | {"coefficients": p["coefficients"], "id": f"tree-of-{p['coefficients']}-coefficients"}
-        for n, p in _frontier(model, "coefficient-frontier")
+        for n, p in _frontier(model, Evidence.COEFFICIENT_FRONTIER)
     ]
 
 
@@ -113,7 +113,7 @@ def _frontier_point(model: TreeModel, n: int, p: dict[str, Any], name: str) -> d
 
 def frontier_tree(model: TreeModel, size: str, number: int) -> Tree | None:
     """The tree that a frontier keeps for a number of leaves or of coefficients (`size`), or None where it keeps none."""
-    kept = _evidence(model, {"leaves": "leaf-frontier", "coefficients": "coefficient-frontier"}[size])
+    kept = _evidence(model, {"leaves": Evidence.LEAF_FRONTIER, "coefficients": Evidence.COEFFICIENT_FRONTIER}[size])
     point: dict[str, Any] = next((p for p in kept.get("points", []) if p[size] == number), {})
     return _tree(model, point)
 
@@ -133,7 +133,7 @@ def _rules(model: TreeModel, point: dict[str, Any]) -> str:
 
 def optimal_trees(model: TreeModel) -> dict[str, Any]:
     """How many optimal trees there are, and those that were listed, as text."""
-    kept = _evidence(model, "optimal-trees")
+    kept = _evidence(model, Evidence.OPTIMAL_TREES)
     return {"count": kept["count"], "trees": [outline(t) for t in kept["listed"]]} if kept.get("count") else {}
 
 
@@ -154,41 +154,20 @@ def _evidence(model: TreeModel, kind: str) -> dict[str, Any]:
 
 
 def splits(model: TreeModel) -> list[dict[str, Any]]:
-    """Every branch with its rule, rows, sides and impurity."""
+    """Every branch with its question, rows and impurity, and whether its split is proved."""
     tree = model_file(model).tree
-    return [_split(tree, v, number) for number, v in enumerate(tree.branches, 1)]
+    return [_split(tree, v) for v in tree.branches]
 
 
-def _split(tree: Tree, v: Node, number: int) -> dict[str, Any]:
-    proved = (
-        v.impurity is not None
-        and v.impurity_bound is not None
-        and v.impurity - v.impurity_bound <= 1e-9 * max(1, v.rows)
-    )
-    sides = []
-    for answer, child in (("yes", tree.nodes[v.left]), ("no", tree.nodes[v.right])):
-        share = child.counts[child.label] / child.rows if child.rows else None
-        sides.append(
-            {"answer": answer, "rows": child.rows, "label": tree.classes[child.label], "share": share, "id": child.id}
-        )
-    split = v.split
-    assert split is not None
+def _split(tree: Tree, v: Node) -> dict[str, Any]:
     return {
         "id": v.id,
         "title": headline(tree, v),
-        "number": number,
-        "rule": split_text(split, tree.schema),
-        "full": split_text(split, tree.schema),
-        "columns": " × ".join(tree.schema[j].name for j in split.used),
-        "kind": split.kind,
         "rows": v.rows,
-        "sides": sides,
         "before": _gini(v.counts),
         "impurity": v.impurity,
-        "bound": v.impurity_bound,
-        "measure": v.measure,
         "after": sum(_gini(tree.nodes[c].counts) for c in (v.left, v.right)),
-        "proved": proved,
+        "proved": v.split_proved,
     }
 
 
@@ -224,7 +203,7 @@ def asked_columns(tree: Tree) -> list[int]:
 
 
 def typed(model: TreeModel, query: dict[str, str]) -> dict[str, Any]:
-    """The values of the form as a record; what is no number stays text, and predicting says what is wrong."""
+    """The values of the form as a record; what is not a number stays text, and predicting says what is wrong."""
     tree = model_file(model).tree
     record: dict[str, Any] = {}
     for j in tree.used_columns:
@@ -264,9 +243,9 @@ def walk(model: TreeModel, row: Any, *, title: str, actual: str | None = None, v
 def followed(model: TreeModel, number: str, rows: Rows | None) -> tuple[Walk | None, str]:
     """Row `number` of the data set on its way, or a sentence why not."""
     if rows is None:
-        return None, "The rows of this model cannot be read, so that none can be followed."
+        return None, "The rows of this model cannot be read, so no row can be followed."
     if not (number.isascii() and number.isdigit() and len(number) < 12):
-        return None, f"'{number[:20]}' is no row number."
+        return None, f"'{number[:20]}' is not a row number."
     place = rows.position(int(number))
     if place is None:
         return None, f"The data set has no row {int(number):,} that this tree can read."

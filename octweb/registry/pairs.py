@@ -1,6 +1,6 @@
 """Two trees on the same rows: where they disagree, who is right, and whether that is more than chance.
 
-Rows that neither tree trained on speak of new rows; rows that both trained on are kept apart; rows that one alone has seen count for
+Rows that neither tree trained on stand for new rows; rows that both trained on are kept separate; rows that one alone has seen count for
 nothing, since they favour it.
 """
 
@@ -134,7 +134,7 @@ def _part(shared: _Shared, name: str) -> Part:
 def _sentence(found: Pair) -> str:
     part = next((p for p in found.parts if p.name == UNSEEN), None)
     if part is None or part.interval is None:
-        return "There are no rows that neither tree has seen, so that nothing can be said about new rows."
+        return "There are no rows that neither tree has seen, so nothing can be said about new rows."
     if part.different == 0:
         return f"The two trees give the same answer for all {part.n:,} rows that neither has seen."
     better, worse = (found.first, found.second) if part.first >= part.second else (found.second, found.first)

@@ -84,6 +84,6 @@ def is_damaged(model: TreeModel) -> bool:
 
 def _damaged(model: TreeModel) -> Damaged:
     return Damaged(
-        f"The stored document of {model} was damaged or changed outside of octweb, so it predicts nothing. "
+        f"The stored document of {model} was damaged or changed outside octweb, so it cannot predict. "
         "Restore it from a backup, or train it again."
     )

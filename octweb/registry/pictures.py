@@ -37,10 +37,14 @@ class TreeFigure(APIView):
             OpenApiParameter("leaf", int, description="a leaf whose path is lit"),
             OpenApiParameter("leaves", int, description="the frontier's tree with so many leaves"),
             OpenApiParameter("coefficients", int, description="the frontier's tree with so many coefficients"),
-            OpenApiParameter("levels", int, description="questions on a path that are open"),
-            OpenApiParameter("closed", str, description="branches that are folded up, by number, with commas between"),
+            OpenApiParameter("levels", int, description="questions on a path that are shown"),
             OpenApiParameter(
-                "show", int, description="a node; what hides it among `closed` is opened, and itself by one level"
+                "closed", str, description="branches that are closed, as numbers with commas between them"
+            ),
+            OpenApiParameter(
+                "show",
+                int,
+                description="a node to show: closed branches above it are opened, and the node itself by one level",
             ),
             OpenApiParameter("width", int, description="room for the picture, in pixels"),
             OpenApiParameter("height", int, description="room for the picture, in pixels"),
@@ -54,7 +58,7 @@ class TreeFigure(APIView):
             if (number := _whole(request, size)) is not None:
                 found = frontier_tree(model, size, number)
                 if found is None:
-                    raise Http404(f"No frontier of this model keeps a tree with {number} {size}.")
+                    raise Http404(f"No frontier of this model has a tree with {number} {size}.")
                 tree = found
         leaf = _whole(request, "leaf")
         if leaf is not None and leaf >= len(tree.nodes):

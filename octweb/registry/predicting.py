@@ -10,6 +10,7 @@ import numpy as np
 
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
+from trainer.data.reading.values import plain_values
 from trainer.data.rows import parse_rows
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.describe import path_in_words
@@ -20,7 +21,7 @@ MAX_NOTES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """What a tree says about rows: the matrix it read, the leaf of each row, and notes on what was done with odd values."""
+    """What a tree says about rows: the matrix it read, the leaf of each row, and notes on how unusual values were treated."""
 
     tree: Tree
     matrix: FloatArray
@@ -28,7 +29,7 @@ class Predictions:
     notes: tuple[str, ...] = ()
 
     def records(self, *, explain: bool = False) -> list[dict[str, Any]]:
-        """One record a row; rows of the same leaf share theirs, since they get the same answer."""
+        """One record per row; rows of the same leaf share theirs, since they get the same answer."""
         answers = {int(leaf): leaf_answer(self.tree, int(leaf)) for leaf in set(self.leaves.tolist())}
         records = [answers[leaf] for leaf in self.leaves.tolist()]
         if not explain:
@@ -57,8 +58,9 @@ def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:
 
 def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
     """Predict records of column → value; raises RowError naming row and column."""
-    tree = model_file(model).tree
-    parsed = parse_rows(tree.schema, tree.used_columns, rows)
+    file = model_file(model)
+    tree = file.tree
+    parsed = parse_rows(tree.schema, tree.used_columns, plain_values(file.reading, rows))
     notes = [str(note) for note in parsed.notes[:MAX_NOTES]]
     if len(parsed.notes) > MAX_NOTES:
         notes.append(f"and {len(parsed.notes) - MAX_NOTES:,} more unknown categories.")

@@ -24,7 +24,7 @@ from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
 
 FIGURE = {200: OpenApiTypes.OBJECT}
 PART = OpenApiParameter(
-    "part", str, enum=[UNSEEN, TRAINING], description="which rows; the held-out ones where there are any"
+    "part", str, enum=[UNSEEN, TRAINING], description="which rows; by default the held-out ones, if there are any"
 )
 POSITIVE = OpenApiParameter(
     "positive", int, enum=[0, 1], description="the class that is looked for; the rarer one by default"

@@ -1,4 +1,4 @@
-"""What a model's file keeps of the frontier of sensitivity and specificity, and the run that a point of it asks for."""
+"""What a model's file keeps of the frontier of sensitivity and specificity, and the run that a point of it leads to."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from octweb.figures.reach import open_question, reach_figure, shares, steps, words
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
+from trainer.certificate import Evidence
 
 LATEST = 20  # models of a data set that are looked through for a frontier
 CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_limit", "seed")
@@ -17,7 +18,7 @@ CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_
 
 def frontier_of(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
     """The evidence of the frontier, or None where the file keeps none."""
-    return next((e for e in certificate.get("evidence") or () if e.get("kind") == "frontier"), None)
+    return next((e for e in certificate.get("evidence") or () if e.get("kind") == Evidence.FRONTIER), None)
 
 
 def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -66,7 +67,7 @@ def reach_of(model: TreeModel) -> dict[str, Any] | None:
 
 
 def _rows_of(test_share: float) -> dict[str, Any]:
-    """The choice of the form that trains on the rows the frontier speaks of."""
+    """The choice of the form that trains on the rows of the frontier."""
     percent = round(100 * test_share)
     return {"evaluation": "test", "test_percent": percent} if percent else {"evaluation": "none"}
 

@@ -1,4 +1,4 @@
-"""Models by id and by name, remembered for moments: at one row a call the look-up in the database costs more than the prediction.
+"""Models by id and by name, remembered for moments: at one row per call the look-up in the database costs more than the prediction.
 
 A step of the review counts at once in the process that made it, in other processes after REMEMBERED seconds.
 """
@@ -37,13 +37,13 @@ def approved_model(name: str, version: int | None) -> TreeModel | None:
 
 
 def forget() -> None:
-    """Look all models up anew, now and once more when the transaction that is under way is committed."""
+    """Look all models up again, now and once more when the transaction that is under way is committed."""
     clear()
     transaction.on_commit(clear)
 
 
 def clear() -> None:
-    """Look all models up anew."""
+    """Look all models up again."""
     with _lock:
         _known.clear()
 

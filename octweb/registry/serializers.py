@@ -164,14 +164,14 @@ class ReviewSerializer(serializers.Serializer):
         required=False,
         default=None,
         allow_null=True,
-        help_text="with approve: serve it under its name from now on; null: where its version is the highest",
+        help_text="with approve: serve it under its name from now on; null: only if its version is the highest",
     )
 
 
 class PublishSerializer(serializers.Serializer):
     """Under which name a model is served."""
 
-    name = Text(required=False, allow_blank=True, default="", max_length=90, help_text="empty: the name that it has")
+    name = Text(required=False, allow_blank=True, default="", max_length=90, help_text="empty: its present name")
 
 
 class ShareSerializer(serializers.Serializer):
@@ -208,9 +208,9 @@ class PredictionsSerializer(serializers.Serializer):
     certificate = CertificateStatusSerializer()
     predictions = PredictionSerializer(many=True, required=False, help_text="by row")
     columns = serializers.DictField(
-        child=serializers.ListField(), required=False, help_text="in place of predictions where columns were sent"
+        child=serializers.ListField(), required=False, help_text="instead of predictions, if columns were sent"
     )
-    notes = serializers.ListField(child=serializers.CharField(), help_text="what was done with odd values")
+    notes = serializers.ListField(child=serializers.CharField(), help_text="how unusual values were treated")
 
 
 class RowsSerializer(serializers.Serializer):

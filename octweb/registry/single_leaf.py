@@ -23,15 +23,15 @@ def _forbidden(settings: Mapping[str, Any], rows: int) -> str:
     """The setting that leaves room for one leaf only."""
     leaf, node = int(settings.get("min_leaf") or 1), int(settings.get("min_node") or 1)
     if settings.get("depth") == 0:
-        return "The setting depth is 0, so that no question is allowed."
+        return "The setting depth is 0, so no question is allowed."
     if settings.get("max_leaves") == 1:
-        return "The setting max_leaves is 1, so that no question is allowed."
+        return "The setting max_leaves is 1, so no question is allowed."
     if 2 * leaf > rows:
         return f"The setting min_leaf asks for {leaf:,} rows in every leaf: two leaves need {2 * leaf:,} rows, and there are {rows:,}."
     if node > rows:
-        return f"The setting min_node splits groups of {node:,} rows and more only, and there are {rows:,} rows."
+        return f"The setting min_node allows questions only to groups of at least {node:,} rows, and there are {rows:,} rows."
     if settings.get("max_columns") == 0:
-        return "The setting max_columns is 0, so that no column may be asked."
+        return "The setting max_columns is 0, so no column may be used."
     return ""
 
 
@@ -40,11 +40,9 @@ def _not_worth_it(file: ModelFile) -> str:
     leaf = int(settings.get("min_leaf") or 1)
     within = f" that leaves {leaf:,} rows on each side" if leaf > 1 else ""
     if certificate.get("guarantee") != Guarantee.TREE:
-        return (
-            f"No question{within} was kept: none makes the classes purer within the settings, or pruning took it back."
-        )
+        return f"No question{within} was kept: either no question makes the classes purer within the settings, or pruning removed it."
     if certificate.get("status") != Status.OPTIMAL:
         return "The search ended before it found a question that improves the objective."
     if str(certificate.get("leaf_penalty") or "0") != "0":
         return f"No question{within} improves the objective enough to pay for a second leaf (leaf_penalty)."
-    return f"No tree{within} that the settings allow has more training rows right than a single leaf."
+    return f"No tree{within} that the settings allow gets more training rows right than a single leaf."

@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from octweb.core.lists import narrowed
@@ -17,6 +18,7 @@ from octweb.registry.compare import compared
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
 from trainer.certificate import Status
+from trainer.errors import DataError
 
 LIST_SORTS = {
     "newest": ("newest first", "-created"),
@@ -69,7 +71,12 @@ def model_list(request: HttpRequest) -> HttpResponse:
 def model_download(request: HttpRequest, pk: uuid.UUID, name: str) -> HttpResponse:
     if name not in FORMATS:
         raise Http404
-    return download(_model(request, pk), name)
+    address = request.build_absolute_uri(reverse("registry:detail", args=[pk]))
+    try:
+        return download(_model(request, pk), name, address)
+    except DataError as error:  # names or numbers that the format cannot hold
+        words = {"heading": "This form cannot hold the model", "detail": str(error), "status": 422}
+        return render(request, "error.html", words, status=422)
 
 
 @login_required

@@ -54,7 +54,7 @@ def twenty(owner, media):
 
 
 def complete(level: int) -> Draft:
-    """A tree of 64 leaves: one column a level, cut at 0."""
+    """A tree of 64 leaves: one column per level, cut at 0."""
     if level == 6:
         return DraftLeaf()
     split = Threshold(feature=10 * level + 4, threshold=0.0)
@@ -243,7 +243,7 @@ def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
     page.wait_for_selector("#roc .main-svg")
     picture(page, "workspace-performance")
     page.select_option("#group", "noise")
-    page.wait_for_selector("#groups >> text=The tree does not ask this column")
+    page.wait_for_selector("#groups >> text=The tree does not ask about this column")
     assert violations(page) == []
 
 

@@ -7,17 +7,12 @@ from typing import Any
 
 from django import template
 
+from octweb.core.badges import LOOK
 from octweb.registry import claims
 from octweb.registry.models import TreeModel
 
 register = template.Library()
 _count = itertools.count()
-LOOK = {
-    "proved": ("proved", "check"),
-    "gap": ("gap", "half"),
-    "heuristic": ("heur", "dashed"),
-    "damaged": ("bad", "dashed"),
-}
 
 
 @register.simple_tag

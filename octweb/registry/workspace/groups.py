@@ -1,4 +1,4 @@
-"""Accuracy in groups of rows, by any column of the data set, also one that the tree may not ask."""
+"""Accuracy in groups of rows, by any column of the data set, even one that the tree does not use."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _column(scene: Scene, name: str) -> np.ndarray | None:
 
 
 def _as_numbers(stored: pa.ChunkedArray) -> np.ndarray:
-    """A column of numbers or of texts as float64; what is no number is NaN."""
+    """A column of numbers or of texts as float64; what is not a number is NaN."""
     if pa.types.is_string(stored.type) or pa.types.is_large_string(stored.type):
         return np.array([_number(t) for t in stored.to_pylist()], np.float64)
     return pc.cast(stored, pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)

@@ -1,9 +1,7 @@
-"""The modes of a model page; each is an entry of MODES and may be added by one, nothing else names them."""
+"""The modes of a model page; each is an entry of MODES, nothing else names them. Other apps add theirs to `mode.ADDED`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from django.urls import reverse
@@ -17,6 +15,7 @@ from octweb.registry.data import check_again, example_row
 from octweb.registry.downloads import FORMATS
 from octweb.registry.reach import reach_of
 from octweb.registry.workspace import groups, performance, versions
+from octweb.registry.workspace.mode import ADDED, Mode
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
@@ -24,18 +23,6 @@ from trainer.goal import Goal
 
 MAP_FROM = 17  # leaves from which a small map of the whole tree is shown
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mode:
-    """A mode: its template below the name and the facts, the function of what it shows, and whether it is shown."""
-
-    id: str
-    label: str
-    template: str
-    context: Callable[[Scene], dict[str, Any]]
-    shown: Callable[[Scene], bool] = lambda scene: True
-    count: Callable[[Scene], int | None] = lambda scene: None
 
 
 def _tree(scene: Scene) -> dict[str, Any]:
@@ -128,7 +115,7 @@ def _history(scene: Scene) -> dict[str, Any]:
     }
 
 
-MODES: tuple[Mode, ...] = (
+MODES: list[Mode] = [
     Mode(id="tree", label="Tree", template="registry/modes/_tree.html", context=_tree),
     Mode(id="performance", label="Performance", template="registry/modes/_performance.html", context=_performance),
     Mode(id="proof", label="Proof", template="registry/modes/_proof.html", context=_proof),
@@ -140,13 +127,15 @@ MODES: tuple[Mode, ...] = (
         context=_history,
         count=lambda scene: versions.count(scene),
     ),
-)
+]
+for before, added in ADDED:
+    MODES.insert([mode.id for mode in MODES].index(before) + 1, added)
 
 
 def chosen_mode(scene: Scene) -> Mode:
     """The mode that the address asks for; the tree otherwise, what is typed into "Try it" under Use."""
     wanted = scene.query.get("mode", "use" if "try" in scene.query else "tree")
-    shown = [mode for mode in MODES if mode.shown(scene)]
+    shown = [mode for mode in MODES if mode.shown(scene) and not mode.page]
     return next((mode for mode in shown if mode.id == wanted), shown[0])
 
 
@@ -160,7 +149,13 @@ def workspace(scene: Scene) -> dict[str, Any]:
         "interval": performance.unseen_interval(scene),
         "mode": chosen,
         "modes": [
-            {"id": m.id, "label": m.label, "here": m is chosen, "count": m.count(scene)}
+            {
+                "id": m.id,
+                "label": m.label,
+                "here": m is chosen,
+                "count": m.count(scene),
+                "url": reverse(m.page, args=[scene.model.pk]) if m.page else f"?mode={m.id}",
+            }
             for m in MODES
             if m.shown(scene)
         ],

@@ -10,7 +10,7 @@ import numpy as np
 from octweb.figures.names import short_names
 from octweb.figures.outline import class_bar
 from octweb.figures.palette import swatch
-from octweb.figures.split import best_threshold, gini_rows
+from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.figures.tree_layout import leaves_below
 from octweb.registry.workspace.scene import Scene
 from trainer.dtypes import CodeArray, FloatArray
@@ -18,7 +18,8 @@ from trainer.evaluate.intervals import wilson
 from trainer.table import Kind
 from trainer.tree.describe import number_text, split_text
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.splits import Linear, Threshold, goes_left
+from trainer.tree.numbers import shortest_between
+from trainer.tree.splits import Threshold, goes_left
 
 HEAVY = 3  # terms of a hyperplane that the headline names
 MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single column is looked for
@@ -45,9 +46,8 @@ def headline(tree: Tree, v: Node) -> str:
     """The question in one line, of many columns as "Weighs 30 columns", or the answer of a leaf."""
     if v.split is None:
         return tree.classes[v.label]
-    if isinstance(v.split, Linear) and len(v.split.used) > 2:
-        return f"Weighs {len(set(v.split.features))} columns"
-    return f"{split_text(v.split, tree.schema)}?"
+    words = v.split.brief(tree.schema)
+    return words if v.split.many else f"{words}?"
 
 
 def _answers(tree: Tree, node: int) -> list[str]:
@@ -146,14 +146,15 @@ def idle_questions(tree: Tree, node: int = 0) -> int:
 def threshold_costs(scene: Scene) -> tuple[FloatArray, CodeArray, float] | None:
     """For a question "column ≤ c": every cut that parts the node's training rows, and the rows wrong below the node with it.
 
-    What is below stays as it is. Cuts lie half-way between neighbouring values; the tree's own threshold is the third entry.
+    What is below stays as it is. Cuts lie between neighbouring values, written with the fewest digits; the tree's own threshold is the third entry.
     None for other questions and without rows.
     """
     v, tree, rows = scene.node, scene.tree, scene.rows
-    if rows is None or not isinstance(v.split, Threshold):
+    if rows is None or v.split is None or v.split.cut is None:
         return None
+    feature, threshold = v.split.cut
     at = scene.reaching(v.id, "training")
-    values, codes = rows.matrix[at, v.split.feature], rows.codes[at]
+    values, codes = rows.matrix[at, feature], rows.codes[at]
     wrong_yes = (_labels(tree, v.left, rows.matrix[at]) != codes).astype(np.int64)
     wrong_no = (_labels(tree, v.right, rows.matrix[at]) != codes).astype(np.int64)
     order = np.argsort(values, kind="stable")  # missing values come last: they answer no
@@ -163,7 +164,8 @@ def threshold_costs(scene: Scene) -> tuple[FloatArray, CodeArray, float] | None:
     if not len(ends):
         return None
     wrong = np.cumsum(wrong_yes[order])[ends] + wrong_no.sum() - np.cumsum(wrong_no[order])[ends]
-    return x[ends] / 2 + x[ends + 1] / 2, wrong.astype(np.int64), v.split.threshold
+    cuts = [shortest_between(low, high) for low, high in zip(x[ends].tolist(), x[ends + 1].tolist(), strict=True)]
+    return np.array(cuts), wrong.astype(np.int64), threshold
 
 
 def _labels(tree: Tree, node: int, X: FloatArray) -> CodeArray:
@@ -190,12 +192,12 @@ def terms(scene: Scene) -> dict[str, Any] | None:
     Weights are those of the rows that reach the node, the sign as the question is written: + pulls to no.
     """
     v, tree = scene.node, scene.tree
-    if not isinstance(v.split, Linear):
+    if v.split is None or v.split.weighted is None:
         return None
-    split, names = v.split, short_names([c.name for c in tree.schema])
+    (weighed, threshold), names = v.split.weighted, short_names([c.name for c in tree.schema])
     X = scene.rows.matrix[scene.reaching(v.id, "training")] if scene.rows is not None else None
     found: list[dict[str, Any]] = []
-    for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
+    for f, level, a in weighed:
         column = tree.schema[f]
         value = None if X is None else X[:, f] if level < 0 else (X[:, f] == level).astype(float)
         spread = None if value is None or not np.isfinite(value).any() else float(np.nanstd(value))
@@ -204,7 +206,7 @@ def terms(scene: Scene) -> dict[str, Any] | None:
                 "name": column.name if level < 0 else f"{column.name} is {column.categories[level]}",
                 "short": names[f] if level < 0 else f"{names[f]} is {column.categories[level]}",
                 "unit": column.unit,
-                "coefficient": number_text(a, 4),
+                "coefficient": number_text(a, full=True),
                 "weight": None if spread is None else a * spread,
                 "size": abs(a if spread is None else a * spread),
             }
@@ -219,7 +221,7 @@ def terms(scene: Scene) -> dict[str, Any] | None:
         "heavy": found[:HEAVY],
         "more": max(0, len(found) - HEAVY),
         "first_ten": sum(t["share"] for t in found[:10]),
-        "threshold": number_text(split.threshold, 4),
+        "threshold": number_text(threshold, full=True),
         "many": len(found) > 2,
     }
 
@@ -252,5 +254,5 @@ def best_single(scene: Scene) -> dict[str, Any] | None:
         "impurity": impurity,
         "own": own,
         "before": gini_rows(codes, np.ones(len(codes), bool), classes),
-        "same": isinstance(v.split, Threshold) and v.split.feature == j and abs(impurity - own) < 1e-9,
+        "same": v.split.cut is not None and v.split.cut[0] == j and abs(impurity - own) < 1e-9,
     }

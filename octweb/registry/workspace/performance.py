@@ -15,7 +15,7 @@ FOLDS = "folds"
 WORDS = {
     UNSEEN: ("Mistakes on unseen rows", "held out of the training"),
     FOLDS: ("Mistakes on unseen rows", "each row predicted once, by a tree that had not seen it"),
-    TRAINING: ("Mistakes on training rows", "the rows that the tree was made from; on new rows expect more mistakes"),
+    TRAINING: ("Mistakes on training rows", "the rows that the tree was made from; expect more mistakes on new rows"),
 }
 
 
@@ -130,7 +130,7 @@ def leaf_counts(scene: Scene, part: str) -> np.ndarray:
 
 
 def calibration(scene: Scene) -> list[dict[str, Any]]:
-    """A point a leaf: the share of its class that it promises, the share among unseen rows with its interval.
+    """One point per leaf: the share of its class that it promises, the share among unseen rows with its interval.
 
     Leaves that no unseen row reaches have none. Empty where no rows were held out.
     """
@@ -194,7 +194,7 @@ def _scores(scene: Scene, positive: int) -> np.ndarray:
 
 
 def positive_class(scene: Scene) -> int:
-    """The class that curves speak of: the one asked for, else the rarer one among the training rows."""
+    """The class of the curves: the one asked for, else the rarer one among the training rows."""
     text, classes = scene.query.get("positive", ""), scene.tree.classes
     if text in ("0", "1") and len(classes) == 2:
         return int(text)

@@ -13,6 +13,7 @@ from octweb.registry import single_leaf
 from octweb.registry.claims import claims
 from octweb.registry.workspace import node, rowsets
 from octweb.registry.workspace.scene import Scene
+from trainer.tree.numbers import number_text
 
 MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand
 
@@ -34,7 +35,11 @@ def _question(scene: Scene) -> dict[str, Any]:
     own = None
     if found is not None:
         cuts, wrong, threshold = found
-        own = {"fewest": int(wrong.min()), "at": float(cuts[int(wrong.argmin())]), "threshold": threshold}
+        own = {
+            "fewest": int(wrong.min()),
+            "at": number_text(float(cuts[int(wrong.argmin())]), full=True),
+            "threshold": threshold,
+        }
     return {
         "pictures": _pictures(scene),
         "sides": node.sides(scene),
@@ -80,16 +85,10 @@ def _below(scene: Scene) -> dict[str, Any]:
 
 
 def _proof(scene: Scene) -> dict[str, Any]:
-    v = scene.node
-    proved = (
-        v.impurity is not None
-        and v.impurity_bound is not None
-        and v.impurity - v.impurity_bound <= 1e-9 * max(1, v.rows)
-    )
     return {
         "certificate": scene.file.certificate,
         "claims": claims(scene.model),
-        "proved_split": proved,
+        "proved_split": scene.node.split_proved,
         "wrong": scene.tree.nodes[0].rows - sum(leaf.counts[leaf.label] for leaf in scene.tree.leaves),
     }
 

@@ -1,4 +1,4 @@
-"""The versions of a family that the reader may see, newest first, with what tells them apart."""
+"""The versions of a family that the reader may see, newest first, with their differences."""
 
 from __future__ import annotations
 

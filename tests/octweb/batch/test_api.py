@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import uuid
 
@@ -10,10 +11,14 @@ import pytest
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from octweb.batch import actions
+from octweb.batch.explained import wishes_of
 from octweb.batch.models import BatchPrediction
+from octweb.decide import actions as decide
 from octweb.registry import actions as registry
 from octweb.serving.models import Scope
 from tests.octweb.batch.conftest import rows_csv
+from tests.octweb.decide.conftest import table_model  # noqa: F401
 from tests.octweb.small_models import small_table
 from trainer.tree.file import from_json
 
@@ -136,3 +141,49 @@ def test_cancel_delete_and_filters(post, client_of, owner, model):
     assert client.get(f"{URL}?page_size=1&page=2").status_code == 404
     assert client.delete(f"{URL}{made['id']}/").status_code == 204
     assert not default_storage.exists(f"predictions/{made['id']}")
+
+
+def test_rows_are_explained_on_request_with_the_owners_marks_and_in_units_for_the_asker(
+    media,
+    table_model,  # noqa: F811
+    work,
+    client_of,
+    owner,
+    stranger,
+    staff,
+):
+    model, text = table_model, "score,age,town\n4.5,3,south\n18,12.5,north\n,4,east\n"
+    decide.mark(model, by=owner, change={"town": "never"})
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(model, by=staff)
+    for user, inside in ((owner, True), (stranger, False)):
+        client = client_of(user)
+        sent = {"model": str(model.pk), "file": rows_csv(content=text), "explain": "true"}
+        body = client.post(URL, sent, format="multipart").json()
+        assert body["explain"] is True
+        assert work(BatchPrediction.objects.get(pk=body["id"])) == "succeeded"
+        body = client.get(f"{URL}{body['id']}/").json()
+        assert any("rounded" in note for note in body["notes"]) != inside
+        rows = list(csv.DictReader(io.StringIO(client.get(body["result"]).getvalue().decode())))
+        rest = [{"score": 4.5, "age": 3, "town": "south"}, {"score": 18, "age": 12.5, "town": "north"}]
+        answer = client.post(f"/api/v1/models/{model.pk}/explain/", {"rows": rest}, format="json").json()
+        for row, record in zip(rows, answer["explanations"], strict=False):
+            assert (row["flip_label"], row["flip_proved"]) == (record["flip"]["label"], "true")
+            assert float(row["flip_distance"]) == record["flip"]["distance"]
+            assert "town" not in row["flip"]
+            assert row["path"].startswith(record["path"][0]["column"])
+        assert not any(rows[2][name] for name in ("path", "flip", "no_flip"))
+
+
+def test_rows_are_not_explained_unless_asked(post, work, client_of, owner):
+    body = post().json()
+    assert body["explain"] is False
+    assert work(BatchPrediction.objects.get(pk=body["id"])) == "succeeded"
+    answer = client_of(owner).get(f"{URL}{body['id']}/result/").getvalue().decode()
+    assert answer.splitlines()[0].endswith(",leaf")
+
+
+def test_explanations_end_before_the_time_of_the_job(media, model, settings):
+    settings.MAX_BATCH_SECONDS = 50
+    job = actions.enqueue(owner=model.owner, model=model, file=rows_csv(), source_name="rows.csv", explain=True)
+    assert wishes_of(job).seconds == 30

@@ -72,3 +72,13 @@ def test_cancel_by_button(client, job, owner):
     client.post(f"/predictions/{job.pk}/cancel/")
     job.refresh_from_db()
     assert job.status == "cancelled"
+
+
+def test_the_form_asks_whether_rows_are_explained(client, model, media, owner):
+    client.force_login(owner)
+    assert 'type="checkbox" name="explain"' in client.get("/predictions/new/").content.decode()
+    client.post("/predictions/new/", {"model": str(model.pk), "file": rows_csv(), "format": "csv", "explain": "on"})
+    job = BatchPrediction.objects.get()
+    assert job.explain
+    page = client.get(f"/predictions/{job.pk}/").content.decode()
+    assert "with path and smallest change" in page

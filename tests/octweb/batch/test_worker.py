@@ -81,7 +81,7 @@ def test_a_killed_child_fails_the_job_and_cancel_leaves_no_result(worker, long_j
         for child in psutil.Process(process.pid).children():
             child.send_signal(signal.SIGKILL)
     wait_for(lambda: now(long_job).status == RunStatus.FAILED)
-    assert "killed by the system, probably out of memory" in now(long_job).error
+    assert "killed by the system, probably because memory ran out" in now(long_job).error
     file = ContentFile(long_file.read_bytes(), name="rows.parquet")
     other = actions.enqueue(owner=model.owner, model=model, file=file, source_name="rows.parquet")
     wait_for(lambda: started(other))

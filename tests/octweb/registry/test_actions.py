@@ -17,6 +17,7 @@ from octweb.core.problems import Conflict
 from octweb.registry import actions
 from octweb.registry.models import Family, ReviewEvent, State, TreeModel
 from octweb.registry.parsed import ParsedModels, model_file
+from octweb.registry.remembered import approved_model
 from trainer.errors import ModelFileError
 
 ALLOWED = {
@@ -47,11 +48,26 @@ def test_versions_count_up_within_a_family(register, db):
     assert Family.objects.count() == 1
 
 
-def test_a_name_taken_by_another_owner_gets_a_suffix(register, owner, stranger):
+def test_a_name_says_nothing_about_the_drafts_of_others(register, owner, stranger, staff):
     first, second, third = register(), register(owner=stranger), register(owner=stranger)
-    assert first.family.name == "small-cart"
-    assert second.family.name == third.family.name == "small-cart-2"
-    assert (second.version, third.version) == (1, 2)
+    assert {m.family.name for m in (first, second, third)} == {"small-cart"}
+    assert second.family == third.family != first.family
+    assert (first.version, second.version, third.version) == (1, 1, 2)
+
+
+def test_an_approved_name_belongs_to_one_owner(register, owner, stranger, staff):
+    draft, other = register(), register(owner=stranger)
+    approved = actions.approve(actions.ask_for_approval(draft, by=owner), by=staff)
+    assert approved.family.name == "small-cart"
+    later = register(owner=stranger, name="small-cart")  # the name is public now
+    assert later.family.name == "small-cart-2"
+    # a draft that had the name before gets another one when it is approved, and its history says so
+    served = actions.approve(actions.ask_for_approval(other, by=stranger), by=staff)
+    assert served.family.name == "small-cart-3"
+    assert "small-cart-3" in served.events.order_by("id").last().reason
+    assert approved_model("small-cart", None) == approved
+    assert approved_model("small-cart-3", None) == served
+    assert register().family == draft.family
 
 
 def test_a_damaged_document_is_refused_and_nothing_is_stored(register, cart_document, db):

@@ -46,6 +46,28 @@ def test_what_may_not_change_stays(model, client_of, owner):
     assert "No permitted change" in record["no_flip"]
 
 
+def test_costs_decide_between_columns(model, client_of, owner):
+    client, compared = client_of(owner), 0
+    for width, height in [(a / 4, b / 4) for a in range(-4, 5, 2) for b in range(-4, 5, 2)]:
+        body = {"rows": [ROW | {"width": width, "height": height}]}
+        (first,) = explain(client, model, body).json()["explanations"]
+        options = [f for f in [first["flip"], *first["alternatives"]] if f and f["columns"] == 1]
+        options = [f for f in options if set(f["changes"]) <= {"width", "height"}]
+        if len(options) < 2:
+            continue
+        compared += 1
+        for chosen, other in (options, options[::-1]):
+            (cheap,), (dear,) = chosen["changes"], other["changes"]
+            answer = explain(client, model, body | {"cost": {cheap: 0.001, dear: 1000}}).json()
+            flip = answer["explanations"][0]["flip"]
+            assert list(flip["changes"]) == [cheap]
+            at, to = flip["changes"][cheap]
+            assert flip["distance"] == pytest.approx(0.001 * abs(to - at))
+            assert flip["proved"]
+            assert "costs as given" in answer["measured_on"]
+    assert compared
+
+
 def test_who_may_ask(model, client_of, owner, stranger, staff):
     body = {"rows": [ROW]}
     statuses = [explain(client_of(u), model, body).status_code for u in (owner, staff, stranger, None)]
@@ -70,6 +92,11 @@ def test_who_may_ask(model, client_of, owner, stranger, staff):
         ({"rows": [ROW], "change": {"widht": "up"}}, 400, "widht"),
         ({"rows": [ROW], "change": {"width": ["a"]}}, 400, "width"),
         ({"rows": [ROW], "change": {"colour": [["a"]]}}, 400, "colour"),
+        ({"rows": [ROW], "cost": []}, 400, "cost"),
+        ({"rows": [ROW], "cost": {"widht": 1}}, 400, "widht"),
+        ({"rows": [ROW], "cost": {"colour": 1}}, 400, "colour"),
+        ({"rows": [ROW], "cost": {"width": 0}}, 400, "width"),
+        ({"rows": [ROW], "cost": {"width": "1"}}, 400, "width"),
         ({"rows": [ROW], "wanted": "nothing"}, 400, "wanted"),
         ({"rows": [ROW], "wanted": ["nothing"]}, 400, "wanted"),
         ({"rows": [ROW] * 101}, 413, "100"),

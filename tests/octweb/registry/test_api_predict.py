@@ -12,6 +12,7 @@ import pytest
 from octweb.registry import actions
 from octweb.registry.parsed import model_file
 from tests.octweb.small_models import small_table
+from trainer.errors import DataError
 
 ROW = {"width": 7.5, "height": 0.2, "flag": 1, "colour": "green"}
 
@@ -171,3 +172,21 @@ def test_300_malformed_bodies_never_break_the_server(model, client_of, owner):
         if answer.status_code != 200:
             assert answer.json()["detail"]
     assert seen == {200, 400, 422}
+
+
+def test_values_in_the_form_of_a_messy_file_predict_as_plain_numbers_do():
+    from trainer.data.reading.values import plain_values
+
+    reading = {
+        "columns": {
+            "price": {"taken_for": "number", "decimal": ",", "thousands": ".", "unit": "€", "missing": ["unknown"]},
+            "when": {"taken_for": "date", "form": "dd.mm.yyyy", "origin": "2024-01-01"},
+        }
+    }
+    rows = [{"price": "1.234,5 €", "when": "01.02.2024", "x": 1}, {"price": 7, "when year": 2020}, {"price": "unknown"}]
+    day = {"when year": 2024, "when month": 2, "when weekday": "Thursday", "when days since 2024-01-01": 31}
+    assert plain_values(reading, rows) == [{"price": 1234.5, **day, "x": 1}, rows[1], {"price": None}]
+    for row in ({"price": "1.5"}, {"when": "2024-02-01"}, {"when": "01.02.2024", "when year": 2024}):
+        with pytest.raises(DataError, match=r"rows\[0\]"):
+            plain_values(reading, [row])
+    assert plain_values(None, rows) is rows

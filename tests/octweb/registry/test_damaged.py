@@ -1,4 +1,4 @@
-"""A document or a table that was changed outside of octweb is noticed wherever it is used, and harms nothing else."""
+"""A document or a table that was changed outside octweb is noticed wherever it is used, and harms nothing else."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_needs_the_tree_says_what_happened(damaged, client_of, owner):
     ready = api.get(f"/v2/models/{name}/ready")
     for answer in (own, protocol, ready):
         assert answer.status_code == 503
-        assert "damaged or changed outside of octweb" in answer.json()["error"]
+        assert "damaged or changed outside octweb" in answer.json()["error"]
     assert ready.json()["ready"] is False
     (entry,) = api.post("/v2/repository/index", {}, format="json").json()
     assert (entry["state"], entry["reason"]) == ("UNAVAILABLE", "its stored document was damaged or changed")
@@ -95,5 +95,5 @@ def test_a_table_with_other_rows_is_not_trained_on(owner, dataset, settings, tmp
     run = runs.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
     assert TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=stopping).run() == RunStatus.FAILED
     run.refresh_from_db()
-    assert "changed outside of octweb" in run.error
+    assert "changed outside octweb" in run.error
     assert run.model is None

@@ -81,17 +81,25 @@ def test_rows_are_chosen_and_permissions_are_kept(files):
 def test_a_wanted_class_that_is_the_answer_already(files):
     found, _ = explain(*files, "--row", "1", "--wanted", "no")
     assert found[0]["flip"] is None
-    assert found[0]["no_flip"] == "The answer is no already."
+    assert found[0]["no_flip"] == "The answer is already no."
 
 
 def test_rows_that_did_not_train_the_model_are_said_to_be_what_changes_are_measured_on(files, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("age,colour\n41.5,blue\n,red\n")
     found, notes = explain(files[0], str(other))
-    assert "it is not the one that trained the model" in notes
+    assert "it is not the file that trained the model" in notes
     assert found[0]["flip"]["changes"] == {"age": [41.5, 45.1]}
     assert (found[1]["label"], found[1]["flip"]) == (None, None)
     assert "'age' has no value" in found[1]["no_flip"]
+
+
+def test_a_cost_takes_the_place_of_the_unit(files, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("age,colour\n41.5,blue\n")
+    found, _ = explain(files[0], str(other), "--cost", "age=2")
+    assert found[0]["flip"]["changes"] == {"age": [41.5, 45.1]}
+    assert found[0]["flip"]["distance"] == pytest.approx(2 * (45.1 - 41.5))
 
 
 @pytest.mark.parametrize(
@@ -99,10 +107,13 @@ def test_rows_that_did_not_train_the_model_are_said_to_be_what_changes_are_measu
     [
         (("--row", "9"), "There is no row 9"),
         (("--change", "agee=up"), "no such column"),
-        (("--change", "age=sideways"), "is none of free"),
+        (("--change", "age=sideways"), "is not one of free"),
         (("--change", "colour=up"), "column of categories"),
-        (("--change", "colour=green"), "is no category"),
+        (("--change", "colour=green"), "is not a category"),
         (("--wanted", "perhaps"), "no class 'perhaps'"),
+        (("--cost", "agee=2"), "no such column"),
+        (("--cost", "age=dear"), "write COLUMN=NUMBER"),
+        (("--cost", "colour=2"), "change of category counts 1"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(files, more, words):

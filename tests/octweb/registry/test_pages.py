@@ -7,11 +7,13 @@ import re
 import subprocess
 from html import unescape
 
+import numpy as np
 import pytest
 from django.core.files.base import ContentFile
 
+from octweb.datasets import reader
 from octweb.datasets.models import Dataset
-from octweb.registry import actions
+from octweb.registry import actions, data
 from octweb.registry.data import check_again
 from octweb.registry.models import State, TreeModel
 from tests.octweb.small_models import small_table, trained
@@ -71,7 +73,7 @@ def test_the_page_in_its_modes(client, register, dataset, owner, method, paramet
         assert f'href="?mode={mode}" aria-current="page"' in text
     assert get(client, owner, model, "?mode=nonsense").status_code == 200
     if model.leaves == 1:
-        assert "No question pays for a leaf" in get(client, owner, model).content.decode()
+        assert "No question is worth a leaf" in get(client, owner, model).content.decode()
 
 
 def test_a_large_difference_gets_one_sentence(client, register, dataset, owner, cart_document):
@@ -98,6 +100,28 @@ def test_checked_again_from_the_file(register, dataset, cart_document):
     lie["fingerprint"] = "0" * 64
     assert "fingerprint" in check_again(register(document=lie, dataset=dataset)).sentence
     assert check_again(register()) is None
+
+
+def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_disk(
+    register, dataset, monkeypatch, settings
+):
+    model = register(dataset=dataset)
+    here = data.rows_of(model)
+    data._read.cache_clear()
+    monkeypatch.setattr(data, "READ_HERE", 0)
+    monkeypatch.setattr(data, "arrays_of", lambda *arguments: pytest.fail("read in the web process"))
+    there = data.rows_of(model)
+    assert isinstance(there.matrix, np.memmap)
+    for name in ("matrix", "codes", "numbers", "training"):
+        assert np.array_equal(getattr(here, name), getattr(there, name), equal_nan=True), name
+    assert (here.same, here.lines is None) == (there.same, there.lines is None)
+    assert list((settings.DATA_DIR / reader.FOLDER).iterdir()) == []
+    assert check_again(model).agrees
+    # what cannot be read is said as it is for small tables: there are no rows
+    data._read.cache_clear()
+    monkeypatch.setattr(settings, "MAX_READING_SECONDS", 0.01)
+    assert data.rows_of(model) is None
+    data._read.cache_clear()
 
 
 def test_following_a_row(client, register, dataset, owner):
@@ -188,7 +212,7 @@ def test_the_snippets_work_as_pasted(client, register, dataset, owner):
 def test_the_list_and_its_filters(client, model, owner, stranger):
     client.force_login(owner)
     assert b"Small cart" in client.get("/models/").content
-    assert b"No model is like this" in client.get("/models/?state=approved").content
+    assert b"No model matches" in client.get("/models/?state=approved").content
     assert client.get("/models/?state=x&page=zz").status_code == 200
     client.force_login(stranger)
     assert b"No models yet" in client.get("/models/").content

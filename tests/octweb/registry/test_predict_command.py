@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -50,3 +52,44 @@ def test_what_cannot_be_read_is_said_in_one_line(files):
         call_command("predict", str(files / "model.json"), str(files / "data.csv"))
     with pytest.raises(CommandError):
         call_command("predict", str(files / "nothing.json"), str(files / "data.csv"))
+
+
+def test_rows_are_explained_when_asked_as_by_explain(files, capsys):
+    model, data, out = str(files / "model.json"), str(files / "data.csv"), files / "out.csv"
+    call_command(
+        "predict", model, data, output=str(out), explain=True, units_from=data, change=["width=up", "colour=never"]
+    )
+    assert "measured on the 120 training rows" in capsys.readouterr().err
+    call_command("explain", model, data, change=["width=up", "colour=never"], json=True)
+    records = json.loads(capsys.readouterr().out)
+    with out.open() as stream:
+        rows = list(csv.DictReader(stream))
+    for row, record in zip(rows, records, strict=True):
+        flip = record["flip"] or {"label": "", "distance": ""}
+        assert (row["flip_label"], row["flip_distance"]) == (flip["label"], str(flip["distance"]))
+        assert row["no_flip"] == (record["no_flip"] or "")
+    assert sum(bool(row["flip"]) for row in rows) > 50
+
+
+def test_what_does_not_explain_is_refused(files, tmp_path):
+    model, data = str(files / "model.json"), str(files / "data.csv")
+    with pytest.raises(CommandError, match="add --explain"):
+        call_command("predict", model, data, change=["width=up"])
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join((files / "data.csv").read_text().splitlines()[:50]) + "\n")
+    with pytest.raises(CommandError, match="not the one that trained the model"):
+        call_command("predict", model, data, output=str(tmp_path / "o"), explain=True, units_from=str(other))
+    with pytest.raises(CommandError, match="no such column"):
+        call_command("predict", model, data, output=str(tmp_path / "o"), explain=True, change=["wdth=up"])
+
+
+@pytest.mark.parametrize("more", [(), ("--explain",)])
+def test_plain_predictions_load_nothing_that_explains(files, more):
+    script = (
+        "import sys, django; django.setup(); from django.core.management import call_command; call_command(*sys.argv[1:]);"
+        "print(sorted(m for m in sys.modules if m in "
+        "('trainer.explain.flip', 'trainer.explain.columns', 'trainer.explain.record', 'trainer.explain.program')))"
+    )
+    arguments = ["predict", str(files / "model.json"), str(files / "data.csv"), f"--output={files / 'out.csv'}", *more]
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    assert (done.stdout.strip().splitlines()[-1] == "[]") == (not more)

@@ -36,7 +36,7 @@ def test_the_rules_of_a_file_are_printed_as_text_and_as_a_list(seed, tmp_path):
 def test_a_file_that_is_not_a_model_is_refused_in_one_line(tmp_path):
     path = tmp_path / "other.json"
     path.write_text("[]")
-    with pytest.raises(CommandError, match="no octweb model file"):
+    with pytest.raises(CommandError, match="not an octweb model file"):
         printed(str(path))
     with pytest.raises(CommandError):
         printed(str(tmp_path / "absent.json"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from octweb.registry.workspace.modes import MODES
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import TABS
 from trainer.run import TrainRequest, train
-from trainer.tree.splits import Threshold
+from trainer.table import ColumnSchema, Kind
+from trainer.tree.splits import Linear, Threshold
 
 CLASSES = ("bad", "good")
 
@@ -102,7 +104,7 @@ def test_without_held_out_rows_no_training_number_stands_in_their_place(table, o
     assert performance.calibration(scene) == []
     client.force_login(owner)
     page = client.get(f"/models/{model.pk}/?mode=performance").content.decode()
-    assert "Accuracy on unseen rows is not evaluated" in page
+    assert "Accuracy on unseen rows was not evaluated" in page
     crossed = scene_of(trained_on(table, owner, share=0.0, folds=3), owner)
     assert performance.chosen_part(crossed) == "folds"
     assert performance.mistakes(crossed, "folds")["n"] == 400
@@ -120,6 +122,17 @@ def test_leaves_promise_what_training_rows_say_and_unseen_rows_answer(table, own
     tp, fp = performance.own_cut(scene, "unseen", 1)
     predicted, codes = scene.predicted[scene.rows.unseen], scene.rows.codes[scene.rows.unseen]
     assert (tp, fp) == (int(((predicted == 1) & (codes == 1)).sum()), int(((predicted == 1) & (codes == 0)).sum()))
+
+
+def test_the_table_of_terms_has_the_digits_of_the_rule():
+    schema = tuple(ColumnSchema(name=name, kind=Kind.NUMERIC) for name in ("u", "v", "w"))
+    split = Linear(features=(0, 1, 2), coefficients=(1.0, -0.123456, 2.50001), threshold=1.518712, levels=(-1, -1, -1))
+    found = node.terms(
+        SimpleNamespace(node=SimpleNamespace(split=split), tree=SimpleNamespace(schema=schema), rows=None)
+    )
+    assert {t["name"]: t["coefficient"] for t in found["terms"]} == {"u": "1", "v": "−0.123456", "w": "2.50001"}
+    assert all(t["coefficient"].lstrip("−") in split.text(schema) for t in found["terms"] if t["name"] != "u")
+    assert found["threshold"] == split.text(schema).split(" ≤ ")[1] == "1.518712"
 
 
 def test_the_cost_of_every_threshold_is_that_of_the_tree_with_it(table, owner):
@@ -188,4 +201,7 @@ def test_modes_and_tabs_have_names_of_their_own_and_templates():
     for entries in (MODES, TABS):
         assert len({entry.id for entry in entries}) == len(entries)
         for entry in entries:
-            get_template(entry.template)
+            page = getattr(entry, "page", "")
+            assert bool(page) != bool(entry.template)
+            if entry.template:
+                get_template(entry.template)

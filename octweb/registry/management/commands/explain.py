@@ -7,12 +7,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.datasets.reading_flags import add_file_flags, file_options
 from octweb.registry.management.commands.predict import OWN_FILES
 from trainer.errors import DataError, ParameterError, TrainerError, closest
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions, split_argument
 from trainer.explain.record import explained
 from trainer.explain.rows import rows_to_explain
+from trainer.explain.statistics import priced
 from trainer.explain.words import words_of
 from trainer.tree.file import read
 
@@ -20,23 +22,28 @@ from trainer.tree.file import read
 class Command(BaseCommand):
     help = (
         "Explain the answers for rows of a file: the questions with their distances, and the smallest change that gives another "
-        "answer. DATA should be the file that trained the model: what a change weighs is measured on its training rows."
+        "answer. DATA should be the file that trained the model: the size of a change is measured on its training rows."
     )
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser):
         parser.add_argument("model", metavar="MODEL.json")
         parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet")
+        add_file_flags(parser)
         parser.add_argument(
             "--row", type=int, nargs="+", action="extend", metavar="N",
             help="rows to explain, from 1 without the header; default: all",
         )  # fmt: skip
         parser.add_argument(
             "--change", action="append", default=[], metavar="COLUMN=free|up|down|whole|never",
-            help="how a column may change; several words with commas, or the categories that can be reached: COLUMN=A|B",
+            help="how a column may change; several words joined by commas, or the categories that are allowed: COLUMN=A|B",
+        )  # fmt: skip
+        parser.add_argument(
+            "--cost", action="append", default=[], metavar="COLUMN=NUMBER",
+            help="what a change of 1 in a column of numbers costs; default: 1 / unit",
         )  # fmt: skip
         parser.add_argument("--wanted", metavar="CLASS", help="the answer to reach; default: any other")
-        parser.add_argument("--json", action="store_true", help="print a JSON list, one object a row")
+        parser.add_argument("--json", action="store_true", help="print a JSON list, one object per row")
 
     def handle(self, *args, **options):
         try:
@@ -58,12 +65,22 @@ class Command(BaseCommand):
         wanted = wanted_class(options["wanted"], tree.classes)
         changes = dict(split_argument(text, tree.schema) for text in options["change"])
         allowed = permissions(tree.schema, changes)
-        rows = rows_to_explain(model, options["data"], limits=OWN_FILES)
+        rows = rows_to_explain(model, options["data"], limits=OWN_FILES, **file_options(options))
         numbers = options["row"] or range(1, len(rows.matrix) + 1)
         if strange := [n for n in numbers if not 1 <= n <= len(rows.matrix)]:
             raise DataError(f"There is no row {strange[0]}: the file has the rows 1 to {len(rows.matrix)}.")
-        flipper = Flipper(tree, rows.statistics, allowed)
+        known = priced(tree.schema, rows.statistics, dict(_cost(text) for text in options["cost"]))
+        flipper = Flipper(tree, known, allowed)
         return [explained(flipper, rows.matrix[n - 1], n, wanted) for n in numbers], rows.source
+
+
+def _cost(text: str) -> tuple[str, float]:
+    """Column and cost of COLUMN=NUMBER; raises ParameterError."""
+    name, _, number = text.rpartition("=")
+    try:
+        return name, float(number)
+    except ValueError as error:
+        raise ParameterError({text: "write COLUMN=NUMBER."}) from error
 
 
 def wanted_class(name: str | None, classes: tuple[str, ...]) -> int | None:

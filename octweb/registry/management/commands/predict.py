@@ -14,6 +14,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.orphans import exit_with_parent
+from octweb.datasets.reading_flags import add_file_flags, file_options
 from trainer.data.file_bytes import ReadLimits
 from trainer.errors import DataError, TrainerError
 from trainer.predict_file import Predicted, Report, predict_file
@@ -30,14 +31,32 @@ class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("model", metavar="MODEL.json")
         parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet")
+        add_file_flags(parser)
         parser.add_argument(
             "--output", metavar="OUT", help="a name that ends in .parquet, or CSV; default: standard output"
         )
-        parser.add_argument("--progress", metavar="FILE", help="append one JSON line at each piece of news")
+        parser.add_argument("--progress", metavar="FILE", help="append one JSON line for each event")
         parser.add_argument(
             "--for-spreadsheets",
             action="store_true",
             help="write labels such as =1+1 with an apostrophe, so that a spreadsheet takes them for text",
+        )
+        parser.add_argument(
+            "--explain",
+            action="store_true",
+            help="add the path, and the smallest change that gives another answer, as columns; takes some milliseconds per row",
+        )
+        parser.add_argument(
+            "--units-from", metavar="DATA", help="the file that trained the model, on which changes are measured"
+        )
+        parser.add_argument(
+            "--change", action="append", default=[], metavar="COLUMN=free|up|down|whole|never",
+            help="how a column may change in explanations, as for explain",
+        )  # fmt: skip
+        parser.add_argument(
+            "--explain-with",
+            metavar="FILE.json",
+            help="what a server says of units, permissions and time; implies --explain",
         )
         parser.add_argument("--max-rows", type=int, metavar="N", help="refuse a file with more rows")
         parser.add_argument("--max-unpacked", type=int, metavar="MB", help="refuse a file that unpacks to more")
@@ -48,7 +67,11 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         if options["json"] and not options["output"]:
-            raise CommandError("--json needs --output: standard output takes the predictions otherwise", returncode=2)
+            raise CommandError(
+                "--json needs --output, because the predictions go to standard output otherwise", returncode=2
+            )
+        if (options["change"] or options["units_from"]) and not options["explain"]:
+            raise CommandError("--change and --units-from say how rows are explained: add --explain", returncode=2)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, _on_signal)  # as an exception, so that nothing half-written stays
         exit_with_parent()
@@ -81,15 +104,19 @@ class Command(BaseCommand):
             cells=OWN_FILES.cells,
         )
         output = options["output"] or _Standard(self.stdout)
+        said: dict[str, Any] = {
+            "limits": limits,
+            "for_spreadsheets": options["for_spreadsheets"],
+            **file_options(options),
+        }
+        if options["explain"] or options["explain_with"]:
+            from octweb.registry.explained_columns import more_columns  # plain predictions never load it
+
+            said["more"] = more_columns(model, options, limits)
         if not options["progress"]:
-            return predict_file(
-                model, options["data"], output, limits=limits, for_spreadsheets=options["for_spreadsheets"]
-            )
+            return predict_file(model, options["data"], output, **said)
         with open(options["progress"], "a", encoding="utf-8") as stream:
-            return predict_file(
-                model, options["data"], output, limits=limits, report=_news(stream),
-                for_spreadsheets=options["for_spreadsheets"],
-            )  # fmt: skip
+            return predict_file(model, options["data"], output, report=_news(stream), **said)
 
 
 class _Standard(io.TextIOBase):

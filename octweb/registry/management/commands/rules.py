@@ -13,7 +13,7 @@ from trainer.tree.rules import rules_of
 
 
 class Command(BaseCommand):
-    help = "Print the rules of a model as text, or with --json as a list of one rule per leaf; the first that fits answers."
+    help = "Print the rules of a model as text, or with --json as a list of one rule per leaf; the first rule that fits gives the answer."
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser):

@@ -17,7 +17,7 @@ PASSED = ("proved", "recounted")
 class Command(BaseCommand):
     help = (
         "Check every claim of a model file against the rows it was trained on. Exit status 0 if the verdict is 'proved' or "
-        "'recounted' (with --require proved only for the first), 1 else."
+        "'recounted' (with --require proved only for the first), otherwise 1."
     )
     requires_system_checks: tuple[str, ...] = ()
 

@@ -1,0 +1,74 @@
+"""What an owner can say about the decisions of a model; pages and the API call these and nothing else writes a Guidance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from rest_framework.exceptions import ValidationError
+
+from octweb.core.problems import Conflict
+from octweb.decide.models import Guidance
+from octweb.registry.models import State, TreeModel
+from octweb.registry.parsed import model_file
+from trainer.errors import ParameterError
+from trainer.explain.permission import permissions
+
+MAX_PURPOSE = 4_000
+
+
+def guidance_of(model: TreeModel) -> Guidance:
+    """What is kept for the model, or an empty one that is not stored."""
+    return Guidance.objects.filter(model=model).first() or Guidance(model=model)
+
+
+def marks_of(model: TreeModel) -> dict[str, Any]:
+    """What the owner says may change, column → words; columns that are not named are free."""
+    return dict(guidance_of(model).change)
+
+
+def mark(model: TreeModel, *, by: Any, change: Mapping[str, Any]) -> Guidance:
+    """Keep what may change as the default of all who ask; raises ValidationError and PermissionDenied."""
+    _owner(model, by)
+    try:
+        permissions(model_file(model).tree.schema, change)
+    except ParameterError as error:
+        raise ValidationError({"change": str(error)}) from error
+    return _stored(model, change=dict(change))
+
+
+def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_training: bool) -> Guidance:
+    """Open a page of an approved model to everyone who has its address. Raises ValidationError, Conflict and PermissionDenied."""
+    _owner(model, by)
+    if model.state != State.APPROVED:
+        raise Conflict(
+            f"{model} is {model.get_state_display().lower()}; only an approved model can have a public page."
+        )
+    purpose, contact = purpose.strip(), contact.strip()
+    missing = {
+        name: "Needed: people read it." for name, text in (("purpose", purpose), ("contact", contact)) if not text
+    }
+    if missing:
+        raise ValidationError(missing)
+    if len(purpose) > MAX_PURPOSE:
+        raise ValidationError({"purpose": f"At most {MAX_PURPOSE:,} characters."})
+    if len(contact) > 300:
+        raise ValidationError({"contact": "At most 300 characters."})
+    return _stored(model, public=True, purpose=purpose, contact=contact, show_training=show_training)
+
+
+def unpublish(model: TreeModel, *, by: Any) -> Guidance:
+    """Close the public page; its address answers 404 from now on."""
+    _owner(model, by)
+    return _stored(model, public=False)
+
+
+def _owner(model: TreeModel, by: Any) -> None:
+    if not (by.is_staff or by.pk == model.owner_id):
+        raise PermissionDenied("Only the owner or an administrator may do this.")
+
+
+def _stored(model: TreeModel, **changes: Any) -> Guidance:
+    found, _ = Guidance.objects.update_or_create(model=model, defaults=changes)
+    return found

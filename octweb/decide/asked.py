@@ -1,0 +1,144 @@
+"""Which row a decision page explains, what may change about it, and which answer is wanted: read from a form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.http import QueryDict
+
+from octweb.registry import page
+from octweb.registry.data import example_row
+from octweb.registry.workspace.rowsets import line_word
+from octweb.registry.workspace.scene import Scene
+from trainer.data.rows import parse_rows
+from trainer.dtypes import FloatArray
+from trainer.errors import TrainerError
+from trainer.explain.permission import Permission, permissions
+from trainer.table import MISSING_CATEGORY, Kind
+
+CHOICES = (
+    ("free", "may change"),
+    ("up", "only up"),
+    ("down", "only down"),
+    ("whole", "whole numbers"),
+    ("up,whole", "up, whole"),
+    ("down,whole", "down, whole"),
+    ("never", "never"),
+)
+BINARY_CHOICES = (("free", "may change"), ("up", "only to 1"), ("down", "only to 0"), ("never", "never"))
+SOME = "some"
+CATEGORY_CHOICES = (("free", "may change"), (SOME, "only to…"), ("never", "never"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The row, float64 (columns,), None where there is `trouble`; its title, its position in the table or None, and the wishes."""
+
+    title: str
+    row: FloatArray | None
+    values: Mapping[str, Any]
+    change: Mapping[str, Any]
+    allowed: tuple[Permission, ...]
+    wanted: int | None
+    place: int | None = None
+    number: str = ""
+    notes: tuple[str, ...] = ()
+    trouble: str = ""
+
+
+def asked_of(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> Asked:
+    """What a form asks; without one the first row of the table, or an example on the tree's own cuts."""
+    change = _change(scene, form, marks)
+    wanted = form.get("wanted", "")
+    wishes: dict[str, Any] = {
+        "change": change,
+        "allowed": permissions(scene.tree.schema, change),
+        "wanted": scene.tree.classes.index(wanted) if wanted in scene.tree.classes else None,
+    }
+    number = form.get("row", "").strip()
+    if number:
+        return _stored(scene, number, wishes)
+    if "typed" in form:
+        return _typed(scene, page.typed(scene.model, form.dict()), wishes, "A typed row")
+    if scene.rows is not None and len(scene.rows.numbers):
+        return _stored(scene, str(int(scene.rows.numbers[0])), wishes)
+    return _typed(scene, example_row(scene.model, inside=scene.inside), wishes, "An example")
+
+
+def _stored(scene: Scene, number: str, wishes: dict[str, Any]) -> Asked:
+    walk, trouble = page.followed(scene.model, number, scene.rows)
+    if walk is None or scene.rows is None:
+        return Asked(title=f"Row {number[:20]}", row=None, values={}, number=number[:20], trouble=trouble, **wishes)
+    place = scene.rows.position(int(number))
+    assert place is not None
+    row = scene.rows.matrix[place]
+    line = f", line {int(scene.rows.lines[place]):,}" if scene.rows.lines is not None else ""
+    title = f"Row {int(number):,}{line}" if line_word(scene) == "line" else f"Row {int(number):,}"
+    return Asked(title=title, row=row, values=record(scene, row), place=place, number=number, **wishes)
+
+
+def _typed(scene: Scene, values: dict[str, Any], wishes: dict[str, Any], title: str) -> Asked:
+    tree = scene.tree
+    try:
+        parsed = parse_rows(tree.schema, tree.used_columns, [values])
+    except TrainerError as error:
+        words = str(error).removeprefix("rows[0]: ")
+        return Asked(title=title, row=None, values=values, trouble=words, **wishes)
+    notes = tuple(str(note).removeprefix("rows[0]: ") for note in parsed.notes)
+    return Asked(title=title, row=parsed.matrix[0], values=values, notes=notes, **wishes)
+
+
+def record(scene: Scene, row: FloatArray) -> dict[str, Any]:
+    """The values of the columns that the tree asks, as they are typed."""
+    found: dict[str, Any] = {}
+    for j in scene.tree.used_columns:
+        column, value = scene.tree.schema[j], float(row[j])
+        if np.isnan(value):
+            continue
+        if column.kind is Kind.CATEGORICAL:
+            found[column.name] = column.categories[int(value)] if 0 <= value < len(column.categories) else ""
+        else:
+            found[column.name] = int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return found
+
+
+def _change(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str, Any]:
+    """Column → words; what the form does not say is as the owner marked it."""
+    found = {name: words for name, words in marks.items() if name in {c.name for c in scene.tree.schema}}
+    for j in scene.tree.used_columns:
+        column, word = scene.tree.schema[j], form.get(f"may-{j}", "")
+        if column.kind is Kind.CATEGORICAL and word == SOME:
+            names = [n for n in form.getlist(f"to-{j}") if n in column.categories]
+            found[column.name] = names or "never"
+        elif word in {w for w, _ in choices(column)}:
+            found[column.name] = word
+    return found
+
+
+def choices(column: Any) -> tuple[tuple[str, str], ...]:
+    """What can be said of a column, as a value and in words."""
+    if column.kind is Kind.CATEGORICAL:
+        return CATEGORY_CHOICES
+    return BINARY_CHOICES if column.kind is Kind.BINARY else CHOICES
+
+
+def controls(scene: Scene, asked: Asked) -> list[dict[str, Any]]:
+    """Of each column that the tree asks: its field, what may change, and for categories which of them can be reached."""
+    found = []
+    for field in page.fields(scene.model, dict(asked.values)):
+        j = int(field["id"].removeprefix("try-"))
+        column, words = scene.tree.schema[j], asked.change.get(field["name"], "free")
+        reached = words if isinstance(words, list) else []
+        found.append(
+            field
+            | {
+                "index": j,
+                "choices": choices(column),
+                "words": SOME if isinstance(words, list) else words,
+                "reachable": [{"name": n, "on": n in reached} for n in column.categories if n != MISSING_CATEGORY],
+            }
+        )
+    return found

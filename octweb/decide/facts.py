@@ -1,0 +1,140 @@
+"""Everything that is said of one decision, as a record with stable names: what the page shows and its JSON holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from octweb.decide.asked import Asked, record
+from octweb.registry.units import statistics_of
+from octweb.registry.workspace.scene import Scene
+from octweb.workbench.models import Kind as Steps
+from octweb.workbench.models import Step, StepState
+from trainer.dtypes import FloatArray
+from trainer.errors import TrainerError
+from trainer.evaluate.intervals import wilson
+from trainer.explain.around import gaps, nearest_rows
+from trainer.explain.flip import Flipper
+from trainer.explain.record import explained
+from trainer.explain.statistics import ColumnStatistics
+from trainer.tree.nodes import Tree, tree_from_json
+
+SECONDS = 3.0  # a page does not wait longer for hyperplanes
+NEAREST, LISTED = 50, 6
+FORMAT = 1  # of the JSON; names are added to it, never changed
+
+
+def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
+    """The record of the decision about the row that is asked."""
+    assert asked.row is not None
+    tree, row = scene.tree, asked.row
+    known, source = statistics_of(scene.model, inside=scene.inside)
+    flipper = Flipper(tree, known, asked.allowed, seconds=SECONDS)
+    found = explained(flipper, row, 0, asked.wanted)
+    found.pop("row")
+    head: dict[str, Any] = {
+        "format": FORMAT,
+        "model": str(scene.model.pk),
+        "name": scene.model.family.name,
+        "version": scene.model.version,
+        "model_sha256": scene.model.sha256,
+        "row": int(asked.number) if asked.place is not None else None,
+        "values": record(scene, row),
+        "measured_on": source,
+        "may_change": {tree.schema[j].name: asked.change.get(tree.schema[j].name, "free") for j in tree.used_columns},
+    }
+    if found["leaf"] is None:
+        return head | found
+    label = found["label"]
+    others = [v for v in tree.leaves if tree.classes[v.label] != label]
+    aims = others if asked.wanted is None else [v for v in others if v.label == asked.wanted]
+    return (
+        head
+        | found
+        | {
+            "compared_leaves": len(aims),
+            "actual": tree.classes[scene.rows.codes[asked.place]]
+            if scene.rows is not None and asked.place is not None
+            else None,
+            "certainty": certainty(scene, found["leaf"]),
+            "similar": similar(scene, known, asked, found["leaf"]),
+            "other_trees": other_trees(scene, row),
+            "gaps": gaps(tree, row),
+            "notes": list(asked.notes),
+        }
+    )
+
+
+def certainty(scene: Scene, leaf: int) -> dict[str, Any]:
+    """How often the leaf is right: on training rows, and on unseen ones where there are any."""
+    v = scene.tree.nodes[leaf]
+    right, n = scene.unseen_of(v)
+    return {"training": _share(v.counts[v.label], v.rows), "unseen": _share(right, n)}
+
+
+def _share(right: int, n: int) -> dict[str, Any] | None:
+    return {"right": right, "rows": n, "share": right / n, "interval": wilson(right, n)} if n else None
+
+
+def similar(scene: Scene, known: tuple[ColumnStatistics, ...], asked: Asked, leaf: int) -> dict[str, Any] | None:
+    """The other training rows of the leaf that are most like the row; None for those who may not see them."""
+    if scene.rows is None or asked.row is None:
+        return None
+    rows, tree = scene.rows, scene.tree
+    at = scene.reaching(leaf, "training")
+    at = at if asked.place is None else at[at != asked.place]
+    order, distances = nearest_rows(tree, known, rows.matrix[at], asked.row, NEAREST)
+    places = at[order]
+    label = tree.nodes[leaf].label
+    same = int((distances == 0).sum())
+    return {
+        "of": len(places),
+        "with_this_answer": int((rows.codes[places] == label).sum()),
+        "equal": same,
+        "equal_classes": {
+            tree.classes[k]: int(n)
+            for k, n in enumerate(np.bincount(rows.codes[places[:same]], minlength=len(tree.classes)))
+            if n
+        },
+        "rows": [_similar_row(scene, int(i), float(d)) for i, d in zip(places[:LISTED], distances, strict=False)],
+    }
+
+
+def _similar_row(scene: Scene, i: int, distance: float) -> dict[str, Any]:
+    rows = scene.rows
+    assert rows is not None
+    return {
+        "row": int(rows.numbers[i]),
+        "line": int(rows.lines[i]) if rows.lines is not None else None,
+        "values": record(scene, rows.matrix[i]),
+        "actual": scene.tree.classes[rows.codes[i]],
+        "distance": distance,
+    }
+
+
+def other_trees(scene: Scene, row: FloatArray) -> dict[str, Any] | None:
+    """What the good trees that a workbench of this model listed would answer; None where none were counted, or for strangers."""
+    if not scene.inside:
+        return None
+    steps = Step.objects.filter(workbench__base=scene.model, kind=Steps.GOOD, state=StepState.DONE)
+    step = steps.order_by("created").last()
+    listed = (step.result.get("trees") or ()) if step else ()
+    trees = [t for t in (_tree(scene, found) for found in listed) if t]
+    if step is None or not trees:
+        return None
+    answers = [t.classes[int(t.predict(row.reshape(1, -1))[0])] for t in trees]
+    return {
+        "counted": step.result.get("count"),
+        "at_least": step.result.get("at_least"),
+        "listed": len(trees),
+        "slack": step.request.get("slack"),
+        "answers": {label: answers.count(label) for label in scene.tree.classes if label in answers},
+    }
+
+
+def _tree(scene: Scene, listed: dict[str, Any]) -> Tree | None:
+    try:
+        return tree_from_json(listed["nodes"], schema=scene.tree.schema, classes=scene.tree.classes)
+    except (TrainerError, KeyError, TypeError):
+        return None  # of columns that this model's file does not keep

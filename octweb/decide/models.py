@@ -1,0 +1,29 @@
+"""Guidance: what the owner of a model says about its decisions: what can never change, and the page for the public."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+
+
+class Guidance(models.Model):
+    """One for a model at most; without it every column may change and nothing is public."""
+
+    model = models.OneToOneField(
+        "registry.TreeModel", on_delete=models.CASCADE, related_name="guidance", primary_key=True
+    )
+    change = models.JSONField(default=dict, blank=True)  # column → words of trainer.explain.permission
+    public = models.BooleanField(default=False)
+    # the address of the public page: random, so that it says nothing and cannot be counted up
+    key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    purpose = models.TextField(blank=True)
+    contact = models.CharField(max_length=300, blank=True)
+    show_training = models.BooleanField(default=False)  # numbers of training rows, their shares and units of changes
+    changed = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name_plural = "guidance"
+
+    def __str__(self) -> str:
+        return f"guidance of {self.model_id}"

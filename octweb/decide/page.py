@@ -1,0 +1,171 @@
+"""What the template of a decision page shows, from the record of the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from octweb.decide.asked import Asked, controls
+from octweb.decide.facts import decision
+from octweb.decide.pictures import rows_picture, share_picture
+from octweb.figures.palette import swatch
+from octweb.registry.units import statistics_of
+from octweb.registry.workspace.scene import Scene
+from trainer.explain.carried import carried
+from trainer.explain.words import value_text
+from trainer.table import ColumnSchema
+from trainer.tree.numbers import label, number_text, unit
+from trainer.tree.splits import Split
+
+FEW_TERMS = 3  # columns of a sum whose question is written out
+LISTED_NAMES = 12
+
+
+def context(scene: Scene, asked: Asked) -> dict[str, Any]:
+    """The whole page; without a decision where the row cannot be read."""
+    tree = scene.tree
+    head: dict[str, Any] = {
+        "model": scene.model,
+        "inside": scene.inside,
+        "has_rows": scene.rows is not None,
+        "asked": asked,
+        "controls": controls(scene, asked),
+        "many": len(tree.used_columns) > LISTED_NAMES,
+        "classes": tree.classes,
+        "wanted": None if asked.wanted is None else tree.classes[asked.wanted],
+        "decision": None,
+    }
+    if asked.row is None:
+        return head
+    found = decision(scene, asked)
+    if found["leaf"] is None:
+        return head | {"trouble": found["no_flip"]}
+    columns = {c.name: c for c in tree.schema}
+    code = tree.classes.index(found["label"])
+    return head | {
+        "decision": found,
+        "look": swatch(code, len(tree.classes)),
+        "legend": [{"label": c, "look": swatch(k, len(tree.classes))} for k, c in enumerate(tree.classes)][:8],
+        "steps": [_step(scene, asked, n, step) for n, step in enumerate(found["path"], start=1)],
+        "certainty": found["certainty"],
+        "shares": share_picture(found["certainty"]["training"], found["certainty"]["unseen"])
+        if found["certainty"]["training"]
+        else None,
+        "flips": [flip_view(f, columns, asked.change) for f in flips_of(found)],
+        "similar": _similar(found["similar"], tree.classes),
+        "units": units(scene, found),
+        "gaps": gaps_view(found["gaps"]),
+        "carried": carried(tree, statistics_of(scene.model, inside=scene.inside)[0]),
+    }
+
+
+def flips_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The smallest change and the alternatives."""
+    return [found["flip"], *found["alternatives"]] if found["flip"] else []
+
+
+def _step(scene: Scene, asked: Asked, number: int, step: dict[str, Any]) -> dict[str, Any]:
+    tree = scene.tree
+    node = tree.nodes[step["node"]]
+    assert node.split is not None
+    assert asked.row is not None
+    column = next((c for c in tree.schema if c.name == step["column"]), None)
+    single = len(node.split.used) == 1
+    return {
+        "number": number,
+        "node": step["node"],
+        "question": _question(node.split, tree.schema),
+        "name": label(step["column"]) if step["column"] else "Weighted sum",
+        "terms": step.get("terms"),
+        "value": value_text(step["value"]) if column is not None else node.split.value_text(tree.schema, asked.row),
+        "unit": unit(column) if column is not None else "",
+        "answer": step["answer"],
+        "away": away_words(step, column),
+        "picture": rows_picture(scene, node, float(asked.row[node.split.used[0]])) if single else None,
+        "rows": node.rows,
+    }
+
+
+def _question(split: Split, schema: Sequence[ColumnSchema]) -> str:
+    """The question; of a sum of many columns only what it is compared with: the terms stand below."""
+    plane = split.plane() if len(split.used) > FEW_TERMS else None
+    return split.text(schema, 6) if plane is None else f"Is it ≤ {number_text(plane[1], full=True)}"
+
+
+def gaps_view(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Columns with an answer for a missing or unknown value, and the names of those where such a row is refused."""
+    refused = [label(g["column"]) for g in found if g["missing"] is None]
+    return {
+        "answered": [g for g in found if g["missing"] or g["unknown"]],
+        "refused": refused[:LISTED_NAMES],
+        "more": max(0, len(refused) - LISTED_NAMES),
+    }
+
+
+def away_words(step: Mapping[str, Any], column: ColumnSchema | None) -> str:
+    """How far the value is from the threshold: "3 points from the threshold, 0.4 standard deviations"."""
+    if step["distance"] is None:
+        return ""
+    words = f"{number_text(step['distance'], 4)}{unit(column) if column else ''} from the threshold"
+    if step["deviations"] is not None:
+        words += f", {number_text(step['deviations'], 2)} standard deviations"
+    return words
+
+
+def flip_view(
+    flip: Mapping[str, Any], columns: Mapping[str, ColumnSchema], change: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A change in words and numbers."""
+    changes = [
+        {
+            "name": label(name),
+            "from": value_text(a),
+            "to": value_text(b),
+            "unit": unit(columns[name]),
+            "may": may_words(change.get(name, "free")),
+        }
+        for name, (a, b) in flip["changes"].items()
+    ]
+    return {
+        "label": flip["label"],
+        "changes": changes,
+        "size": number_text(flip["distance"], 3),
+        "proved": flip["proved"],
+        "columns": flip["columns"],
+    }
+
+
+def may_words(words: Any) -> str:
+    """A permission as people read it."""
+    if isinstance(words, list):
+        return "only to " + ", ".join(words)
+    return {"free": "yes", "up": "only up", "down": "only down", "whole": "whole numbers", "never": "never"}.get(
+        words, str(words).replace(",", ", ")
+    )
+
+
+def _similar(found: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[str, Any] | None:
+    if not found or not found["rows"]:
+        return None
+    names = list(found["rows"][0]["values"])[:5]
+    rows = [
+        r
+        | {
+            "cells": [value_text(r["values"].get(n)) for n in names],
+            "look": swatch(classes.index(r["actual"]), len(classes)),
+        }
+        for r in found["rows"]
+    ]
+    return found | {"names": [label(n) for n in names], "rows": rows}
+
+
+def units(scene: Scene, found: Mapping[str, Any]) -> str:
+    """What a size of 1 is in the columns that change, in words."""
+    known, _ = statistics_of(scene.model, inside=scene.inside)
+    names = {name for flip in flips_of(found) for name in flip["changes"]}
+    parts = [
+        f"{label(c.name)} {number_text(s.scale, 3)}{unit(c)}"
+        for c, s in zip(scene.tree.schema, known, strict=True)
+        if c.name in names and not c.categories
+    ]
+    return ", ".join(parts[:6])

@@ -1,0 +1,36 @@
+"""What the scripts of a questionnaire get: the tree as data, and what else they say of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from octweb.decide.actions import marks_of
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.registry.units import statistics_of
+from trainer.explain.carried import carried, permitted
+from trainer.explain.permission import permissions
+from trainer.explain.statistics import statistics_of_tree
+
+
+def payload(
+    model: TreeModel,
+    *,
+    inside: bool,
+    rows: bool = True,
+    unseen: Sequence[tuple[int, int]] | None = None,
+    heading: str = "h1",
+) -> dict[str, Any]:
+    """Tree and words; `rows`: whether numbers of training rows may be said, `inside`: whether exact units may."""
+    tree = model_file(model).tree
+    known = statistics_of(model, inside=inside)[0] if rows else statistics_of_tree(tree)
+    return {
+        "tree": carried(tree, known, rows=rows, unseen=unseen),
+        "meta": {
+            "sha256": model.sha256,
+            "permissions": permitted(tree, permissions(tree.schema, marks_of(model))),
+            "heading": heading,
+            "foot": f"The tree decides nothing alone. {model.title}, version {model.version}.",
+        },
+    }

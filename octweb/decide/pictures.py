@@ -1,0 +1,115 @@
+"""Small pictures of a decision page, as numbers that the template draws: rows at a question, and how often a leaf is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from octweb.figures.histogram import stacked_bars
+from octweb.figures.palette import swatch
+from octweb.registry.workspace.scene import Scene
+from trainer.tree.nodes import Node
+from trainer.tree.numbers import number_text
+from trainer.tree.splits.base import BELOW, BETWEEN
+
+WIDTH, HEIGHT, SIDE = 560, 52, 14
+THIN, WIDE, AIR = 3.0, 18.0, 0.6  # widths of bars in pixels, and what is left between two
+TICKS = 5
+
+
+def rows_picture(scene: Scene, node: Node, value: float) -> dict[str, Any] | None:
+    """Training rows at a question about one number: stacked bars, thresholds and the row's own value; None for others."""
+    if scene.rows is None or node.split is None:
+        return None
+    flat = node.split.flat(scene.tree.schema)
+    if flat.test not in (BELOW, BETWEEN) or not np.isfinite(value):
+        return None
+    at = scene.reaching(node.id, "training")
+    values, codes = scene.rows.matrix[at, flat.feature], scene.rows.codes[at]
+    known = np.isfinite(values)
+    values, codes = values[known], codes[known]
+    if not len(values):
+        return None
+    cuts = [end for end in (flat.low, flat.high) if np.isfinite(end)]
+    low, high = _ends(values, [value, *cuts])
+    bars = _bars(values, codes, len(scene.tree.classes), low, high, cuts)
+    return {
+        "width": WIDTH,
+        "bars": bars,
+        "cuts": [_x(c, low, high) for c in cuts],
+        "mark": _x(value, low, high),
+        "ticks": [{"x": _x(t, low, high), "text": number_text(t, 4)} for t in _ticks(low, high)],
+        "rows": len(at),
+        "outside": int(((values < low) | (values > high)).sum()),
+    }
+
+
+def _ends(values: np.ndarray, shown: list[float]) -> tuple[float, float]:
+    """The middle 98 % of the values, widened to what must be seen."""
+    low, high = (float(q) for q in np.quantile(values, (0.01, 0.99)))
+    low, high = min(low, *shown), max(high, *shown)
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def _bars(
+    values: np.ndarray, codes: np.ndarray, classes: int, low: float, high: float, cuts: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Rectangles of the rows from `low` to `high`, stacked by class; none lies on both sides of a cut."""
+    inside = (values >= low) & (values <= high)
+    at, widths, counts = stacked_bars(values[inside], codes[inside], classes, cuts)
+    most = max(1, int(counts.sum(axis=0).max(initial=1)))
+    lines = [_x(c, low, high) for c in cuts]
+    bars = []
+    for place, width, rows in zip(at.tolist(), widths.tolist(), counts.T.tolist(), strict=True):
+        left, right = _span(_x(place - width / 2, low, high), _x(place + width / 2, low, high), lines)
+        bottom = float(HEIGHT)
+        for k, n in enumerate(rows):
+            if n:
+                tall = HEIGHT * n / most
+                bottom -= tall
+                bars.append({"x": left, "y": bottom, "w": right - left, "h": tall, "look": swatch(k, classes)})
+    return bars
+
+
+def _span(left: float, right: float, lines: Sequence[float]) -> tuple[float, float]:
+    """A bar in pixels, neither too thin to be seen nor too wide, with a little air; it does not grow over a line."""
+    middle = (left + right) / 2
+    half = min((right - left - AIR) / 2, WIDE / 2)
+    left, right = middle - half, middle + half
+    below = max((x for x in lines if x <= middle), default=-np.inf)
+    above = min((x for x in lines if x > middle), default=np.inf)
+    right = float(min(max(right, left + THIN), above))
+    return float(max(min(left, right - THIN), below)), right
+
+
+def _x(value: float, low: float, high: float) -> float:
+    return SIDE + (value - low) / (high - low) * (WIDTH - 2 * SIDE)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """About five round numbers between the ends."""
+    raw = (high - low) / TICKS
+    power = 10.0 ** np.floor(np.log10(raw))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
+    found = [float(k * step) for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
+    return [0.0 if abs(t) < step * 1e-9 else float(f"{t:.12g}") for t in found][: 2 * TICKS]
+
+
+def share_picture(training: dict[str, Any], unseen: dict[str, Any] | None) -> dict[str, Any]:
+    """Shares on a line: the training rows dashed, unseen rows as a point with its interval."""
+    shares = [training["share"], *(unseen["interval"] if unseen else training["interval"])]
+    low = 0.5 if min(shares) >= 0.5 else 0.0
+
+    def x(share: float) -> float:
+        return 10 + (share - low) / (1 - low) * 400
+
+    steps = np.linspace(low, 1.0, 6)
+    return {
+        "ticks": [{"x": x(float(s)), "text": f"{100 * s:.0f}"} for s in steps],
+        "training": x(training["share"]),
+        "unseen": None if unseen is None else x(unseen["share"]),
+        "from": x(shares[1]),
+        "to": x(shares[2]),
+    }

@@ -1,0 +1,78 @@
+"""The page of one decision."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from rest_framework.exceptions import ValidationError
+
+from octweb.core.problems import flatten
+from octweb.decide import actions
+from octweb.decide.asked import asked_of
+from octweb.decide.facts import decision
+from octweb.decide.page import context
+from octweb.decide.payload import payload
+from octweb.registry.workspace.views import scene_of
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def decision_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """One decision explained. What is typed comes by POST, so that no address, history or log keeps it."""
+    scene = scene_of(request, pk)
+    form = request.POST if request.method == "POST" else _address(request.GET)
+    asked = asked_of(scene, form, actions.marks_of(scene.model))
+    if form.get("format") == "json":
+        return _json(scene, asked)
+    found = context(scene, asked)
+    return render(request, "decide/decision.html", found, status=200 if found["decision"] else 422)
+
+
+def _address(query: QueryDict) -> QueryDict:
+    """What an address may ask: a row by its number, and as JSON; values in it are not read, so that no link carries data."""
+    found = QueryDict(mutable=True)
+    found.update({name: query[name] for name in ("row", "format", "wanted") if name in query})
+    return found
+
+
+def _json(scene: Any, asked: Any) -> JsonResponse:
+    if asked.row is None:
+        return JsonResponse({"detail": asked.trouble}, status=422)
+    answer = JsonResponse(decision(scene, asked), json_dumps_params={"ensure_ascii": False, "indent": 1})
+    name = f"{scene.model.family.name}-{scene.model.version}-decision.json"
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
+@login_required
+@require_safe
+def questionnaire(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The tree as questions; what is answered stays in the browser."""
+    scene = scene_of(request, pk)
+    unseen = [scene.unseen_of(v) for v in scene.tree.nodes] if scene.rows is not None else None
+    context = {"model": scene.model, "payload": payload(scene.model, inside=scene.inside, unseen=unseen)}
+    return render(request, "decide/questionnaire.html", context)
+
+
+@login_required
+@require_POST
+def keep_marks(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """What may change becomes the default of everyone who asks about the model."""
+    scene = scene_of(request, pk)
+    change = dict(asked_of(scene, request.POST, {}).change)
+    try:
+        actions.mark(scene.model, by=request.user, change=change)
+    except PermissionDenied as error:
+        raise Http404("This is for the owner of the model.") from error
+    except ValidationError as error:
+        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
+    else:
+        messages.success(request, "Kept: what may change is now the default for this model.")
+    return redirect("decide:decision", scene.model.pk)

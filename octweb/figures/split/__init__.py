@@ -1,0 +1,59 @@
+"""The pictures of one split: the training rows that reach its node, and where it cuts them; one module for each kind of picture."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from octweb.figures.split.column import interval_pictures, threshold_pictures
+from octweb.figures.split.line import plane_picture, single_column
+from octweb.figures.split.scene import Scene
+from octweb.figures.split.subset import subset_pictures
+from octweb.figures.split.terms import coefficient_picture, sum_picture
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.tree.nodes import Tree
+from trainer.tree.splits import Interval, Linear, Subset, Threshold, goes_left
+
+
+def split_figures(tree: Tree, node_id: int, X: FloatArray, codes: CodeArray) -> list[dict[str, Any]]:
+    """Records title, note, figure (Plotly JSON) of the split at `node_id`; none for a leaf.
+
+    `X` (n, columns) are the rows the tree was trained on, `codes` (n,) their classes.
+    """
+    node = tree.nodes[node_id]
+    if node.split is None:
+        return []
+    rows = _reaching(tree, node_id, X)
+    inside = X[rows]
+    scene = Scene(tree=tree, node=node, X=inside, codes=codes[rows], left=goes_left(node.split, inside))
+    return PICTURES[node.split.kind](scene, node.split)
+
+
+def _linear_pictures(scene: Scene, split: Linear) -> list[dict[str, Any]]:
+    if len(split.features) == 2 and max(split.levels) < 0 and len(set(split.features)) == 2:
+        return [plane_picture(scene, split), *single_column(scene, split)]
+    return [coefficient_picture(scene, split), sum_picture(scene, split)]
+
+
+# the pictures of each kind of split; the kinds are those of `trainer.tree.splits.KINDS`
+PICTURES: dict[str, Callable[[Scene, Any], list[dict[str, Any]]]] = {
+    Threshold.kind: threshold_pictures,
+    Interval.kind: interval_pictures,
+    Subset.kind: subset_pictures,
+    Linear.kind: _linear_pictures,
+}
+
+
+def _reaching(tree: Tree, node_id: int, X: FloatArray) -> np.ndarray:
+    """Indices of the rows of X that reach the node: only its own path is routed."""
+    rows = np.arange(len(X))
+    path = tree.path_to(node_id)
+    for at, following in itertools.pairwise(path):
+        v = tree.nodes[at]
+        if v.split is not None:
+            left = goes_left(v.split, X[rows])
+            rows = rows[left if following == v.left else ~left]
+    return rows

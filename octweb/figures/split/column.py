@@ -1,0 +1,40 @@
+"""The rows along one column, with the cuts of a threshold or an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from octweb.figures.histogram import histogram_figure
+from octweb.figures.split.scene import (
+    Scene,
+    codes_words,
+    impurity_words,
+    missing_words,
+    rows_words,
+    rule_words,
+    sentence,
+)
+from trainer.tree.splits import Interval, Threshold
+
+
+def threshold_pictures(scene: Scene, split: Threshold) -> list[dict[str, Any]]:
+    return [_column_picture(scene, split.feature, [split.threshold])]
+
+
+def interval_pictures(scene: Scene, split: Interval) -> list[dict[str, Any]]:
+    return [_column_picture(scene, split.feature, [split.low, split.high])]
+
+
+def _column_picture(scene: Scene, feature: int, cuts: Sequence[float]) -> dict[str, Any]:
+    values = scene.X[:, feature]
+    figure = histogram_figure(
+        values, scene.codes, scene.tree.classes, title=scene.name(feature), cuts=cuts, head=scene.head
+    )
+    return {
+        "title": f"{rule_words(scene)} and the {rows_words(len(values))} that reach it",
+        "note": sentence(
+            "Bars stack the classes.", missing_words(values), codes_words(scene, feature), impurity_words(scene)
+        ),
+        "figure": figure,
+    }

@@ -1,0 +1,227 @@
+"""A line in two columns: the rows as points with both half-planes, and the better column alone for comparison.
+
+a  coefficients of the line      c  its threshold
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from octweb.figures.histogram import histogram_figure
+from octweb.figures.palette import LEGEND, ClassStyle, axis, class_styles, drawn, escape, frame, short
+from octweb.figures.plane import cut_segment, half_plane
+from octweb.figures.split.impurity import best_threshold, gini_rows
+from octweb.figures.split.scene import Scene, impurity_words, rows_words, sentence
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.tree.describe import number_text, split_text
+from trainer.tree.splits import Linear, Threshold
+
+MAX_POINTS = 5000
+SEED = 1
+
+
+def plane_picture(scene: Scene, split: Linear) -> dict[str, Any]:
+    f, g = split.features
+    points = scene.X[:, [f, g]]
+    finite: np.ndarray = np.all(np.isfinite(points), axis=1)
+    spread = points[finite].std(axis=0) if finite.any() else np.ones(2)
+    a = np.array(split.coefficients)
+    values = points @ a - split.threshold
+    shown = _sample(np.flatnonzero(finite), scene.codes)
+    near = _nearest(values, finite)
+    span = [_range(points[finite, j]) for j in (0, 1)]
+    styles = class_styles(scene.tree.classes)
+    data = _points(points, scene.codes, shown, styles, (scene.name(f), scene.name(g)))
+    if near:
+        data.append(_rings(points[list(near)]))
+    layout = frame(
+        height=420,
+        margin={"l": 56, "r": 12, "t": 56, "b": 44},
+        xaxis=axis(scene.name(f), range=span[0]),
+        yaxis=axis(scene.name(g), range=span[1]),
+        shapes=_plane_shapes(scene, a, split.threshold, [float(values[i]) for i in near], span, styles),
+        annotations=_side_words(scene),
+        showlegend=True,
+        legend=LEGEND | {"y": 1.07},
+        hovermode="closest",
+    )
+    size = math.hypot(*(a * spread))
+    sampled = (
+        f"{len(shown):,} of {int(finite.sum()):,} rows are drawn, in equal shares of each class; counts are exact."
+    )
+    note = sentence(
+        _margin_words([abs(float(values[i])) / size for i in near] if size > 0 else []),
+        sampled if len(shown) < int(finite.sum()) else "",
+        f"{rows_words(int((~finite).sum()))} without both values are not drawn." if not finite.all() else "",
+        _shares(scene),
+        impurity_words(scene),
+    )
+    return {
+        "title": f"The line and the {rows_words(len(points))} that reach it",
+        "note": note,
+        "figure": {"data": data, "layout": layout},
+    }
+
+
+def _points(
+    points: FloatArray, codes: CodeArray, shown: np.ndarray, styles: Sequence[ClassStyle], names: tuple[str, str]
+) -> list[dict[str, Any]]:
+    traces = []
+    for style, group in drawn(styles):
+        rows = shown[np.isin(codes[shown], group)]
+        if len(rows):
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": escape(short(style.name)),
+                    "x": points[rows, 0].tolist(),
+                    "y": points[rows, 1].tolist(),
+                    "marker": style.point,
+                    "hovertemplate": f"{escape(names[0])} %{{x:.4~g}}<br>{escape(names[1])} %{{y:.4~g}}"
+                    f"<extra>{escape(style.name)}</extra>",
+                }
+            )
+    return traces
+
+
+def _rings(points: FloatArray) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "nearest to the line",
+        "x": points[:, 0].tolist(),
+        "y": points[:, 1].tolist(),
+        "marker": {"symbol": "circle-open", "size": 14, "color": "var(--ink)", "line": {"width": 1.75}},
+        "hoverinfo": "skip",
+    }
+
+
+def _plane_shapes(
+    scene: Scene,
+    a: FloatArray,
+    c: float,
+    margins: Sequence[float],
+    span: Sequence[Sequence[float]],
+    styles: Sequence[ClassStyle],
+) -> list[dict[str, Any]]:
+    """Both half-planes in the class that each side predicts, the dashed margin and the line."""
+    shapes: list[dict[str, Any]] = []
+    for child, sign in ((scene.node.left, 1.0), (scene.node.right, -1.0)):
+        corners = half_plane(sign * a, sign * c, span)
+        if len(corners) > 2:
+            shapes.append(
+                {
+                    "type": "path",
+                    "path": "M " + " L ".join(f"{x!r},{y!r}" for x, y in corners) + " Z",
+                    "fillcolor": styles[scene.tree.nodes[child].label].colour,
+                    "opacity": 0.1,
+                    "line": {"width": 0},
+                    "layer": "below",
+                }
+            )
+    for shift, style in [(m, {"width": 1, "dash": "dash"}) for m in margins] + [(0.0, {"width": 2})]:
+        ends = cut_segment(a, c + shift, span)
+        if ends:
+            (x0, y0), (x1, y1) = ends
+            line = {"color": "var(--cut)", **style}
+            shapes.append({"type": "line", "x0": x0, "y0": y0, "x1": x1, "y1": y1, "line": line})
+    return shapes
+
+
+def _side_words(scene: Scene) -> list[dict[str, Any]]:
+    """The rows of each side above the picture, with the colour of the class it predicts."""
+    notes = []
+    styles = class_styles(scene.tree.classes)
+    for child, answer, x in ((scene.node.left, "yes", 0), (scene.node.right, "no", 1)):
+        v = scene.tree.nodes[child]
+        colour = styles[v.label].colour
+        notes.append(
+            {
+                "text": f'<span style="color:{colour}">■</span> {answer} · {rows_words(v.rows)}',
+                "x": x,
+                "y": 1,
+                "xref": "paper",
+                "yref": "paper",
+                "xanchor": "right" if x else "left",
+                "yanchor": "bottom",
+                "showarrow": False,
+                "font": {"size": 11, "color": "var(--ink-2)"},
+            }
+        )
+    return notes
+
+
+def _shares(scene: Scene) -> str:
+    """Which class each side predicts and how much of it is right."""
+    words = []
+    for child, answer in ((scene.node.left, "yes"), (scene.node.right, "no")):
+        v = scene.tree.nodes[child]
+        if v.rows:
+            share = 100 * v.counts[v.label] / v.rows
+            words.append(f"{answer}: {share:.1f}\u202f% {short(scene.tree.classes[v.label])}")
+    return f"{'; '.join(words)}." if words else ""
+
+
+def _nearest(values: FloatArray, finite: np.ndarray) -> list[int]:
+    """The row nearest to the line on each side that has one; `values` is a·x − c."""
+    near = []
+    for side in (values <= 0, values > 0):
+        rows = np.flatnonzero(side & finite)
+        if len(rows):
+            near.append(int(rows[np.abs(values[rows]).argmin()]))
+    return near if len(near) == 2 else []
+
+
+def _margin_words(distances: Sequence[float]) -> str:
+    if len(distances) != 2:
+        return ""
+    yes, no = (number_text(d) for d in distances)
+    return f"Dashed: the empty band around the line, {yes} standard deviations wide on the yes side and {no} on the no side; the ringed rows end it."
+
+
+def single_column(scene: Scene, split: Linear) -> list[dict[str, Any]]:
+    """The better of the two columns alone with its best cut: the reason for the line."""
+    found = []
+    for feature in split.features:
+        best = best_threshold(scene.X[:, feature], scene.codes, len(scene.tree.classes))
+        if best:
+            found.append((best[1], feature, best[0]))
+    if not found:
+        return []
+    impurity, feature, cut = min(found)
+    values = scene.X[:, feature]
+    yes = int((values <= cut).sum())
+    head = f"yes · {yes:,} rows | no · {len(values) - yes:,} rows"
+    line = gini_rows(scene.codes, scene.left, len(scene.tree.classes))
+    before = gini_rows(scene.codes, np.ones(len(values), bool), len(scene.tree.classes))
+    note = sentence(
+        f"The better of the two columns alone: {split_text(Threshold(feature=feature, threshold=cut), scene.tree.schema)}.",
+        f"Gini impurity in rows: {before:.1f} before the split, {impurity:.1f} with this column, {line:.1f} with the line;"
+        " 0 means that both sides are pure.",
+    )
+    figure = histogram_figure(values, scene.codes, scene.tree.classes, title=scene.name(feature), cuts=[cut], head=head)
+    return [{"title": "The better single column, for comparison", "note": note, "figure": figure}]
+
+
+def _sample(rows: np.ndarray, codes: CodeArray) -> np.ndarray:
+    """At most MAX_POINTS of `rows`, the same share of each class and at least one row of each, chosen once and for all."""
+    if len(rows) <= MAX_POINTS:
+        return rows
+    rng, kept = np.random.default_rng(SEED), []
+    for k in np.unique(codes[rows]):
+        members = rows[codes[rows] == k]
+        take = max(1, math.floor(len(members) * MAX_POINTS / len(rows)))
+        kept.append(rng.choice(members, take, replace=False))
+    return np.sort(np.concatenate(kept))
+
+
+def _range(values: FloatArray) -> list[float]:
+    """The range of an axis with a little air."""
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    air = 0.04 * (high - low) or max(1.0, abs(high) / 10)
+    return [low - air, high + air]

@@ -1,0 +1,87 @@
+"""A weighted sum of several columns: its terms by their effect, and the rows along the sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from octweb.figures.histogram import histogram_figure
+from octweb.figures.names import short_names
+from octweb.figures.palette import axis, escape, frame, short
+from octweb.figures.split.scene import Scene, impurity_words, missing_words, rows_words, sentence
+from trainer.tree.describe import number_text
+from trainer.tree.splits import Linear
+
+MAX_TERMS = 10
+
+
+def coefficient_picture(scene: Scene, split: Linear) -> dict[str, Any]:
+    terms = []
+    names = short_names([c.name for c in scene.tree.schema])
+    for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
+        column = scene.tree.schema[f]
+        values = scene.X[:, f] if level < 0 else (scene.X[:, f] == level).astype(np.float64)
+        known = values[np.isfinite(values)]
+        name = names[f] if level < 0 else f"{short(column.name, 14)} is {short(column.categories[level], 14)}"
+        terms.append((a * float(known.std()) if len(known) else 0.0, name))
+    terms.sort(key=lambda term: -abs(term[0]))
+    shown = terms[:MAX_TERMS]
+    sizes = [size for size, _ in shown]
+    layout = frame(
+        height=84 + 40 * len(shown),
+        margin={"l": 48, "r": 12, "t": 12, "b": 44},
+        bargap=0.35,
+        xaxis=axis("per standard deviation", zeroline=True, zerolinecolor="var(--ink)", range=_air(sizes)),
+        yaxis=axis(
+            showgrid=False,
+            tickvals=list(range(len(shown))),
+            ticktext=[f"{escape(name)}<br><b>{_signed(size)}</b>" for size, name in shown],
+            range=[len(shown) - 0.4, -0.6],
+        ),
+    )
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "x": sizes,
+        "y": list(range(len(shown))),
+        "marker": {"color": "var(--ink-3)"},
+        "hovertemplate": "%{x:.6~g}<extra></extra>",
+    }
+    more = len(terms) - len(shown)
+    note = sentence(
+        "How far the sum moves when a column grows by one standard deviation; + pulls to no, − to yes.",
+        f"{more} smaller terms are not drawn." if more > 1 else "1 smaller term is not drawn." if more else "",
+    )
+    return {"title": f"The {len(terms)} terms of the rule", "note": note, "figure": {"data": [trace], "layout": layout}}
+
+
+def sum_picture(scene: Scene, split: Linear) -> dict[str, Any]:
+    total = np.zeros(len(scene.X))
+    for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
+        total += a * (scene.X[:, f] if level < 0 else (scene.X[:, f] == level))
+    figure = histogram_figure(
+        total,
+        scene.codes,
+        scene.tree.classes,
+        title="weighted sum of the columns",
+        cuts=[split.threshold],
+        head=scene.head,
+    )
+    return {
+        "title": f"The sum of the {rows_words(len(total))} that reach it",
+        "note": sentence("Bars stack the classes.", missing_words(total), impurity_words(scene)),
+        "figure": figure,
+    }
+
+
+def _air(sizes: Sequence[float]) -> list[float]:
+    """The range of the bars with zero and a little air."""
+    low, high = min(0.0, *sizes, 0.0), max(0.0, *sizes, 0.0)
+    air = 0.04 * (high - low) or 1.0
+    return [low - air if low < 0 else -air / 4, high + air if high > 0 else air / 4]
+
+
+def _signed(size: float) -> str:
+    return ("+" if size > 0 else "") + number_text(size)

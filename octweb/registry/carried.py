@@ -1,0 +1,105 @@
+"""A model as one HTML file that works from disk without a network: questions, answers for values and files, tree, certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from octweb.places import FILES
+from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
+from trainer.explain.carried import carried, permitted
+from trainer.explain.permission import Permission
+from trainer.explain.statistics import ColumnStatistics, coarse, statistics_of_tree
+from trainer.tree.describe import number_text, rules_text
+from trainer.tree.file import ModelFile
+
+STYLES = ("tokens.css", "carried.css", "questionnaire.css")
+SCRIPTS = ("tree_engine.js", "tree_picture.js", "questionnaire.js", "carried.js")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What is exported: the model, its title, the hash of its file, and, for explanations, what is known of the rows."""
+
+    file: ModelFile
+    title: str
+    sha256: str
+    document: str
+    statistics: Sequence[ColumnStatistics] | None = None
+    permissions: Sequence[Permission] | None = None
+    address: str = ""
+
+
+def to_html(subject: Subject) -> str:
+    """The file. Units of changes are rounded: it is made to be given to others."""
+    tree = subject.file.tree
+    known = coarse(subject.statistics) if subject.statistics is not None else statistics_of_tree(tree)
+    measured = (
+        "the training rows, rounded"
+        if subject.statistics is not None
+        else "nothing: the rows were not at hand, and it is 1"
+    )
+    meta = {
+        "sha256": subject.sha256,
+        "measured_on": measured,
+        "permissions": permitted(tree, subject.permissions) if subject.permissions else None,
+        "foot": "The tree decides nothing alone.",
+    }
+    context = {
+        "title": subject.title,
+        "target": subject.file.target,
+        "style": "\n".join(_asset(name) for name in STYLES),
+        "scripts": [_asset(name) for name in SCRIPTS],
+        "payload": {"tree": carried(tree, known), "meta": meta},
+        "rules": rules_text(tree),
+        "claims": claims(subject),
+        "address": subject.address,
+    }
+    return render_to_string("registry/carried.html", context)
+
+
+def claims(subject: Subject) -> list[tuple[str, str]]:
+    """What the certificate says, line by line."""
+    file = subject.file
+    said = dict(file.certificate)
+    train, test, crossed = (file.metrics.get(k) or {} for k in ("train", "test", "cross_validation"))
+    gap, bound = said.get("gap"), said.get("bound")
+    lines = [("Claim", claim_words(said)), ("Scope", str(said.get("scope") or "")), ("Method", file.method)]
+    if said.get("objective") is not None:
+        lines.append(("Objective", number_text(float(said["objective"]), 6)))
+    if bound is not None and gap is not None:
+        lines.append(("Bound and gap", f"{number_text(float(bound), 6)}, {100 * float(gap):.3g} %"))
+    for name, found in (("Training rows", train), ("Unseen rows", test)):
+        if found.get("n"):
+            lines.append((name, f"{found['correct']:,} of {found['n']:,} right"))
+    if crossed.get("accuracy") is not None:
+        lines.append(("Cross-validation", f"{100 * crossed['accuracy']:.1f} % right"))
+    lines += [("Rows that trained it", file.fingerprint), ("Model file", f"sha256 {subject.sha256}")]
+    return [(name, value) for name, value in lines if value]
+
+
+def claim_words(said: Mapping[str, Any]) -> str:
+    """The claim about the whole tree in a sentence."""
+    guarantee, gap = said.get("guarantee"), said.get("gap")
+    if guarantee == Guarantee.TREE and gap is not None and gap <= OPTIMAL_GAP and said.get("status") == Status.OPTIMAL:
+        return "Proved optimal: no tree of the searched space has a better objective on the training rows."
+    if guarantee == Guarantee.TREE and gap is not None and said.get("bound") is not None:
+        return (
+            f"Not proved optimal: no tree of the searched space is better than {number_text(float(said['bound']), 6)}."
+        )
+    if guarantee == Guarantee.SPLITS and said.get("splits"):
+        return (
+            f"{said.get('splits_proved') or 0} of {said['splits']} splits are proved best for the rows that reach them."
+        )
+    return "Heuristic: nothing is claimed about how close the tree is to the best one."
+
+
+def _asset(name: str) -> str:
+    """A style or a script as it is served; its text must not end the element that holds it."""
+    text = (FILES / "static" / name).read_text(encoding="utf-8")
+    if "</script" in text or "</style" in text:
+        raise ValueError(f"{name} cannot be put into a page: it has the end of an element")
+    return text

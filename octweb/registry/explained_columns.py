@@ -1,0 +1,32 @@
+"""The explained columns of `manage.py predict --explain`: from what a person types, or from the file that a server writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from trainer.data.file_bytes import ReadLimits
+from trainer.errors import DataError
+from trainer.explain.columns import ExplainedColumns, Wishes
+from trainer.explain.permission import split_argument
+from trainer.explain.rows import rows_to_explain
+from trainer.explain.statistics import statistics_of_tree
+from trainer.tree.file import ModelFile
+
+OF_TREE = "units of 1 and steps of the tree's thresholds: --units-from names the file that trained the model"
+
+
+def more_columns(model: ModelFile, options: dict[str, Any], limits: ReadLimits) -> ExplainedColumns:
+    """The columns that the options of the command ask for; raises DataError, ParameterError and OSError."""
+    if options["explain_with"]:
+        record = json.loads(Path(options["explain_with"]).read_text(encoding="utf-8"))
+        return ExplainedColumns(model.tree, Wishes.from_json(record))
+    change = dict(split_argument(text, model.tree.schema) for text in options["change"])
+    known, source = statistics_of_tree(model.tree), OF_TREE
+    if options["units_from"]:
+        rows = rows_to_explain(model, options["units_from"], limits=limits)
+        if not rows.trained:
+            raise DataError(f"The file '{Path(options['units_from']).name}' is not the one that trained the model.")
+        known, source = rows.statistics, rows.source
+    return ExplainedColumns(model.tree, Wishes(statistics=known, source=source, change=change))

@@ -1,0 +1,49 @@
+"""Names under which models are served: an owner's drafts are invisible to others, approved names are visible to everybody."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from django.db import IntegrityError, transaction
+from django.utils.text import slugify
+
+from octweb.registry.models import Family
+
+MAX_SLUG = 90  # leaves room for a suffix
+
+
+def family_of(owner, name: str) -> Family:
+    """The owner's family of this name, locked; a name under which somebody else's model was approved gets a suffix."""
+    slug = slugify(name)[:MAX_SLUG].strip("-") or "model"
+    for suffix in count(1):
+        found = _suffixed(slug, suffix)
+        if not Family.objects.filter(name=found, public=True).exclude(owner=owner).exists():
+            family, _ = Family.objects.get_or_create(name=found, owner=owner)
+            return Family.objects.select_for_update().get(pk=family.pk)
+    raise AssertionError  # there is always another number
+
+
+def claim(family: Family) -> str:
+    """Make the name the family's own, since a version of it is approved; returns what was changed about it, mostly nothing.
+
+    Where another model was approved under the name meanwhile, the family gets a suffix.
+    """
+    if family.public:
+        return ""
+    before = family.name
+    for suffix in count(1):
+        name = _suffixed(before, suffix)
+        if suffix > 1 and Family.objects.filter(name=name, owner=family.owner_id).exists():
+            continue
+        try:
+            with transaction.atomic():
+                Family.objects.filter(pk=family.pk).update(name=name, public=True)
+        except IntegrityError:  # the public name of somebody else
+            continue
+        family.name, family.public = name, True
+        return "" if name == before else f"served as {name}, since {before} is the name of another model"
+    raise AssertionError
+
+
+def _suffixed(slug: str, suffix: int) -> str:
+    return slug if suffix == 1 else f"{slug}-{suffix}"

@@ -1,0 +1,99 @@
+// The file to carry away: answers for typed values and for a dropped CSV, the smallest change, all without a network.
+"use strict";
+
+(() => {
+  const { tree, meta } = JSON.parse(document.getElementById("model").textContent);
+  const { make, percent } = Questionnaire;
+  const WORDS = [["free", "may change"], ["up", "only up"], ["down", "only down"], ["whole", "whole numbers"], ["never", "never"]];
+  const LISTED = 200, SHOWN = 20;
+
+  const swatch = (k) => make("i", { class: `sw c${(k % 8) + 1}`, "aria-hidden": "true" });
+  const number = (x) => String(Number(x.toPrecision(4))).replace("-", "−");
+
+  function input(column, f) {
+    const id = `v${f}`, named = { id, name: id };
+    const choices = column.kind === "binary" ? ["0", "1"] : column.categories?.filter((_, code) => code !== column.missing);
+    if (!choices || choices.length > LISTED) return make("input", { ...named, inputmode: column.categories ? "text" : "decimal", autocomplete: "off" });
+    return make("select", named, make("option", { value: "" }, "no value"), ...choices.map((c) => make("option", { value: c }, c || "(empty)")));
+  }
+
+  function permission(column, f) {
+    const words = column.kind === "categorical" ? [WORDS[0], WORDS[4]] : column.kind === "binary" ? [WORDS[0], WORDS[1], WORDS[2], WORDS[4]] : WORDS;
+    const own = meta.permissions?.[f], word = !own ? "free" : !own.up && !own.down ? "never" : own.up && !own.down ? "up" : !own.up ? "down" : own.whole ? "whole" : "free";
+    return make("select", { id: `m${f}`, "aria-label": `${column.shown} may change` }, ...words.map(([value, text]) => make("option", { value, selected: value === word }, text)));
+  }
+
+  function permitted(f) {
+    const word = document.getElementById(`m${f}`).value;
+    return { up: word !== "down" && word !== "never", down: word !== "up" && word !== "never", whole: word === "whole", codes: meta.permissions?.[f]?.codes ?? null };
+  }
+
+  function distance(test, row) {
+    if (test.s) return Math.abs(TreeEngine.sum(test, row) - test.h);
+    if (tree.columns[test.f].kind === "categorical") return null;
+    return Math.min(...[test.lo, test.h].filter((end) => end !== null && end !== undefined).map((end) => Math.abs(row[test.f] - end)));
+  }
+
+  function pathList(row) {
+    const way = TreeEngine.path(tree, row);
+    return make("ol", { class: "path" }, ...way.slice(0, -1).map((v, i) => {
+      const node = tree.nodes[v], away = distance(node.t, row), unit = node.t.s ? "" : tree.columns[node.t.f].unit;
+      const value = node.t.s ? TreeEngine.sumText(node.t, row) : TreeEngine.write(tree.columns[node.t.f], row[node.t.f]);
+      const far = away === null || !Number.isFinite(away) ? "" : `, ${number(away)}${unit} from the threshold`;
+      return make("li", {}, `${node.q}? Here ${value}: `, make("b", {}, way[i + 1] === node.y ? "yes" : "no"), far);
+    }));
+  }
+
+  function flipLine(row, f, first) {
+    const changes = f.columns.map((c) => `${tree.columns[c].shown} were ${TreeEngine.write(tree.columns[c], f.row[c])}${tree.columns[c].unit} instead of ${TreeEngine.write(tree.columns[c], row[c])}`).join(" and ");
+    return make("li", {}, `The answer would be `, make("b", {}, tree.classes[tree.nodes[f.leaf].l]), ` if ${changes} (size ${number(f.distance)}${first ? f.proved ? "; proved: no smaller permitted change does it" : "; not proved to be the smallest" : ""}).`);
+  }
+
+  function answer() {
+    const cells = tree.columns.map((_, f) => document.getElementById(`v${f}`).value), found = TreeEngine.predictCells(tree, cells);
+    const host = document.getElementById("answer");
+    if (found.leaf === null) { host.replaceChildren(make("p", { class: "msg error" }, `${found.why}.`)); return; }
+    const v = tree.nodes[found.leaf], flips = TreeEngine.flip(tree, found.row, { permissions: tree.columns.map((_, f) => permitted(f)) });
+    const head = make("h3", {}, swatch(v.l), ` ${tree.classes[v.l]} `, make("small", {}, `leaf ${found.leaf}`));
+    const shares = v.c && v.r ? make("p", { class: "note2" }, tree.classes.map((c, k) => `${c} ${percent(v.c[k] / v.r)}`).join(" · "), ` of ${v.r.toLocaleString("en")} training rows`) : null;
+    const list = [flips.flip, ...flips.alternatives].filter(Boolean);
+    host.replaceChildren(...[head, shares, pathList(found.row), ...found.notes.map((n) => make("p", { class: "banner gap" }, n)), make("h3", {}, "What would change the answer"),
+      list.length ? make("ul", {}, ...list.map((f, i) => flipLine(found.row, f, i === 0))) : make("p", {}, flips.reason),
+      make("p", { class: "note2" }, `Size: change divided by the unit of the column, from ${meta.measured_on}. This is about the tree, not about what a person can do.`)].filter(Boolean));
+    TreePicture.draw(document.getElementById("picture"), tree, TreePicture.wayTo(tree, found.leaf));
+  }
+
+  // ---- CSV
+
+  const cell = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+  function answersOf(text) {
+    const found = TreeEngine.predictCsv(tree, text);
+    const lines = found.map((a, i) => (a.leaf === null ? `${i + 1},,` : `${i + 1},${cell(tree.classes[tree.nodes[a.leaf].l])},${a.leaf}`));
+    return { found, csv: `${["row,label,leaf", ...lines].join("\n")}\n` };
+  }
+
+  function file(chosen) {
+    const host = document.getElementById("csv-answer");
+    chosen.text().then((text) => {
+      const { found, csv } = answersOf(text), none = found.filter((a) => a.leaf === null);
+      const counts = tree.classes.map((c, k) => [c, found.filter((a) => a.leaf !== null && tree.nodes[a.leaf].l === k).length]);
+      const save = make("a", { class: "btn", download: "answers.csv", href: URL.createObjectURL(new Blob([csv], { type: "text/csv" })) }, "Save the answers");
+      host.replaceChildren(make("p", {}, `${found.length.toLocaleString("en")} rows: ${counts.map(([c, n]) => `${c} ${n.toLocaleString("en")}`).join(", ")}${none.length ? `; ${none.length.toLocaleString("en")} without an answer, the first because ${none[0].why}` : ""}.`), save,
+        make("table", { class: "plist" }, make("caption", { class: "vh" }, "The first answers"), make("thead", {}, make("tr", {}, make("th", { class: "num" }, "row"), make("th", {}, "answer"), make("th", { class: "num" }, "leaf"))),
+          make("tbody", {}, ...found.slice(0, SHOWN).map((a, i) => make("tr", {}, make("td", { class: "num" }, String(i + 1)), make("td", {}, a.leaf === null ? a.why : tree.classes[tree.nodes[a.leaf].l]), make("td", { class: "num" }, a.leaf === null ? "" : String(a.leaf)))))));
+    }).catch((error) => host.replaceChildren(make("p", { class: "msg error" }, error.message)));
+  }
+
+  document.getElementById("values").replaceChildren(...tree.columns.map((column, f) => make("div", { class: "typed" },
+    make("label", { for: `v${f}` }, `${column.shown}${column.unit ? ` (${column.unit.trim()})` : ""}`), input(column, f), permission(column, f))));
+  document.getElementById("typed").addEventListener("submit", (event) => { event.preventDefault(); answer(); });
+  document.getElementById("file").addEventListener("change", (event) => { if (event.target.files[0]) file(event.target.files[0]); });
+  const drop = document.getElementById("drop");
+  drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("on"); });
+  drop.addEventListener("dragleave", () => drop.classList.remove("on"));
+  drop.addEventListener("drop", (event) => { event.preventDefault(); drop.classList.remove("on"); if (event.dataTransfer.files[0]) file(event.dataTransfer.files[0]); });
+  TreePicture.draw(document.getElementById("picture"), tree);
+  Questionnaire.mount(document.getElementById("questions"), { tree, meta: { ...meta, heading: "h2" } });
+  globalThis.octweb = { tree, answersOf, engine: TreeEngine };
+})();

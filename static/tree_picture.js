@@ -1,0 +1,90 @@
+// A tree as a small inline picture: bands as wide as their rows, the way of one row in ink. Drawn from the data of `tree_engine.js`.
+"use strict";
+
+const TreePicture = (() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const LEVEL = 44, LEAF = 46, TOP = 14, LABELLED = 24, SIDE = 110; // leaves up to which questions are written into the picture
+
+  function element(name, attributes, text) {
+    const found = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
+    if (text !== undefined) found.textContent = text;
+    return found;
+  }
+
+  // x and level of each node, leaves side by side
+  function layout(tree) {
+    const at = [];
+    let next = 0, depth = 0;
+    (function place(v, level) {
+      const node = tree.nodes[v];
+      depth = Math.max(depth, level);
+      if (!node.t) { at[v] = { x: next, level }; next += 1; return; }
+      place(node.y, level + 1);
+      place(node.n, level + 1);
+      at[v] = { x: (at[node.y].x + at[node.n].x) / 2, level };
+    })(0, 0);
+    return { at, leaves: next, depth };
+  }
+
+  const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+  const look = (k) => `c${(k % 8) + 1}`;
+
+  // draw `tree` into `host`; `way` are the nodes of the row that is shown
+  function draw(host, tree, way = []) {
+    const { at, leaves, depth } = layout(tree), on = new Set(way);
+    const step = leaves > LABELLED ? Math.max(12, 900 / leaves) : LEAF * (leaves < 9 ? 2 : 1.5);
+    const width = Math.max(320, leaves * step), height = TOP * 2 + depth * LEVEL + 12;
+    const x = (v) => (at[v].x + 0.5) * (width / leaves), y = (v) => TOP + at[v].level * LEVEL;
+    const all = tree.nodes[0].r || 0;
+    const svg = element("svg", { viewBox: `0 0 ${width + (leaves <= LABELLED ? SIDE : 0)} ${height}`, role: "img", "aria-label": words(tree, way) });
+    const marks = [], texts = [];
+    tree.nodes.forEach((node, v) => {
+      if (!node.t) {
+        const leaf = element("rect", { class: `leaf ${look(node.l)}${on.has(v) ? " on" : ""}`, x: x(v) - 6, y: y(v) - 6, width: 12, height: 12, rx: 2 });
+        leaf.append(element("title", {}, tree.classes[node.l]));
+        marks.push(leaf);
+        return;
+      }
+      for (const below of [node.y, node.n]) {
+        const middle = (y(v) + y(below)) / 2, wide = all ? 1 + 9 * (tree.nodes[below].r / all) : 2;
+        const d = `M${x(v)} ${y(v)}C${x(v)} ${middle} ${x(below)} ${middle} ${x(below)} ${y(below)}`;
+        svg.append(element("path", { class: on.has(v) && on.has(below) ? "edge on" : "edge", d, "stroke-width": wide.toFixed(1) }));
+      }
+      marks.push(element("circle", { class: "node", cx: x(v), cy: y(v), r: 3 }));
+      if (leaves <= LABELLED) {
+        // to the right, as far as the next node of the level; the whole question is the title of the dot
+        const beside = at.reduce((least, p, w) => (p.level === at[v].level && p.x > at[v].x ? Math.min(least, x(w)) : least), width + SIDE);
+        const room = Math.floor((beside - x(v) - 20) / 6.6);
+        if (room >= 6) texts.push(element("text", { x: x(v) + 8, y: y(v) - 3 }, short(node.q, Math.min(40, room))));
+        marks[marks.length - 1].append(element("title", {}, `${node.q}?`));
+      }
+    });
+    svg.append(...marks, ...texts);
+    svg.style.maxWidth = `${Math.round(width * 1.2)}px`;
+    host.replaceChildren(svg);
+    if (!texts.length) host.title = "Questions are too many to write into the picture.";
+  }
+
+  function words(tree, way) {
+    if (!way.length) return `A tree with ${tree.nodes.filter((v) => !v.t).length} leaves; the rules are given as text, too.`;
+    const steps = way.slice(0, -1).map((v, i) => `${tree.nodes[v].q}? ${way[i + 1] === tree.nodes[v].y ? "yes" : "no"}`);
+    return `The way of this row: ${[...steps, `so it is ${tree.classes[tree.nodes[way[way.length - 1]].l]}`].join("; ")}`;
+  }
+
+  // the nodes from the root to a leaf
+  function wayTo(tree, leaf) {
+    const parent = [];
+    tree.nodes.forEach((node, v) => { if (node.t) { parent[node.y] = v; parent[node.n] = v; } });
+    const way = [leaf];
+    while (parent[way[0]] !== undefined) way.unshift(parent[way[0]]);
+    return way;
+  }
+
+  return { draw, wayTo };
+})();
+
+for (const host of document.querySelectorAll("[data-tree-picture]")) {
+  const tree = JSON.parse(document.getElementById(host.dataset.treePicture).textContent);
+  TreePicture.draw(host, tree, host.dataset.leaf ? TreePicture.wayTo(tree, Number(host.dataset.leaf)) : []);
+}

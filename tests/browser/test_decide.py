@@ -1,0 +1,104 @@
+"""Decisions in a real browser: the page and its print."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from octweb.decide import actions
+from octweb.registry import actions as registry
+from octweb.registry.parsed import model_file
+from tests.browser.accessible import violations
+from tests.browser.test_workspace import PASSWORD, opened, small  # noqa: F401  (fixtures)
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def picture(page, name):
+    if folder := os.environ.get("OCTWEB_PICTURES"):
+        page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (380, True)])
+def test_the_decision_page_is_accessible_fits_and_prints_on_one_page(opened, small, width, dark):  # noqa: F811
+    page = opened(small, "decision/", width=width, dark=dark)
+    page.wait_for_selector(".tree-picture svg")
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    picture(page, f"decision-{width}-{'dark' if dark else 'light'}")
+    row = page.input_value("#row-number")
+    page.fill("#try-0", "0.25")
+    assert page.input_value("#row-number") == "", "what is typed is explained, not the row that was chosen"
+    page.click("#ask button.primary")
+    page.wait_for_selector("h1 >> text=A typed row")
+    assert "0.25" not in page.url
+    assert row not in page.url.partition("?")[2]
+    pdf = page.pdf(prefer_css_page_size=True)
+    assert pdf.count(b"/Type /Page\n") == 1
+    if folder := os.environ.get("OCTWEB_PICTURES"):
+        (Path(folder) / f"decision-{width}.pdf").write_bytes(pdf)
+    with page.expect_download() as download:
+        page.click('[data-decide="json"]')
+    assert download.value.suggested_filename.endswith("-decision.json")
+
+
+def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
+    page = opened(small, "questionnaire/", width=380)
+    tree = model_file(small).tree
+    page.wait_for_selector("h1.q1")
+    address, asked = page.url, []
+    picture(page, "questionnaire-380-light")
+    while page.locator("form.b").count():
+        assert violations(page) == []
+        name = page.inner_text(".quest label").strip()
+        asked.append(name)
+        page.locator("[name=value]").focus()
+        page.keyboard.type("0.5")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.classList.contains('q1')"), "the new heading has the focus"
+    row = np.full((1, len(tree.schema)), 0.5)
+    assert page.inner_text("h1.q1") == tree.classes[int(tree.predict(row)[0])]
+    assert page.inner_text("[data-questionnaire-status]") == f"The answer is {page.inner_text('h1.q1')}"
+    assert "It would be" in page.inner_text(".banner")
+    assert violations(page) == []
+    picture(page, "questionnaire-answer-380-light")
+    page.reload()
+    page.wait_for_selector("h1.q1")
+    assert page.inner_text("h1.q1") == tree.classes[int(tree.predict(row)[0])], "the tab keeps what was answered"
+    page.click("text=Start again")
+    page.click("button.primary >> nth=-1")
+    assert page.is_visible("#q-trouble")
+    for _ in asked:
+        if page.locator("form.b").count():
+            page.click('button:has-text("I don’t know")')
+    assert "%" in page.inner_text(".shares") or "same whatever" in page.inner_text(".b")
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    picture(page, "questionnaire-unknown-380-light")
+    page.click(".given button >> nth=0")
+    assert "Question 1" in page.inner_text(".b")
+    assert page.url == address, "no answer comes into the address"
+
+
+def test_the_public_page_needs_no_account(browser, live_server, small, owner, staff):  # noqa: F811
+    registry.ask_for_approval(small, by=owner)
+    registry.approve(small, by=staff)
+    kept = actions.publish(small, by=owner, purpose="Pre-screening.", contact="a@example.org", show_training=False)
+    context = browser.new_context(viewport={"width": 380, "height": 800}, color_scheme="dark", bypass_csp=True)
+    page = context.new_page()
+    page.goto(f"{live_server.url}/public/{kept.key}/")
+    page.wait_for_selector("h2.q1")
+    assert violations(page) == []
+    assert "training rows" not in page.inner_text("main")
+    picture(page, "public-380-dark")
+    for _ in range(3):
+        if page.locator("form.b").count():
+            page.fill("[name=value]", "-0.5")
+            page.click("button.primary")
+    assert "It would be" in page.inner_text(".banner")
+    assert "training rows" not in page.inner_text("main")
+    assert violations(page) == []
+    assert context.cookies() == []
+    context.close()

@@ -1,0 +1,237 @@
+"""The page of one decision and its JSON, against rows that are walked and counted by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from octweb.decide import actions, page
+from octweb.registry import actions as registry
+from octweb.registry.data import rows_of
+from octweb.registry.models import Level
+from octweb.registry.parsed import model_file
+from octweb.registry.units import statistics_of
+from octweb.workbench.models import Kind as Steps
+from octweb.workbench.models import Step, StepState, Workbench
+from tests.octweb.figures.specimens import one_split
+from tests.octweb.registry.test_api_explain import explain
+from trainer.explain.statistics import rounded_unit
+
+ROW = {"typed": "1"}
+
+
+@pytest.fixture
+def model(table_model):
+    return table_model
+
+
+def ask(client, model, **form):
+    return client.post(f"/models/{model.pk}/decision/", form)
+
+
+def record(client, model, **form):
+    answer = ask(client, model, format="json", **form)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def typed(model, row):
+    """The form of a row of the matrix."""
+    tree, form = model_file(model).tree, {"typed": "1"}
+    for j in tree.used_columns:
+        column = tree.schema[j]
+        form[f"try-{j}"] = column.categories[int(row[j])] if column.categories else repr(float(row[j]))
+    return form
+
+
+def test_a_stored_row_has_everything_and_every_number_is_counted(model, owner, client):
+    client.force_login(owner)
+    rows, tree = rows_of(model), model_file(model).tree
+    leaf_of = tree.apply(rows.matrix)
+    for place in (0, 17, 120):
+        number = int(rows.numbers[place])
+        found = record(client, model, row=number)
+        leaf, label = int(leaf_of[place]), int(tree.predict(rows.matrix)[place])
+        assert (found["row"], found["leaf"], found["label"]) == (number, leaf, tree.classes[label])
+        assert found["actual"] == tree.classes[rows.codes[place]]
+        assert [step["node"] for step in found["path"]] == tree.path_to(leaf)[:-1]
+        for part, name in ((rows.training, "training"), (rows.unseen, "unseen")):
+            ends = part[leaf_of[part] == leaf]
+            share = found["certainty"][name]
+            assert (share["rows"], share["right"]) == (len(ends), int((rows.codes[ends] == label).sum()))
+            assert share["interval"][0] <= share["share"] <= share["interval"][1]
+        assert found["similar"]["of"] == min(50, (leaf_of[rows.training] == leaf).sum() - (place in rows.training))
+        training = set(rows.numbers[rows.training].tolist())
+        distances = [r["distance"] for r in found["similar"]["rows"]]
+        assert distances == sorted(distances)
+        for like in found["similar"]["rows"]:
+            assert like["row"] in training - {number}
+            assert int(leaf_of[rows.position(like["row"])]) == leaf
+        assert found["flip"]["label"] != found["label"]
+        assert found["compared_leaves"] == sum(tree.classes[v.label] != found["label"] for v in tree.leaves)
+
+
+def test_gaps_are_what_the_kernel_answers(model, owner, client):
+    client.force_login(owner)
+    rows, tree = rows_of(model), model_file(model).tree
+    found = {g["column"]: g for g in record(client, model, row=int(rows.numbers[3]))["gaps"]}
+    town = next(j for j, c in enumerate(tree.schema) if c.name == "town")
+    changed = rows.matrix[3:4].copy()
+    changed[0, town] = tree.schema[town].categories.index("(missing)")
+    assert found["town"]["missing"]["leaf"] == int(tree.apply(changed)[0])
+    changed[0, town] = -1.0
+    assert found["town"]["unknown"]["leaf"] == int(tree.apply(changed)[0])
+    assert found["score"] == {"column": "score", "missing": None, "unknown": None}
+
+
+def test_a_typed_row_comes_by_post_and_says_the_same(model, owner, client):
+    client.force_login(owner)
+    rows = rows_of(model)
+    stored, own = (record(client, model, **form) for form in ({"row": 5}, typed(model, rows.matrix[rows.position(5)])))
+    for name in ("leaf", "path", "flip", "alternatives", "certainty"):
+        assert own[name] == stored[name]
+    page = ask(client, model, **typed(model, rows.matrix[0])).content.decode()
+    for words in (
+        "Why ",
+        "What would change the answer",
+        "How often is this leaf right?",
+        "Training rows most like it",
+    ):
+        assert words in page
+    assert "proved: " in page
+
+
+def test_a_link_carries_a_row_number_and_no_values(model, owner, client):
+    client.force_login(owner)
+    rows = rows_of(model)
+    values = typed(model, rows.matrix[rows.position(5)])
+    address = f"/models/{model.pk}/decision/"
+    assert client.get(address, {"row": 5, "format": "json"}).json()["row"] == 5
+    first = client.get(address, {"format": "json"}).json()
+    assert first["row"] != 5
+    assert client.get(address, {"format": "json", **values}).json() == first, "values in an address are not read"
+
+
+@pytest.mark.parametrize(("words", "status"), [("many", 422), ("", 422)])
+def test_what_cannot_be_read_is_said(model, owner, client, words, status):
+    client.force_login(owner)
+    form = typed(model, rows_of(model).matrix[0])
+    tree = model_file(model).tree
+    j = next(j for j in tree.used_columns if tree.schema[j].name == "score")
+    answer = ask(client, model, **{**form, f"try-{j}": words})
+    assert answer.status_code == status
+    assert "score" in answer.content.decode()
+    assert "What would change" not in answer.content.decode()
+    assert ask(client, model, row="99999").status_code == 422
+
+
+def test_what_may_change_is_kept_by_the_owner_and_holds_for_everyone(model, owner, staff, stranger, client, client_of):
+    client.force_login(owner)
+    rows, tree = rows_of(model), model_file(model).tree
+    form = typed(model, rows.matrix[0])
+    first = record(client, model, **form)
+    (name,) = first["flip"]["changes"]
+    j = next(j for j, c in enumerate(tree.schema) if c.name == name)
+    other = record(client, model, **form, **{f"may-{j}": "never"})
+    assert other["flip"] is None or name not in other["flip"]["changes"]
+    assert record(client, model, **form)["flip"] == first["flip"], "one question changes no default"
+    answer = client.post(f"/models/{model.pk}/decision/marks/", {**form, f"may-{j}": "never"})
+    assert answer.status_code == 302
+    assert record(client, model, **form)["flip"] == other["flip"]
+    body = {"rows": [first["values"]]}
+    kept = explain(client_of(owner), model, body).json()["explanations"][0]
+    assert kept["flip"] == other["flip"]
+    free = explain(client_of(owner), model, body | {"change": {name: "free"}}).json()["explanations"][0]
+    assert free["flip"] == first["flip"]
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(model, by=staff)
+    client.force_login(stranger)
+    assert client.post(f"/models/{model.pk}/decision/marks/", {f"may-{j}": "free"}).status_code == 404
+    assert actions.marks_of(model)[name] == "never"
+
+
+def test_rows_are_shown_to_nobody_who_may_not_see_them(model, owner, staff, stranger, client):
+    form = typed(model, rows_of(model).matrix[0])
+    client.force_login(stranger)
+    assert ask(client, model, **form).status_code == 404
+    registry.share(model, by=owner, username=stranger.username, level=Level.CALL)
+    found = record(client, model, **form)
+    assert (found["similar"], found["other_trees"], found["actual"], found["certainty"]["unseen"]) == (None,) * 4
+    page = ask(client, model, **form).content.decode()
+    assert "Training rows most like it" not in page
+    assert '<rect class="bar' not in page
+    assert ask(client, model, row="5").status_code == 422
+    assert 'name="row"' not in page
+
+
+def test_strangers_get_rounded_units(model, owner, client_of, stranger, staff):
+    exact, _ = statistics_of(model, inside=True)
+    rough, source = statistics_of(model, inside=False)
+    assert "rounded" in source
+    for own, other in zip(exact, rough, strict=True):
+        assert other.scale == rounded_unit(own.scale)
+        assert other.scale in {float(f"{m}e{k}") for m in (1, 2, 5) for k in range(-9, 9)}
+        assert other.decimals == own.decimals
+        assert other.low <= own.low
+        assert other.high >= own.high
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(model, by=staff)
+    values = {"score": 4.5, "age": 3.0, "town": "south"}
+    sizes = [explain(client_of(u), model, {"rows": [values]}).json() for u in (owner, stranger)]
+    assert "rounded" in sizes[1]["measured_on"]
+    assert "rounded" not in sizes[0]["measured_on"]
+    flip = sizes[1]["explanations"][0]["flip"]
+    assert flip["proved"]
+    (name,) = flip["changes"]
+    column = [c.name for c in model_file(model).tree.schema].index(name)
+    a, b = flip["changes"][name]
+    assert flip["distance"] == pytest.approx(1.0 if isinstance(a, str) else abs(a - b) / rough[column].scale)
+
+
+def test_units_are_rounded_by_ratio():
+    for value, unit in (
+        (0.9, 1.0),
+        (1.3, 1.0),
+        (1.5, 2.0),
+        (3.0, 2.0),
+        (3.5, 5.0),
+        (7.0, 5.0),
+        (8.0, 10.0),
+        (1e-300, 1e-300),
+    ):
+        assert rounded_unit(value) == unit
+    for value in np.random.default_rng(0).lognormal(size=200) * 1e3:
+        assert 0.6 < rounded_unit(float(value)) / value < 1.7
+
+
+def test_what_other_good_trees_answer_is_counted_over_the_listed_ones(model, owner, client):
+    client.force_login(owner)
+    tree, rows = model_file(model).tree, rows_of(model)
+    assert record(client, model, row=1)["other_trees"] is None
+    bench = Workbench.objects.create(owner=owner, dataset=model.dataset, base=model)
+    leaf = {"nodes": [{"id": 0, "class": "good", "counts": [1, 1]}]}
+    listed = [{"nodes": tree.to_json()}, leaf, {"nodes": [{"id": 0}]}]  # the last is none of this model
+    result = {"count": 7, "trees": listed}
+    Step.objects.create(
+        workbench=bench, number=1, kind=Steps.GOOD, state=StepState.DONE, request={"slack": "0.01"}, result=result
+    )
+    place = int(np.flatnonzero(tree.predict(rows.matrix) == tree.classes.index("bad"))[0])
+    found = record(client, model, row=int(rows.numbers[place]))["other_trees"]
+    assert (found["counted"], found["listed"], found["slack"]) == (7, 2, "0.01")
+    assert found["answers"] == {"bad": 1, "good": 1}
+    page = ask(client, model, row=int(rows.numbers[place])).content.decode()
+    assert "What other good trees answer" in page
+
+
+def test_the_sum_of_a_decision_is_told_from_its_threshold():
+    tree = one_split("plane", n=50, classes=2)[0]
+    split = replace(tree.nodes[0].split, coefficients=(1.0, 1.0), threshold=3.0)
+    tree = replace(tree, nodes=(replace(tree.nodes[0], split=split), *tree.nodes[1:]))
+    row = np.zeros(len(tree.schema))
+    row[split.features[0]] = 3.0000001
+    step = {"node": 0, "column": None, "value": 3.0000001, "answer": "no", "distance": None, "deviations": None}
+    shown = page._step(SimpleNamespace(tree=tree, rows=None), SimpleNamespace(row=row), 1, step)
+    assert shown["value"] == split.value_text(tree.schema, row) == "3.0000001"

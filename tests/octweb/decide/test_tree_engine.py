@@ -1,0 +1,200 @@
+"""The engine of the browser against the kernel and the Python search for flips, in node: every answer and every change."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from octweb.places import FILES
+from tests.trainer.explain.test_flip import CHOICES, random_case
+from tests.trainer.random_trees import random_matrix, random_tree
+from trainer.explain.around import both_ways
+from trainer.explain.carried import carried
+from trainer.explain.flip import Flipper
+from trainer.explain.statistics import statistics, statistics_of_tree, step_above, step_at_most
+from trainer.table import Kind
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+PRELUDE = """
+const E = require(process.argv[1]);
+const num = (x) => x === "nan" ? NaN : x === "inf" ? Infinity : x === "-inf" ? -Infinity : x;
+const out = (x) => Number.isNaN(x) ? "nan" : x === Infinity ? "inf" : x === -Infinity ? "-inf" : x;
+let text = ""; process.stdin.on("data", (d) => { text += d; });
+process.stdin.on("end", () => { const cases = JSON.parse(text); console.log(JSON.stringify(cases.map(work))); });
+"""
+
+
+def in_node(work: str, cases: list) -> list:
+    """What the JavaScript function `work` makes of each case."""
+    done = subprocess.run(
+        [NODE, "-e", f"{PRELUDE}\nfunction work(one) {{ {work} }}", "--", str(FILES / "static" / "tree_engine.js")],
+        input=json.dumps(cases), capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def cells(row, tree):
+    return [_cell(float(row[j])) for j in tree.used_columns]
+
+
+def _cell(value):
+    return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf") if math.isinf(value) else value
+
+
+def test_every_row_ends_in_the_leaf_of_the_kernel(count):
+    cases, wanted = [], []
+    for seed in range(count):
+        tree, _ = random_tree(seed)
+        rows = random_matrix(np.random.default_rng(seed + 10_000), tree.schema, 250, holes=True)
+        cases.append(
+            {"tree": carried(tree, statistics_of_tree(tree)), "rows": [cells(tree_row(r, tree), tree) for r in rows]}
+        )
+        wanted.append(tree.apply(rows).tolist())
+    assert in_node("return one.rows.map((r) => E.leaf(one.tree, r.map(num)))", cases) == wanted
+
+
+def tree_row(row, tree):
+    """Codes beyond the categories are -1 for the engine, and go the same way."""
+    row = row.copy()
+    for j, column in enumerate(tree.schema):
+        if column.kind is Kind.CATEGORICAL and row[j] >= len(column.categories):
+            row[j] = -1.0
+    return row
+
+
+@pytest.mark.parametrize("sums", [False, True], ids=["one column", "weighted sums"])
+def test_flips_are_those_of_the_server(sums, count):
+    """Without sums always; with sums wherever one changed column is enough, and nothing else is called proved."""
+    cases, wanted = [], []
+    for seed in range(count):
+        tree, matrix, *_ = random_case(seed, sums=sums)
+        rng = np.random.default_rng(seed)
+        known = statistics(tree.schema, matrix)
+        allowed = [CHOICES[int(rng.integers(3 if c.kind is Kind.CATEGORICAL else 5))] for c in tree.schema]
+        allowed = [CHOICES[0] if c.kind is Kind.CATEGORICAL else a for c, a in zip(tree.schema, allowed, strict=True)]
+        permissions = [
+            {"up": allowed[j].up, "down": allowed[j].down, "whole": allowed[j].whole, "codes": allowed[j].codes}
+            for j in tree.used_columns
+        ]
+        flipper = Flipper(tree, known, allowed)
+        for row in matrix[:4]:
+            found = flipper.find(row)
+            cases.append({"tree": carried(tree, known), "row": cells(row, tree), "permissions": permissions})
+            wanted.append((tree, found))
+    answers = in_node(
+        "const f = E.flip(one.tree, one.row.map(num), { permissions: one.permissions }); "
+        "return { all: [f.flip, ...f.alternatives].filter(Boolean), reason: f.reason }",
+        cases,
+    )
+    compared = 0
+    for (tree, found), answer in zip(wanted, answers, strict=True):
+        flips = [f for f in (found.flip, *found.alternatives) if f is not None]
+        if sums and not (flips and len(flips[0].columns) == 1):
+            assert not any(f["proved"] for f in answer["all"]), "a change that is not the smallest was called proved"
+            continue
+        compared += 1
+        assert [f["leaf"] for f in answer["all"][: 1 if sums else 4]] == [f.leaf for f in flips[: 1 if sums else 4]]
+        for own, other in zip(flips[: 1 if sums else 4], answer["all"], strict=False):
+            assert other["distance"] == pytest.approx(own.distance, rel=1e-12)
+            assert [_cell(v) for v in other["row"]] == cells(own.row, tree)
+            assert other["proved"] == own.proved
+    assert compared > len(cases) / 10
+
+
+def test_steps_of_columns_are_exact():
+    rng = np.random.default_rng(4)
+    bounds = [*(rng.normal(size=300) * 10.0 ** rng.integers(-8, 9, 300)).tolist(), *(k / 10 for k in range(-30, 30))]
+    cases = [[b, int(d)] for b, d in zip(bounds, rng.integers(0, 13, len(bounds)), strict=True)]
+    answers = in_node("return [E.stepAtMost(one[0], one[1]), E.stepAbove(one[0], one[1])]", cases)
+    assert answers == [[step_at_most(b, d), step_above(b, d)] for b, d in cases]
+
+
+def test_what_is_not_known_is_followed_both_ways(count):
+    cases, wanted = [], []
+    for seed in range(count):
+        tree, matrix = random_tree(seed, holes=False)
+        rng = np.random.default_rng(seed)
+        unknown = [j for j in tree.used_columns if rng.random() < 0.5]
+        places = [at for at, j in enumerate(tree.used_columns) if j in unknown]
+        cases.append(
+            {
+                "tree": carried(tree, statistics(tree.schema, matrix)),
+                "row": cells(tree_row(matrix[0], tree), tree),
+                "open": places,
+            }
+        )
+        wanted.append(both_ways(tree, matrix[0], unknown))
+    answers = in_node(
+        "const s = one.tree.classes.map(() => 0); "
+        "for (const [leaf, w] of E.bothWays(one.tree, one.row.map(num), new Set(one.open))) s[one.tree.nodes[leaf].l] += w; return s",
+        cases,
+    )
+    for own, other in zip(wanted, answers, strict=True):
+        assert other == pytest.approx(own, abs=1e-12)
+        assert sum(own) == pytest.approx(1)
+
+
+def test_nothing_learned_from_rows_is_carried_without_leave():
+    tree, matrix = random_tree(5)
+    text = json.dumps(carried(tree, statistics(tree.schema, matrix), rows=False))
+    assert '"r":' not in text
+    assert '"c":' not in text
+    assert all(c.get("scale", 1.0) == 1.0 for c in json.loads(text)["columns"])
+
+
+def test_the_questionnaire_asks_only_what_is_needed_and_ends_where_the_kernel_does(count):
+    """Every asked column is on the way, never more questions than promised, and unknown answers are followed both ways."""
+    cases, wanted = [], []
+    for seed in range(count):
+        tree, matrix = random_tree(seed, holes=False)
+        rng = np.random.default_rng(seed)
+        for row in matrix[:3]:
+            unknown = [int(at) for at in np.flatnonzero(rng.random(len(tree.used_columns)) < (0.3 if seed % 2 else 0))]
+            own = tree_row(row, tree)
+            cases.append(
+                {"tree": carried(tree, statistics(tree.schema, matrix)), "row": cells(own, tree), "open": unknown}
+            )
+            wanted.append((tree, own, [tree.used_columns[at] for at in unknown]))
+    answers = in_node(
+        """
+        global.TreeEngine = E; const Q = require(process.argv[1].replace("tree_engine", "questionnaire"));
+        const given = new Map(), most = [];
+        for (let ask = Q.next(one.tree, given); ask; ask = Q.next(one.tree, given)) {
+          most.push(given.size + Q.most(one.tree, given));
+          given.set(ask.column, one.open.includes(ask.column) ? "unknown" : one.row[ask.column]);
+        }
+        return { asked: [...given.keys()], most, places: Q.frontier(one.tree, given).places.map((p) => [p.at, p.weight]) };
+        """,
+        cases,
+    )
+    for (tree, row, unknown), answer in zip(wanted, answers, strict=True):
+        asked = [tree.used_columns[at] for at in answer["asked"]]
+        assert len(asked) == len(set(asked))
+        if not set(unknown) & set(asked):  # to follow both ways may take more questions
+            assert all(later <= earlier for earlier, later in itertools.pairwise([*answer["most"], len(asked)]))
+        shares = [0.0] * len(tree.classes)
+        for leaf, weight in answer["places"]:
+            shares[tree.nodes[leaf].label] += weight
+        assert shares == pytest.approx(both_ways(tree, row, unknown), abs=1e-12)
+        if not set(unknown) & set(asked):
+            assert [leaf for leaf, _ in answer["places"]] == tree.apply(row.reshape(1, -1)).tolist()
+            path = tree.path_to(answer["places"][0][0])
+            assert set(asked) == {f for v in path if tree.nodes[v].split is not None for f in tree.nodes[v].split.used}
+
+
+@pytest.mark.parametrize("threshold", [3.0, 0.1, 1234.5678, -2.00001])
+def test_a_sum_is_written_so_that_it_compares_with_its_threshold_as_it_does(threshold):
+    """The browser's text of a sum just above, at and just below the threshold, read again."""
+    values = [threshold + d for d in (-1e-3, -1e-9, 0.0, 1e-9, 1e-3)]
+    cases = [{"test": {"s": [[0, -1, 1.0]], "h": threshold}, "row": [value]} for value in values]
+    shown = [float(text.replace("−", "-")) for text in in_node("return E.sumText(one.test, one.row);", cases)]
+    for value, text in zip(values, shown, strict=True):
+        assert (text < threshold, text == threshold) == (value < threshold, value == threshold)
