@@ -40,7 +40,7 @@ def local_path(file: FieldFile) -> Path:
 def remove(storage: Storage, name: str) -> None:
     """Remove a stored file and the copy that this host has of it.
 
-    Called when the database has forgotten the file: a store that does not answer now is no reason to fail, so the log says what is left.
+    Called when the database has forgotten the file: a store that does not answer now is not a reason to fail, so the log says what is left.
     """
     _place(name).unlink(missing_ok=True)
     try:

@@ -2,7 +2,7 @@
 
 `gthread` hands each call from its main thread to a free thread and back, and under Python's lock these changes of threads take longer
 than a small prediction. Here one thread has the turn: it answers connections as their calls come, and listens to those that it
-answered. A call that is no prediction gives the turn to another thread first, since it may wait for the database; a prediction that
+answered. A call that is not a prediction gives the turn to another thread first, since it may wait for the database; a prediction that
 takes long loses it. Connections without a call go back to the main thread; of very many, it closes those that were quiet longest.
 """
 

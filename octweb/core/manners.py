@@ -1,4 +1,4 @@
-"""Two manners of every page: what may be asked of it (`OPTIONS`), and that no cache between keeps it."""
+"""Two rules for every page: it says which methods it accepts (`OPTIONS`), and no cache on the way stores it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that people give: at least one character that can be seen, none that changes the direction of what stands around it."""
+"""Names that people give: at least one character that can be seen, none that changes the direction of the text around it."""
 
 from __future__ import annotations
 

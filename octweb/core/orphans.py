@@ -1,4 +1,4 @@
-"""What a child process does with itself: it gives up rights that it never needs, and ends when its worker was killed."""
+"""What a child process does at its start: it gives up rights that it never needs, and ends when its worker was killed."""
 
 from __future__ import annotations
 

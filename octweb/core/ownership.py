@@ -1,4 +1,4 @@
-"""One door for ownership: a user sees own objects, staff see all, everyone else gets 404."""
+"""Ownership, decided in one place: a user sees own objects, staff see all, everyone else gets 404."""
 
 from __future__ import annotations
 

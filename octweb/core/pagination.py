@@ -11,8 +11,8 @@ class Pages(PageNumberPagination):
     max_page_size = 500
 
     def get_page_size(self, request):
-        """Refuses what is no size, where REST framework would take its default without a word."""
+        """Refuses what is not a size, where REST framework would take its default without a word."""
         sent = request.query_params.get(self.page_size_query_param)
         if sent is not None and not (sent.isascii() and sent.isdigit() and 0 < len(sent) < 10 and int(sent)):
-            raise ValidationError({self.page_size_query_param: f"'{sent[:40]}' is no whole number from 1 on."})
+            raise ValidationError({self.page_size_query_param: f"'{sent[:40]}' is not a whole number from 1 on."})
         return super().get_page_size(request)

@@ -24,7 +24,7 @@ def limited(stream) -> bytes:
 
 
 class StrictJSONParser(BaseParser):
-    """application/json without NaN, infinities or a name that stands twice in an object."""
+    """application/json without NaN, infinities or a name that appears twice in an object."""
 
     media_type = "application/json"
 

@@ -1,35 +1,63 @@
-"""JSON in which no name stands twice in an object: what `orjson` reads, and an error instead of a silent choice between two values."""
+"""JSON in which no name appears twice in an object: what `orjson` reads, and an error instead of a silent choice between two values."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import numpy as np
 import orjson
+from django.conf import settings
+
+BYTES_A_VALUE = 8  # of the largest body, on average; a value takes some 30 bytes as an object
+HOLDERS_A_ROW, MORE_HOLDERS = 2, 50_000  # objects and lists, each of which takes 60 to 250 bytes
+MAX_NAMES = 100_000  # of one object; a row has as many as the table has columns
+SHORT = 1_000_000  # bytes, in which there cannot be so many values that they take much room
 
 
 class DuplicateName(ValueError):
-    """A name that stands twice in one object."""
+    """A name that appears twice in one object."""
 
 
-def loads(content: bytes) -> Any:
+class TooMany(ValueError):
+    """More values than one body may have: as Python objects they would take many times its room."""
+
+
+def loads(content: bytes | bytearray) -> Any:
     """The value; raises ValueError (orjson's, or DuplicateName) with a message for the caller, RecursionError for deep nesting.
 
-    Every member of an object has a colon. So there are no more colons than names that were read, unless one stands twice or a text
+    Every member of an object has a colon. So there are no more colons than names that were read, unless one appears twice or a text
     holds a colon: only then is the body read again, slowly, by a parser that sees every name.
     """
+    check_size(content)
     value = orjson.loads(content)
     if content.count(b":") > _members(value):
         json.loads(content, object_pairs_hook=_object)
     return value
 
 
+def check_size(content: bytes | bytearray) -> None:
+    """Raise TooMany for a body with too many values. Marks within texts are counted, too: only very odd texts have so many."""
+    if len(content) < SHORT:
+        return
+    most = settings.MAX_PREDICT_BYTES // BYTES_A_VALUE
+    holders = HOLDERS_A_ROW * settings.MAX_PREDICT_ROWS + MORE_HOLDERS
+    text = np.frombuffer(content, np.uint8)
+    commas, lists, objects = (int(np.count_nonzero(text == ord(mark))) for mark in ",[{")
+    if lists + objects > holders:
+        raise TooMany(f"it has more than {holders:,} lists and objects; send the rows in several calls")
+    if commas > most:
+        raise TooMany(f"it has more than {most:,} values; send the rows in several calls")
+
+
 def _members(value: Any) -> int:
-    """Names in all objects of a value."""
+    """Names in all objects of a value; raises TooMany where one object has very many."""
     count, left = 0, [value]
     while left:
         value = left.pop()
         if type(value) is dict:
+            if len(value) > MAX_NAMES:
+                raise TooMany(f"an object in it has more than {MAX_NAMES:,} names")
             count += len(value)
             inner = value.values()
         elif type(value) is list:
@@ -47,7 +75,7 @@ _HOLDERS = frozenset((dict, list))  # types that hold others
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise DuplicateName(f"the name {twice[:60]!r} stands twice in one object")
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise DuplicateName(f"the name {twice[:60]!r} appears twice in one object")
     return found

@@ -59,7 +59,7 @@ class Windows:
         return 0.0
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         with self._lock:
             self._counts.clear()
 

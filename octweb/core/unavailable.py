@@ -26,7 +26,10 @@ def reason_of(error: BaseException | None) -> str:
         return DISK_FULL
     if isinstance(error, OperationalError | InterfaceError):
         text = str(error).lower()
-        return DISK_FULL if "full" in text else LOCKED if "locked" in text else NO_DATABASE
+        if "locked" in text or "lock timeout" in text:
+            return LOCKED
+        # on a full disk SQLite may be unable to open its files at all, and says no more than that
+        return DISK_FULL if "full" in text or (connection.vendor == "sqlite" and _disk() == "full") else NO_DATABASE
     if isinstance(error, Busy):
         return str(error.detail)
     return str(error) if isinstance(error, StoreUnavailable | Damaged) else ""

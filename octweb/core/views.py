@@ -127,7 +127,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Called while the error is handled: a part that is away is no fault of the server's code, and is said."""
+    """Called while the error is handled: a part that is away is not a fault of the server's code, and is said."""
     if reason := unavailable.reason_of(sys.exc_info()[1]):
         response = (
             problem(503, reason)

@@ -1,4 +1,4 @@
-"""Job: work in the queue, whose row is the only truth about it; WorkerBeat: a worker that gave a sign of life."""
+"""Job: work in the queue, whose row is the only record of its state; WorkerBeat: the last sign of life of a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue that all kinds of jobs share; pages and API ask it, workers serve it."""
+"""The queue that all kinds of jobs share; pages and API send jobs to it, workers take them from it."""
 
 from __future__ import annotations
 

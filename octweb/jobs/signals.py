@@ -1,4 +1,4 @@
-"""What applications above hear of jobs."""
+"""Signals about jobs for the applications above."""
 
 from django.dispatch import Signal
 

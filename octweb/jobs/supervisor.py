@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 TICK = 0.5
 NOTE = "note"  # in the summary of a job
-AGAIN = "note: attempt {attempt} was killed by the system, probably out of memory; the job was tried again once."
+AGAIN = "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
 DATABASE_PATIENCE = 60.0  # seconds for which a database that is away is waited for
 
 stopping = threading.Event()  # set by the worker command when it is asked to end
@@ -215,7 +215,7 @@ class Supervisor(ABC):
         """Ask the child to end if there is a reason; returns the time at which it was asked."""
         used = child.megabytes()
         if used > memory:
-            self.end_reason = f"The {self.noun} process used {used:,.0f} MB, beyond its limit. {self.jobs.ADVICE}"
+            self.end_reason = f"The {self.noun} process used {used:,.0f} MB, more than its limit. {self.jobs.ADVICE}"
             child.signal(signal.SIGKILL)
         elif cancel or late or self.stopping.is_set():
             if late:
@@ -308,7 +308,7 @@ def _last_line(text: str) -> str:
 
 def _death(code: int, noun: str) -> str:
     if code == -signal.SIGKILL:
-        return f"The {noun} process was killed by the system, probably out of memory."
+        return f"The {noun} process was killed by the system, probably because memory ran out."
     if code < 0:
         return f"The {noun} process was ended by signal {-code} ({signal.strsignal(-code)})."
     return f"The {noun} process ended with status {code} and no message."

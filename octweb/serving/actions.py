@@ -26,7 +26,9 @@ def create_token(
     if scope not in Scope.values:
         raise ValidationError({"scope": f"'{scope}' is not one of {', '.join(Scope.values)}."})
     if days is not None and not 1 <= days <= MAX_DAYS:
-        raise ValidationError({"days": f"Must lie between 1 and {MAX_DAYS}; leave it out for a token that stays."})
+        raise ValidationError(
+            {"days": f"Must be between 1 and {MAX_DAYS}; leave it out for a token that does not expire."}
+        )
     name = checked_name(name, most=100)
     limit = settings.REST_KNOX["TOKEN_LIMIT_PER_USER"]
     ApiToken.objects.filter(user=owner, expiry__lte=timezone.now()).delete()
@@ -37,12 +39,12 @@ def create_token(
         left = made_by.expiry - timezone.now() - timedelta(seconds=1)  # a moment passes until it is written
         if expiry is not None and expiry > left:
             raise ValidationError(
-                {"days": "A token cannot make one that lives longer than itself; sign in to make it."}
+                {"days": "A token cannot make another token that expires later than itself; sign in to make it."}
             )
         expiry = left
     if made_by is not None and made_by.scope == Scope.PREDICT and scope != Scope.PREDICT:
         raise ValidationError(
-            {"scope": "A token for predictions cannot make one that may do more; sign in to make it."}
+            {"scope": "A token for predictions cannot make a token that may do more; sign in to make it."}
         )
     return ApiToken.objects.create(user=owner, expiry=expiry, name=name, scope=scope)
 

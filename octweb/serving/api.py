@@ -78,6 +78,6 @@ class TokenDetail(APIView):
     def delete(self, request: Request, key: str) -> Response:
         token = ApiToken.objects.filter(user=request.user, token_key=key).first()
         if token is None:
-            raise Http404("There is no token that begins like this, or it is not yours.")
+            raise Http404("No token of yours begins with this.")
         actions.revoke_token(token)
         return Response(status=204)

@@ -1,6 +1,6 @@
 """Authorization: Token … for the API.
 
-The digest of a token is looked up by primary key and remembered for a few seconds, because at one row a call the lookup would
+The digest of a token is looked up by primary key and remembered for a few seconds, because at one row per call the lookup would
 cost more than the prediction. A token revoked in this process ends at once, in other processes after REMEMBERED seconds.
 """
 
@@ -42,7 +42,7 @@ class ApiTokenAuthentication(TokenAuthentication):
 
 
 def forget(digest: str | None = None) -> None:
-    """Look a token up anew at its next use; without a digest, all of them."""
+    """Look a token up again at its next use; without a digest, all of them."""
     with _lock:
         if digest is None:
             _known.clear()

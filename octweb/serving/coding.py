@@ -107,7 +107,7 @@ def _inflated(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
         while rest:
             if engine.eof:
                 if window == zlib.MAX_WBITS:
-                    raise Damaged("bytes are left over behind its end")
+                    raise Damaged("bytes are left over after its end")
                 engine = zlib.decompressobj(window)
             try:
                 out = engine.decompress(rest, PIECE)

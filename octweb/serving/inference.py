@@ -106,7 +106,7 @@ def _columns(tree: Tree, inputs: tuple[Tensor, ...]) -> dict[int, np.ndarray]:
         if tensor.name not in known:
             raise ProtocolError(f"There is no input '{tensor.name[:60]}'. {_needs(tree)}")
         if known[tensor.name] in columns:
-            raise ProtocolError(f"The input '{tensor.name[:60]}' is there twice.")
+            raise ProtocolError(f"The input '{tensor.name[:60]}' appears twice.")
         if _width(tensor) != 1:
             raise ProtocolError(f"The input '{tensor.name[:60]}' must have the shape [rows] or [rows, 1].")
         columns[known[tensor.name]] = tensor.values.reshape(-1)

@@ -127,7 +127,7 @@ def _json(content: bytes) -> Any:
     try:
         return strict_json.loads(content)
     except ValueError as error:
-        if b"NaN" not in content:
+        if b"NaN" not in content or isinstance(error, strict_json.TooMany | strict_json.DuplicateName):
             raise ParseError(f"The body is not valid JSON: {error}.") from error
     except RecursionError as error:
         raise ParseError("The body is nested too deeply.") from error
@@ -145,7 +145,7 @@ def _split(model: TreeModel, data: Any) -> Predictions:
             {"dataframe_split": "An object with 'columns' (names) and 'data' (a list of rows) is needed."}
         )
     if len(set(names)) < len(names):
-        raise ValidationError({"dataframe_split": "A column stands twice in 'columns'."})
+        raise ValidationError({"dataframe_split": "A column appears twice in 'columns'."})
     return predict_rows(model, _records(names, rows, "dataframe_split.data"))
 
 

@@ -24,7 +24,7 @@ KEYS, TENSOR_KEYS = (["inputs"], ["id", "inputs"]), ["data", "datatype", "name",
 _local = threading.local()
 
 
-def plain_request(content: bytes, outputs: tuple[str, ...]) -> Request | None:
+def plain_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Request | None:
     """The request with the default `outputs` in JSON, or None; the cells are finite float64."""
     if len(content) < SMALL_BYTES:
         return _small_request(content, outputs)
@@ -39,7 +39,7 @@ def plain_request(content: bytes, outputs: tuple[str, ...]) -> Request | None:
         return None
 
 
-def _small_request(content: bytes, outputs: tuple[str, ...]) -> Request | None:
+def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Request | None:
     try:
         document = strict_json.loads(content)
         inputs, name = document["inputs"], document.get("id")

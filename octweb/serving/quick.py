@@ -2,7 +2,7 @@
 
 It stands before Django's handler (`QuickApplication`) and before all other middleware (`QuickPredictions`). It looks at the same
 things as the views behind it (transport, host, token with expiry, throttle, who may call the model, size, every cell), and answers
-only where all is well. In every other case it leaves the request as it was to the views, which find out again what is wrong and
+only if all is well. In every other case it leaves the request as it was to the views, which find out again what is wrong and
 say it: errors are worded in one place.
 """
 
@@ -41,6 +41,7 @@ from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer
 from octweb.serving.json_rows import rows_matrix
 from octweb.serving.plain_tensor import SMALL_BYTES, plain_request
 from octweb.serving.tensors import FLOATING, JSON_LENGTH, TEXT, ProtocolError, Request, Tensor, parse
+from octweb.serving.whole_body import whole_body
 from octweb.serving.wire import CutOff, coded
 from trainer.data.rows import plain_numbers
 from trainer.errors import TrainerError
@@ -129,7 +130,7 @@ class QuickPredictions:
         return self.get_response(request)
 
 
-def answer_of(environ: dict[str, Any], body: Callable[[], bytes]) -> bytes | None:
+def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
     """The body of a good answer; None where the views have to look."""
     if environ.get("HTTP_AUTHORIZATION", "")[: len(PREFIX)] != PREFIX:
         return None
@@ -142,16 +143,16 @@ def answer_of(environ: dict[str, Any], body: Callable[[], bytes]) -> bytes | Non
         return None
 
 
-def _whole_body(environ: dict[str, Any]) -> bytes:
+def _whole_body(environ: dict[str, Any]) -> bytes | bytearray:
     length = int(environ["CONTENT_LENGTH"])
-    content = environ["wsgi.input"].read(length)
-    environ["wsgi.input"] = io.BytesIO(content)  # for the views, should they have to look
+    content = whole_body(environ["wsgi.input"], length)
+    environ["wsgi.input"] = io.BytesIO(content)  # for the views, if they have to look
     if len(content) < length:
         raise CutOff
     return content
 
 
-def _answer(environ: dict[str, Any], body: Callable[[], bytes]) -> bytes | None:
+def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
     start, path = time.perf_counter(), environ.get("PATH_INFO", "")
     v1, v2 = V1.match(path), V2.match(path)
     if (v1 is None and v2 is None) or environ.get("QUERY_STRING") or not _transport(environ):
@@ -208,7 +209,7 @@ def _is_json(meta: dict[str, Any]) -> bool:
     return sent == JSON and accept in ("", "*/*", JSON, f"{JSON}, */*")
 
 
-def _rows(own: Served, content: bytes) -> tuple[bytes, np.ndarray] | None:
+def _rows(own: Served, content: bytes | bytearray) -> tuple[bytes, np.ndarray] | None:
     """An answer of `/api/v1/`, and the leaves of its rows."""
     matrix, notes = None, NOTHING
     rows: list[Any] = []
@@ -264,7 +265,7 @@ def _rows_answer(own: Served, leaves: np.ndarray, notes: tuple[str, ...]) -> byt
     return own.head_v1 + b",".join([records[v] for v in leaves.tolist()]) + tail
 
 
-def _tensors(own: Served, content: bytes, header: str | None) -> tuple[bytes, np.ndarray] | None:
+def _tensors(own: Served, content: bytes | bytearray, header: str | None) -> tuple[bytes, np.ndarray] | None:
     """An answer of `/v2/` without binary tensors, and the leaves of its rows."""
     asked = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
     asked = asked or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)

@@ -60,7 +60,9 @@ class Request:
     outputs: dict[str, bool]
 
 
-def parse(body: bytes, header_length: str | None, known_outputs: tuple[str, ...], default: tuple[str, ...]) -> Request:
+def parse(
+    body: bytes | bytearray, header_length: str | None, known_outputs: tuple[str, ...], default: tuple[str, ...]
+) -> Request:
     """The request of a body; raises ProtocolError with what is wrong and where."""
     split = _header_length(header_length, len(body))
     try:
@@ -81,7 +83,7 @@ def parse(body: bytes, header_length: str | None, known_outputs: tuple[str, ...]
         tensor, rest = _tensor(record, f"inputs[{i}]", rest)
         inputs.append(tensor)
     if rest:
-        raise ProtocolError(f"{len(rest)} bytes are left over behind the last binary tensor.")
+        raise ProtocolError(f"{len(rest)} bytes are left over after the last binary tensor.")
     if not inputs:
         raise ProtocolError("'inputs' is empty: send one tensor with all columns, or one for each column.")
     return Request(id=name, inputs=tuple(inputs), outputs=_outputs(document, known_outputs, default))
@@ -155,7 +157,7 @@ def _flag(parameters: dict[str, Any], name: str, place: str) -> bool:
     return value
 
 
-def _tensor(record: Any, place: str, rest: bytes) -> tuple[Tensor, bytes]:
+def _tensor(record: Any, place: str, rest: bytes | bytearray) -> tuple[Tensor, bytes | bytearray]:
     if not isinstance(record, dict):
         raise ProtocolError(f"{place} must be an object.")
     name, datatype, shape = record.get("name"), record.get("datatype"), record.get("shape")
@@ -180,7 +182,9 @@ def _tensor(record: Any, place: str, rest: bytes) -> tuple[Tensor, bytes]:
     return Tensor(name=name, datatype=datatype, shape=tuple(shape), values=values.reshape(shape)), rest
 
 
-def _from_bytes(length: Any, datatype: str, size: int, place: str, rest: bytes) -> tuple[np.ndarray, bytes]:
+def _from_bytes(
+    length: Any, datatype: str, size: int, place: str, rest: bytes | bytearray
+) -> tuple[np.ndarray, bytes | bytearray]:
     if not isinstance(length, int) or isinstance(length, bool) or not 0 <= length <= len(rest):
         raise ProtocolError(f"{place}: binary_data_size must be a whole number of at most {len(rest)}, the bytes left.")
     blob, rest = rest[:length], rest[length:]
@@ -192,7 +196,7 @@ def _from_bytes(length: Any, datatype: str, size: int, place: str, rest: bytes) 
     return values.astype(np.float64), rest
 
 
-def _texts(blob: bytes, size: int, place: str) -> np.ndarray:
+def _texts(blob: bytes | bytearray, size: int, place: str) -> np.ndarray:
     texts: list[str] = []
     at = 0
     while at < len(blob):
@@ -204,11 +208,13 @@ def _texts(blob: bytes, size: int, place: str) -> np.ndarray:
         texts.append(_utf8(blob[at + 4 : at + 4 + length], len(texts), place))
         at += 4 + length
     if len(texts) != size:
-        raise ProtocolError(f"{place}: shape and data disagree: {size} texts are announced, {len(texts)} are there.")
+        raise ProtocolError(
+            f"{place}: shape and data disagree: {size} texts are announced, but there are {len(texts)}."
+        )
     return _objects(texts)
 
 
-def _utf8(raw: bytes, i: int, place: str) -> str:
+def _utf8(raw: bytes | bytearray, i: int, place: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -224,7 +230,9 @@ def _objects(values: list[Any]) -> np.ndarray:
 def _from_json(data: Any, datatype: str, size: int, shape: list[int], place: str) -> np.ndarray:
     cells = _flat(data, shape, place)
     if len(cells) != size:
-        raise ProtocolError(f"{place}: shape and data disagree: {shape} needs {size} values, {len(cells)} are there.")
+        raise ProtocolError(
+            f"{place}: shape and data disagree: {shape} needs {size} values, but there are {len(cells)}."
+        )
     if datatype in TYPES and datatype != "BOOL" and (values := plain_numbers(cells)) is not None:
         if datatype in INTEGER:
             _check_integers(values, datatype, shape, place)
@@ -233,7 +241,7 @@ def _from_json(data: Any, datatype: str, size: int, shape: list[int], place: str
     if datatype == TEXT:
         if not kinds <= {str, type(None)}:
             i = next(i for i, c in enumerate(cells) if not isinstance(c, str | None))
-            raise ProtocolError(f"{place}: value {_where(i, shape)} is no text.")
+            raise ProtocolError(f"{place}: value {_where(i, shape)} is not text.")
         return _objects(cells)
     allowed = {bool} if datatype == "BOOL" else {int, float, type(None)}
     if not kinds <= allowed:
@@ -263,7 +271,7 @@ def _flat(data: Any, shape: list[int], place: str) -> list[Any]:
     """Values of a flat list, or of a list of rows."""
     if not isinstance(data, list):
         raise ProtocolError(f"{place}: 'data' must be a list.")
-    if not data or not isinstance(data[0], list):  # a list further behind is no number and no text
+    if not data or not isinstance(data[0], list):  # a list further behind is neither a number nor text
         return data
     if len(shape) != 2 or not all(isinstance(row, list) and len(row) == shape[1] for row in data):
         raise ProtocolError(

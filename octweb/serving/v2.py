@@ -134,7 +134,7 @@ def _entry(model: TreeModel) -> dict[str, str]:
 
 
 def _index_body(content: bytes) -> None:
-    """Refuse what is no body of the extension; `ready` changes nothing, since all models that are served are ready."""
+    """Refuse what is not a body of the extension; `ready` changes nothing, since all models that are served are ready."""
     try:
         document = strict_json.loads(content) if content.strip() else {}
     except (ValueError, RecursionError) as error:

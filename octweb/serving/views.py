@@ -26,8 +26,8 @@ from octweb.serving.models import ApiToken, Scope
 from trainer.errors import TrainerError
 
 ERRORS = (
-    ("400", "The body is no JSON of the right shape.", 'Send {"rows": [{column: value}]}.'),
-    ("401", "No token, or one that is not known, revoked or expired.", "Make a new one on this page."),
+    ("400", "The body is not JSON of the right shape.", 'Send {"rows": [{column: value}]}.'),
+    ("401", "No token, or a token that is unknown, revoked or expired.", "Make a new one on this page."),
     ("403", "The token may only predict, or the step is for administrators.", "Use a token for everything."),
     ("404", "There is no such object, or it is not yours and not approved.", "Check the id."),
     ("409", "The object is in a state in which this cannot be done.", "Read it again first."),
@@ -41,7 +41,9 @@ ERRORS = (
 class TokenForm(forms.Form):
     """What a new token is for, and how long."""
 
-    name = forms.CharField(max_length=100, required=False, label="Name", help_text="where it is used, for you to tell")
+    name = forms.CharField(
+        max_length=100, required=False, label="Name", help_text="where it is used, so that you recognise it"
+    )
     scope = forms.ChoiceField(choices=Scope.choices, initial=Scope.PREDICT, label="It may be used for")
     days = forms.IntegerField(
         min_value=1,

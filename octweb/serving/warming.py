@@ -1,4 +1,4 @@
-"""What a web process loads at its first call otherwise: addresses with their views, and the compiled kernels of predictions.
+"""What a web process would otherwise load at its first call: addresses with their views, and the compiled kernels of predictions.
 
 It opens no connection and starts no thread, so that a gunicorn that loads the application before it forks (`preload_app`) has
 processes that answer at once.

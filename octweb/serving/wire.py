@@ -1,4 +1,4 @@
-"""What HTTP asks of a server around every call: bodies that are chunked or compressed, cut off, or left unread by an answer.
+"""What HTTP requires of a server around every call: bodies that are chunked or compressed, cut off, or left unread by an answer.
 
 An answer that is given before the body was read leaves the rest of the body on the connection, where it would be taken for the
 next call. So the rest is read and dropped, and beyond a limit the connection is closed and says so.

@@ -1,6 +1,6 @@
 """Torture: kills, floods, a locked database, a full disk and a moved clock against real processes; then the books are checked.
 
-    python -m tests.torture [--runs 100] [--requests 10000] [--seconds 900] [--only kills,malformed]
+    python -m tests.torture [--runs 100] [--requests 10000] [--seconds 900] [--minutes 60] [--only kills,malformed]
 
 Everything happens in a folder of its own, which is removed unless something broke. The database is SQLite, or the one that
 DATABASE_URL names (it should be empty).
@@ -19,12 +19,15 @@ from pathlib import Path
 from tests.torture.faults import clock_moved, database_locked, disk_full, sigterm, writers
 from tests.torture.floods import malformed, memory
 from tests.torture.kills import kills, revive
+from tests.torture.manners import bodies, disk_of_the_server_full, http_manners, master
+from tests.torture.mixed import mixed
 from tests.torture.site import Broken, Site
 from tests.torture.uploads import bombs, storing, uploads
 
 CAMPAIGNS: dict[str, Callable[[Site, random.Random, int, float], str]] = {
     "kills": kills, "malformed": malformed, "writers": writers, "locked": database_locked, "clock": clock_moved,
     "disk": disk_full, "sigterm": sigterm, "memory": memory, "bombs": bombs, "uploads": uploads, "storing": storing,
+    "http": http_manners, "bodies": bodies, "master": master, "full": disk_of_the_server_full, "mixed": mixed,
 }  # fmt: skip
 
 
@@ -33,6 +36,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=900, help="bound of each campaign")
+    parser.add_argument("--minutes", type=float, help="of the campaign `mixed`; else two, or the bound if that is less")
     parser.add_argument("--only", default=",".join(CAMPAIGNS))
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -43,8 +47,11 @@ def main() -> int:
         print("| campaign | result |\n|---|---|", flush=True)
         for name in arguments.only.split(","):
             amount = arguments.requests if name == "malformed" else arguments.runs
+            seconds = arguments.seconds
+            if name == "mixed":
+                seconds = 60 * arguments.minutes if arguments.minutes else min(120.0, seconds)
             try:
-                result = CAMPAIGNS[name](site, random.Random(f"{arguments.seed} {name}"), amount, arguments.seconds)
+                result = CAMPAIGNS[name](site, random.Random(f"{arguments.seed} {name}"), amount, seconds)
             except Broken as error:
                 broken, result = broken + 1, f"**broken**: {error}"
                 revive(site)

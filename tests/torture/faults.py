@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import json
+import os
 import random
 import resource
 import signal
@@ -13,13 +15,36 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 from tests.torture.kills import revive
 from tests.torture.site import ENDED, ROOT, Broken, Site, small_csv
 
 GRACE_SECONDS = 10  # OCTWEB_WORKER_GRACE as it is by itself
+
+
+def database(site: Site) -> Any:
+    """A connection of somebody else, which commits by itself."""
+    if address := os.environ.get("DATABASE_URL"):
+        return psycopg.connect(address, autocommit=True)
+    return sqlite3.connect(site.folder / "octweb.sqlite3", timeout=30, isolation_level=None)
+
+
+@contextlib.contextmanager
+def held(site: Site, table: str) -> Iterator[None]:
+    """Somebody holds the whole database (SQLite), or one table of it (PostgreSQL), for the length of a `with` block."""
+    with contextlib.closing(database(site)) as holder:
+        if "DATABASE_URL" in os.environ:
+            holder.execute("BEGIN")
+            holder.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        else:
+            holder.execute("BEGIN IMMEDIATE")
+        yield
+        holder.execute("ROLLBACK")
 
 
 def writers(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
@@ -41,22 +66,18 @@ def writers(site: Site, draw: random.Random, amount: int, seconds: float) -> str
 
 def _running(site: Site, time_limit: float) -> dict[str, Any]:
     """A run of some seconds that has begun."""
-    _, run = site.new_run("hard", "odt", depth=3, time_limit=time_limit)
+    status, run = site.new_run("hard", "odt", depth=3, time_limit=time_limit)
+    if status != 201:
+        raise Broken(f"a run is refused: {status} {str(run)[:200]}")
     site.wait(lambda: site.run(run["id"]).get("status") == "running", 60, "the run does not start")
     return run
 
 
 def database_locked(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Somebody holds the database for some seconds while a run trains; the run ends as if nothing had been."""
-    path = site.folder / "octweb.sqlite3"
-    if not path.exists():
-        return "left out: the database is not SQLite"
     run = _running(site, time_limit=3)
-    holder = sqlite3.connect(path, timeout=30, isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-    time.sleep(6)
-    holder.execute("COMMIT")
-    holder.close()
+    with held(site, "runs_trainingrun"):
+        time.sleep(6)
     site.wait(lambda: site.run(run["id"]).get("status") in ENDED, 60, "the run is stuck after the lock")
     end = site.run(run["id"])
     if end["status"] != "succeeded":
@@ -66,13 +87,10 @@ def database_locked(site: Site, draw: random.Random, amount: int, seconds: float
 
 def clock_moved(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Leases that are over at once, as when the clock jumps ahead: the run has one model in the end."""
-    path = site.folder / "octweb.sqlite3"
-    if not path.exists():
-        return "left out: the database is not SQLite"
     before = site.count_of("models")
     run = _running(site, time_limit=4)
-    with sqlite3.connect(path, timeout=30) as database:
-        database.execute("UPDATE runs_trainingrun SET lease_until = '2000-01-01 00:00:00'")
+    with contextlib.closing(database(site)) as own:
+        own.execute("UPDATE runs_trainingrun SET lease_until = '2000-01-01 00:00:00'")
     site.wait(lambda: site.run(run["id"]).get("status") in ENDED, 120, "the run is stuck after the clock moved")
     end = site.run(run["id"])
     if end["status"] != "succeeded" or site.count_of("models") != before + 1:

@@ -66,7 +66,7 @@ def malformed(site: Site, draw: random.Random, amount: int, seconds: float) -> s
     """Requests and uploads that are valid ones with wounds: no server error, and nothing is stored unless it is accepted."""
     model = site.approved_model()
     run = {"dataset": site.datasets["small"], "method": "cart", "parameters": {"depth": 2}}
-    form = "multipart/form-data; boundary=b"
+    form = "multipart/form-data; boundary=octweb-torture"
     bodies = [
         ("/api/v1/runs/", json.dumps(run).encode(), "application/json"),
         ("/api/v1/datasets/", multipart({"name": "x", "target": "class"}, small_csv()[:400]), form),

@@ -147,7 +147,7 @@ class Site:
             "/api/v1/datasets/",
             multipart({"name": name}, content),
             patience=900,
-            Content_Type="multipart/form-data; boundary=b",
+            Content_Type="multipart/form-data; boundary=octweb-torture",
         )
 
     def new_run(self, dataset: str, method: str, key: str = "", **parameters: Any) -> tuple[int, Any]:
@@ -196,8 +196,9 @@ class Site:
 
 
 def multipart(fields: dict[str, str], content: bytes, file_name: str = "data.csv") -> bytes:
-    parts = [f'--b\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n'.encode() for k, v in fields.items()]
-    head = (
-        f'--b\r\nContent-Disposition: form-data; name="file"; filename="{file_name}"\r\nContent-Type: text/csv\r\n\r\n'
-    )
-    return b"".join([*parts, head.encode(), content, b"\r\n--b--\r\n"])
+    parts = [
+        f'--octweb-torture\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n'.encode()
+        for k, v in fields.items()
+    ]
+    head = f'--octweb-torture\r\nContent-Disposition: form-data; name="file"; filename="{file_name}"\r\nContent-Type: text/csv\r\n\r\n'
+    return b"".join([*parts, head.encode(), content, b"\r\n--octweb-torture--\r\n"])

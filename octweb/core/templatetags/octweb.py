@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import asdict
 from typing import Any
 
 from django import template
 
+from octweb.core import badges
+from octweb.core.badges import Badge
 from octweb.core.navigation import places
 from octweb.core.words import sentence
 from trainer.tree.describe import number_text
@@ -58,6 +61,12 @@ def significant(value: Any, digits: int = 4) -> str:
     return number_text(float(value), int(digits))
 
 
+@register.filter
+def exact(value: Any) -> str:
+    """A number with every digit, as a threshold is written."""
+    return number_text(float(value), full=True)
+
+
 @register.simple_tag
 def navigation(path: str) -> list[dict[str, Any]]:
     """The places of the navigation with their addresses; the one that `path` lies in is marked."""
@@ -65,63 +74,30 @@ def navigation(path: str) -> list[dict[str, Any]]:
 
 
 _count = itertools.count()
-_BADGES: dict[str, tuple[str, str, str, str]] = {
-    # kind: (style, icon, words, tip)
-    "heuristic": (
-        "heur", "dashed", "Heuristic",
-        "Built step by step. Nothing is claimed about how close the whole tree is to the best one.",
-    ),
-    "can_prove": ("proved", "check", "Can prove the whole tree", "Run to its end, this method proves that no tree of its search space is better."),
-    "can_prove_splits": (
-        "heur", "check", "Proves each split",
-        "Each split is the best possible for the rows that reach it. That does not make the whole tree optimal.",
-    ),
-    "queued": ("plain", "", "Queued", "Waits for a free worker."),
-    "running": ("run", "pulse", "Running", "The best tree so far is kept if you stop."),
-    "succeeded": ("plain", "check", "Finished", "The run has ended and its model is stored."),
-    "failed": ("bad", "", "Failed", "The run ended without a tree; the reason is on its page."),
-    "unreachable": (
-        "gap", "check", "Not reachable",
-        "Proved: no tree of the search space keeps these constraints. The page of the run says what can be reached instead.",
-    ),
-    "cancelled": ("plain", "", "Stopped", "Stopped by request; the best tree found by then, if any, is kept."),
-    "draft": ("plain", "", "Draft", "Not approved yet: only its owner and administrators can call it."),
-    "in_review": ("run", "", "In review", "Waits for an administrator."),
-    "approved": ("proved", "check", "Approved", "Everyone with a token can call it."),
-    "rejected": ("bad", "", "Rejected", "An administrator gave a reason; see the history."),
-    "retired": ("plain", "", "Retired", "Not served any more."),
-}  # fmt: skip
 
 
 @register.simple_tag
 def badge(kind: str = "", gap: Any = "", proved: Any = "", total: Any = "", scope: Any = "") -> dict[str, str]:
     """What a badge shows: style, icon, words, the sentence of its popover, and an id."""
-    name = f"badge-{next(_count)}"
+    return {"id": f"badge-{next(_count)}"} | asdict(_badge(str(kind), gap, proved, total, str(scope or "")))
+
+
+def _badge(kind: str, gap: Any, proved: Any, total: Any, scope: str) -> Badge:
     if kind == "proved":
-        tip = "No tree of the search space has a better objective: bound and objective agree. This speaks of the training rows, not of new ones."
-        return {
-            "id": name,
-            "style": "proved",
-            "icon": "check",
-            "words": "Proved optimal",
-            "tip": f"{tip} Searched: {scope}." if scope else tip,
-        }
+        return badges.claim(kind, badges.PROVED, badges.proved_tip(scope))
     if kind == "gap":
-        tip = "The search ended, or is still going, before the proof was complete. A better tree may exist, but not better than the bound."
-        words = f"Gap {percent(gap)}" if gap not in ("", None) else "No bound"
-        return {"id": name, "style": "gap", "icon": "half", "words": words, "tip": tip}
+        return badges.claim(kind, badges.gap_words("" if gap in ("", None) else percent(gap)), badges.UNFINISHED_TIP)
+    if kind == "heuristic":
+        return badges.claim(kind, badges.HEURISTIC, badges.HEURISTIC_TIP)
     if kind == "splits":
-        tip = "Each split is the best possible for the rows that reach it. That does not make the whole tree optimal."
-        style = "proved" if proved == total else "gap"
-        return {
-            "id": name,
-            "style": style,
-            "icon": "check" if proved == total else "half",
-            "words": f"{proved} of {total} splits proved",
-            "tip": tip,
-        }
-    style, icon, words, tip = _BADGES.get(str(kind), ("plain", "", str(kind), ""))
-    return {"id": name, "style": style, "icon": icon, "words": words, "tip": tip}
+        return badges.splits_badge(proved, total)
+    return badges.STATES.get(kind, Badge("plain", "", kind))
+
+
+@register.simple_tag
+def splits_words(proved: int, total: int) -> str:
+    """How many splits of a tree are proved."""
+    return badges.splits_words(proved, total)
 
 
 @register.inclusion_tag("_term.html")

@@ -305,3 +305,35 @@ def test_sigterm_answers_what_is_under_way_and_ends(server, tmp_path):
     assert answers == [b"kept"]
     process.wait(timeout=10)
     assert process.returncode == 0
+
+
+def test_after_sigkill_of_the_master_nothing_holds_the_port(server):
+    """A call that is under way, a kept connection and one that says nothing are there when it dies."""
+    process, port = server
+    kept = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    call(kept, b"1", "/m/infer")
+    silent = socket.create_connection(("127.0.0.1", port))
+    waiting = threading.Thread(target=_stuck, args=(port,), daemon=True)
+    waiting.start()
+    time.sleep(0.3)
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 15
+    while True:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # does not bind beside one that listens
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                break
+        assert time.monotonic() < until, "the port is held"
+        time.sleep(0.1)
+    for connection in (kept, silent):
+        connection.close()
+    waiting.join(10)
+
+
+def _stuck(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        call(connection, b"1", "/stuck")
+    connection.close()

@@ -57,6 +57,19 @@ def test_a_locked_database_is_said_by_page_and_api(page, owner, monkeypatch):
     assert (answer.status_code, "locked by somebody else" in answer.json()["detail"]) == (503, True)
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="another database has a disk of its own")
+def test_a_database_that_cannot_be_opened_on_a_full_disk_is_said_to_be_that(monkeypatch):
+    error = OperationalError("unable to open database file")
+    assert unavailable.reason_of(error) == unavailable.NO_DATABASE
+    monkeypatch.setattr(unavailable, "FREE_BYTES", 10**18)
+    assert unavailable.reason_of(error) == unavailable.DISK_FULL
+
+
+def test_a_table_that_is_held_is_locked():
+    error = OperationalError("canceling statement due to lock timeout")
+    assert unavailable.reason_of(error) == unavailable.LOCKED
+
+
 def test_signing_in_says_it_too(client, owner, monkeypatch):
     client.raise_request_exception = False
     monkeypatch.setattr(SessionStore, "save", locked)

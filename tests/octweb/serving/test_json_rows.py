@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from octweb.core import strict_json
-from octweb.serving.json_rows import FIVES, POWERS, SMALLEST, _number, rows_matrix
+from octweb.serving.json_rows import FIVES, POWERS, SMALLEST, _number, _short, padded, rows_matrix
 
 NAMES = ("a", "b: {c}", "größe")
 HARD = [
@@ -24,8 +24,11 @@ HARD = [
 
 
 def value(text: str) -> float | None:
-    """What the kernel makes of a whole text; None where it is no number."""
-    end, found = _number(np.frombuffer(text.encode() + b"}", np.uint8), 0, POWERS, FIVES)
+    """What the kernel makes of a whole text; None where it is not a number."""
+    content, words = padded(text.encode() + b"}")
+    end, found = _number(content, 0, POWERS, FIVES)
+    quick, short = _short(words, 0, POWERS)
+    assert not quick or (quick == end and same(short, found)), text
     return found if end == len(text) else None
 
 
@@ -43,6 +46,29 @@ def test_random_doubles_are_read_back():
     draw = np.random.default_rng(1).integers(0, 2**64, 20_000, dtype=np.uint64).view(np.float64)
     for v in draw[np.isfinite(draw)].tolist():
         assert same(value(repr(v)), v)
+
+
+def test_most_decimals_take_the_short_way():
+    rng = np.random.default_rng(3)
+    for _ in range(3000):
+        whole, part = int(rng.integers(0, 8)), int(rng.integers(0, 16))
+        text = str(rng.integers(0, 10**whole))
+        digits = len(text) + part
+        if part:
+            text += f".{rng.integers(0, 10**part):0{part}d}"
+        for sign in ("", "-"):
+            end, found = _short(padded(f"{sign}{text},".encode())[1], 0, POWERS)
+            assert (end == len(sign + text) and same(found, float(sign + text))) or digits > 15, text
+
+
+@pytest.mark.parametrize("length", [*range(1, 20), 31, 32, 33])
+def test_every_character_of_a_name_counts(length):
+    name = "abcdefghijklmnopqrstuvwxyz0123456789"[:length]
+    text = json.dumps({"rows": [{name: 1.5}, {name: -2.5}]}).encode()
+    assert rows_matrix(text, (name,), 9).tolist() == [[1.5], [-2.5]]
+    second = text.rindex(b"{")
+    for at in range(second, second + length + 5):  # brace, quotes, name, colon, space
+        assert rows_matrix(text[:at] + b"#" + text[at + 1 :], (name,), 9) is None, at
 
 
 @settings(max_examples=1500, deadline=None, derandomize=True)

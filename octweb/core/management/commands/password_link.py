@@ -23,5 +23,5 @@ class Command(BaseCommand):
         self.stdout.write(reverse("password_reset_confirm", kwargs=key))
         days = settings.PASSWORD_RESET_TIMEOUT / 86_400
         self.stderr.write(
-            f"Put the address of the server before it and hand it to {user}. It works once, for {days:g} days."
+            f"Put the address of the server in front of it and send it to {user}. It works once, for {days:g} days."
         )

@@ -15,7 +15,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser):
         parser.add_argument("username", metavar="USERNAME")
-        parser.add_argument("--name", default="command line", help="a name to tell it by")
+        parser.add_argument("--name", default="command line", help="a name to recognise it by")
         parser.add_argument("--scope", choices=Scope.values, default=Scope.FULL, help="what it may be used for")
         parser.add_argument("--days", type=int, default=None, help="days until it expires (default: never)")
 

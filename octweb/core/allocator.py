@@ -1,0 +1,22 @@
+"""What the C library does with blocks that are given back: those of a call are used again by the next one.
+
+By itself it gives each block of more than some hundred kilobytes back to the system, so that a call of 1,000 rows takes all of its memory
+again page by page; on the machine of docs/benchmarks.md that was a third of its processor time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # names of glibc's mallopt, malloc.h
+LARGEST_KEPT = 4_000_000  # bytes; larger blocks go back to the system as soon as they are free
+KEPT = 8_000_000  # free bytes at the end of an arena beyond which they go back
+
+
+def keep_blocks() -> bool:
+    """Tell it; False where the C library is another one than glibc and nothing was told."""
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    mallopt = ctypes.CDLL(None).mallopt
+    return bool(mallopt(MMAP_THRESHOLD, LARGEST_KEPT)) and bool(mallopt(TRIM_THRESHOLD, KEPT))

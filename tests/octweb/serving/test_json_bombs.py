@@ -1,0 +1,112 @@
+"""Bodies of JSON that are made to take memory or time: refused with a reason, or answered, within a bound of memory."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from octweb.core import strict_json
+
+INSTANCES = min(27, int(os.environ.get("INSTANCES", 6)))
+PEAK = Path("/proc/self/clear_refs")
+
+
+def _filled(head: bytes, unit: bytes, tail: bytes) -> Callable[[int], bytes]:
+    return lambda size: head + unit * ((size - len(head) - len(tail)) // len(unit)) + tail
+
+
+def _names(size: int, more: bytes = b"") -> bytes:
+    return b"{" + b",".join(b'"%d":1' % i for i in range(size // 11)) + more + b"}"
+
+
+ROWS = b'{"rows":['
+# by name, for so many bytes
+BOMBS: dict[str, Callable[[int], bytes]] = {
+    "deep lists": lambda size: b"[" * size,
+    "deep lists, closed": lambda size: b"[" * (size // 2) + b"]" * (size // 2),
+    "deep objects": lambda size: b'{"a":' * (size // 5),
+    "empty lists": _filled(ROWS, b"[],", b"[]]}"),
+    "empty objects": _filled(ROWS, b"{},", b"{}]}"),
+    "small objects": _filled(ROWS, b'{"a":1},', b'{"a":1}]}'),
+    "small numbers": _filled(ROWS, b"1.5,", b"1]}"),
+    "whole numbers": _filled(ROWS, b"257,", b"1]}"),
+    "longer numbers": _filled(ROWS, b"1.53333,", b"1]}"),
+    "short texts": _filled(ROWS, b'"ab",', b'"ab"]}'),
+    "longer texts": _filled(ROWS, b'"abcdef",', b'"ab"]}'),
+    "many columns": lambda size: b'{"columns":{' + b",".join(b'"%d":[]' % i for i in range(size // 12)) + b"}}",
+    "many names in a row": lambda size: b'{"rows":[' + _names(size) + b"]}",
+    "many names, and one twice": lambda size: _names(size, b',"0":1'),
+    "one name again and again": _filled(b"{", b'"a":1,', b'"a":1}'),
+    "a long text": _filled(b'{"rows":"', b"x", b'"}'),
+    "a text of colons": _filled(b'{"rows":"', b":", b'"}'),
+    "a text of escapes": _filled(b'{"rows":"', b"\\u00ff", b'"}'),
+    "a long name": _filled(b'{"', b"x", b'":1}'),
+    "a long number": _filled(b'{"rows":[', b"1", b"]}"),
+    "a long fraction": _filled(b'{"rows":[0.', b"1", b"]}"),
+    "a long exponent": _filled(b'{"rows":[1e', b"1", b"]}"),
+    "NaN and numbers": _filled(b'{"inputs":[NaN,', b"1.5,", b"1]}"),
+    "NaN and lists": _filled(b'{"inputs":[NaN,', b"[],", b"1]}"),
+    "a tensor of small numbers": _filled(b'{"inputs":[{"name":"x","shape":[1,1],"datatype":"FP64","data":[', b"1.5,", b"1]}]}"),
+    "a tensor of short texts": _filled(b'{"inputs":[{"name":"x","shape":[1,1],"datatype":"BYTES","data":[', b'"ab",', b'"ab"]}]}'),
+    "many tensors": _filled(b'{"inputs":[', b'{"name":"x"},', b'{"name":"x"}]}'),
+}  # fmt: skip
+
+
+def megabytes(field: str) -> float:
+    status = Path("/proc/self/status").read_text()
+    return int(status.split(f"{field}:")[1].split()[0]) / 1e3
+
+
+def grown(work: Callable[[], None]) -> float:
+    """How many MB the process was larger at its peak than before."""
+    PEAK.write_text("5")  # the peak begins anew
+    before = megabytes("VmRSS")
+    work()
+    return megabytes("VmHWM") - before
+
+
+@pytest.fixture
+def send(client_of, owner, approved, settings):
+    settings.RATES = {}
+    client = client_of(owner)
+    addresses = (f"/api/v1/models/{approved.pk}/predict/", f"/v2/models/{approved.family.name}/infer", "/invocations")
+
+    def one(content: bytes) -> list[int]:
+        return [client.post(a, content, content_type="application/json").status_code for a in addresses]
+
+    return one
+
+
+@pytest.mark.parametrize("name", random.Random(2).sample(list(BOMBS), INSTANCES))
+def test_a_bomb_of_a_megabyte_is_refused_in_time(send, name):
+    start = time.thread_time()
+    for status in send(BOMBS[name](1_100_000)):
+        assert status in (200, 400, 413, 422)  # columns without a row have an answer
+    assert time.thread_time() - start < 3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PEAK.exists(), reason="the peak of memory is read from /proc")
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_as_large_as_bodies_may_be_stays_within_the_bound(send, settings, name):
+    content = BOMBS[name](settings.MAX_PREDICT_BYTES - 100)
+    found: list[int] = []
+    peak = grown(lambda: found.extend(send(content)))
+    print(f"{name}: {peak:.0f} MB, {found}")
+    assert set(found) <= {200, 400, 413, 422}
+    assert peak < 700  # a web process has 250 MB, the bound is 1 GB
+
+
+def test_what_is_too_much_is_said():
+    with pytest.raises(strict_json.TooMany, match="lists and objects"):
+        strict_json.loads(b"[" + b"[]," * 400_000 + b"1]")
+    with pytest.raises(strict_json.TooMany, match="values"):
+        strict_json.loads(b"[" + b"1," * 4_000_001 + b"1]")
+    with pytest.raises(strict_json.TooMany, match="names"):
+        strict_json.loads(_names(1_200_000))
+    assert len(strict_json.loads(b"[" + b"1.5," * 1_000_000 + b"1]")) == 1_000_001

@@ -1,0 +1,172 @@
+"""Mixed load for as long as one likes: predictions, lists, uploads and two trainings at once."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import gzip
+import http.client
+import json
+import os
+import random
+import statistics
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import psutil
+
+from tests.bombs import BOMBS
+from tests.torture.site import ENDED, Broken, Site, multipart
+from tests.torture.uploads import FORM, numbers
+
+SETTLED = 60.0  # seconds, or a fifth of the time: caches and allocators fill, and then memory is to stay as it is
+FLAT_MB = 60.0  # with files of 20 MB among the calls; `memory` has less
+PAUSE = 0.01  # between predictions of a client
+TRAINING = 60.0  # seconds of a training
+MOST_MB = 20.0  # of an uploaded file
+
+
+class Mix:
+    """What runs side by side, and what was seen of it."""
+
+    def __init__(self, site: Site, draw: random.Random, seconds: float) -> None:
+        self.site, self.draw, self.seconds = site, draw, seconds
+        self.over = threading.Event()
+        self.statuses: dict[str, Counter[int]] = {
+            name: Counter() for name in ("predict", "list", "upload", "bomb", "run")
+        }
+        self.took: list[tuple[bool, float]] = []  # whether two trainings were at work, seconds of a prediction
+        self.memory: list[tuple[float, float]] = []  # moment, MB
+        self.loads: list[float] = []
+        self.trainings = 0
+
+    def run(self) -> str:
+        """All of it for the time; raises Broken where a call failed or the memory grew."""
+        model = self.site.approved_model()
+        tasks = [self.trainer, self.trainer, self.lister, self.uploader, self.sampler]
+        with concurrent.futures.ThreadPoolExecutor(len(tasks) + 2) as pool:
+            begun = [pool.submit(task) for task in tasks]
+            begun += [pool.submit(self.predictor, model, seed) for seed in range(2)]
+            self.over.wait(self.seconds)
+            self.over.set()
+            for task in begun:
+                task.result()
+        return self.judged()
+
+    def predictor(self, model: dict[str, Any], seed: int) -> None:
+        """One row or a hundred, on the own API and on the protocol's, over a connection that is kept."""
+        draw = random.Random(seed)
+        calls = [(address, body(model, address, n)) for n in (1, 1, 1, 100) for address in addresses(model)]
+        line = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=60)
+        headers = {"Authorization": f"Token {self.site.token}", "Content-Type": "application/json"}
+        while not self.over.wait(PAUSE):
+            address, content = draw.choice(calls)
+            busy, start = self.trainings >= 2, time.monotonic()
+            status = self._ask(line, address, content, headers)
+            self.took.append((busy, time.monotonic() - start))
+            self.statuses["predict"][status] += 1
+        line.close()
+
+    def _ask(self, line: http.client.HTTPConnection, address: str, content: bytes, headers: dict[str, str]) -> int:
+        """The status; a kept connection that was closed in between is opened again once, as clients do."""
+        for attempt in range(2):
+            try:
+                line.request("POST", address, content, headers)
+                answer = line.getresponse()
+                answer.read()
+                return answer.status
+            except (OSError, http.client.HTTPException):
+                line.close()
+                if attempt:
+                    return 0
+        raise AssertionError
+
+    def lister(self) -> None:
+        paths = [f"/api/v1/{what}/" for what in ("models", "datasets", "runs", "methods")]
+        paths += [f"/api/v1/datasets/{self.site.datasets['small']}/rows/", "/healthz", "/readyz"]
+        while not self.over.wait(0.1):
+            self.statuses["list"][self.site.call("GET", random.choice(paths))[0]] += 1
+
+    def uploader(self) -> None:
+        """A file now and then, plain or packed, which is deleted again; every fifth is a bomb."""
+        while not self.over.wait(5):
+            if self.draw.random() < 0.2:
+                name = self.draw.choice(list(BOMBS))
+                file_name, make = BOMBS[name]
+                self.statuses["bomb"][self._upload(name, make(20), file_name)[0]] += 1
+                continue
+            content, file_name = numbers(self.draw.uniform(0.1, MOST_MB), self.draw), "data.csv"
+            if self.draw.random() < 0.3:
+                content, file_name = gzip.compress(content, 1), "data.csv.gz"
+            status, answer = self._upload("mixed", content, file_name)
+            self.statuses["upload"][status] += 1
+            if status == 201:
+                self.site.call("DELETE", f"/api/v1/datasets/{answer['id']}/")
+
+    def _upload(self, name: str, content: bytes, file_name: str) -> tuple[int, Any]:
+        body = multipart({"name": name}, content, file_name)
+        return self.site.call("POST", "/api/v1/datasets/", body, patience=600, Content_Type=FORM)
+
+    def trainer(self) -> None:
+        """One training after another."""
+        while not self.over.is_set():
+            status, run = self.site.new_run("hard", "odt", depth=3, time_limit=TRAINING)
+            self.statuses["run"][status] += 1
+            if status != 201:
+                return
+            while not self.over.wait(1):
+                if self.site.run(run["id"]).get("status") in ENDED:
+                    break
+            else:
+                self.site.call("POST", f"/api/v1/runs/{run['id']}/cancel/", b"")
+
+    def sampler(self) -> None:
+        web = psutil.Process(self.site.web.pid)  # type: ignore[union-attr]
+        start = time.monotonic()
+        while not self.over.wait(2):
+            own = [web, *web.children()]  # without the readers of files, which are children of these
+            self.memory.append(
+                (time.monotonic() - start, sum(p.memory_info().rss for p in own if p.is_running()) / 1e6)
+            )
+            self.loads.append(os.getloadavg()[0])
+            self.trainings = len({child.ppid() for child in self.site.children() if child.is_running()})
+
+    def judged(self) -> str:
+        failed = {name: dict(found) for name, found in self.statuses.items() if any(not s or s >= 500 for s in found)}
+        if failed:
+            raise Broken(f"calls failed: {failed}")
+        settled = [mb for at, mb in self.memory if at > min(SETTLED, self.seconds / 5)]
+        quarters = [settled[i * len(settled) // 4 : (i + 1) * len(settled) // 4] or settled for i in range(4)]
+        begin, *_, end = medians = [statistics.median(quarter) for quarter in quarters]
+        if end - begin > FLAT_MB:
+            raise Broken(f"the web server grew from {begin:.0f} to {end:.0f} MB")
+        beside = sorted(1000 * seconds for busy, seconds in self.took if busy)
+        speed = "no prediction while two trainings ran"
+        if len(beside) >= 100:
+            median, high = beside[len(beside) // 2], beside[int(0.99 * len(beside))]
+            speed = f"{len(beside)} of them while two trainings ran: median {median:.1f} ms, p99 {high:.1f} ms"
+        counts = {name: dict(sorted(found.items())) for name, found in self.statuses.items()}
+        return (
+            f"{self.seconds / 60:.0f} minutes, {len(self.took)} predictions, {speed}; answers {counts}; web server by quarters of the time "
+            f"{', '.join(f'{mb:.0f}' for mb in medians)} MB, at most {max(settled):.0f}; load of the machine {statistics.mean(self.loads):.1f} on {os.cpu_count()} cores"
+        )
+
+
+def addresses(model: dict[str, Any]) -> tuple[str, str]:
+    return f"/api/v1/models/{model['id']}/predict/", f"/v2/models/{model['name']}/infer"
+
+
+def body(model: dict[str, Any], address: str, n: int) -> bytes:
+    """A valid call with `n` rows of the small table."""
+    row = {"width": 1.5, "height": 3, "colour": "red"}
+    if address.startswith("/api"):
+        return json.dumps({"rows": [row] * n}).encode()
+    kinds = {name: "BYTES" if isinstance(value, str) else "FP64" for name, value in row.items()}
+    tensors = [{"name": k, "datatype": kinds[k], "shape": [n], "data": [v] * n} for k, v in row.items()]
+    return json.dumps({"inputs": tensors}).encode()
+
+
+def mixed(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
+    """Predictions, lists, uploads with bombs among them, and two trainings all the time; no call fails and the memory is flat."""
+    return Mix(site, draw, seconds).run()
