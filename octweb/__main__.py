@@ -1,6 +1,6 @@
 """`octweb COMMAND` and `python -m octweb COMMAND`: the commands of manage.py from any folder.
 
-Data lie in the user's data folder, or in the folder that `--data FOLDER` or OCTWEB_DATA_DIR names.
+Data are stored in the user's data folder, or in the folder that `--data FOLDER` or OCTWEB_DATA_DIR names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ USAGE = """octweb: optimal classification trees
     octweb train DATA.csv --target COLUMN --method exact
     octweb COMMAND --help              the options of a command
 
-Data lie in {folder} (--data FOLDER or OCTWEB_DATA_DIR: another one).
+Data are stored in {folder} (--data FOLDER or OCTWEB_DATA_DIR: another one).
 
 Commands:
 {commands}

@@ -1,4 +1,4 @@
-"""Reading settings from the environment: typed, and failing loudly."""
+"""Reading settings from the environment: typed, with an error for a bad value."""
 
 from __future__ import annotations
 

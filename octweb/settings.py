@@ -87,6 +87,7 @@ INSTALLED_APPS = [
     "octweb.datasets",
     "octweb.registry",
     "octweb.checking",
+    "octweb.decide",
     "octweb.runs",
     "octweb.experiments",
     "octweb.notify",
@@ -144,6 +145,9 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
+elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
+    # as long as SQLite waits: then the call is answered that the database is locked, instead of never
+    DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c lock_timeout=20s")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend", "QUEUES": ["default"]}}

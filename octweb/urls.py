@@ -7,6 +7,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from octweb.core import reset
 from octweb.core import views as core
+from octweb.decide.public import public_page
 from octweb.home import trash
 from octweb.home.glossary import glossary_page
 from octweb.home.search import search_page
@@ -37,6 +38,8 @@ urlpatterns = [
     path("workbenches/", include("octweb.workbench.urls")),
     path("models/", include("octweb.registry.urls")),
     path("models/", include("octweb.checking.urls")),
+    path("models/", include("octweb.decide.urls")),
+    path("public/<uuid:key>/", public_page, name="public-page"),
     path("predictions/", include("octweb.batch.urls")),
     path("api/", include("octweb.serving.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),

@@ -7,10 +7,12 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
 _django = get_wsgi_application()
 
+from octweb.core.allocator import keep_blocks  # noqa: E402
 from octweb.environment import boolean  # noqa: E402
 from octweb.serving.quick import QuickApplication  # noqa: E402  (models need the applications to be ready)
 from octweb.serving.warming import warm  # noqa: E402
 from octweb.serving.wire import Wire  # noqa: E402
 
+keep_blocks()
 warm(kernels=boolean("OCTWEB_WARM", True))
 application = QuickApplication(Wire(_django))

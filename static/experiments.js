@@ -1,4 +1,4 @@
-// The live leaderboard: the clock runs on between two answers, and the picture is drawn anew when a candidate has come along.
+// The live leaderboard: the clock runs on between two answers, and the picture is drawn again when a candidate has come along.
 "use strict";
 
 (() => {

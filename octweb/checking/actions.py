@@ -44,7 +44,7 @@ def proof_of(model: TreeModel) -> Proof | None:
 def start(*, owner: Any, model: TreeModel) -> ModelCheck:
     """A check in the queue, or the one that is there already; raises ValidationError where the rows are gone, and Conflict."""
     if model.dataset is None or not model.dataset.file:
-        raise ValidationError({"model": "The rows of this model are gone, so that it cannot be checked here."})
+        raise ValidationError({"model": "The rows of this model are gone, so it cannot be checked here."})
     with transaction.atomic():
         TreeModel.objects.select_for_update().only("pk").get(pk=model.pk)
         waiting = ModelCheck.objects.filter(model=model, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).first()
@@ -93,7 +93,7 @@ With an installed octweb:
     manage.py verify {stem}.json "{rows}"{proof}
 
 In a browser: open check_octweb.html and choose the model, the proof and the rows (CSV). It checks the proof of the bound, sends nothing,
-and was written from proof-format.md alone, so that it shares no code with the other checker either.
+and was written from proof-format.md alone, so it shares no code with the other checker either.
 
 The checker shares no code with the training. It reads the rows by itself, runs the tree over them, counts every number of the model file
 again, and prints one line for each claim and a verdict:

@@ -57,7 +57,7 @@ class CheckSupervisor(Supervisor):
 
     def prepare(self, job: ModelCheck) -> CheckChild:
         if job.model.dataset is None:
-            raise Refused("The rows of this model are gone, so that it cannot be checked here.")
+            raise Refused("The rows of this model are gone, so it cannot be checked here.")
         try:
             return CheckChild.prepare(job)
         except FileNotFoundError as error:

@@ -16,6 +16,7 @@ from octweb.experiments import actions
 from octweb.experiments.board import Line, board, elapsed, held_out, honest_words, reasons
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS
+from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 
 
 class TrialSerializer(serializers.Serializer):
@@ -41,10 +42,15 @@ class NewExperimentSerializer(serializers.Serializer):
         help_text="what one question of a tree may look at",
     )  # fmt: skip
     time_limit = serializers.FloatField(required=False, default=actions.LONGEST_FIT, help_text="seconds of one fit")
-    folds = serializers.IntegerField(required=False, default=actions.FOLDS, min_value=2, max_value=50)
+    folds = serializers.IntegerField(required=False, default=actions.FOLDS, min_value=2, max_value=MOST_FOLDS)
     seed = serializers.IntegerField(required=False, default=0, min_value=0, max_value=2**31 - 1)
     test_share = serializers.FloatField(
-        required=False, default=None, allow_null=True, help_text="rows held out of everything; null: as fits the rows"
+        required=False,
+        default=None,
+        allow_null=True,
+        min_value=0,
+        max_value=MOST_HELD_OUT,
+        help_text="rows held out of everything; null: chosen to fit the number of rows",
     )
     nested = serializers.BooleanField(
         required=False, default=None, allow_null=True, help_text="leave out pairs of folds, too"

@@ -158,7 +158,7 @@ def reasons(found: Board) -> list[str]:
     depth = int(found.chosen.candidate.summary.get("depth") or 0)
     most = f"It asks at most {depth} question{'s' if depth != 1 else ''}, {found.chosen.asks} at a time"
     if not depth:
-        most = "It asks nothing: no question pays for its leaves"
+        most = "It asks nothing: no question is worth its leaves"
     sentences = [f"{most}, and is right for {_percent(chosen.mean)} of unseen rows."]
     if chosen.label == highest.label:
         sentences.append("No other candidate is more accurate.")
@@ -181,7 +181,7 @@ def honest_words(found: Board) -> str:
     experiment = found.experiment
     if experiment.nested:
         if found.honest is None:
-            return "What the choice is worth is worked out when all candidates are done: the choice is then made again without each fold."
+            return "How good the choice is will be known when all candidates are done: the choice is then made again without each fold."
         same = sum(pick == (found.chosen.label if found.chosen else "") for pick in found.honest.picks)
         return (
             f"An honest estimate: chosen in the same way without each fold in turn, the tree is right for "

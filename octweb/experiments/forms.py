@@ -12,9 +12,10 @@ from octweb.experiments.actions import FOLDS, LONGEST_FIT
 from octweb.experiments.plan import HELD_OUT, evaluation
 from octweb.runs import advice
 from octweb.runs.constraint_fields import MinutesField
+from trainer.data.folds import MOST_FOLDS
 
 CHECKS = (
-    ("auto", "As fits the number of rows"),
+    ("auto", "Choose to fit the number of rows"),
     ("held-out", "Hold out a quarter of the rows, measured once"),
     ("nested", "Nested folds: no row is lost, three times the fits"),
 )
@@ -24,11 +25,11 @@ class ExperimentForm(forms.Form):
     """What trees may ask, how long one fit may take, and how the choice is checked."""
 
     name = forms.CharField(
-        max_length=200, required=False, label="Name", help_text="Left empty: best tree for the data set."
+        max_length=200, required=False, label="Name", help_text="If left empty: best tree for the data set."
     )
     kinds = forms.MultipleChoiceField(label="What may a tree ask?", widget=forms.CheckboxSelectMultiple)
-    time_limit = MinutesField(min_value=0, initial=LONGEST_FIT, label="Longest time of one fit", help_text="A fit that ends at its limit keeps its best tree and its gap.")  # fmt: skip
-    folds = forms.IntegerField(min_value=3, max_value=20, initial=FOLDS, label="Folds")
+    time_limit = MinutesField(min_value=0, initial=LONGEST_FIT, label="Longest time of one fit", help_text="A fit that reaches its limit keeps its best tree and its gap.")  # fmt: skip
+    folds = forms.IntegerField(min_value=3, max_value=MOST_FOLDS, initial=FOLDS, label="Folds")
     check = forms.ChoiceField(
         choices=CHECKS, initial="auto", label="How is the choice checked?", widget=forms.RadioSelect
     )

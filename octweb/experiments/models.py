@@ -30,7 +30,7 @@ class Experiment(Deletable):
 
     @property
     def fits(self) -> int:
-        """Trees that each candidate grows: one a fold, one a pair of folds where nested, and one on all rows that train."""
+        """Trees that each candidate grows: one per fold, one per pair of folds where nested, and one on all rows that train."""
         pairs = self.folds * (self.folds - 1) // 2 if self.nested else 0
         return self.folds + pairs + 1
 

@@ -14,6 +14,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from octweb.core.problems import Conflict, Unprocessable
+from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
 from octweb.experiments.board import SORTS, Board, board, elapsed, honest_words, points, reasons, tree_of
@@ -102,58 +103,48 @@ def experiment_chart(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_POST
 def experiment_stop(request: HttpRequest, pk: Any) -> HttpResponse:
-    return _do(request, _experiment(request, pk), actions.stop, "Stopped; what is done is kept.")
+    return _do(request, _experiment(request, pk), actions.stop, "Stopped; the results so far are kept.")
 
 
 @login_required
 @require_POST
 def experiment_go_on(request: HttpRequest, pk: Any) -> HttpResponse:
-    return _do(request, _experiment(request, pk), actions.go_on, "It goes on where it was stopped.")
+    return _do(request, _experiment(request, pk), actions.go_on, "It continues where it was stopped.")
 
 
 @login_required
 @require_POST
 def experiment_delete(request: HttpRequest, pk: Any) -> HttpResponse:
     experiment = _experiment(request, pk)
-    try:
+    with refusals_said(request):
         actions.delete(experiment)
-    except Conflict as error:
-        messages.warning(request, str(error.detail))
-        return redirect("experiments:detail", experiment.pk)
-    messages.info(request, "The experiment was deleted; models that were opened stay.")
-    return redirect("experiments:list")
+        messages.info(request, "The experiment was deleted; models that were opened stay.")
+        return redirect("experiments:list")
+    return redirect("experiments:detail", experiment.pk)
 
 
 @login_required
 @require_POST
 def candidate_open(request: HttpRequest, pk: Any) -> HttpResponse:
     candidate = _candidate(request, pk)
-    try:
+    with refusals_said(request):
         return redirect("registry:detail", actions.open_candidate(candidate).pk)
-    except Conflict as error:
-        messages.warning(request, str(error.detail))
-        return redirect("experiments:detail", candidate.experiment_id)
+    return redirect("experiments:detail", candidate.experiment_id)
 
 
 @login_required
 @require_POST
 def candidate_retrain(request: HttpRequest, pk: Any) -> HttpResponse:
     candidate = _candidate(request, pk)
-    try:
+    with refusals_said(request, "This cannot be trained"):
         return redirect("runs:detail", actions.retrain(candidate, owner=request.user).pk)
-    except (Conflict, Unprocessable) as error:
-        messages.warning(request, str(error.detail))
-    except ParameterError as error:
-        messages.warning(request, f"This cannot be trained: {error}")
     return redirect("experiments:detail", candidate.experiment_id)
 
 
 def _do(request: HttpRequest, experiment: Experiment, action: Any, words: str) -> HttpResponse:
-    try:
+    with refusals_said(request):
         action(experiment)
         messages.info(request, words)
-    except Conflict as error:
-        messages.warning(request, str(error.detail))
     return redirect("experiments:detail", experiment.pk)
 
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from octweb.core.files import place_in
+from octweb.core.limits import allowed
 from octweb.datasets.stored import refuse_changed
 from octweb.experiments.models import Candidate
 from octweb.jobs.child import PROGRESS, Process
@@ -34,6 +35,7 @@ class CandidateChild(Process):
         self.data = place_in(dataset.file, self.folder / "data.parquet")
         refuse_changed(dataset, self.data)
         (self.folder / "schema.json").write_text(json.dumps(dataset.columns), encoding="utf-8")
+        (self.folder / "reading.json").write_text(json.dumps(dataset.reading), encoding="utf-8")
         known = "".join(json.dumps(record) + "\n" for record in self.job.records)
         (self.folder / PROGRESS).write_text(known, encoding="utf-8")
         self.offset = len(known.encode())
@@ -58,6 +60,7 @@ class CandidateChild(Process):
             f"--test-share={experiment.test_share}",
             *(["--nested"] if experiment.nested else []),
             f"--schema={self.folder / 'schema.json'}",
+            f"--reading={self.folder / 'reading.json'}",
             f"--state={self.folder / PROGRESS}",
             f"--model={self.result}",
             f"--name={candidate.name}",
@@ -87,7 +90,7 @@ class CandidateSupervisor(Supervisor):
 
     def limits(self, job: Candidate) -> tuple[float, float]:
         each = float(job.parameters.get("time_limit") or job.experiment.time_limit)
-        memory = float(job.parameters.get("memory_limit") or settings.MAX_TRAINING_MB)
+        memory = allowed(job.parameters, "memory_limit")
         return START_SECONDS + each * job.experiment.fits * 1.1, memory * MEMORY_SLACK
 
     def keep(self, records: list[dict[str, Any]]) -> None:

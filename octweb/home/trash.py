@@ -64,7 +64,7 @@ def _of_experiment(experiment: Experiment) -> list[str]:
 
 def _of_model(model: TreeModel) -> list[str]:
     shares = model.shares.count()
-    return [f"It is shared with {_count(shares, 'person', 'people')}, who cannot use it any more."] if shares else []
+    return [f"It is shared with {_count(shares, 'person', 'people')}, who can no longer use it."] if shares else []
 
 
 KINDS = {
@@ -121,7 +121,7 @@ def undelete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
     known = _kind(kind)
     thing = known.model._default_manager.deleted_by(request.user).filter(pk=pk).first()
     if thing is None:
-        raise Http404("There is nothing like it to bring back.")
+        raise Http404("There is no deleted item like this to bring back.")
     try:
         bring_back(thing)
     except Conflict as error:

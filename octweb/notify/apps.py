@@ -1,4 +1,4 @@
-"""Word of long runs that have ended: by e-mail, and to an address of the user's."""
+"""Messages about long runs that have ended: by e-mail, and to an address that the user names."""
 
 from django.apps import AppConfig
 

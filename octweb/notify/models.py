@@ -1,4 +1,4 @@
-"""Wish: how a user wants to hear of runs that have ended."""
+"""Wish: how a user wants to be told about runs that have ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def new_secret() -> str:
 
 
 class Wish(models.Model):
-    """One row a user; without one nothing is sent."""
+    """One row per user; without one nothing is sent."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     email = models.BooleanField(default=False)

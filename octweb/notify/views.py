@@ -1,4 +1,4 @@
-"""The page on which a user says how to hear of runs that have ended."""
+"""The page on which a user chooses how to be told about runs that have ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message to an address that a user named: short, signed, to public hosts alone, and never followed to another place.
+"""A message to an address that a user named: short, signed, only to public hosts, and redirects are not followed.
 
 The host is looked up once and the connection goes to the address that was checked, so that a second answer of the name server
 cannot lead it into the network of this server.
@@ -28,7 +28,7 @@ class Undelivered(Exception):
 
 
 def send(url: str, secret: str, message: dict[str, Any]) -> None:
-    """POST the message as JSON; raises Undelivered for a bad address, a private host, no answer, or one that is no success."""
+    """POST the message as JSON; raises Undelivered for a bad address, a private host, no answer, or one that is not a success."""
     parts, port = checked(url)
     address = _address(parts.hostname or "", port)
     body = json.dumps(message, allow_nan=False).encode()
@@ -58,11 +58,11 @@ def checked(url: str) -> tuple[Any, int]:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise Undelivered("This is no address.") from error
+        raise Undelivered("This is not an address.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Undelivered("The address must begin with https:// or http://.")
     if parts.username or parts.password:
-        raise Undelivered("The address must not hold a password; use the signature.")
+        raise Undelivered("The address must not contain a password; use the signature.")
     return parts, port
 
 
@@ -74,7 +74,7 @@ def _address(host: str, port: int) -> str:
         raise Undelivered(f"There is no host {host}.") from error
     addresses = [str(entry[4][0]) for entry in found]
     if host not in settings.WEBHOOK_HOSTS and not all(_public(a) for a in addresses):
-        raise Undelivered(f"{host} lies in a private network. An administrator can allow it with OCTWEB_WEBHOOK_HOSTS.")
+        raise Undelivered(f"{host} is in a private network. An administrator can allow it with OCTWEB_WEBHOOK_HOSTS.")
     return addresses[0]
 
 

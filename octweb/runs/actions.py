@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from octweb.core.deleting import hide, purge
+from octweb.core.limits import UNITS, server_limits
 from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets import actions as datasets
@@ -159,18 +159,13 @@ def tidy(now: datetime) -> int:
 def within_limits(method: Method, values: dict[str, Any]) -> dict[str, Any]:
     """The server's own limits on time, memory and threads; a missing limit becomes the server's."""
     errors = {}
-    limits = {
-        "time_limit": (settings.MAX_TRAINING_SECONDS, "s"),
-        "memory_limit": (settings.MAX_TRAINING_MB, "MB"),
-        "threads": (settings.MAX_TRAINING_THREADS, "threads"),
-    }
-    for name, (limit, unit) in limits.items():
+    for name, limit in server_limits().items():
         if method.parameter(name) is None:
             continue
         if values.get(name) is None:
             values[name] = limit
         elif values[name] > limit:
-            errors[name] = f"this server allows at most {limit:,} {unit}; you asked for {values[name]:g}."
+            errors[name] = f"this server allows at most {limit:,} {UNITS[name]}; you asked for {values[name]:g}."
     if errors:
         raise ParameterError(errors)
     return values
@@ -179,7 +174,9 @@ def within_limits(method: Method, values: dict[str, Any]) -> dict[str, Any]:
 def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
     """The method must take a start, and the data must have the columns that its tree asks for."""
     if not method.warm_start:
-        raise ParameterError({"warm_start": f"'{method.id}' builds its tree anew and takes no start."})
+        raise ParameterError(
+            {"warm_start": f"'{method.id}' always builds its tree from the start and cannot begin with another tree."}
+        )
     tree = model_file(model).tree
     kinds = {c["name"]: c["kind"] for c in dataset.columns if c.get("role") == "feature"}
     for j in tree.used_columns:

@@ -1,4 +1,4 @@
-"""Which method answers what a person says first: what a tree may ask, how sure it must be, how large it may be."""
+"""Which method fits what a person says first: what a tree may ask, how sure it must be, how large it may be."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from octweb.datasets.models import Dataset
 from trainer.certificate import Guarantee
+from trainer.constraints import CONSTRAINTS
 from trainer.method import Method
 from trainer.methods import METHODS, get
 
@@ -22,7 +23,7 @@ BASELINES = ("oct", "binoct", "cutw-h", "s-oct", "oct-h")
 GOOD_FOR = {
     "cart": "Greedy, the classic. Millions of rows.",
     "oc1": "Random search over weighted sums.",
-    "bivariate": "Each line is the best one. Tens of columns.",
+    "bivariate": "Each line is the best for its rows. Tens of columns.",
     "exact": "Depth 3 with hundreds of questions, depth 4 with fewer.",
     "exact-numeric": "Depth 2 with tens of thousands of rows, depth 3 with fewer.",
     "flowoct": "Integer program that takes many constraints. Depth 2.",
@@ -30,8 +31,8 @@ GOOD_FOR = {
     "oct": "The first integer program for such trees.",
     "binoct": "Complete trees, no leaf penalty.",
     "bendoct-accelerated": "BendOCT with bounds from subtrees. Depth 3; fairness, order of columns.",
-    "odt": "Up to about 15 categories a column; sensitivity and specificity.",
-    "cut-h": "Proves hundreds of rows; larger data get a tree and a bound.",
+    "odt": "Up to about 15 categories per column; sensitivity and specificity.",
+    "cut-h": "Proves trees for hundreds of rows; for larger data you get a tree and a bound.",
     "cutw-h": "CUT-H with weaker rows.",
     "s-oct": "Weighted sums by shattering inequalities.",
     "oct-h": "Weighted sums that keep a distance from the rows.",
@@ -113,20 +114,8 @@ def answers_of(method: Method) -> Answers:
 def wishes(answers: Answers) -> tuple[str, ...]:
     """Parameters that are offered beside those of the chosen method: asked for, they choose the method that takes them."""
     if answers == Answers(ask="one", sure="proved"):
-        return (
-            "recall",
-            "forbidden",
-            "forbidden_pairs",
-            "max_columns",
-            "max_leaves",
-            "min_leaf",
-            *FAIRNESS,
-            "monotone",
-        )
+        return ("forbidden", "min_leaf", *(p.name for p in CONSTRAINTS))
     return ()
-
-
-FAIRNESS = ("fairness", "fairness_column", "fairness_class", "fairness_delta")
 
 
 def groups_of_methods() -> list[tuple[str, list[dict[str, Any]]]]:

@@ -37,6 +37,7 @@ class Child(Process):
         run: TrainingRun = self.job
         self.data = place_in(run.dataset.file, self.folder / "data.parquet")
         (self.folder / "schema.json").write_text(json.dumps(run.dataset.columns), encoding="utf-8")
+        (self.folder / "reading.json").write_text(json.dumps(run.dataset.reading), encoding="utf-8")
         known = of_earlier_attempts(run) if get(run.method).warm_start else None
         if (
             known is not None
@@ -69,6 +70,7 @@ class Child(Process):
             f"--name={run.name}",
             f"--sha256={run.dataset.sha256}",
             f"--schema={self.folder / 'schema.json'}",
+            f"--reading={self.folder / 'reading.json'}",
             f"--output={self.result}",
             f"--progress={self.folder / PROGRESS}",
             *([f"--proof={self.proof}", f"--proof-seconds={PROOF_SECONDS}"] if proves(run.method) else []),

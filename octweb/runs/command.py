@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.datasets.reading_flags import add_reading_flags, given_of, policy_of, reading_of_file
 from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
 from trainer.data.codes import parse_codes
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
 from trainer.method import Method
-from trainer.table import ColumnSchema, Labels, MissingPolicy, Table
+from trainer.table import ColumnSchema, Labels, Table
 
 USAGE, FAILED = 2, 1
 
@@ -32,16 +33,14 @@ class TrainingCommand(BaseCommand, ABC):
     target_help = "the column to predict"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """DATA, --target, the parameters of the methods, --missing, --ignore, --json."""
+        """DATA, --target, the parameters of the methods, how the table is read, --ignore, --json."""
         parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet")
         parser.add_argument("--target", required=True, metavar="COLUMN", help=self.target_help)
         add_parameter_flags(parser)
-        parser.add_argument(
-            "--missing", choices=[str(p) for p in MissingPolicy], default="drop", help="rows with empty cells"
-        )
+        add_reading_flags(parser)
         parser.add_argument(
             "--special", action="append", default=[], metavar="COLUMN=VALUES",
-            help="values of a numeric column that are codes, as income=-7,-8,999: each becomes a question of its own",
+            help="values of a numeric column that are codes, as income=-7,-8,999: each becomes a separate question",
         )  # fmt: skip
         parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
         parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
@@ -97,8 +96,10 @@ class TrainingCommand(BaseCommand, ABC):
         return {
             "target": options["target"],
             "ignore": list(options["ignore"]),
-            "default_missing": MissingPolicy(options["missing"]),
+            "default_missing": policy_of(options),
             "special": _special(options["special"]),
+            "given": given_of(options),
+            "reading": reading_of_file(options),
         }
 
 
@@ -108,7 +109,7 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
         records = json.loads(Path(path).read_text(encoding="utf-8"))
         columns = [(ColumnSchema.from_json(record), record.get("role", "feature")) for record in records]
     except (ValueError, TypeError, AttributeError) as error:
-        raise ModelFileError(f"The schema file is no JSON list of columns: {error}.") from error
+        raise ModelFileError(f"The schema file is not a JSON list of columns: {error}.") from error
     features = [schema for schema, role in columns if role == "feature"]
     return reading | {
         "kinds": {c.name: c.kind for c in features},

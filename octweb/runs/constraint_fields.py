@@ -1,4 +1,4 @@
-"""Form fields for constraints: pickers of columns and one number a class, in place of the text that the trainer reads.
+"""Form fields for constraints: pickers of columns and one number per class, instead of the text that the trainer reads.
 
 Each field cleans to the text of the declaration, such as 'yes: 0.9; no: 0.8', and takes that text as its initial value.
 """
@@ -62,7 +62,7 @@ class ProjectTemplate:
 
 
 class RecallWidget(ProjectTemplate, forms.Widget):
-    """One number in percent a class."""
+    """One number in percent per class."""
 
     template_name = "runs/widgets/recall.html"
 

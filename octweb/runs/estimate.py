@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from octweb.core.templatetags.octweb import NARROW, seconds
 from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
@@ -22,6 +24,7 @@ from trainer.data.encoding import Scheme, encode_binary
 from trainer.data.folds import held_out_of
 from trainer.errors import TrainerError
 from trainer.method import Method
+from trainer.table import Table
 
 LOOKED_AT = 60  # finished runs of a method
 COUNTED_CELLS = 2_000_000  # beyond, questions are counted from the profile
@@ -29,6 +32,7 @@ PRIOR = 1.0  # how many runs of other data the model of cost is worth
 LEAST_SPREAD = 0.12  # decades; two runs of the same thing differ by so much
 WIDTH = 1.28  # standard deviations: about four runs in five fall within
 START = 0.3  # seconds that any fit takes
+PROGRAM = 250  # MB of the program itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +56,7 @@ class Estimate:
     high: float
     words: str
     source: str
+    megabytes: int = 0
 
 
 def estimate(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any], test_share: float) -> Estimate:
@@ -71,7 +76,40 @@ def estimate(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str
         high=high,
         words=range_words(low, high, float(limit) if limit else None, proof=method.guarantee is Guarantee.TREE),
         source=_source(finished, dataset),
+        megabytes=megabytes_of(method, size),
     )
+
+
+def before_training(method: Method, values: Mapping[str, Any], table: Table, classes: int) -> Estimate:
+    """As `estimate`, from the rows themselves and without earlier runs: for the command line, which opens no database."""
+    distinct = [{"distinct": len(np.unique(c.values)), "kind": str(c.kind)} for c in table.columns]
+    scheme, bins = str(values.get("binarise") or Scheme.QUANTILE_THRESHOLDS), int(values.get("bins") or 5)
+    asked = sum(_of_profile(c, scheme, bins) for c in distinct) if method.binary else len(distinct)
+    depth = values.get("depth")
+    size = Size(
+        n=len(table), p=max(1, len(distinct)), F=max(1, asked), K=max(2, classes), d=3 if depth is None else int(depth)
+    )
+    middle, spread = math.log10(seconds_of(method, size)), prior_spread(method)
+    low, high = 10 ** (middle - WIDTH * spread), 10 ** (middle + WIDTH * spread)
+    limit = values.get("time_limit")
+    return Estimate(
+        questions=size.F,
+        rows=size.n,
+        low=low,
+        high=high,
+        words=range_words(low, high, float(limit) if limit else None, proof=method.guarantee is Guarantee.TREE),
+        source="A model of cost alone.",
+        megabytes=megabytes_of(method, size),
+    )
+
+
+def megabytes_of(method: Method, size: Size) -> int:
+    """Memory in MB, roughly: the table, its yes/no answers, and what the search keeps of pairs of questions or of columns."""
+    cells = 24.0 * size.n * size.p + (10.0 * size.n * size.F if method.binary else 0.0)
+    pairs = {"exact": 8.0 * size.K * size.F**2, "bivariate": 60.0 * size.p**2}.get(method.id, 0.0)
+    if "solver" in {p.name for p in method.parameters} and method.id != "odt":  # rows of a model
+        pairs = 400.0 * size.n * 2 ** (min(size.d, 8) + 1)
+    return round(PROGRAM + (cells + pairs) / 1e6)
 
 
 def size_of(dataset: Dataset, method: Method, values: Mapping[str, Any], rows: int) -> Size:
@@ -215,12 +253,8 @@ def _round(value: float) -> float:
 def _source(finished: list[TrainingRun], dataset: Dataset) -> str:
     here = sum(run.dataset_id == dataset.pk for run in finished)
     if here:
-        return (
-            f"Expected time: a model of cost, corrected by {here} earlier run{'s' if here > 1 else ''} on these data."
-        )
+        return f"Expected time: a cost model, corrected by {here} earlier run{'s' if here > 1 else ''} on these data."
     if finished:
         other = len(finished)
-        return (
-            f"Expected time: a model of cost, corrected by {other} earlier run{'s' if other > 1 else ''} on other data."
-        )
-    return "Expected time: a model of cost alone; the first runs will correct it."
+        return f"Expected time: a cost model, corrected by {other} earlier run{'s' if other > 1 else ''} on other data."
+    return "Expected time: a cost model alone; the first runs will correct it."

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.forms.utils import ErrorDict
 from django.http import QueryDict
 
+from octweb.core.limits import server_limits
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.runs.advice import feature_columns
 from octweb.runs.constraint_fields import ColumnsField, MinutesField, PairsField, PercentField, PickField, RecallField
+from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.method import MAX_TEXT, Method, Parameter
 from trainer.methods import METHODS
@@ -27,10 +28,8 @@ EVALUATION = (
 )
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
 COSTS = ("class_weight", "negative_weight")
-CONSTRAINTS = (
-    "recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone", "max_leaves", "max_columns",
-    "fairness", "fairness_column", "fairness_class", "fairness_delta",
-)  # fmt: skip
+FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
+CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
 MOST_GROUPS = 20  # values of a column whose groups fairness compares
 # names and sentences of the fields that are shown first
 LABELS = {
@@ -43,10 +42,10 @@ LABELS = {
 UNITS = {"leaf_penalty": "% of rows", "time_limit": "min", "depth": ""}
 HELP = {
     "depth": "Three questions on a path give at most eight leaves.",
-    "leaf_penalty": "A leaf that wins fewer rows is not worth its place. 0: every leaf is welcome.",
+    "leaf_penalty": "A leaf that wins fewer rows is not worth having. 0: every leaf is allowed.",
     "min_leaf": "Smaller leaves are not made.",
     "time_limit": "The best tree found by then is kept, with its gap.",
-    "class_weight": "Balanced: every class counts the same, however many rows it has.",
+    "class_weight": "Balanced: every class counts the same, no matter how many rows it has.",
 }
 CHOICES = {"class_weight": {"none": "the same for every row", "balanced": "more in rare classes (balanced)"}}
 
@@ -66,7 +65,7 @@ def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
 
 
 def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) -> forms.Field | None:
-    """Pickers for the parameters that speak of columns and classes."""
+    """Pickers for the parameters that name columns and classes."""
     classes = [str(c) for c in dataset.profile.get("classes") or ()]
     columns = [c["name"] for c in feature_columns(dataset)]
     named = {**common, "help_text": ""}
@@ -81,7 +80,7 @@ def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) ->
         return PairsField(first=columns, second=columns, join="+", words=words, **named)
     if parameter.name == "monotone":
         numbers = [c["name"] for c in feature_columns(dataset, "numeric")]
-        shown = {**named, "help_text": "Along a column of numbers the class may only rise (up) or fall (down)."}
+        shown = {**named, "help_text": "Along a numeric column the class may only rise (up) or fall (down)."}
         return PairsField(first=numbers, second=["up", "down"], join=" ", words=("column", "direction"), **shown)
     if parameter.name == "fairness_column":
         groups = [c["name"] for c in feature_columns(dataset) if int(c.get("distinct") or 0) <= MOST_GROUPS]
@@ -119,7 +118,10 @@ class RunForm(forms.Form):
     """Data set, evaluation and the method's own parameters, with the wishes that would choose another method."""
 
     name = forms.CharField(
-        max_length=200, required=False, label="Name", help_text="Left empty: data set, method, depth and what differs."
+        max_length=200,
+        required=False,
+        label="Name",
+        help_text="If left empty: data set, method, depth, and the settings that were changed.",
     )
     evaluation = forms.ChoiceField(
         choices=EVALUATION, initial="test", label="Accuracy on unseen rows", widget=forms.RadioSelect
@@ -142,7 +144,7 @@ class RunForm(forms.Form):
                 queryset=TreeModel.objects.kept().filter(owner=user, dataset=dataset).select_related("family"),
                 required=False,
                 label="Begin with",
-                help_text="The tree of a model of yours on these data; only better ones are then looked for.",
+                help_text="The tree of one of your models on these data; the search then looks only for better ones.",
                 empty_label="no known tree",
             )
             field.advanced = True  # type: ignore[attr-defined]
@@ -151,7 +153,7 @@ class RunForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
         if values.get("evaluation") == "test" and not values.get("test_percent") and "test_percent" not in self.errors:
-            self.add_error("test_percent", f"Say how many percent of the rows to hold out, from 1 to {MOST_PERCENT}.")
+            self.add_error("test_percent", f"Say what percentage of the rows to hold out, from 1 to {MOST_PERCENT}.")
         if values.get("evaluation") == "folds" and not values.get("folds") and "folds" not in self.errors:
             self.add_error("folds", f"Say how many folds, from 2 to {MOST_FOLDS}.")
         for name in self._foreign():
@@ -269,12 +271,7 @@ def _put(data: QueryDict, name: str, value: Any) -> None:
 
 
 def _server_limit(parameter: Parameter) -> float | None:
-    limits = {
-        "time_limit": settings.MAX_TRAINING_SECONDS,
-        "memory_limit": settings.MAX_TRAINING_MB,
-        "threads": settings.MAX_TRAINING_THREADS,
-    }
-    limit = limits.get(parameter.name)
+    limit = server_limits().get(parameter.name)
     if limit is None:
         return parameter.maximum
     return limit if parameter.maximum is None else min(limit, parameter.maximum)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
 from octweb.checking.actions import keep_proof
+from octweb.core.limits import allowed
 from octweb.core.problems import Damaged
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
@@ -42,8 +42,8 @@ class TrainingSupervisor(Supervisor):
             raise Refused(str(error)) from error
 
     def limits(self, job: TrainingRun) -> tuple[float, float]:
-        each = float(job.parameters.get("time_limit") or settings.MAX_TRAINING_SECONDS)
-        memory = float(job.parameters.get("memory_limit") or settings.MAX_TRAINING_MB)
+        each = allowed(job.parameters, "time_limit")
+        memory = allowed(job.parameters, "memory_limit")
         return START_SECONDS + PROOF_SECONDS + each * (1 + job.folds) * 1.1, memory * MEMORY_SLACK
 
     def keep(self, records: list[dict[str, Any]]) -> None:

@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from octweb.core.problems import Conflict, Unprocessable
+from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
 from octweb.figures.growth import growth_figure
 from octweb.figures.progress import progress_figure
@@ -26,10 +26,10 @@ from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import objective_words, setting_words
 from trainer.certificate import Guarantee
-from trainer.errors import ParameterError
 from trainer.methods import get
 
 MAX_RECORDS = 5000
+CHECK = "check"  # the phase with which a run reports that its search has ended
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:
@@ -76,7 +76,7 @@ def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
 def run_chart(request: HttpRequest, pk: Any) -> HttpResponse:
     """Plotly JSON of incumbent, bound and gap."""
     run = _run(request, pk)
-    records, now, at = _records(run), _search_seconds(run), _line(request)
+    records, now, at = _of_search(_records(run)), _search_seconds(run), _line(request)
     if get(run.method).guarantee is not Guarantee.TREE and not any(r.get("bound") is not None for r in records):
         rows = int(run.summary.get("n") or round(run.dataset.rows * (1 - run.test_share)))
         return JsonResponse(growth_figure(records, rows=rows, now=now, at=at))
@@ -90,7 +90,7 @@ def run_tree(request: HttpRequest, pk: Any, line: int) -> HttpResponse:
     run = _run(request, pk)
     record = run.records.filter(attempt=run.attempt, line=line).values_list("record", flat=True).first()
     if not record or "tree" not in record:
-        return HttpResponse("This tree is not kept.", status=404)
+        return HttpResponse("This tree was not kept.", status=404)
     return render(
         request,
         "runs/_incumbent.html",
@@ -102,12 +102,10 @@ def run_tree(request: HttpRequest, pk: Any, line: int) -> HttpResponse:
 @require_POST
 def run_cancel(request: HttpRequest, pk: Any) -> HttpResponse:
     run = _run(request, pk)
-    try:
+    with refusals_said(request):
         run = actions.cancel(run)
         stopped = run.status == RunStatus.CANCELLED
         messages.info(request, "Stopped before it began." if stopped else "Stopping; the best tree so far is kept.")
-    except Conflict as error:
-        messages.warning(request, str(error.detail))
     return redirect("runs:detail", run.pk)
 
 
@@ -115,12 +113,8 @@ def run_cancel(request: HttpRequest, pk: Any) -> HttpResponse:
 @require_POST
 def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
     run = _run(request, pk)
-    try:
+    with refusals_said(request, "This run cannot be repeated as it was"):
         return redirect("runs:detail", actions.run_again(run, owner=request.user).pk)
-    except (Conflict, Unprocessable) as error:
-        messages.warning(request, str(error.detail))
-    except ParameterError as error:
-        messages.warning(request, f"This run cannot be repeated as it was: {error}")
     return redirect("runs:detail", run.pk)
 
 
@@ -129,12 +123,8 @@ def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
 def run_on(request: HttpRequest, pk: Any, other: Any) -> HttpResponse:
     """The same settings on another version of the data."""
     run, dataset = _run(request, pk), Dataset.objects.get_visible(request.user, other)
-    try:
+    with refusals_said(request, "This run cannot be repeated as it was"):
         return redirect("runs:detail", actions.run_again(run, owner=request.user, dataset=dataset).pk)
-    except (Conflict, Unprocessable) as error:
-        messages.warning(request, str(error.detail))
-    except ParameterError as error:
-        messages.warning(request, f"This run cannot be repeated as it was: {error}")
     return redirect("datasets:detail", dataset.pk)
 
 
@@ -143,12 +133,8 @@ def run_on(request: HttpRequest, pk: Any, other: Any) -> HttpResponse:
 def run_reachable(request: HttpRequest, pk: Any) -> HttpResponse:
     """One button: the same run with what can be reached."""
     run = _run(request, pk)
-    try:
+    with refusals_said(request, "This run cannot be repeated"):
         return redirect("runs:detail", actions.run_reachable(run, owner=request.user).pk)
-    except (Conflict, Unprocessable) as error:
-        messages.warning(request, str(error.detail))
-    except ParameterError as error:
-        messages.warning(request, f"This run cannot be repeated: {error}")
     return redirect("runs:detail", run.pk)
 
 
@@ -156,13 +142,11 @@ def run_reachable(request: HttpRequest, pk: Any) -> HttpResponse:
 @require_POST
 def run_delete(request: HttpRequest, pk: Any) -> HttpResponse:
     run = _run(request, pk)
-    try:
+    with refusals_said(request):
         actions.delete(run)
         messages.info(request, "The run was deleted; its model, if it had one, stays.")
         return redirect("runs:list")
-    except Conflict as error:
-        messages.warning(request, str(error.detail))
-        return redirect("runs:detail", run.pk)
+    return redirect("runs:detail", run.pk)
 
 
 def _records(run: TrainingRun) -> list[dict[str, Any]]:
@@ -187,7 +171,7 @@ def _clock(run: TrainingRun) -> float | None:
     """Seconds on the clock of the search, the one of chart and table; None before it began."""
     if run.summary.get("seconds") is not None:
         return float(run.summary["seconds"])
-    return _search_seconds(run) or run.progress.get("t")
+    return _search_seconds(run) or _search_end(run) or run.progress.get("t")
 
 
 def _elapsed(run: TrainingRun) -> float | None:
@@ -195,10 +179,27 @@ def _elapsed(run: TrainingRun) -> float | None:
     return ((run.finished or timezone.now()) - run.started).total_seconds() if run.started else None
 
 
+def _search_end(run: TrainingRun) -> float | None:
+    """Where the clock stood when the search had ended; what follows, such as folds, is not its time. None while it goes on."""
+    if not run.progress:
+        return None
+    checks = run.records.filter(attempt=run.attempt, record__phase=CHECK).order_by("line")
+    record = checks.values_list("record", flat=True).first()
+    return float(record["t"]) if record else None
+
+
+def _of_search(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records up to the first after the search."""
+    end = next((i for i, record in enumerate(records) if record.get("phase") == CHECK), len(records))
+    return records[: end + 1]
+
+
 def _search_seconds(run: TrainingRun) -> float:
-    """Where the clock of a search stands, by its last record and when that arrived; 0 where no search is running."""
+    """Where the clock of a search stands, by its last record and when that arrived; 0 where no run is at work."""
     if run.status != RunStatus.RUNNING or "received" not in run.progress:
         return 0.0
+    if (end := _search_end(run)) is not None:
+        return end
     since = timezone.now() - datetime.fromisoformat(run.progress["received"])
     return float(run.progress.get("t") or 0) + max(0.0, since.total_seconds())
 
@@ -228,6 +229,7 @@ def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
         "at": at if picked else None,
         "picked": picked,
         "clock": clock,
+        "ticking": run.status == RunStatus.RUNNING and not any(r.get("phase") == CHECK for r in records),
         "beside": max(0.0, elapsed - clock) if clock is not None and elapsed is not None else None,
         "run": run,
         "method": method,

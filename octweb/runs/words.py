@@ -110,7 +110,7 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
     if kind != "one column":
         return f"A question looks at {kind}, among {among}"
     if not method.binary:
-        return f"A question looks at one column, at any threshold of {among}"
+        return f"A question compares one column, at any threshold, among {among}"
     bins = int(values.get("bins") or 5)
     how = {
         "quantile-thresholds": f"with at most {_count(bins - 1, 'threshold')} for a column of numbers",
@@ -130,7 +130,7 @@ def _limits(values: Mapping[str, Any]) -> list[str]:
     if values.get("max_leaves"):
         found.append(f"The tree has at most {_count(values['max_leaves'], 'leaf', 'leaves')}.")
     if values.get("class_weight") == "balanced":
-        found.append("Every class counts the same, however many rows it has.")
+        found.append("Every class counts the same, no matter how many rows it has.")
     if values.get("time_limit"):
         found.append(f"After {_time(values['time_limit'])} it stops and keeps the best tree so far.")
     return found

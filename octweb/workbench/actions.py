@@ -183,7 +183,7 @@ def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
 
 
 def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
-    """The tree of now as the next version; its certificate speaks of all trees with these wishes and lists them.
+    """The tree of now as the next version; its certificate is about all trees with these wishes and lists them.
 
     Raises Conflict where there is no tree, or one whose search was stopped before it had a proof.
     """

@@ -1,4 +1,4 @@
-"""What the process of a workbench answers to a step; it knows the trainer and no database."""
+"""What the process of a workbench answers to a step; it uses the trainer and no database."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def changes(session: Session, base: Tree, tree: Tree) -> dict[str, Any]:
     problem = session.problem
     same = base.schema == problem.table.schema and base.classes == problem.labels.classes
     if not same:
-        return {"rows": None, "why": "The version reads other columns or classes."}
+        return {"rows": None, "why": "The version has other columns or classes."}
     before, after = base.predict(problem.matrix), tree.predict(problem.matrix)
     weights, y = problem.row_weights, problem.y
     moved, classes = before != after, problem.labels.classes

@@ -18,6 +18,7 @@ from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.workbench import actions
 from octweb.workbench.models import Kind, Step, Workbench
+from trainer.data.folds import MOST_HELD_OUT
 
 LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
 LOOK = 0.02
@@ -69,7 +70,7 @@ class NewWorkbenchSerializer(serializers.Serializer):
     model = serializers.UUIDField(required=False)
     dataset = serializers.UUIDField(required=False)
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
-    test_share = serializers.FloatField(required=False, min_value=0, max_value=0.9)
+    test_share = serializers.FloatField(required=False, min_value=0, max_value=MOST_HELD_OUT)
     name = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:

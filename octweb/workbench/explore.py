@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from typing import Any
 
-from octweb.workbench.models import Kind, Workbench
+from octweb.workbench.models import Kind as StepKind
+from octweb.workbench.models import Workbench
 from trainer.errors import ParameterError
-from trainer.tree.numbers import number_text
+from trainer.table import ColumnSchema, Kind
+from trainer.tree.describe import split_text
+from trainer.tree.splits import split_from_json
 
 LISTED = 24
 DEFAULT_SLACK = "0.01"
@@ -28,8 +31,9 @@ def request_of(form: Any) -> dict[str, Any]:
 
 def context(bench: Workbench) -> dict[str, Any]:
     """The newest question about good trees with its answer."""
-    step = bench.steps.filter(kind=Kind.GOOD).last()
-    columns = [c["name"] for c in bench.dataset.columns if c.get("role") == "feature"]
+    step = bench.steps.filter(kind=StepKind.GOOD).last()
+    kinds = {c["name"]: c["kind"] for c in bench.dataset.columns if c.get("role") == "feature"}
+    columns = list(kinds)
     if step is None:
         return {"step": None, "columns": columns, "slack": DEFAULT_SLACK, "request": {}}
     found = step.result
@@ -52,7 +56,7 @@ def context(bench: Workbench) -> dict[str, Any]:
             for name, v in sorted((found.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
             if v["trees"]
         ],
-        "trees": [_outline(tree) | {"number": k} for k, tree in enumerate(found.get("trees") or (), start=1)],
+        "trees": [_outline(tree, kinds) | {"number": k} for k, tree in enumerate(found.get("trees") or (), start=1)],
         "slack_rows": _rows(found),
     }  # fmt: skip
 
@@ -61,7 +65,7 @@ def _rows(found: dict[str, Any]) -> float | None:
     return None if found.get("limit") is None else found["optimum"] - found["limit"]
 
 
-def _outline(tree: dict[str, Any]) -> dict[str, Any]:
+def _outline(tree: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
     """Questions and answers of a listed tree as indented lines."""
     lines: list[tuple[int, str]] = []
 
@@ -70,7 +74,7 @@ def _outline(tree: dict[str, Any]) -> dict[str, Any]:
         if "split" not in v:
             lines.append((level, f"{word}{v['class']} ({sum(v['counts']):,})"))
             return
-        lines.append((level, f"{word}{_question(v['split'])}?"))
+        lines.append((level, f"{word}{_question(v['split'], kinds)}?"))
         visit(v["left"], level + 1, "yes: ")
         visit(v["right"], level + 1, "no: ")
 
@@ -78,13 +82,14 @@ def _outline(tree: dict[str, Any]) -> dict[str, Any]:
     return {"objective": tree["objective"], "leaves": tree["leaves"], "lines": lines}
 
 
-def _question(split: dict[str, Any]) -> str:
-    if split["kind"] == "threshold":
-        return f"{split['feature']} ≤ {number_text(split['threshold'], full=True)}"
-    if split["kind"] == "subset":
-        return f"{split['feature']} is {' or '.join(split['categories'])}"
-    low, high = (
-        number_text(sign * math.inf if split[end] is None else split[end], full=True)
-        for end, sign in (("low", -1), ("high", 1))
+def _question(split: dict[str, Any], kinds: Mapping[str, str]) -> str:
+    """A test that is listed by names, in the words of its kind."""
+    schema = (
+        ColumnSchema(
+            name=split["feature"],
+            # the data set's column may have another kind by now
+            kind=Kind.CATEGORICAL if "categories" in split else Kind(kinds.get(split["feature"], Kind.NUMERIC)),
+            categories=tuple(split.get("categories", ())),
+        ),
     )
-    return f"{low} < {split['feature']} ≤ {high}"
+    return split_text(split_from_json(split, schema), schema)

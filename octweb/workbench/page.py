@@ -11,7 +11,6 @@ from octweb.workbench.models import Kind, Step, StepState, Workbench
 from trainer.tree.describe import split_text
 from trainer.tree.file import ModelFile, from_json
 from trainer.tree.numbers import decimal_text
-from trainer.tree.splits import Threshold
 
 MOST_SHOWN = 40  # questions of a price list
 
@@ -80,8 +79,8 @@ def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
         found.text = split_text(v.split, tree.schema)
         found.column = tree.schema[v.split.used[0]].name
         found.wish = question_wish(found.name, v.split, tree.schema)
-        if isinstance(v.split, Threshold):
-            found.threshold = decimal_text(v.split.threshold)
+        if v.split.cut is not None:
+            found.threshold = decimal_text(v.split.cut[1])
         found.yes, found.no = visit(v.left, place + "y"), visit(v.right, place + "n")
         return found
 
@@ -112,7 +111,7 @@ def in_words(wish: str) -> str:
         "ask": f"At {place}: ask {tail}",
         "forbid": f"At {place} and below: never ask {tail}",
         "leaf": f"At {place}: a leaf" + (f" that says {tail}" if tail else ""),
-        "depth": f"At {place}: at most {tail} more question{'s' if tail != '1' else ''} on a way",
+        "depth": f"At {place}: at most {tail} more question{'s' if tail != '1' else ''} on a path",
     }.get(words[0], wish)
 
 

@@ -200,12 +200,12 @@ def bench_unseen(request: HttpRequest, pk: Any) -> HttpResponse:
     try:
         found = actions.look_at_unseen(bench)
         if found is None:
-            messages.info(request, "No rows were held out; unseen accuracy is not evaluated.")
+            messages.info(request, "No rows were held out, so accuracy on unseen rows was not evaluated.")
         else:
             messages.info(
                 request,
                 f"{found['correct']:,} of {found['n']:,} unseen rows are right ({100 * found['accuracy']:.1f} %). "
-                f"Looked at {bench.unseen_looks} times; each look makes them less unseen, and the number is kept with the model.",
+                f"Looked at {bench.unseen_looks} times; each look makes them less unseen, so the number is kept with the model.",
             )
     except APIException as error:
         messages.error(request, _said(error))

@@ -18,6 +18,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from octweb.core.files import place_in
+from octweb.core.limits import allowed
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import job_models, send
@@ -45,6 +46,7 @@ class EditingChild(Process):
         bench: Workbench = self.job
         self.data = place_in(bench.dataset.file, self.folder / "data.parquet")
         (self.folder / "schema.json").write_text(json.dumps(bench.dataset.columns), encoding="utf-8")
+        (self.folder / "reading.json").write_text(json.dumps(bench.dataset.reading), encoding="utf-8")
         (self.folder / REQUESTS).touch()
         if bench.base is not None:
             (self.folder / "base.json").write_text(bench.base.document, encoding="utf-8")
@@ -64,6 +66,7 @@ class EditingChild(Process):
             f"--test-share={bench.test_share}",
             f"--name={bench.name}",
             f"--schema={self.folder / 'schema.json'}",
+            f"--reading={self.folder / 'reading.json'}",
             *([f"--base={base}"] if base.exists() else []),
             f"--requests={self.folder / REQUESTS}",
             f"--progress={self.folder / PROGRESS}",
@@ -109,7 +112,7 @@ class EditingSupervisor(Supervisor):
             raise Refused("The stored file of the data set is gone. Upload it again.") from error
 
     def limits(self, job: Workbench) -> tuple[float, float]:
-        memory = float(job.parameters.get("memory_limit") or settings.MAX_TRAINING_MB)
+        memory = allowed(job.parameters, "memory_limit")
         return float("inf"), memory * MEMORY_SLACK
 
     def store(self, job: Workbench, child: Process, summary: dict[str, Any]) -> None:

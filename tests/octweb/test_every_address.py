@@ -44,6 +44,7 @@ ABSENT = (
     "api/v1/models/<uuid:pk>/figures/precision-recall/",
     "models/<uuid:pk>/rows",
     "models/<uuid:pk>/groups/",
+    "public/",
 )
 
 
@@ -93,6 +94,7 @@ def things(owner, media) -> Things:
             "datasets/": str(dataset.pk),
             "runs/": str(runs.enqueue(owner=owner, dataset=dataset, method="cart").pk),
             "models/": str(model.pk),
+            "public/<": str(model.pk),
             "predictions/": str(prediction.pk),
             "workbenches/": str(workbench.pk),
             "tokens/": create_token(owner=owner, name="other")[0].token_key,

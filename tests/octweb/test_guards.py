@@ -41,7 +41,7 @@ def test_a_token_makes_none_that_lives_longer(owner):
     client.credentials(HTTP_AUTHORIZATION=f"Token {secret}")
     for body in ({"days": 2}, {"days": 1}, {"days": 3650}):
         answer = client.post(TOKENS, body, format="json")
-        assert (answer.status_code, "lives longer than itself" in answer.json()["detail"]) == (400, True)
+        assert (answer.status_code, "expires later than itself" in answer.json()["detail"]) == (400, True)
     made = client.post(TOKENS, {"name": "as long"}, format="json")
     assert made.status_code == 201
     assert ApiToken.objects.get(name="as long").expiry <= token.expiry
@@ -155,7 +155,7 @@ def test_a_forgotten_password_by_mail(client, owner, settings):
     assert "Password set" in new_password(client, link).content.decode()
     owner.refresh_from_db()
     assert owner.check_password("another long password")
-    assert "does not work any more" in client.get(link, follow=True).content.decode()
+    assert "no longer works" in client.get(link, follow=True).content.decode()
 
 
 def test_a_forgotten_password_by_the_administrator(client, owner, capsys):

@@ -173,7 +173,7 @@ def test_one_row_in_the_list_of_runs(browser, experiment, candidates):
 
 def test_pages_before_during_and_after(browser, experiment, candidates, finish):
     url = reverse("experiments:detail", args=[experiment.pk])
-    assert "Nothing is done yet" in browser.get(url).content.decode()
+    assert "Nothing is finished yet" in browser.get(url).content.decode()
     live = reverse("experiments:live", args=[experiment.pk])
     seen = browser.get(live).context["seen"]
     assert browser.get(live, {"seen": seen}).status_code == 204

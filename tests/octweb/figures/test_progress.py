@@ -59,7 +59,7 @@ def test_a_bracket_says_the_gap_at_the_end():
 
 
 def test_a_heuristic_is_drawn_as_it_grows():
-    assert growth_figure([])["layout"]["annotations"][0]["text"] == "no question is found yet"
+    assert growth_figure([])["layout"]["annotations"][0]["text"] == "no question found yet"
     records = [{"t": 0.5, "leaves": 2, "correct": 60, "line": 0}, {"t": 1.0, "leaves": 4, "correct": 90, "line": 1}]
     figure = growth_figure(records, rows=120, now=2.0, at=1)
     found, right = figure["data"]

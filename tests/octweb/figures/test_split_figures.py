@@ -2,17 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from octweb.decide.pictures import rows_picture
 from octweb.figures.frontier import frontier_figure
+from octweb.figures.growth import growth_figure
 from octweb.figures.histogram import histogram_figure
 from octweb.figures.palette import class_styles, short
 from octweb.figures.plane import cut_segment, half_plane
-from octweb.figures.split import best_threshold, gini_rows, split_figures
+from octweb.figures.quality import threshold_figure
+from octweb.figures.split import split_figures
+from octweb.figures.split.impurity import best_threshold, gini_rows
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
 from tests.octweb.figures.test_tree_figure import _valid
+from trainer.tree.numbers import shortest_between
 from trainer.tree.splits import goes_left
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_bar_of_a_decision_lies_on_both_sides_of_its_threshold(seed):
+    rng = np.random.default_rng(seed)
+    tree, X, codes = one_split("threshold", n=100 + seed, classes=3)
+    X[:, 0] = rng.normal(size=len(X)) if seed % 2 else rng.integers(0, int(rng.integers(2, 60)), len(X))
+    value = float(np.median(X[:, 0]))
+    low, high = sorted(rng.choice(np.unique(X[:, 0]), 2, replace=False).tolist())
+    cut = shortest_between(low, float(np.nextafter(high, np.inf)))
+    node = replace(tree.nodes[0], split=replace(tree.nodes[0].split, feature=0, threshold=cut))
+    rows = SimpleNamespace(matrix=X, codes=codes)
+    scene = SimpleNamespace(tree=tree, rows=rows, reaching=lambda node, part: np.arange(len(X)))
+    found = rows_picture(scene, node, value)
+    (line,) = found["cuts"]
+    assert found["bars"]
+    for bar in found["bars"]:
+        assert not bar["x"] + 1e-6 < line < bar["x"] + bar["w"] - 1e-6
+
+
+def test_the_better_single_column_is_written_in_full():
+    """The best cut of columns that differ in the fifth digit: a rounded one would ask something else."""
+    values = np.array([1.51869, 1.51870, 1.51872, 1.51873])
+    cut, impurity = best_threshold(values, np.array([0, 0, 1, 1]), 2)
+    assert (cut, impurity) == (1.51871, 0.0)
+    tree, X, codes = one_split("plane", n=200, classes=2)
+    X[:, list(tree.nodes[0].split.features)] = (1.5 + 1e-5 * (codes * 100 + np.arange(len(X)) % 50))[:, None]
+    note = split_figures(tree, 0, X, codes)[1]["note"]
+    cut = float(note.split(" ≤ ")[1].split("\u202f")[0])
+    assert ((X[:, tree.nodes[0].split.features[0]] <= cut) == (codes == 0)).all()
 
 
 @pytest.mark.parametrize("classes", [2, 5, 20, 23])
@@ -103,6 +141,27 @@ def test_half_planes_share_the_line_and_fill_the_picture(seed):
     ends = cut_segment(a, c, span)
     assert (ends is None) == (not yes or not no)
     assert ends is None or all(a @ p == pytest.approx(c) for p in ends)
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 40, 3000])
+def test_all_axes_of_counts_have_whole_ticks(most):
+    found = [{"name": f"m{n}", "leaves": n, "accuracy": 0.5} for n in range(1, most + 1, max(1, most // 5))]
+    records = [{"t": float(n), "leaves": n + 1, "correct": n, "line": n} for n in (1, most)]
+    grown = growth_figure(records)["layout"]
+    cut = threshold_figure([0.5, 1.5], [0, most], 0.5, "x")["layout"]
+    for axis in (frontier_figure(found)["layout"]["xaxis"], grown["yaxis"], grown["yaxis2"], cut["yaxis"]):
+        assert isinstance(axis["dtick"], int), axis
+        assert axis["dtick"] >= 1
+        assert axis["tick0"] == 0
+
+
+def test_bars_of_folds_are_drawn_only_if_folds_were_run():
+    points = [{"name": "a", "leaves": 2, "accuracy": 0.5, "sd": None}, {"name": "b", "leaves": 3, "accuracy": 0.7}]
+    models = [t for t in frontier_figure(points)["data"] if t["name"] == "models"]
+    assert len(models) == 1
+    assert "error_y" not in models[0]
+    with_folds = frontier_figure([*points, {"name": "c", "leaves": 4, "accuracy": 0.8, "sd": 0.1}])
+    assert [t["error_y"]["array"] for t in with_folds["data"] if t["name"] == "models"] == [[0.0, 0.0, 10.0]]
 
 
 def test_frontier_leaves_out_what_is_beaten():

@@ -82,7 +82,7 @@ def test_every_word_has_a_sentence_and_a_place(browser):
 def test_deleting_asks_and_says_what_depends_on_it(browser, run, register):
     model = register(dataset=run.dataset)
     url = reverse("delete", args=["dataset", run.dataset_id])
-    assert "1 run cannot do without it" in browser.get(url).content.decode()
+    assert "1 run cannot exist without it" in browser.get(url).content.decode()
     assert browser.post(url).url == reverse("datasets:detail", args=[run.dataset_id])
     browser.post(reverse("delete", args=["run", run.pk]))
     assert "1 model was trained on it" in browser.get(url).content.decode()
@@ -160,9 +160,18 @@ def test_lists_are_searched_and_sorted(browser, run, register):
     models = browser.get("/models/", {"sort": "name"}).content.decode()
     assert models.index("Aardvark") < models.index("Zebra")
     assert "Zebra" not in browser.get("/models/", {"q": "aard"}).content.decode()
-    assert "No model is like this." in browser.get("/models/", {"q": "nothing"}).content.decode()
+    assert "No model matches." in browser.get("/models/", {"q": "nothing"}).content.decode()
     for sort in ("newest", "name", "rows", "target", "runs", "nonsense"):
         assert "Small" in browser.get("/datasets/", {"sort": sort}).content.decode()
-    assert "No data set is like this." in browser.get("/datasets/", {"q": "nothing"}).content.decode()
+    assert "No data set matches." in browser.get("/datasets/", {"q": "nothing"}).content.decode()
     for sort in ("newest", "oldest", "name", "dataset", "status"):
         assert "First try" in browser.get("/runs/", {"sort": sort, "q": "first"}).content.decode()
+
+
+@pytest.mark.parametrize(("phase", "left"), [("search", 70.0), ("fold 2 of 10", None), ("proof", None)])
+def test_the_time_that_is_left_is_that_of_the_search(browser, run, phase, left):
+    TrainingRun.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING, parameters=run.parameters | {"time_limit": 100}, progress={"t": 30.0, "phase": phase}
+    )
+    (shown,) = browser.get(reverse("home")).context["runs"]
+    assert shown["left"] == left

@@ -9,13 +9,14 @@ from django.urls import reverse
 
 from octweb.datasets import actions as datasets
 from octweb.datasets import empty_cells
-from octweb.runs import actions, advice
+from octweb.runs import actions, advice, forms
 from octweb.runs.advice import Answers
 from octweb.runs.constraint_fields import PairsField, RecallField
 from octweb.runs.estimate import corrected, estimate, questions, range_words
 from octweb.runs.models import RunStatus, TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import in_words, run_name
+from trainer.constraints import CONSTRAINTS
 from trainer.data.encoding import encode_binary
 from trainer.methods import METHODS, get
 
@@ -284,3 +285,30 @@ def test_the_switch_of_the_preview_changes_what_would_train(browser, owner):
     assert browser.get(url).context["outlook"].rows_kept == 30
     page = browser.post(url, {"reread": "1", "empty_as_category": "on", "header": "yes"})
     assert page.context["outlook"].rows_kept == 40
+
+
+ASKED = {
+    "max_leaves": 3,
+    "max_columns": 2,
+    "recall": "yes: 0.9",
+    "fairness": "parity",
+    "forbidden_pairs": "age + income",
+    "monotone": "age up",
+}
+
+
+def test_every_side_constraint_is_on_the_form_and_in_the_summary():
+    """A new one is shown by its declaration; its sentence has to be written."""
+    names = {p.name for p in CONSTRAINTS}
+    assert names <= set(forms.CONSTRAINTS)
+    assert names <= set(advice.wishes(Answers(ask="one", sure="proved")))
+    assert names - {"fairness_column", "fairness_class", "fairness_delta"} == set(ASKED)
+    method = get("bendoct")
+    without = method.settings({})
+    beside = {"fairness_column": "sex", "fairness_class": "yes"}
+
+    def sentences(asked):
+        return set(in_words(method, {**without, **beside, **asked}, columns=4, questions=9)[1])
+
+    for name, value in ASKED.items():
+        assert sentences({name: value}) - sentences({}), name

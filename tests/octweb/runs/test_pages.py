@@ -162,6 +162,27 @@ def test_the_chart_of_a_running_search_goes_on_to_now(browser, run):
     assert {trace["x"][-1] for trace in browser.get(url).json()["data"]} == {5.0}
 
 
+def test_the_clock_of_a_search_stands_while_the_folds_are_trained(browser, run):
+    """Page, chart and certificate have one time of the search; folds go on for a minute after its 5 seconds."""
+    record = {"t": 3.0, "phase": "search", "incumbent": 0.5, "bound": 1.0}
+    records = [record, record | {"t": 5.0, "phase": "check"}, record | {"t": 65.0, "phase": "fold 2 of 10"}]
+    received = (timezone.now() - timedelta(seconds=60)).isoformat()
+    TrainingRun.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING, attempt=1, started=timezone.now(), progress=records[-1] | {"received": received}
+    )
+    for line, one in enumerate(records):
+        ProgressRecord.objects.create(run=run, attempt=1, line=line, record=one)
+    chart, page = reverse("runs:chart", args=[run.pk]), reverse("runs:detail", args=[run.pk])
+    assert {trace["x"][-1] for trace in browser.get(chart).json()["data"] if trace["name"] == "bound"} == {5.0}
+    answer = browser.get(page)
+    assert answer.context["clock"] == 5.0
+    assert "data-clock" not in answer.content.decode()
+    TrainingRun.objects.filter(pk=run.pk).update(
+        status=RunStatus.SUCCEEDED, finished=timezone.now(), summary={"seconds": 5.0}
+    )
+    assert {trace["x"][-1] for trace in browser.get(chart).json()["data"] if trace["name"] == "bound"} == {5.0}
+
+
 def test_a_failed_run_says_why(browser, run):
     TrainingRun.objects.filter(pk=run.pk).update(
         status=RunStatus.FAILED, error="The file is gone.", started=run.created, finished=run.created

@@ -37,7 +37,7 @@ def test_a_child_beyond_its_memory_is_killed_with_a_reason(supervised, monkeypat
     monkeypatch.setattr(supervisor, "limits", lambda job: (600.0, 5.0))
     assert supervisor.run() == RunStatus.FAILED
     run.refresh_from_db()
-    assert "beyond its limit" in run.error
+    assert "more than its limit" in run.error
     assert run.model is None
 
 
@@ -170,7 +170,7 @@ def test_a_child_killed_by_the_system_is_tried_again_once_with_a_note(owner, med
     assert ends == [RunStatus.QUEUED, RunStatus.SUCCEEDED]
     run.refresh_from_db()
     assert run.attempt == 2
-    assert "attempt 1 was killed by the system, probably out of memory" in run.summary["note"]
+    assert "the system killed attempt 1, probably because memory ran out" in run.summary["note"]
     assert run.log.startswith(run.summary["note"])
 
 
@@ -182,7 +182,7 @@ def test_a_child_killed_twice_has_failed(owner, media, dataset, monkeypatch):
         end = supervisor.run()
     run.refresh_from_db()
     assert (end, run.attempt) == (RunStatus.FAILED, 2)
-    assert run.error == "The training process was killed by the system, probably out of memory."
+    assert run.error == "The training process was killed by the system, probably because memory ran out."
 
 
 def test_killed_workers_leave_no_running_task_and_no_folder(owner, media, dataset, settings, tmp_path):

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 
 from tests.conftest import ROOT
 from tests.octweb.runs.conftest import CSV
@@ -118,3 +120,15 @@ def test_sigterm_keeps_the_incumbent(tmp_path):
     assert child.returncode == 0, err
     assert json.loads(out.strip().splitlines()[-1])["n"] == 48_000
     assert json.loads(model.read_text())["nodes"]
+
+
+def test_the_cost_is_said_before_the_search(tmp_path):
+    data = tmp_path / "rows.csv"
+    data.write_text("a,b,y\n" + "".join(f"{i},{i * i % 7},{i % 2}\n" for i in range(40)))
+    out, err = StringIO(), StringIO()
+    call_command("train", str(data), target="y", method="exact", depth=2, json=True, stdout=out, stderr=err)
+    expected = json.loads(out.getvalue().splitlines()[-1])["expected"]
+    assert (expected["rows"], expected["questions"]) == (40, 7)
+    assert 0 < expected["low"] < expected["high"]
+    assert expected["megabytes"] > 0
+    assert "note: 40 rows × 7 questions, about " in err.getvalue()

@@ -73,7 +73,7 @@ def test_wishes_that_contradict_each_other_are_named(csv_file):
     ("arguments", "word"),
     [
         (["--wish=ask root colur"], "Did you mean 'colour'"),
-        (["--wish=ask root height <= x"], "no number"),
+        (["--wish=ask root height <= x"], "not a number"),
         (["--set=max_leaves=3"], "max_leaves"),
         (["--depth=99"], "depth"),
     ],

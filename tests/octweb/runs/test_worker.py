@@ -172,8 +172,8 @@ def test_a_child_killed_by_the_system_is_tried_again_once(worker, long_run):
             child.send_signal(signal.SIGKILL)
     wait_for(lambda: status(run) == RunStatus.FAILED)
     run.refresh_from_db()
-    assert run.error == "The training process was killed by the system, probably out of memory."
-    assert "attempt 1 was killed by the system" in run.log
+    assert run.error == "The training process was killed by the system, probably because memory ran out."
+    assert "the system killed attempt 1" in run.log
 
 
 def test_sigkill_of_the_worker_gives_the_run_to_the_next(worker, long_run):

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.orphans import exit_with_parent
+from octweb.datasets.reading_flags import add_reading_flags, given_of, policy_of, reading_of_file
 from octweb.figures.evaluation import evaluation_page
 from octweb.runs.command import with_schema
 from octweb.runs.options import add_parameter_flags, parameters_of
@@ -23,7 +24,7 @@ from trainer.evaluate import Dataset, Record, Study, Variant, report, run_study
 from trainer.method import Method
 from trainer.methods import METHODS, get
 from trainer.run import TrainRequest, save, train
-from trainer.table import Kind, MissingPolicy
+from trainer.table import Kind
 from trainer.tree.file import write_atomically
 
 USAGE, FAILED = 2, 1
@@ -62,7 +63,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--manifest", metavar="FILE", help="JSON list of data sets: name, file, numeric_features, …"
         )
-        parser.add_argument("--missing", choices=[str(p) for p in MissingPolicy], default="drop")
+        add_reading_flags(parser)
         parser.add_argument(
             "--categorical", action="append", default=[], metavar="COLUMN", help="read it as categories"
         )
@@ -210,7 +211,9 @@ def _datasets(options: dict[str, Any]) -> list[Dataset]:
     found = []
     reading: dict[str, Any] = {
         "target": options["target"],
-        "default_missing": MissingPolicy(options["missing"]),
+        "default_missing": policy_of(options),
+        "given": given_of(options),
+        "reading": reading_of_file(options),
         "kinds": dict.fromkeys(options["categorical"], Kind.CATEGORICAL),
     }
     if options["schema"]:
@@ -227,7 +230,7 @@ def _from_manifest(options: dict[str, Any]) -> list[Dataset]:
     try:
         entries = {entry["name"]: entry for entry in json.loads(path.read_text(encoding="utf-8"))}
     except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path} is no JSON list of data sets with names: {error}.") from error
+        raise DataError(f"{path} is not a JSON list of data sets with names: {error}.") from error
     found = []
     for name in options["data"]:
         if name not in entries:
@@ -236,7 +239,7 @@ def _from_manifest(options: dict[str, Any]) -> list[Dataset]:
         table, labels, _ = load(
             path.parent / entry["file"],
             target=entry.get("target") or options["target"],
-            default_missing=MissingPolicy(options["missing"]),
+            default_missing=policy_of(options),
             kinds=dict.fromkeys(entry.get("categorical_features", []), Kind.CATEGORICAL)
             | dict.fromkeys(entry.get("numeric_features", []), Kind.NUMERIC),
         )

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from octweb.figures.reach import open_question, shares, steps
 from octweb.runs.command import FAILED, TrainingCommand
-from trainer.certificate import Certificate
+from trainer.certificate import Certificate, Evidence
 from trainer.method import Method
 from trainer.methods import get
 from trainer.run import TrainRequest, train
@@ -34,7 +34,7 @@ class Command(TrainingCommand):
 
     def run(self, options: dict[str, Any]) -> None:
         method = get(options["method"])
-        wanted = {"odt": "frontier", "exact": "leaf-frontier"}[method.id]
+        wanted = {"odt": Evidence.FRONTIER, "exact": Evidence.LEAF_FRONTIER}[method.id]
         raw = self._raw(method, options)
         table, labels = self.data(options)
         request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw)

@@ -22,11 +22,19 @@ class Command(TrainingCommand):
         slack = parser.add_mutually_exclusive_group(required=True)
         slack.add_argument("--slack", metavar="SHARE", help="cost at most (1 + SHARE) times the least cost")
         slack.add_argument("--slack-rows", metavar="N", help="cost at most N rows above the least cost")
-        parser.add_argument("--must", action="append", default=[], metavar="COLUMN", help="a column that a tree asks")
-        parser.add_argument("--without", action="append", default=[], metavar="COLUMN", help="a column no tree asks")
+        parser.add_argument(
+            "--must", action="append", default=[], metavar="COLUMN", help="a column that the tree must ask about"
+        )
+        parser.add_argument(
+            "--without", action="append", default=[], metavar="COLUMN", help="a column that the tree must not ask about"
+        )
         parser.add_argument("--max-leaves", type=int, metavar="N", help="the most leaves of a tree")
         parser.add_argument(
-            "--recall", action="append", default=[], metavar="CLASS=SHARE", help="least share of right rows of a class"
+            "--recall",
+            action="append",
+            default=[],
+            metavar="CLASS=SHARE",
+            help="smallest share of a class that must be right",
         )
         parser.add_argument(
             "--list", type=int, default=10, dest="listed", metavar="N", help="trees to list, best first"

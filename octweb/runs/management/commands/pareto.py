@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from octweb.runs.command import FAILED, TrainingCommand
-from trainer.certificate import Status
+from trainer.certificate import Evidence, Status
 from trainer.methods import get
 from trainer.run import TrainRequest, save, train
 
@@ -32,9 +32,9 @@ class Command(TrainingCommand):
         if options["output"]:
             save(result.model, options["output"])
         kept = {e["kind"]: e for e in result.certificate.evidence}
-        if "leaf-frontier" not in kept:
+        if Evidence.LEAF_FRONTIER not in kept:
             raise CommandError("The rows have one class only; there is no frontier.", returncode=FAILED)
-        leaves, coefficients = kept["leaf-frontier"], kept["coefficient-frontier"]
+        leaves, coefficients = kept[Evidence.LEAF_FRONTIER], kept[Evidence.COEFFICIENT_FRONTIER]
         if options["json"]:
             record = {
                 "n": leaves["n"],

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from octweb.core.badges import splits_words
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
+from octweb.runs.estimate import before_training
 from trainer.errors import DataError
 from trainer.methods import METHODS, get
 from trainer.proving import ProofLimits
@@ -31,7 +34,7 @@ class Command(TrainingCommand):
             metavar="MODEL.json",
             help="a model to begin with, for the methods that can (`methods` lists them)",
         )
-        parser.add_argument("--sha256", help="refuse data whose file has another digest than this")
+        parser.add_argument("--sha256", help="refuse the data unless their file has this digest")
         parser.add_argument("--name", default="", help="a name, kept in the model file")
         parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
         parser.add_argument(
@@ -39,11 +42,13 @@ class Command(TrainingCommand):
             metavar="FILE",
             help="where to write the proof of the bound, for `verify --proof`; .jsonl.gz is usual",
         )
-        parser.add_argument("--proof-seconds", type=float, metavar="S", help="the longest that the proof may take")
+        parser.add_argument(
+            "--proof-seconds", type=float, metavar="S", help="the longest time that writing the proof may take"
+        )
         parser.add_argument(
             "--proof-size", type=float, metavar="MB", default=50.0, help="the largest proof that is written (50)"
         )
-        parser.add_argument("--progress", metavar="FILE", help="append one JSON line at each piece of news")
+        parser.add_argument("--progress", metavar="FILE", help="append one JSON line for each event")
 
     def run(self, options: dict[str, Any]) -> None:
         exit_with_parent()
@@ -64,6 +69,11 @@ class Command(TrainingCommand):
             proof=Path(options["proof"]) if options["proof"] else None,
             proof_limits=ProofLimits(seconds=options["proof_seconds"], size=int(options["proof_size"] * 1_000_000)),
         )
+        self.expected = before_training(method, method.settings(raw), table, len(labels.classes))
+        self.stderr.write(
+            f"note: {self.expected.rows:,} rows × {self.expected.questions:,} {'questions' if method.binary else 'columns'}, about "
+            f"{self.expected.megabytes:,} MB; expected time: {self.expected.words}"
+        )
         result = self._train(request, options["progress"])
         if options["output"]:
             save(result.model, options["output"])
@@ -82,8 +92,10 @@ class Command(TrainingCommand):
         return with_schema(reading, options["schema"]) if options["schema"] else reading
 
     def _print(self, result: TrainResult, options: dict[str, Any]) -> None:
+        if result.certificate.note:
+            self.stderr.write(f"note: {result.certificate.note}")
         if options["json"]:
-            self.stdout.write(json.dumps(result.summary, allow_nan=False))
+            self.stdout.write(json.dumps(result.summary | {"expected": asdict(self.expected)}, allow_nan=False))
             return
         c = result.certificate
         self.stdout.write(rules_text(result.tree))
@@ -93,7 +105,7 @@ class Command(TrainingCommand):
         if c.unproved:
             proof += f", not proved: {c.unproved}"
         if c.splits is not None:
-            proof = f"{c.splits_proved} of {c.splits} splits proved"
+            proof = splits_words(c.splits_proved or 0, c.splits)
         self.stdout.write(
             f"{c.status}: {c.correct} of {c.n} rows correct, {c.leaves} leaves, objective {c.objective:.6g}, {proof}, "
             f"{c.seconds:.3g} s"
@@ -111,5 +123,5 @@ def _check_digest(path: Path, expected: str) -> None:
     with path.open("rb") as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() != expected:
             raise DataError(
-                "The stored file of this data set was changed outside of octweb, so nothing is trained on it. Upload it again."
+                "The stored file of this data set was changed outside octweb, so nothing is trained on it. Upload it again."
             )

@@ -13,7 +13,7 @@ class Command(BaseCommand):
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser):
-        parser.add_argument("methods", nargs="*", help=f"some of {', '.join(COMPILED)}; without a name all")
+        parser.add_argument("methods", nargs="*", help=f"some of {', '.join(COMPILED)}; all without a name")
 
     def handle(self, *args, **options):
         if unknown := set(options["methods"]) - set(COMPILED):

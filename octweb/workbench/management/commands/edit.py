@@ -37,7 +37,7 @@ class Command(TrainingCommand):
         parser.add_argument("--base", metavar="MODEL.json", help="the version that the editing begins with")
         parser.add_argument("--name", default="", help="a name, kept in the model files")
         parser.add_argument(
-            "--requests", required=True, metavar="FILE", help="a file that grows by one line a question"
+            "--requests", required=True, metavar="FILE", help="a file that grows by one line per question"
         )
         parser.add_argument("--progress", required=True, metavar="FILE", help="where answers are appended")
 
@@ -85,7 +85,7 @@ class Answering:
                 step = self.waiting.pop(0)
                 if step["kind"] == "good" and not self.warmed:
                     self.warmed = True
-                    warm_workbench()  # compiling is no part of the time that a count may take
+                    warm_workbench()  # compiling does not count in the time that a count may take
                 monitor = self.session.monitor()
                 self.step, self.monitor = int(step["step"]), monitor
                 self.interrupts.on_start(monitor)
