@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8000
 export OCTWEB_DATA_DIR ?= $(CURDIR)/var
 
-.PHONY: setup run wheel test test-fast lint bench lock clean torture hosts
+.PHONY: setup run wheel test test-fast lint bench lock clean torture mixed hosts
 
 setup: $(VENV)/.runtime
 
@@ -44,6 +44,10 @@ test-fast: $(VENV)/.test
 
 torture: $(VENV)/.test
 	$(BIN)/python -m tests.torture
+
+# an hour of predictions, lists, uploads and two trainings at once; MINUTES=20 make mixed for less
+mixed: $(VENV)/.test
+	$(BIN)/python -m tests.torture --only mixed --minutes $(or $(MINUTES),60)
 
 hosts: $(VENV)/.test
 	bash tests/with_postgres.sh $(BIN)/python -m tests.hosts

@@ -16,7 +16,7 @@ keepalive = 75  # longer than the proxy keeps its connections
 timeout = 120
 graceful_timeout = 30
 worker_connections = 800  # of a process; more make those that were quiet longest close
-# Loaded once and then forked: a process that is started anew answers at once. A reload (SIGHUP) starts new processes of the same code.
+# Loaded once and then forked: a process that is started again answers at once. A reload (SIGHUP) starts new processes of the same code.
 preload_app = True
 # who may say X-Forwarded-Proto: the proxy on this host; in containers the network of the proxy alone reaches this port
 forwarded_allow_ips = os.environ.get("OCTWEB_PROXY_ADDRESSES", "127.0.0.1,::1")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import configparser
 import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,21 @@ def test_the_units_run_as_their_own_user_without_rights(name):
         assert list((ROOT / "octweb").glob(f"*/management/commands/{command}.py"))
 
 
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_takes_the_units(tmp_path):
+    for name in (*UNITS, "octweb-web.socket"):
+        # the interpreter is not where the units have it on this machine, which is all that may be said of them
+        text = (DEPLOY / name).read_text().replace("/srv/octweb/.venv/bin/python", sys.executable)
+        (tmp_path / name.replace("@.", "@1.")).write_text(text)
+    command = ["systemd-analyze", "verify", *(str(path) for path in sorted(tmp_path.iterdir()))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    unknown = tmp_path / "octweb-web.service"
+    unknown.write_text(unknown.read_text().replace("MemoryMax=", "MemoryMost="))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "MemoryMost" in done.stderr  # it would say so
+
+
 def test_the_dockerfile_copies_what_there_is():
     for line in (DEPLOY / "Dockerfile").read_text().splitlines():
         if line.startswith("COPY "):
@@ -70,9 +88,6 @@ def test_the_dockerfile_copies_what_there_is():
 
 
 def test_gunicorn_takes_its_file(monkeypatch):
-    import shutil
-    import sys
-
     from gunicorn.app.wsgiapp import WSGIApplication
 
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")

@@ -18,7 +18,10 @@ def test_a_short_campaign():
     }
     command = [sys.executable, "-m", "tests.torture", "--runs=2", "--requests=100", "--seconds=10"]
     done = subprocess.run(
-        [*command, "--only=kills,malformed,writers,locked,clock,disk,sigterm,memory,bombs,uploads,storing"],
+        [
+            *command,
+            "--only=kills,malformed,writers,locked,clock,disk,sigterm,memory,bombs,uploads,storing,http,bodies,master,full,mixed",
+        ],
         cwd=ROOT,
         env=environment,
         capture_output=True,

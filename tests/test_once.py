@@ -1,0 +1,105 @@
+"""What is decided in one place is not decided again elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from octweb.core import badges
+from octweb.experiments.api import NewExperimentSerializer
+from octweb.experiments.forms import ExperimentForm
+from octweb.runs.forms import MOST_PERCENT
+from octweb.runs.serializers import NewRunSerializer
+from octweb.workbench.api import NewWorkbenchSerializer
+from tests.conftest import ROOT
+from trainer.certificate import Evidence
+from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
+from trainer.tree.splits import KINDS
+
+SPLITS = {kind.__name__ for kind in KINDS.values()}
+
+
+def modules(*folders: str, but: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Name and text of every module below the folders, except in those of `but`."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            name = str(path.relative_to(ROOT))
+            if not name.startswith(but) or not but:
+                yield name, path.read_text(encoding="utf-8")
+
+
+def asked_kinds(source: str) -> list[str]:
+    """The places of a module that ask of which kind a split is: `isinstance`, or a comparison with the name of a kind."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+            found += [f"line {node.lineno}: {name}" for name in sorted(names & SPLITS)]
+        if isinstance(node, ast.Compare) and "kind" in ast.unparse(node.left):
+            texts = {n.value for c in node.comparators for n in ast.walk(c) if isinstance(n, ast.Constant)}
+            found += [f"line {node.lineno}: {text}" for text in sorted(texts & set(KINDS), key=str)]
+    return found
+
+
+def test_only_the_kinds_of_splits_know_the_kinds_of_splits():
+    apart = ("trainer/tree/splits", "trainer/verify")  # the checker shares no code with what it checks
+    found = {name: places for name, text in modules("trainer", "octweb", but=apart) if (places := asked_kinds(text))}
+    assert found == {}
+    assert asked_kinds("if isinstance(split, Threshold | Linear): pass") == ["line 1: Linear", "line 1: Threshold"]
+    assert asked_kinds('if record["kind"] == "subset": pass') == ["line 1: subset"]
+
+
+@pytest.mark.parametrize("kind", [e for e in Evidence if "-" in e])
+def test_kinds_of_evidence_are_written_once(kind):
+    """Names of one word have other meanings, too."""
+    again = [
+        n
+        for n, text in modules("trainer", "octweb", but=("trainer/verify", "trainer/certificate.py"))
+        if f'"{kind}"' in text
+    ]
+    assert again == []
+
+
+def test_every_kind_of_evidence_is_explained():
+    page = (ROOT / "docs" / "model-file.md").read_text(encoding="utf-8")
+    assert [kind for kind in Evidence if f"`{kind}`" not in page] == []
+    judged = set(re.findall(r'"([a-z]+(?:-[a-z]+)*)"', _lines_with("trainer/verify/claims.py", "if kind in (")))
+    assert judged <= set(Evidence)
+    assert len(judged) == 7
+
+
+def _lines_with(name: str, words: str) -> str:
+    return "\n".join(line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if words in line)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [badges.PROVED, badges.NO_BOUND, badges.SPLITS_TIP, badges.HEURISTIC_TIP, badges.PROVED_TIP, "splits proved"],
+)
+def test_words_of_badges_are_written_once(words):
+    texts = [*modules("octweb", but=("octweb/core/badges.py",))]
+    texts += [(str(p), p.read_text(encoding="utf-8")) for p in (ROOT / "templates").rglob("*.html")]
+    assert [name for name, text in texts if f'"{words}"' in text or f">{words}<" in text or f" {words}{{" in text] == []
+
+
+def test_rows_are_dealt_into_folds_by_one_function():
+    dealt = re.compile(r"np\.arange\(len\(\w+\)\) % ")
+    found = [name for name, text in modules("trainer", "octweb", but=("trainer/verify",)) if dealt.search(text)]
+    assert found == [str(Path("trainer/data/folds.py"))]
+
+
+def test_shares_and_folds_have_the_same_limits_everywhere():
+    serializers = (NewRunSerializer(), NewExperimentSerializer(), NewWorkbenchSerializer())
+    assert {s.fields["test_share"].max_value for s in serializers} == {MOST_HELD_OUT}
+    assert {s.fields["folds"].max_value for s in serializers[:2]} == {MOST_FOLDS}
+    assert ExperimentForm.base_fields["folds"].max_value == MOST_FOLDS
+    assert round(100 * MOST_HELD_OUT) == MOST_PERCENT
+
+
+def test_the_limits_of_a_training_are_read_in_one_place():
+    readers = [name for name, text in modules("octweb") if "settings.MAX_TRAINING_THREADS" in text]
+    assert readers == [str(Path("octweb/core/limits.py"))]
