@@ -32,8 +32,10 @@ $(VENV)/.bench: $(VENV)/.test requirements-bench.txt
 run: setup
 	PORT=$(PORT) $(BIN)/python manage.py serve
 
-# the package that pip installs, in dist/ (docs/install.md)
+# the package that pip installs, in dist/, with its kernels compiled (docs/install.md)
+wheel: export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba-cache
 wheel: $(VENV)/.test
+	$(BIN)/python -m tools.ready
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
 test: $(VENV)/.test $(VENV)/clients/.ready

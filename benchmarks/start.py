@@ -1,6 +1,8 @@
 """Cold and warm start of a training: processor seconds of `manage.py train` on iris, first without and then with compiled kernels.
 
-Usage: python benchmarks/start.py [--method bivariate]
+Usage: python benchmarks/start.py [--method bivariate] [--ready build/ready]
+
+With --ready a third number: the first start with the kernels that `python -m tools.ready` compiled ahead, as from the wheel.
 """
 
 from __future__ import annotations
@@ -34,27 +36,44 @@ def processor_seconds(command: list[str], environment: dict[str, str]) -> float:
     return (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
 
 
+WITH_READY = """
+import sys
+from pathlib import Path
+from trainer import ready
+ready.FOLDER = Path(sys.argv.pop(1))
+import os
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
+from django.core.management import execute_from_command_line
+execute_from_command_line(sys.argv)
+"""
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--method", action="append", help="default: every method that needs no solver")
-    methods = parser.parse_args().method or ["cart", "bivariate", "exact"]
-    print("| method | first start, s | second start, s |\n|---|---|---|")
-    for method in methods:
+    parser.add_argument("--ready", type=Path, help="a folder of kernels that were compiled ahead")
+    given = parser.parse_args()
+    heads = [
+        "method",
+        "first start, s",
+        *(["first start, shipped kernels, s"] if given.ready else []),
+        "second start, s",
+    ]
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for method in given.method or ["cart", "bivariate", "exact"]:
         with tempfile.TemporaryDirectory() as folder:
             data = Path(folder) / "iris.csv"
             iris(data)
-            environment = os.environ | {"NUMBA_CACHE_DIR": str(Path(folder) / "numba"), "OCTWEB_DATA_DIR": folder}
-            command = [
-                sys.executable,
-                str(ROOT / "manage.py"),
-                "train",
-                str(data),
-                "--target=species",
-                f"--method={method}",
-            ]
-            cold = processor_seconds(command, environment)
-            warm = min(processor_seconds(command, environment) for _ in range(3))
-            print(f"| {method} | {cold:.2f} | {warm:.2f} |", flush=True)
+            variables = os.environ | {"OCTWEB_DATA_DIR": folder, "PYTHONPATH": str(ROOT)}
+            empty = [variables | {"NUMBA_CACHE_DIR": str(Path(folder) / name)} for name in ("one", "two")]
+            arguments = ["train", str(data), "--target=species", f"--method={method}"]
+            command = [sys.executable, str(ROOT / "manage.py"), *arguments]
+            figures = [processor_seconds(command, empty[0])]
+            if given.ready:
+                shipped = [sys.executable, "-c", WITH_READY, str(given.ready.resolve()), *arguments]
+                figures.append(processor_seconds(shipped, empty[1]))
+            figures.append(min(processor_seconds(command, empty[0]) for _ in range(3)))
+            print(f"| {method} | {' | '.join(f'{figure:.2f}' for figure in figures)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 BIN=${BIN:-.venv/bin}
 export NUMBA_CACHE_DIR=${NUMBA_CACHE_DIR:-$PWD/.venv/numba-cache}
+# for the processors of which the wheel brings code, so that the code that is shipped is the code that is tested
+eval "$("$BIN/python" -m tools.ready --variables)"
 
 # the kernels are compiled once, beside the checks, and not by every test process for itself
 warming=()

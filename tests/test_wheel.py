@@ -14,6 +14,7 @@ from octweb.__main__ import without_data
 from tests.conftest import ROOT
 from tests.wheel_walk import Walk
 from tools.metadata import needed
+from trainer.ready import processor_can
 
 
 @pytest.mark.parametrize(
@@ -86,8 +87,10 @@ def test_the_library_works_where_django_is_not():
 
 @pytest.mark.slow
 def test_from_the_wheel_to_a_proved_tree_and_a_served_page(tmp_path):
-    walk = Walk(tmp_path, warm=True)
+    walk = Walk(tmp_path, ready=True)
     walk.all_steps()  # raises where a step fails
+    if processor_can():
+        assert sorted(tmp_path.rglob("share/**/*.nbc")) == []  # the wheel's kernels were enough
     assert "stop" in walk.seconds
     assert (walk.work / "site" / "octweb.sqlite3").exists()  # --data, relative to where the command was given
     assert (tmp_path / "share" / "octweb" / "secret_key").exists()  # `octweb train` without it: the user's data folder

@@ -1,9 +1,10 @@
 """From a wheel to a proved tree and a served page, outside the project, with the seconds of each step.
 
-    python -m tests.wheel_walk [--fresh] [--warm] [--python python3.13]
+    python -m tests.wheel_walk [--fresh] [--warm | --bare] [--python python3.13]
 
 The wheel goes into a bare environment that sees the packages of this one and not the project; with --fresh all that octweb needs is
-installed, at the tested versions. Kernels are compiled from nothing; with --warm those that NUMBA_CACHE_DIR keeps are used.
+installed, at the tested versions. The wheel brings compiled kernels; with --bare it brings none, and they are compiled at their first
+call; with --warm it brings none, and those that NUMBA_CACHE_DIR keeps are used.
 """
 
 from __future__ import annotations
@@ -40,8 +41,17 @@ class Broken(Exception):
 class Walk:
     """One walk in a folder of its own; `seconds` fills with the time of each step."""
 
-    def __init__(self, folder: Path, *, python: str = sys.executable, fresh: bool = False, warm: bool = False) -> None:
-        self.folder, self.python, self.fresh = folder.resolve(), python, fresh
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        python: str = sys.executable,
+        fresh: bool = False,
+        warm: bool = False,
+        ready: bool = False,
+    ) -> None:
+        """`ready`: the wheel brings the kernels of `exact`; `warm`: those of NUMBA_CACHE_DIR are used."""
+        self.folder, self.python, self.fresh, self.ready = folder.resolve(), python, fresh, ready
         self.bin, self.work = self.folder / "venv" / "bin", self.folder / "work"
         self.work.mkdir(parents=True)
         self.seconds: dict[str, float] = {}
@@ -53,6 +63,8 @@ class Walk:
 
     def all_steps(self) -> None:
         """The whole walk; raises Broken at the first step that fails."""
+        if self.ready:
+            self.step("compile the kernels of exact", self.compile)
         self.step("build the wheel", self.build)
         self.step("make an environment", self.make_environment)
         self.step("install", self.install)
@@ -87,8 +99,14 @@ class Walk:
     def octweb(self, *arguments: str) -> str:
         return self.run(self.bin / "octweb", *arguments)
 
+    def compile(self) -> None:
+        kept = {name: value for name, value in os.environ.items() if name == "NUMBA_CACHE_DIR"}
+        self.run(sys.executable, "-m", "tools.ready", "--into", self.folder / "ready", "exact", cwd=ROOT, **kept)
+
     def build(self) -> None:
-        self.run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", self.folder / "dist", cwd=ROOT)
+        kernels = {"OCTWEB_READY_KERNELS": str(self.folder / "ready")}
+        out = self.folder / "dist"
+        self.run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", out, cwd=ROOT, **kernels)
         (self.wheel,) = (self.folder / "dist").glob("octweb-*.whl")
 
     def make_environment(self) -> None:
@@ -235,12 +253,16 @@ def iris(path: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fresh", action="store_true", help="install all that octweb needs (needs a package index)")
-    parser.add_argument("--warm", action="store_true", help="use the compiled kernels in NUMBA_CACHE_DIR")
+    kernels = parser.add_mutually_exclusive_group()
+    kernels.add_argument("--warm", action="store_true", help="use the compiled kernels in NUMBA_CACHE_DIR")
+    kernels.add_argument("--bare", action="store_true", help="compile the kernels at their first call")
     parser.add_argument("--python", default=sys.executable, help="another interpreter; implies --fresh")
     chosen = parser.parse_args()
     fresh = chosen.fresh or chosen.python != sys.executable
     with tempfile.TemporaryDirectory(prefix="octweb-walk-", ignore_cleanup_errors=True) as name:
-        walk = Walk(Path(name), python=chosen.python, fresh=fresh, warm=chosen.warm)
+        walk = Walk(
+            Path(name), python=chosen.python, fresh=fresh, warm=chosen.warm, ready=not (chosen.warm or chosen.bare)
+        )
         try:
             walk.all_steps()
         except Broken as error:

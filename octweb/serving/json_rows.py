@@ -18,6 +18,7 @@ from numba import njit, types
 
 from trainer.dtypes import FloatArray
 from trainer.kernels.bits import ctpop
+from trainer.ready import ready
 
 HEAD = re.compile(rb'\s*\{\s*"rows"\s*:\s*\[\s*')
 CELL = re.compile(rb"[-+.0-9eE]*")
@@ -117,6 +118,7 @@ def _before(name: str) -> re.Pattern[bytes]:
     return re.compile(rb"\s*[{,]\s*" + re.escape(orjson.dumps(name)) + rb"\s*:\s*")
 
 
+@ready
 @njit(cache=True, nogil=True)
 def _blank(text, i):
     """The next place that is not white space; every caller checks that it lies within the text."""
@@ -125,6 +127,7 @@ def _blank(text, i):
     return i
 
 
+@ready
 @njit(cache=True, nogil=True)
 def _digits(text, i, value, room):
     """Behind the digits from `i` on: the place, their value appended to `value`, how many more digits fit (negative: too many)."""
@@ -137,6 +140,7 @@ def _digits(text, i, value, room):
     return i, value, room
 
 
+@ready
 @njit(cache=True, nogil=True)
 def _leading(word):
     """How many of the eight characters of a word, from the first one on, are digits.
@@ -147,6 +151,7 @@ def _leading(word):
     return np.int64(ctpop((others & (~others + np.uint64(1))) - np.uint64(1))) >> 3
 
 
+@ready
 @njit(cache=True, nogil=True)
 def _eight(word, count):
     """The number that the first `count` characters of a word are, 1 to 8 digits; two, four, eight of them at once."""
@@ -156,6 +161,7 @@ def _eight(word, count):
     return np.float64((v * np.uint64(42949672960001)) >> np.uint64(32))
 
 
+@ready
 @njit(cache=True, nogil=True)
 def _short(words, i, powers):
     """What most numbers are, up to 15 digits and a point: the place behind it and its value; 0 for all others."""
@@ -184,6 +190,7 @@ def _short(words, i, powers):
     return end, -value / powers[part] if negative else value / powers[part]
 
 
+@ready
 @njit(cache=True, nogil=True)
 def _number(text, i, powers, fives):
     """The JSON number at `i`: the place behind it (-1: there is none) and its value."""
@@ -225,6 +232,7 @@ def _number(text, i, powers, fives):
     return i, -found if negative else found
 
 
+@ready
 @njit(cache=True, nogil=True)
 def _product(a, b):
     """The upper and the lower half of the product of two uint64."""
@@ -234,6 +242,7 @@ def _product(a, b):
     return a1 * b1 + (middle >> HALF) + (other >> HALF), a * b
 
 
+@ready
 @njit(cache=True, nogil=True)
 def _rounded(value, exponent, fives):
     """value * 10**exponent, correctly rounded; -1 where it takes more care. Lemire 2021, algorithm 1."""
@@ -263,6 +272,7 @@ def _rounded(value, exponent, fives):
     return np.float64(mantissa) * TWOS[power]
 
 
+@ready
 @njit(cache=True, nogil=True)
 def _read(text, words, i, keys, ends, widths, order, powers, fives, out):
     """Fill `out` from the rows that begin at `i`; returns their number (-1: not of the form) and the place behind the last one."""

@@ -16,7 +16,11 @@ from trainer.tree.route import apply, flatten
 def warm(*, kernels: bool = True) -> None:
     """Load it; without `kernels` their compiling, which takes seconds where nothing is kept of it, waits for the first call."""
     get_resolver().url_patterns  # noqa: B018  (imports all views)
-    if not kernels:
-        return
+    if kernels:
+        warm_kernels()
+
+
+def warm_kernels() -> None:
+    """Load the kernels of prediction calls, or compile them."""
     matrix = rows_matrix(b'{"rows":[{"a":1.5e0}]}', ("a",), 1)
     apply(flatten([(None, -1, -1)], ()), np.ones((1, 1)) if matrix is None else matrix)

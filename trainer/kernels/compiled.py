@@ -22,6 +22,8 @@ from numba import config, njit
 from numba.core import event
 from numba.core.caching import UserProvidedCacheLocator
 
+from trainer.ready import ready
+
 _HERE = Path(__file__).parent
 FOLDER = Path(config.CACHE_DIR or _HERE / "__pycache__")  # type: ignore[attr-defined]
 _LOCATOR = f"{__name__}.ByContents"
@@ -62,7 +64,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(FOLDER), _LOCATOR  # type: ignore[attr-defined]
         try:
-            return njit(cache=True, nogil=True, **options)(function)
+            compiled = njit(cache=True, nogil=True, **options)(function)
+            return ready(compiled, Path(compiled.stats.cache_path).name)
         finally:
             config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
 

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from trainer.dtypes import CodeArray, FloatArray
+from trainer.ready import ready
 from trainer.table import ColumnSchema
 from trainer.tree.splits import Split
 
@@ -60,6 +61,7 @@ def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[Colu
     )
 
 
+@ready
 @njit(cache=True, nogil=True)
 def leaves_of(X, nodes, cuts, terms, coefficients, member, out):
     """Write the leaf of every row of X (n, columns) into out, int32 (n,)."""

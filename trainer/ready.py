@@ -1,0 +1,86 @@
+"""Kernels that were compiled ahead and travel with the package, so that a first training does not wait for a compiler.
+
+numba compiles a kernel when it is called and keeps the code for the processor at hand. A wheel brings code for a processor that nearly
+all machines have (`LEVELS`) in `trainer/_ready` (written by `python -m tools.ready`, see docs/install.md). It is looked at where no code
+of this machine's own is kept. It is used only where numba's version, Python's version, the sources of the kernels and the kind of
+machine are those that it was made with, and where the processor has every feature that the code may use; everywhere else numba
+compiles as always. What runs is the same program either way: nothing is compiled with changed rules of arithmetic.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import get_host_cpu_features
+
+FOLDER = Path(__file__).resolve().parent / "_ready"
+# by machine: LLVM's name of the processor, and the features of it that code may use
+LEVELS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "x86_64": (
+        "x86-64-v3",
+        ("64bit", "avx", "avx2", "bmi", "bmi2", "cmov", "cx16", "cx8", "f16c", "fma", "fxsr", "lzcnt", "mmx", "movbe",
+         "popcnt", "sahf", "sse", "sse2", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave"),
+    ),
+    "aarch64": ("generic", ()),
+}  # fmt: skip
+KEPT: list[Ready] = []  # of every kernel of this process, in the order of their declaration
+
+
+class Ready(FunctionCache):  # type: ignore[misc]
+    """numba's store of a kernel's code, which also looks into FOLDER; code is written to numba's own folder only."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        """`name` is the folder within FOLDER; it must change with every source that the kernel is made of, but for its own file."""
+        super().__init__(function)
+        self.name = name
+        KEPT.append(self)
+
+    def stored_in(self, folder: Path, name: str | None = None) -> IndexDataCacheFile:
+        """The files of this kernel in the folder within `folder` that is named like it, or `name`."""
+        return IndexDataCacheFile(
+            cache_path=str(folder / (self.name if name is None else name)),
+            filename_base=self._impl.filename_base,
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
+
+    def _load_overload(self, signature: Any, target_context: Any) -> Any:
+        found = super()._load_overload(signature, target_context)
+        if found is not None or not self._enabled or not (FOLDER.is_dir() and processor_can()):
+            return found
+        wanted, (triple, *_), code = self._index_key(signature, target_context.codegen())
+        level, _ = LEVELS[platform.machine()]
+        files = self.stored_in(FOLDER)
+        for key in files._load_index():
+            if key[0] == wanted and key[1][:2] == (triple, level) and key[2] == code:
+                data = files.load(key)
+                return None if data is None else self._impl.rebuild(target_context, data)
+        return None
+
+
+@cache
+def processor_can() -> bool:
+    """Whether this processor has every feature that shipped code may use."""
+    if platform.machine() not in LEVELS:
+        return False
+    present = get_host_cpu_features().split(",")
+    return all(f"+{feature}" in present for feature in LEVELS[platform.machine()][1])
+
+
+def ready(function: Any, name: str | None = None) -> Any:
+    """Let a compiled function (numba's, with `cache=True`) use shipped code; `name` as in Ready, default: its module."""
+    function._cache = Ready(function.py_func, name or function.py_func.__module__)
+    return function
+
+
+def environment() -> dict[str, str]:
+    """The variables under which numba compiles for the processors of LEVELS; empty on a machine of another kind."""
+    if platform.machine() not in LEVELS:
+        return {}
+    level, features = LEVELS[platform.machine()]
+    # numba would take the features of the processor at hand where none is named
+    return {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ",".join(f"+{f}" for f in features) or "+neon"}
