@@ -33,6 +33,14 @@ def words(name: str, default: str) -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
 
 
+def refuse_old(group: str, new: str) -> None:
+    """Raise ImproperlyConfigured where a variable OCTWEB_<group>_… is set, and say that its name is OCTWEB_<new>_… now."""
+    for name in sorted(os.environ):
+        kind, _, rest = name.removeprefix("OCTWEB_").partition("_")
+        if name.startswith("OCTWEB_") and kind == group:
+            raise ImproperlyConfigured(f"{name} has no effect any more; set OCTWEB_{new}_{rest} instead.")
+
+
 def secret_key(folder: Path) -> str:
     """OCTWEB_SECRET_KEY, or a random key kept in the data folder in a file that only its owner can read."""
     if key := os.environ.get("OCTWEB_SECRET_KEY", ""):

@@ -8,7 +8,7 @@ from pathlib import Path
 import dj_database_url
 
 from octweb import places
-from octweb.environment import boolean, integer, secret_key, store_settings, text, words
+from octweb.environment import boolean, integer, refuse_old, secret_key, store_settings, text, words
 
 BASE_DIR = places.ROOT  # holds the packages octweb and trainer
 SHIPPED = places.FILES  # holds templates, static, checker and docs/proof-format.md
@@ -47,21 +47,13 @@ KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # answers of
 MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # of stored files that come from a bucket
 # the approver of a model must not be its owner; where nothing is said, as soon as there are two administrators
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
-# e-mail is sent where a host is named
-EMAIL_HOST = text("OCTWEB_SMTP_HOST", "")
-EMAIL_PORT = integer("OCTWEB_SMTP_PORT", 587)
-EMAIL_HOST_USER = text("OCTWEB_SMTP_USER", "")
-EMAIL_HOST_PASSWORD = text("OCTWEB_SMTP_PASSWORD", "")
-EMAIL_USE_TLS = boolean("OCTWEB_SMTP_TLS", True)
-EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = text("OCTWEB_MAIL_FROM", "octweb@localhost")
 WEBHOOK_HOSTS = words("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that messages of users may go to
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
 DASK = text("OCTWEB_DASK", "")  # the scheduler that `manage.py evaluate` sends its folds to
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
-DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_PREDICT_BYTES
-FILE_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
+# of a page's form: bodies of calls have their own limit, in octweb.core.parsers, and files lie on the disk
+DATA_UPLOAD_MAX_MEMORY_SIZE = FILE_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
 
 INSTALLED_APPS = [
     # without autodiscovery, which octweb.urls does: commands such as `train` start a third faster
@@ -173,6 +165,7 @@ AXES_CLIENT_IP_CALLABLE = "octweb.core.throttles.client_address"
 AXES_LOCKOUT_CALLABLE = "octweb.core.views.locked_out"
 SILENCED_SYSTEM_CHECKS = ["axes.W006", "urls.W002"]  # the protocol is served at /v2 and at /v2/
 
+refuse_old("SMTP", "MAIL")
 EMAIL_HOST = text("OCTWEB_MAIL_HOST", "")  # without one no mail is sent
 EMAIL_PORT = integer("OCTWEB_MAIL_PORT", 587)
 EMAIL_HOST_USER = text("OCTWEB_MAIL_USER", "")

@@ -11,8 +11,8 @@ from octweb.core.allocator import keep_blocks  # noqa: E402
 from octweb.environment import boolean  # noqa: E402
 from octweb.serving.quick import QuickApplication  # noqa: E402  (models need the applications to be ready)
 from octweb.serving.warming import warm  # noqa: E402
-from octweb.serving.wire import Wire  # noqa: E402
+from octweb.serving.wire import LONG, Wire  # noqa: E402
 
 keep_blocks()
 warm(kernels=boolean("OCTWEB_WARM", True))
-application = QuickApplication(Wire(_django))
+application = QuickApplication(Wire(QuickApplication(_django)), most=LONG)

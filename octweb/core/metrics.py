@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from django.core.exceptions import RequestDataTooBig
 from django.http import Http404
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -97,8 +96,6 @@ def counted(api: str) -> Iterator[Call]:
 def _status(error: Exception, api: str) -> int:
     if isinstance(error, Http404):
         return 404
-    if isinstance(error, RequestDataTooBig):
-        return 413
     if isinstance(error, TrainerError):
         return 422 if api == "v1" else 400
     if isinstance(error, ValueError):  # not of the protocol

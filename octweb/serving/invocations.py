@@ -18,6 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from octweb.core import metrics, strict_json
+from octweb.core.parsers import limited
 from octweb.registry.answers import columns_record
 from octweb.registry.bodies import CSV, check_rows, predict_columns, predict_csv
 from octweb.registry.models import TreeModel
@@ -107,7 +108,7 @@ def version(request: HttpRequest) -> HttpResponse:
 
 
 def _predicted(model: TreeModel, request: Request) -> tuple[Predictions, dict[str, Any]]:
-    kind, content = (request.content_type or "").partition(";")[0].strip().lower(), request._request.body
+    kind, content = (request.content_type or "").partition(";")[0].strip().lower(), limited(request._request)
     if kind == CSV:
         return predict_csv(model, content), {}
     if kind != "application/json":

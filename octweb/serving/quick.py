@@ -27,6 +27,7 @@ from django.http.request import split_domain_port, validate_host
 from octweb.core import strict_json
 from octweb.core.headers import security_headers
 from octweb.core.metrics import Steady
+from octweb.core.problems import Busy
 from octweb.core.throttles import WINDOWS, caller_of, rate
 from octweb.registry.access import may_call
 from octweb.registry.answers import columns_record
@@ -40,6 +41,7 @@ from octweb.serving.coding import packed
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer
 from octweb.serving.json_rows import rows_matrix
 from octweb.serving.plain_tensor import SMALL_BYTES, plain_request
+from octweb.serving.room import ROOM
 from octweb.serving.tensors import FLOATING, JSON_LENGTH, TEXT, ProtocolError, Request, Tensor, parse
 from octweb.serving.whole_body import whole_body
 from octweb.serving.wire import CutOff, coded
@@ -92,25 +94,35 @@ def served(model: TreeModel) -> Served:
 
 
 class QuickApplication:
-    """WSGI: around the application, so that Django's handler is spared, too."""
+    """WSGI: around the application, so that Django's handler is spared, too.
 
-    def __init__(self, application: Callable[..., Any]) -> None:
-        self.application = application
+    `most` is the length of the bodies that it looks at. Around `Wire` these are the short ones, which come straight from the socket and
+    take their room here; within it those that `Wire` has collected and given room.
+    """
+
+    def __init__(self, application: Callable[..., Any], *, most: int | None = None) -> None:
+        self.application, self.most = application, most
         self.headers = [("Content-Type", JSON), *security_headers().items()]
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
-        plain = environ.get("CONTENT_LENGTH") and not environ.get("HTTP_CONTENT_ENCODING")
-        if plain and environ["REQUEST_METHOD"] == "POST":
-            body = answer_of(environ, lambda: _whole_body(environ))
-            environ[LOOKED] = True
-            # Django, which closes connections at the end of a request, does not see this one
-            if connection.connection is not None and not connection.in_atomic_block:
-                connection.close_if_unusable_or_obsolete()
-            if body is not None:
-                body, coding = packed(body, environ.get("HTTP_ACCEPT_ENCODING", ""))
-                start_response("200 OK", [*self.headers, *coded(coding, len(body))])
-                return [body]
-        return self.application(environ, start_response)
+        length = environ.get("CONTENT_LENGTH") or ""
+        plain = length.isdigit() and not environ.get("HTTP_CONTENT_ENCODING") and LOOKED not in environ
+        if not plain or environ["REQUEST_METHOD"] != "POST" or (self.most and int(length) > self.most):
+            return self.application(environ, start_response)
+        try:
+            with ROOM.held(int(length) if self.most else 0, patience=0):
+                body = answer_of(environ, lambda: _whole_body(environ))
+        except Busy:  # Wire waits for room
+            return self.application(environ, start_response)
+        environ[LOOKED] = True
+        # Django, which closes connections at the end of a request, does not see this one
+        if connection.connection is not None and not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
+        if body is None:
+            return self.application(environ, start_response)
+        body, coding = packed(body, environ.get("HTTP_ACCEPT_ENCODING", ""))
+        start_response("200 OK", [*self.headers, *coded(coding, len(body))])
+        return [body]
 
 
 class QuickPredictions:

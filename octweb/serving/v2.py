@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
 from django.db import DatabaseError, connection
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework.request import Request
@@ -13,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core import metrics, strict_json
+from octweb.core.parsers import limited
 from octweb.core.problems import Damaged, document, exception_handler
 from octweb.registry.access import may_call
 from octweb.registry.api import AnyFormat
@@ -45,9 +45,6 @@ def ready(request: HttpRequest) -> HttpResponse:
 
 def errors(error: Exception, context: dict[str, Any]) -> Response | None:
     """As in the API, but plain JSON, and 400 for what the data are: the protocol knows no other status for them."""
-    if isinstance(error, RequestDataTooBig):
-        text = f"The body is larger than {settings.MAX_PREDICT_BYTES // 10**6} MB. Send the rows in several calls."
-        return Response(document(413, text), status=413)
     if isinstance(error, ProtocolError | DataError):
         return Response(document(400, str(error)), status=400)
     response = exception_handler(error, context)
@@ -119,7 +116,7 @@ class RepositoryIndex(ProtocolView):
     """The models that are served: every version that is approved."""
 
     def post(self, request: Request) -> Response:
-        _index_body(request._request.body)
+        _index_body(limited(request._request))
         models = (
             TreeModel.objects.approved().select_related("family").defer("document").order_by("family__name", "version")
         )
@@ -153,7 +150,7 @@ class Infer(ProtocolView):
             return self._answer(request, model, call)
 
     def _answer(self, request: Request, model: TreeModel, call: metrics.Call) -> HttpResponse:
-        asked = parse(request._request.body, request.headers.get(JSON_LENGTH), OUTPUTS, DEFAULT_OUTPUTS)
+        asked = parse(limited(request._request), request.headers.get(JSON_LENGTH), OUTPUTS, DEFAULT_OUTPUTS)
         found = infer(model, asked.inputs, settings.MAX_PREDICT_ROWS)
         call.predicted(found.label_counts())
         head: dict[str, Any] = {"model_name": model.family.name, "model_version": str(model.version)}

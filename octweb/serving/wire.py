@@ -1,4 +1,4 @@
-"""What HTTP requires of a server around every call: bodies that are chunked or compressed, cut off, or left unread by an answer.
+"""What HTTP requires of a server around every call: bodies that are chunked, compressed, long, cut off, or left unread by an answer.
 
 An answer that is given before the body was read leaves the rest of the body on the connection, where it would be taken for the
 next call. So the rest is read and dropped, and beyond a limit the connection is closed and says so.
@@ -15,12 +15,18 @@ from django.conf import settings
 from django.core.exceptions import BadRequest
 
 from octweb.core.headers import security_headers
-from octweb.core.problems import CONTENT_TYPE, document
+from octweb.core.problems import CONTENT_TYPE, Busy, document
+from octweb.core.unavailable import RETRY_SECONDS, reason_of
 from octweb.serving.coding import CODINGS, SMALLEST, Damaged, TooLong, UnknownCoding, packed, spooled
+from octweb.serving.room import ROOM
 
-DROPPED = 8_000_000  # bytes of an unread body that are read and dropped
+DROPPED = (
+    64_000_000  # bytes of an unread body that are read and dropped: a client that sends on would not read the answer
+)
 PATIENCE = 5.0  # seconds without a byte of it
-ROOM = 1_000_000  # of a form around an uploaded file
+AROUND = 1_000_000  # bytes of a form around an uploaded file
+FORM_WEIGHT = 3
+LONG = 1_000_000  # bytes of a body that is collected in a file before it gets room: slow callers hold none
 PACKED_PATHS = ("/api/v1/", "/v2", "/invocations")  # answers to programs; the proxy packs pages
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -82,19 +88,55 @@ class Wire:
         if length.isdigit() and not chunked:
             environ["wsgi.input"] = Body(environ["wsgi.input"], int(length))
         codings = environ.get("HTTP_CONTENT_ENCODING", "")
-        if not (chunked or codings):
-            return _send(environ, start_response, *_called(self.application, environ))
+        size = int(length) if length.isdigit() else 0
+        if chunked or codings or size > (_most(environ) if _is_form(environ) else LONG):
+            return self._collected(environ, start_response, codings, chunked=chunked)
+        return self._with_room(environ, start_response, environ, size)
+
+    def _collected(
+        self, environ: dict[str, Any], start_response: Callable[..., Any], codings: str, *, chunked: bool
+    ) -> Iterable[bytes]:
+        """The answer to a call whose body is first read to its end."""
         try:
             whole, size = _whole(environ, codings)
         except Refused as error:
-            return _send(environ, start_response, *_refusal(error), closing=chunked)
+            return _refuse(environ, start_response, error, closing=chunked)
         try:
             inner = environ | {"wsgi.input": whole, "CONTENT_LENGTH": str(size)}
             for name in ("HTTP_TRANSFER_ENCODING", "HTTP_CONTENT_ENCODING"):
                 inner.pop(name, None)
-            return _send(environ, start_response, *_called(self.application, inner))
+            return self._with_room(environ, start_response, inner, size)
         finally:
             whole.close()
+
+    def _with_room(
+        self, environ: dict[str, Any], start_response: Callable[..., Any], inner: dict[str, Any], size: int
+    ) -> Iterable[bytes]:
+        try:
+            with ROOM.held(size * _weight(environ)):
+                return _send(environ, start_response, *_called(self.application, inner))
+        except Busy as error:
+            full = Refused(error.status_code, str(error.detail), ("Retry-After", str(error.wait)))
+            return _refuse(environ, start_response, full)
+
+
+def _kind(environ: dict[str, Any]) -> str:
+    return str(environ.get("CONTENT_TYPE") or "").partition(";")[0].strip().lower()
+
+
+def _is_form(environ: dict[str, Any]) -> bool:
+    """Whether it is a form with files, which Django puts into files of its own piece by piece."""
+    return _kind(environ) == "multipart/form-data"
+
+
+def _weight(environ: dict[str, Any]) -> int:
+    """Room for a byte of the body: a page's form takes more than JSON, one with files none."""
+    return {"multipart/form-data": 0, "application/x-www-form-urlencoded": FORM_WEIGHT}.get(_kind(environ), 1)
+
+
+def _most(environ: dict[str, Any]) -> int:
+    """The longest body of this kind, in bytes."""
+    return settings.MAX_UPLOAD_BYTES + AROUND if _is_form(environ) else settings.MAX_PREDICT_BYTES
 
 
 class Refused(Exception):
@@ -107,9 +149,10 @@ class Refused(Exception):
 
 def _whole(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
     """The body that the application reads, and its length."""
-    form = environ.get("CONTENT_TYPE", "").startswith("multipart/form-data")
-    limit = settings.MAX_UPLOAD_BYTES + ROOM if form else settings.MAX_PREDICT_BYTES
+    limit = _most(environ)
     try:
+        if int(environ.get("CONTENT_LENGTH") or 0) > limit:
+            raise TooLong
         return spooled(environ["wsgi.input"], codings, limit)
     except TooLong as error:
         raise Refused(413, f"The body is larger than {limit // 10**6} MB. Send the rows in several calls.") from error
@@ -122,7 +165,16 @@ def _whole(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
     except Damaged as error:
         raise Refused(400, f"The body is not what its Content-Encoding '{codings[:40]}' says: {error}.") from error
     except Exception as error:  # the server's own errors of a damaged chunk
+        if reason := reason_of(error):
+            raise Refused(503, reason, ("Retry-After", str(RETRY_SECONDS))) from error
         raise Refused(400, f"The chunked body is damaged ({type(error).__name__}).") from error
+
+
+def _refuse(
+    environ: dict[str, Any], start_response: Callable[..., Any], error: Refused, *, closing: bool = False
+) -> Iterable[bytes]:
+    """The answer to a call whose body the application does not see."""
+    return _send(environ, start_response, *_refusal(error), closing=closing)
 
 
 def _refusal(error: Refused) -> tuple[str, list[tuple[str, str]], Iterable[bytes]]:
@@ -181,7 +233,8 @@ def _packed(
     """The answer in a coding that the caller takes; streams, short ones and those of HEAD stay as they are."""
     found = {name.lower(): value for name, value in headers}
     short = int(found.get("content-length", "0")) < SMALLEST
-    if short or "content-encoding" in found or environ["REQUEST_METHOD"] == "HEAD":
+    looked = "accept-encoding" in found.get("vary", "").lower()
+    if short or looked or "content-encoding" in found or environ["REQUEST_METHOD"] == "HEAD":
         return headers, result
     try:
         body, coding = packed(b"".join(result), environ["HTTP_ACCEPT_ENCODING"])

@@ -189,7 +189,7 @@ def test_errors_are_400_and_say_where(client_of, approved, owner, body, words):
 def test_limits(client_of, approved, owner, settings):
     settings.MAX_PREDICT_ROWS = 4
     assert infer(client_of(owner), {"inputs": tensors(5)}).status_code == 400
-    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 100
+    settings.MAX_PREDICT_BYTES = 100
     assert infer(client_of(owner), {"inputs": tensors(3)}).status_code == 413
 
 

@@ -1,0 +1,67 @@
+"""Room for the bodies of calls: how many bytes of them one web process parses at the same time.
+
+As Python objects a body takes up to some twenty times its length, and every thread of the process may have one at hand. So bodies
+share a room that is as large as the largest single one. A call that finds no room waits a moment, and then it is refused with the
+time after which it may come again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+
+from octweb.core.problems import Busy
+
+COUNTED = 100_000  # bytes; shorter bodies take no room, so that small calls wait for nobody
+PATIENCE = 5.0  # seconds that a call waits for room
+WAITING = 4  # calls that wait at the same time: the other threads stay free for small calls and pages
+
+
+class NoRoom(Busy):
+    """Large calls of others are under way."""
+
+    wait = 2
+
+
+class Room:
+    """So many bytes as `settings.MAX_PREDICT_BYTES`, shared by the threads of a process."""
+
+    def __init__(self) -> None:
+        self._taken = self._waiting = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def held(self, size: int, *, patience: float = PATIENCE) -> Iterator[None]:
+        """`size` bytes for the length of a `with` block; raises NoRoom where they are not free after so many seconds."""
+        if size < COUNTED:
+            yield
+            return
+        size = min(size, settings.MAX_PREDICT_BYTES)  # a longer one is refused by its reader, and is not parsed
+        self._take(size, patience)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= size
+                self._changed.notify_all()
+
+    def _take(self, size: int, patience: float) -> None:
+        until = time.monotonic() + patience
+        with self._changed:
+            while self._taken + size > settings.MAX_PREDICT_BYTES:
+                left = until - time.monotonic()
+                if left <= 0 or self._waiting >= WAITING:
+                    raise NoRoom(
+                        "The server has as many large calls at hand as it can do at the same time. Send it again."
+                    )
+                self._waiting += 1
+                self._changed.wait(left)
+                self._waiting -= 1
+            self._taken += size
+
+
+ROOM = Room()

@@ -1,0 +1,205 @@
+"""Bodies share the room of a web process: many large ones at once do not add up, and small calls wait for none of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import threading
+from collections import Counter
+from typing import Any
+
+import psutil
+import pytest
+
+from octweb.serving import room
+from octweb.serving.room import COUNTED, NoRoom, Room
+from octweb.serving.wire import Wire
+from tests.octweb.serving.test_json_bombs import BOMBS
+from tests.torture.mixed import addresses
+from tests.torture.site import Site
+
+MOST = 1_000_000
+AT_ONCE = 12
+
+
+@pytest.fixture
+def own(monkeypatch, settings) -> Room:
+    """A room of one MB that nobody is in, and no patience."""
+    settings.MAX_PREDICT_BYTES = MOST
+    found = Room()
+    monkeypatch.setattr("octweb.serving.wire.ROOM", found)
+    return found
+
+
+def test_what_is_at_hand_never_adds_up_to_more_than_the_room(own):
+    now, most, lock = [0], [0], threading.Lock()
+
+    def call(size: int) -> None:
+        with own.held(size, patience=60):
+            with lock:
+                now[0] += size
+                most[0] = max(most[0], now[0])
+            with lock:
+                now[0] -= size
+
+    team = [threading.Thread(target=call, args=(COUNTED * (1 + i % 9),)) for i in range(room.WAITING)]
+    for _ in range(50):
+        for thread in team:
+            thread.start()
+        for thread in team:
+            thread.join()
+        team = [threading.Thread(target=call, args=(COUNTED * (1 + i % 9),)) for i in range(room.WAITING)]
+    assert now == [0]
+    assert 0 < most[0] <= MOST
+    with own.held(MOST):  # all of it is free again
+        pass
+
+
+def test_the_one_beyond_is_refused_and_a_small_one_is_not(own):
+    with own.held(MOST - COUNTED + 1):
+        with pytest.raises(NoRoom), own.held(COUNTED, patience=0):
+            pass
+        with own.held(COUNTED - 1, patience=0):
+            pass
+    with own.held(100 * MOST, patience=0):  # longer than any: its reader refuses it
+        pass
+
+
+def test_a_call_that_waits_goes_on_as_soon_as_there_is_room(own):
+    inside = threading.Event()
+
+    def later() -> None:
+        with own.held(MOST, patience=60):
+            inside.set()
+
+    with own.held(MOST):
+        waiting = threading.Thread(target=later)
+        waiting.start()
+        while not own._waiting:  # until it waits
+            pass
+        assert not inside.is_set()
+    waiting.join(60)
+    assert inside.is_set()
+
+
+def test_few_calls_wait_and_the_others_hear_at_once(own):
+    with own.held(MOST):
+        own._waiting = room.WAITING
+        with pytest.raises(NoRoom), own.held(MOST, patience=600):
+            pass
+
+
+def _call(content: bytes, **changes: Any) -> tuple[str, dict[str, str], bytes]:
+    heard: list[Any] = []
+    environ = {
+        "REQUEST_METHOD": "POST", "PATH_INFO": "/", "CONTENT_LENGTH": str(len(content)), "CONTENT_TYPE": "application/json",
+        "wsgi.input": io.BytesIO(content),
+    } | changes  # fmt: skip
+
+    def inner(environ, start):
+        start("200 OK", [])
+        return [environ["wsgi.input"].read()[:2]]
+
+    body = b"".join(Wire(inner)(environ, lambda status, headers, *rest: heard.extend((status, dict(headers)))))
+    return heard[0], heard[1], body
+
+
+@pytest.mark.parametrize("size", [COUNTED, MOST])
+def test_a_call_without_room_gets_503_with_the_time_to_come_again(own, size):
+    with own.held(MOST):
+        own._waiting = room.WAITING
+        status, headers, body = _call(b"x" * size)
+        assert status.startswith("503")
+        assert int(headers["Retry-After"]) >= 1
+        assert "large calls" in json.loads(body)["detail"]
+        assert _call(b"x" * (COUNTED - 1))[0] == "200 OK"
+        # what Django puts into files takes none
+        assert _call(b"x" * size, CONTENT_TYPE="multipart/form-data; boundary=x")[0] == "200 OK"
+    own._waiting = 0
+    assert _call(b"x" * size)[::2] == ("200 OK", b"xx")
+
+
+def test_a_long_body_that_comes_slowly_holds_no_room(own, settings):
+    settings.MAX_PREDICT_BYTES = 3 * MOST
+    begun, go_on, answers = threading.Event(), threading.Event(), []
+
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            begun.set()
+            assert go_on.wait(60)
+            return super().read(size)
+
+    content = b"x" * 2 * MOST
+    slow = threading.Thread(target=lambda: answers.append(_call(content, **{"wsgi.input": Slow(content)})[0]))
+    slow.start()
+    assert begun.wait(60)
+    with own.held(3 * MOST, patience=0):  # all of it is free
+        pass
+    go_on.set()
+    slow.join(60)
+    assert answers == ["200 OK"]
+
+
+def test_a_form_of_a_page_takes_more_room_than_its_length(own):
+    kind = {"CONTENT_TYPE": "application/x-www-form-urlencoded; charset=utf-8"}
+    with own.held(MOST // 2):
+        own._waiting = room.WAITING
+        assert _call(b"x" * (MOST // 3), **kind)[0].startswith("503")
+        assert _call(b"x" * (MOST // 3))[0] == "200 OK"
+
+
+@pytest.mark.slow
+def test_many_bombs_at_once_stay_within_the_bound_of_one_process(tmp_path):
+    """As large as bodies may be, twelve at a time; before there was a room it were 1.7 GB, and /healthz waited for 14 s."""
+    site = Site(tmp_path, workers=1)
+    peak, over = [0.0], threading.Event()
+
+    def watch(web: psutil.Process) -> None:
+        while not over.wait(0.02):
+            with contextlib.suppress(psutil.Error, ValueError):
+                peak[0] = max(peak[0], max(child.memory_info().rss for child in web.children()) / 1e6)
+
+    found: Counter[int] = Counter()
+    try:
+        site.prepare()
+        one, other = addresses(site.approved_model())
+        watcher = threading.Thread(target=watch, args=(psutil.Process(site.web.pid),))
+        watcher.start()
+        kind = {"Content_Type": "application/json"}
+        for path, name, size in (
+            (one, "short texts", 31_000_000),
+            (other, "a tensor of short texts", 31_000_000),
+            (one, "small objects", 990_000),
+        ):
+            content = BOMBS[name](size)
+            calls = [
+                threading.Thread(
+                    target=lambda p=path, c=content: found.update([site.call("POST", p, c, patience=300, **kind)[0]])
+                )
+                for _ in range(AT_ONCE)
+            ]
+            for call in calls:
+                call.start()
+            for call in calls:
+                call.join()
+        assert site.call("GET", "/healthz")[0] == 200
+    finally:
+        over.set()
+        site.stop()
+    assert set(found) <= {400, 413, 422, 503}, found
+    assert peak[0] < 1000, (peak, found)
+    assert found[503]  # not all of them found room
+
+
+@pytest.mark.django_db
+def test_a_stranger_s_form_has_a_small_limit(client, settings):
+    """Django reads a form before it looks at its token; 2.5 MB of `%41` take some 100 MB, and 32 MB took more than 1 GB."""
+    settings.STORAGES = settings.STORAGES | {
+        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    }
+    client.handler.enforce_csrf_checks = True
+    client.cookies["csrftoken"] = "a" * 32
+    body = b"csrfmiddlewaretoken=" + b"a" * 32 + b"&username=" + b"%41" * 1_000_000
+    answer = client.post("/accounts/login/", body, content_type="application/x-www-form-urlencoded")
+    assert answer.status_code == 400
