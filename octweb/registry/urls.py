@@ -16,6 +16,7 @@ urlpatterns = [
     path("<uuid:pk>/rows/", workspace.rows, name="rows"),
     path("<uuid:pk>/rows.csv", workspace.rows_csv, name="rows-csv"),
     path("<uuid:pk>/groups/", workspace.subgroups, name="groups"),
+    path("<uuid:pk>/costs/", workspace.mistake_costs, name="costs"),
     path("<uuid:pk>/try/", workspace.trying, name="try"),
     path("<uuid:pk>/download/<slug:name>/", views.model_download, name="download"),
     path("review/", review.review_list, name="waiting"),

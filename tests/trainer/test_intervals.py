@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 from trainer.evaluate.curves import brier, curve
-from trainer.evaluate.intervals import difference, mcnemar, of_folds, wilson
+from trainer.evaluate.intervals import difference, mcnemar, of_folds, of_mean, wilson
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 1), (1, 1), (0, 30), (30, 30), (7, 10), (931, 1284), (5400, 7403)])
@@ -75,3 +75,39 @@ def test_the_area_is_the_share_of_pairs_in_order(seed):
     rows += [(s, 0) for s, q in zip(scores, negative, strict=True) for _ in range(q)]
     expected = np.mean([(s - y) ** 2 for s, y in rows]) if rows else None
     assert brier(scores, positive, negative) == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_interval_of_the_area_is_delongs_and_near_the_bootstrap(seed):
+    """The variance of DeLong from its definition, pair by pair; and the bootstrap of scipy agrees roughly."""
+    from scipy.stats import bootstrap
+
+    rng = np.random.default_rng(seed)
+    scores = np.array([0.1, 0.3, 0.3, 0.6, 0.9])
+    positive, negative = rng.integers(5, 40, 5), rng.integers(5, 40, 5)
+    found = curve(scores, positive, negative)
+    p, q = np.repeat(scores, positive), np.repeat(scores, negative)
+    order = (p[:, None] > q[None, :]) + 0.5 * (p[:, None] == q[None, :])
+    variance = order.mean(axis=1).var(ddof=1) / len(p) + order.mean(axis=0).var(ddof=1) / len(q)
+    half = 1.959963984540054 * math.sqrt(variance)
+    assert found.area_interval == pytest.approx((max(0.0, order.mean() - half), min(1.0, order.mean() + half)))
+
+    def area(a, b, axis=-1):
+        above = (a[..., :, None] > b[..., None, :]) + 0.5 * (a[..., :, None] == b[..., None, :])
+        return above.mean(axis=(-1, -2))
+
+    other = bootstrap((p, q), area, n_resamples=400, batch=100, method="percentile", rng=rng).confidence_interval
+    assert (other.low, other.high) == pytest.approx(found.area_interval, abs=0.03)
+
+
+def test_an_area_without_pairs_in_both_orders_has_no_interval():
+    assert curve(np.array([0.1, 0.9]), np.array([0, 5]), np.array([5, 0])).area_interval is None
+    assert curve(np.array([0.1, 0.9]), np.array([0, 1]), np.array([5, 3])).area_interval is None
+
+
+def test_the_interval_of_a_mean_is_the_normal_one():
+    values = np.array([0.0, 5.0, 0.0, 1.0, 0.0, 0.0, 5.0])
+    low, high = of_mean(values.sum(), (values**2).sum(), len(values))
+    half = 1.959963984540054 * values.std(ddof=1) / math.sqrt(len(values))
+    assert (low, high) == pytest.approx((max(0.0, values.mean() - half), values.mean() + half))
+    assert of_mean(1.0, 1.0, 1) is None

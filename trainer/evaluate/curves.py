@@ -6,11 +6,13 @@ whose score is at least as high, so that there are as many cut-offs as different
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
+from trainer.evaluate.intervals import Z95, Interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,25 @@ class Curve:
             return None
         steps = np.diff(self.fall_out) * (self.recall[1:] + self.recall[:-1]) / 2
         return float(steps.sum())
+
+    @property
+    def area_interval(self) -> Interval | None:
+        """95 % interval of the area by the variance of DeLong, DeLong & Clarke-Pearson (1988), within [0, 1].
+
+        None with fewer than two rows of either kind, and where all pairs are in the same order: that variance is 0 then and
+        says nothing of new rows.
+        """
+        area = self.area
+        if area is None or self.positives < 2 or self.negatives < 2:
+            return None
+        p, q = np.diff(self.tp), np.diff(self.fp)  # rows of each score, the highest score first
+        # the share of the others that a positive stands above, and of the positives that stand above one of the others
+        above = 1 - (self.fp[:-1] + q / 2) / self.negatives
+        below = (self.tp[:-1] + p / 2) / self.positives
+        variance = (p * (above - area) ** 2).sum() / (self.positives - 1) / self.positives
+        variance += (q * (below - area) ** 2).sum() / (self.negatives - 1) / self.negatives
+        half = Z95 * math.sqrt(float(variance))
+        return (max(0.0, area - half), min(1.0, area + half)) if half > 0 else None
 
 
 def curve(scores: FloatArray, positive: CountArray, negative: CountArray) -> Curve:

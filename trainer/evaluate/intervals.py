@@ -35,6 +35,18 @@ def of_folds(mean: float, deviation: float, folds: int) -> Interval | None:
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
+def of_mean(total: float, squares: float, n: int, *, z: float = Z95) -> Interval | None:
+    """Normal interval for a mean cost per row that is not negative: `total` and `squares` are the sums of the n costs and of their squares.
+
+    None for fewer than two rows.
+    """
+    if n < 2:
+        return None
+    mean = total / n
+    half = z * math.sqrt(max(0.0, squares - n * mean * mean) / (n - 1) / n)
+    return max(0.0, mean - half), mean + half
+
+
 def mcnemar(b: int, c: int) -> float:
     """Two-sided exact p-value that b rows right by the first alone and c by the second alone are chance (McNemar, 1947).
 

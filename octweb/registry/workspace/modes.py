@@ -14,7 +14,7 @@ from octweb.registry.claims import claims, is_proved
 from octweb.registry.data import check_again, example_row
 from octweb.registry.downloads import FORMATS
 from octweb.registry.reach import reach_of
-from octweb.registry.workspace import groups, performance, versions
+from octweb.registry.workspace import costs, groups, performance, versions
 from octweb.registry.workspace.mode import ADDED, Mode
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import inspector
@@ -65,7 +65,9 @@ def _performance(scene: Scene) -> dict[str, Any]:
         "mistakes": performance.mistakes(scene, part),
         "calibration": performance.calibration(scene) if part == "unseen" else [],
         "quality": performance.quality(scene, part, positive) if part != performance.FOLDS else None,
+        "costs": costs.costs(scene, part),
         "positive": positive,
+        "looked_for": scene.tree.classes[positive],
         "classes": scene.tree.classes,
         "two": len(scene.tree.classes) == 2,
         "columns": columns,

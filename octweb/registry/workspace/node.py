@@ -55,10 +55,10 @@ def _answers(tree: Tree, node: int) -> list[str]:
     return ["yes" if b == tree.nodes[a].left else "no" for a, b in itertools.pairwise(tree.path_to(node))]
 
 
-def path_rules(scene: Scene) -> list[dict[str, Any]]:
-    """The questions on the way to the node with the answer each was given."""
+def path_rules(scene: Scene, node: int) -> list[dict[str, Any]]:
+    """The questions on the way to a node with the answer each was given."""
     tree, found = scene.tree, []
-    for a, b in itertools.pairwise(tree.path_to(scene.node.id)):
+    for a, b in itertools.pairwise(tree.path_to(node)):
         v = tree.nodes[a]
         found.append({"id": a, "rule": headline(tree, v).rstrip("?"), "answer": "yes" if b == v.left else "no"})
     return found

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.palette import swatch
+from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
 from trainer.evaluate.curves import Curve, brier, curve
 from trainer.evaluate.intervals import of_folds, wilson
@@ -182,6 +183,7 @@ def quality(scene: Scene, part: str, positive: int) -> dict[str, Any] | None:
     base = np.full(len(counts), root.counts[positive] / max(1, root.rows))
     return {
         "area": found.area,
+        "area_interval": found.area_interval,
         "cuts": len(found.score) - 1,
         "brier": brier(_scores(scene, positive), counts[:, positive], counts[:, 1 - positive]),
         "brier_base": brier(base, counts[:, positive], counts[:, 1 - positive]),
@@ -203,7 +205,7 @@ def positive_class(scene: Scene) -> int:
 
 
 def where_they_end(scene: Scene, positions: np.ndarray) -> list[dict[str, Any]]:
-    """The leaves in which rows end, most rows first."""
+    """The leaves in which rows end, most rows first, each with the questions and answers that lead there."""
     leaves, counts = np.unique(scene.leaf_of[positions], return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    return [{"leaf": int(leaves[i]), "rows": int(counts[i])} for i in order]
+    return [{"leaf": int(leaves[i]), "rows": int(counts[i]), "path": path_rules(scene, int(leaves[i]))} for i in order]

@@ -65,7 +65,7 @@ def _pictures(scene: Scene) -> list[dict[str, Any]]:
 def _answer(scene: Scene) -> dict[str, Any]:
     return {
         "answer": node.answer_facts(scene),
-        "path": node.path_rules(scene),
+        "path": node.path_rules(scene, scene.node.id),
         "leaf_reason": single_leaf.reason(scene.file),
     }
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from octweb.registry.data import example_row
 from octweb.registry.models import TreeModel
-from octweb.registry.workspace import groups, performance, rowsets
+from octweb.registry.workspace import costs, groups, performance, rowsets
 from octweb.registry.workspace.modes import workspace
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import inspector
@@ -91,6 +91,18 @@ def subgroups(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     if found is None:
         raise Http404("There is no such column, or no rows to group.")
     return render(request, "registry/performance/_groups.html", {"groups": found, "classes": scene.tree.classes})
+
+
+@login_required
+@require_GET
+def mistake_costs(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """What the mistakes cost, by what a person says that each kind costs."""
+    scene = scene_of(request, pk)
+    found = costs.costs(scene, performance.chosen_part(scene))
+    if found is None:
+        raise Http404("The mistakes of this model are not known, so they have no cost.")
+    context = {"model": scene.model, "costs": found, "inside": scene.inside}
+    return render(request, "registry/performance/_costs_answer.html", context)
 
 
 @login_required

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from octweb.datasets import actions as datasets
 from octweb.registry import actions
 from octweb.registry.pairs import pair
-from octweb.registry.workspace import groups, node, performance, rowsets
+from octweb.registry.workspace import costs, groups, node, performance, rowsets
 from octweb.registry.workspace.modes import MODES
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import TABS
@@ -95,6 +96,75 @@ def test_the_confusion_matrix_its_cells_and_the_baseline(table, owner):
         assert found["accuracy"] == pytest.approx(float((scene.predicted[at] == codes).mean()))
         assert found["baseline"] == pytest.approx(np.bincount(codes).max() / len(codes))
         assert found["interval"][0] < found["accuracy"] < found["interval"][1]
+
+
+def test_costs_are_counted_row_by_row(table, owner, client):
+    query = {"cost-0-1": "7,5", "cost-1-0": "0.5"}
+    scene = scene_of(trained_on(table, owner), owner, **query)
+    price = np.array([[0, 7.5], [0.5, 0]])
+    training, at = scene.part("training"), scene.part("unseen")
+    actual = scene.rows.codes
+    found = costs.costs(scene, "unseen")
+    assert found["errors"] == []
+    tree, relabelled, constant = found["ways"]
+    paid = price[actual[at], scene.predicted[at]]
+    assert tree["mean"] == pytest.approx(paid.mean())
+    assert tree["wrong"] == (actual[at] != scene.predicted[at]).sum()
+    answer = {
+        leaf: price[actual[training[scene.leaf_of[training] == leaf]]].sum(axis=0).argmin()
+        for leaf in np.unique(scene.leaf_of)
+    }
+    by_leaf = np.array([answer[leaf] for leaf in scene.leaf_of[at]])
+    assert relabelled["mean"] == pytest.approx(price[actual[at], by_leaf].mean())
+    assert relabelled["changed"] == sum(answer[leaf.id] != leaf.label for leaf in scene.tree.leaves) > 0
+    best = price[actual[training]].sum(axis=0).argmin()
+    assert constant["mean"] == pytest.approx(price[actual[at], best].mean())
+    assert constant["words"] == f"no tree: always {CLASSES[best]}"
+
+    client.force_login(owner)
+    url = f"/models/{scene.model.pk}/costs/"
+    assert tree["per_row"] in client.get(url, query).content.decode()
+    refused = client.get(url, {"cost-0-1": "-3"}).content.decode()
+    assert "A row of bad predicted good: “-3” is not a number" in refused
+    assert "cost per row" not in refused
+    crossed = trained_on(table, owner, share=0.0, folds=3)
+    assert [way["words"][:9] for way in costs.costs(scene_of(crossed, owner), "folds")["ways"]] == [
+        "this tree",
+        "no tree: ",
+    ]
+
+
+def test_equal_costs_are_the_share_of_wrong_rows(table, owner):
+    scene = scene_of(trained_on(table, owner), owner)
+    found = costs.costs(scene, "training")
+    assert found["equal"]
+    assert found["ways"][0]["mean"] == pytest.approx(1 - performance.mistakes(scene, "training")["accuracy"])
+    assert found["ways"][1]["changed"] == 0
+
+
+def test_many_classes_have_one_cost_each():
+    names = tuple(f"k{i}" for i in range(6))
+    found = costs.costs_of(names, {"cost-2": "4"})
+    assert found.table[2].tolist() == [4, 4, 0, 4, 4, 4]
+    assert found.table.trace() == 0
+    assert set(found.texts) == {f"cost-{i}" for i in range(6)}
+
+
+def test_the_rows_of_a_cell_come_with_their_paths(table, owner, client):
+    scene = scene_of(trained_on(table, owner), owner)
+    asked = rowsets.row_query(scene, {"part": "training", "actual": "0", "predicted": "1"})
+    ends = performance.where_they_end(scene, rowsets.positions(scene, asked))
+    assert sum(end["rows"] for end in ends) == len(rowsets.positions(scene, asked)) > 0
+    for end in ends:
+        way = scene.tree.path_to(end["leaf"])
+        assert [step["id"] for step in end["path"]] == way[:-1]
+        assert [step["answer"] for step in end["path"]] == [
+            "yes" if child == scene.tree.nodes[v].left else "no" for v, child in itertools.pairwise(way)
+        ]
+    client.force_login(owner)
+    page = client.get(f"/models/{scene.model.pk}/rows/?part=training&actual=0&predicted=1").content.decode()
+    assert ends[0]["path"][0]["rule"] in page
+    assert f"leaf {ends[0]['leaf']}" in page
 
 
 def test_without_held_out_rows_no_training_number_stands_in_their_place(table, owner, client):
