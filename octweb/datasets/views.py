@@ -34,6 +34,7 @@ from octweb.datasets.forms import (
 )  # fmt: skip
 from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Dataset, Upload
+from octweb.figures.palette import swatch
 from trainer.data.infer import guess_target
 from trainer.data.reading import around_notes
 from trainer.errors import DataError
@@ -149,10 +150,12 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     guessed, reason = guess_target(guesses)
     guessed = guessed if guessed in staged.names else upload.found["target"]
     said = dict(reading.given.get("kinds", {}))
+    records = taken(staged.reading.columns.values(), staged.names, said)
     context |= {
         "raw": staged,
         "target_names": staged.names,
-        "taken": taken(staged.reading.columns.values(), staged.names, said),
+        "taken_told": [t for t in records if not t["plain"] or t["said"]],
+        "taken_plain": [t for t in records if t["plain"] and not t["said"]],
         "around": around_notes(staged.detected.top, staged.detected.bottom),
         "rows": list(zip(staged.lines, first, strict=True)),
         "columns": _choices(guesses, choice, staged.reading.units()),
@@ -327,7 +330,7 @@ def _classes(dataset: Dataset) -> list[dict[str, Any]]:
                 "share": count / total,
                 "start": start,
                 "percent": percent,
-                "colour": k % 8 + 1,
+                "colour": swatch(k, len(dataset.profile["classes"])),
             }
         )
         start += percent
@@ -337,7 +340,7 @@ def _classes(dataset: Dataset) -> list[dict[str, Any]]:
 def _profile_columns(dataset: Dataset, sort: str) -> list[dict[str, Any]]:
     """Profile columns with the bars of their small histograms as rectangles, stacked by class."""
     records = {c["name"]: c for c in dataset.columns}
-    columns = []
+    columns, classes = [], len(dataset.profile["classes"])
     for column in dataset.profile["columns"]:
         histogram = column["histogram"]
         top = max((sum(bin_) for bin_ in histogram), default=0) or 1
@@ -355,7 +358,8 @@ def _profile_columns(dataset: Dataset, sort: str) -> list[dict[str, Any]]:
                             "y": round(base, 2),
                             "w": round(width * 0.9, 2),
                             "h": round(height, 2),
-                            "colour": k % 8 + 1,
+                            "colour": (look := swatch(k, classes)),
+                            "hatch": look[-1] if " h" in look else "",
                         }
                     )
         columns.append(column | {"bars_drawn": bars, "record": records.get(column["name"], {})})

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.palette import LEGEND, axis, class_styles, count_axis, drawn, escape, frame, short
+from octweb.figures.names import named
+from octweb.figures.palette import LEGEND, axis, class_styles, count_axis, escape, frame
 from trainer.dtypes import CodeArray, FloatArray
 
 BINS = 32
@@ -30,13 +31,13 @@ def histogram_figure(
     lines = [float(c) for c in cuts if np.isfinite(c)]
     at, widths, counts = stacked_bars(values, codes, len(classes), lines)
     traces: list[dict[str, Any]] = []
-    for style, group in drawn(class_styles(classes)):
+    for style, group, name in named(class_styles(classes)):
         rows = counts[group].sum(axis=0)
         if rows.any():
             traces.append(
                 {
                     "type": "bar",
-                    "name": escape(short(style.name)),
+                    "name": name,
                     "x": at.tolist(),
                     "y": rows.tolist(),
                     "width": widths.tolist(),

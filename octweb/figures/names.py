@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from octweb.figures.palette import NAME_LENGTH, short
+from octweb.figures.palette import NAME_LENGTH, ClassStyle, drawn, escape, short
 
 ALIKE = 6  # letters that names share at their beginning or end before that part is left out
 PIECES = re.compile(r"[^_\s.\-/]*[_\s.\-/]*")
@@ -26,6 +26,13 @@ def short_names(names: Sequence[str], length: int = NAME_LENGTH) -> list[str]:
     return found
 
 
+def named(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int], str]]:
+    """Each style once, with the class codes it stands for and a short name that Plotly shows as it is."""
+    groups = drawn(styles)
+    names = short_names([style.name for style, _ in groups])
+    return [(style, codes, escape(name)) for (style, codes), name in zip(groups, names, strict=True)]
+
+
 def _without_common(name: str, others: Sequence[str], length: int) -> str:
     """`name` without the beginning and the end that the names most like it have, too."""
     if len(name) <= length:
@@ -33,7 +40,8 @@ def _without_common(name: str, others: Sequence[str], length: int) -> str:
     head = max((_common(name, other) for other in others), default=0)
     tail = max((_common(name[::-1], other[::-1]) for other in others), default=0)
     if max(head, tail) < ALIKE:
-        return short(name, length)
+        # names that begin differently are read from their beginning; one alone may tell more at its end
+        return f"{name[: length - 1].rstrip(' _.-/')}…" if others else short(name, length)
     head, tail = min(head, len(name)), min(tail, len(name) - min(head, len(name)))
     start, end = _edge(name, head), len(name) - _edge(name[::-1], tail)
     start, end = min(start, end), max(start, end)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from octweb.figures.palette import swatch
-from trainer.tree.describe import split_text
 from trainer.tree.nodes import Node, Tree
 
 SHOWN_CLASSES = 6
@@ -24,7 +23,7 @@ def tree_outline(tree: Tree, node: int = 0) -> dict[str, Any]:
     if v.split is None:
         share = v.counts[v.label] / v.rows if v.rows else None
         return record | {"label": tree.classes[v.label], "colour": swatch(v.label, len(tree.classes)), "share": share}
-    record["rule"] = split_text(v.split, tree.schema)
+    record["rule"] = v.split.brief(tree.schema) + ("" if v.split.many else "?")
     record["children"] = [
         {"answer": "yes", "node": tree_outline(tree, v.left)},
         {"answer": "no", "node": tree_outline(tree, v.right)},

@@ -66,6 +66,11 @@ def swatch(k: int, classes: int) -> str:
     return f"{k % COLOURS + 1} h{band}" if band else str(k % COLOURS + 1)
 
 
+def without_legend(figure: dict[str, Any]) -> dict[str, Any]:
+    """The figure for a page that names the classes itself."""
+    return {**figure, "layout": {**figure["layout"], "showlegend": False}}
+
+
 def _style(k: int, name: str) -> ClassStyle:
     band = k // COLOURS
     return ClassStyle(

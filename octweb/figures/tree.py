@@ -268,7 +268,7 @@ def _hover(tree: Tree, v: Node) -> list[str]:
 
 def _record(placed: Placed, box: Box) -> dict[str, Any]:
     v, tree = box.node, placed.tree
-    words = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema)
+    words = leaf_text(tree, v) if v.split is None else v.split.brief(tree.schema)
     ends = v.is_leaf or box.closed
     return {
         "id": v.id,

@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
 from octweb.figures.frontier import frontier_figure
+from octweb.figures.palette import without_legend
 from octweb.figures.split import split_figures
 from octweb.figures.tree import tree_figure
 from octweb.figures.tree_map import tree_map
@@ -24,9 +25,11 @@ from octweb.registry.parsed import model_file
 from octweb.registry.workspace.scene import Scene
 from trainer.tree.nodes import Tree
 
+MOST_NUMBERS = 10_000  # of nodes in one address
+
 
 class TreeFigure(APIView):
-    """The tree; `leaf` lights the way to a leaf. `leaves` or `coefficients` asks for the tree of that size on a frontier of the model.
+    """The tree; `leaf` lights the ways to leaves. `leaves` or `coefficients` asks for the tree of that size on a frontier of the model.
 
     `levels` or `closed` says what is folded up; `width` and `height` alone open as much as can be read there. Owner and
     administrators see at the leaves how many unseen rows are right.
@@ -34,7 +37,7 @@ class TreeFigure(APIView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("leaf", int, description="a leaf whose path is lit"),
+            OpenApiParameter("leaf", str, description="leaves whose paths are lit, with commas between them"),
             OpenApiParameter("leaves", int, description="the frontier's tree with so many leaves"),
             OpenApiParameter("coefficients", int, description="the frontier's tree with so many coefficients"),
             OpenApiParameter("levels", int, description="questions on a path that are shown"),
@@ -60,13 +63,13 @@ class TreeFigure(APIView):
                 if found is None:
                     raise Http404(f"No frontier of this model has a tree with {number} {size}.")
                 tree = found
-        leaf = _whole(request, "leaf")
-        if leaf is not None and leaf >= len(tree.nodes):
+        leaves = _numbers(request, "leaf")
+        if max(leaves, default=0) >= len(tree.nodes):
             raise ValidationError({"leaf": f"This tree has the nodes 0 to {len(tree.nodes) - 1}."})
         width, height, levels = (_whole(request, name) for name in ("width", "height", "levels"))
         figure = tree_figure(
             tree,
-            path=tree.path_to(leaf) if leaf is not None else (),
+            path=list(dict.fromkeys(at for leaf in leaves for at in tree.path_to(leaf))),
             closed=_closed(request, tree),
             levels=None if levels is None else max(1, levels),
             room=(float(width), float(height)) if width and height else None,
@@ -87,7 +90,12 @@ class NodeFigure(APIView):
     """A split with the rows that reach it; for the model's owner and administrators, since it shows rows."""
 
     @extend_schema(
-        parameters=[OpenApiParameter("picture", int, description="which of the split's pictures, from 0")],
+        parameters=[
+            OpenApiParameter("picture", int, description="which of the split's pictures, from 0"),
+            OpenApiParameter(
+                "legend", int, enum=[0, 1], description="0 leaves the legend out, for pages that have one"
+            ),
+        ],
         responses={200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429),
     )
     def get(self, request: Request, pk: uuid.UUID, node: int) -> Response:
@@ -102,7 +110,8 @@ class NodeFigure(APIView):
         pictures = split_figures(tree, node, rows.matrix[rows.training], rows.codes[rows.training])
         if number >= len(pictures):
             raise Http404(f"This split has {len(pictures)} pictures.")
-        return Response(pictures[number]["figure"])
+        figure = pictures[number]["figure"]
+        return Response(without_legend(figure) if _whole(request, "legend") == 0 else figure)
 
 
 class LeafFrontierFigure(APIView):
@@ -142,13 +151,10 @@ def _unseen(request: Request, model: TreeModel) -> dict[int, tuple[int, int]]:
 
 def _closed(request: Request, tree: Tree) -> list[int] | None:
     """The branches that the address folds up; None where it says nothing of them."""
-    text = request.query_params.get("closed")
-    if text is None:
+    if "closed" not in request.query_params:
         return None
-    numbers = [part for part in text.split(",") if part]
-    if len(numbers) > len(tree.nodes) or not all(p.isascii() and p.isdigit() and len(p) < 9 for p in numbers):
-        raise ValidationError({"closed": "Give numbers of branches with commas between them."})
-    return _opened(tree, {int(p) for p in numbers if int(p) < len(tree.nodes)}, _whole(request, "show"))
+    numbers = {number for number in _numbers(request, "closed") if number < len(tree.nodes)}
+    return _opened(tree, numbers, _whole(request, "show"))
 
 
 def _opened(tree: Tree, closed: set[int], node: int | None) -> list[int]:
@@ -159,6 +165,14 @@ def _opened(tree: Tree, closed: set[int], node: int | None) -> list[int]:
                 v = tree.nodes[at]
                 closed = (closed - {at}) | {c for c in (v.left, v.right) if not tree.nodes[c].is_leaf}
     return sorted(closed)
+
+
+def _numbers(request: Request, name: str) -> list[int]:
+    """The numbers of nodes in a parameter such as `3,7`; none where it is absent."""
+    parts = [part for part in request.query_params.get(name, "").split(",") if part]
+    if len(parts) > MOST_NUMBERS or not all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts):
+        raise ValidationError({name: f"Give at most {MOST_NUMBERS:,} numbers of nodes with commas between them."})
+    return [int(part) for part in parts]
 
 
 def _whole(request: Request, name: str) -> int | None:

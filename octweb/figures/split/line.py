@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.histogram import histogram_figure
-from octweb.figures.palette import LEGEND, ClassStyle, axis, class_styles, drawn, escape, frame, short
+from octweb.figures.names import named
+from octweb.figures.palette import LEGEND, ClassStyle, axis, class_styles, escape, frame, short
 from octweb.figures.plane import cut_segment, half_plane
 from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.figures.split.scene import Scene, impurity_words, rows_words, sentence
@@ -71,14 +72,14 @@ def _points(
     points: FloatArray, codes: CodeArray, shown: np.ndarray, styles: Sequence[ClassStyle], names: tuple[str, str]
 ) -> list[dict[str, Any]]:
     traces = []
-    for style, group in drawn(styles):
+    for style, group, name in named(styles):
         rows = shown[np.isin(codes[shown], group)]
         if len(rows):
             traces.append(
                 {
                     "type": "scatter",
                     "mode": "markers",
-                    "name": escape(short(style.name)),
+                    "name": name,
                     "x": points[rows, 0].tolist(),
                     "y": points[rows, 1].tolist(),
                     "marker": style.point,

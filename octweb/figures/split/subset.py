@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.palette import LEGEND, axis, class_styles, count_axis, drawn, escape, frame, short
+from octweb.figures.names import named
+from octweb.figures.palette import LEGEND, axis, class_styles, count_axis, escape, frame, short
 from octweb.figures.split.scene import Scene, impurity_words, missing_words, sentence
 from trainer.tree.splits import Subset
 
@@ -49,18 +50,18 @@ def _category_bars(scene: Scene, bars: Sequence[tuple[str, np.ndarray]]) -> dict
     table = np.array([counts for _, counts in bars])
     at = list(range(len(bars)))
     traces = []
-    for style, group in drawn(class_styles(scene.tree.classes)):
+    for style, group, name in named(class_styles(scene.tree.classes)):
         rows = table[:, group].sum(axis=1)
         if rows.any():
             traces.append(
                 {
                     "type": "bar",
                     "orientation": "h",
-                    "name": escape(short(style.name)),
+                    "name": name,
                     "x": rows.tolist(),
                     "y": at,
                     "marker": style.bar,
-                    "customdata": [name for name, _ in bars],
+                    "customdata": [words for words, _ in bars],
                     "hovertemplate": "%{customdata}: %{x:,} rows<extra>" + escape(style.name) + "</extra>",
                 }
             )

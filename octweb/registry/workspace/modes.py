@@ -14,7 +14,7 @@ from octweb.registry.claims import claims, is_proved
 from octweb.registry.data import check_again, example_row
 from octweb.registry.downloads import FORMATS
 from octweb.registry.reach import reach_of
-from octweb.registry.workspace import costs, groups, performance, versions
+from octweb.registry.workspace import costs, groups, performance, rowsets, versions
 from octweb.registry.workspace.mode import ADDED, Mode
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import inspector
@@ -27,6 +27,7 @@ OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
 
 def _tree(scene: Scene) -> dict[str, Any]:
     tree, walk, trouble = scene.tree, *follow(scene)
+    cell = None if walk else rowsets.cell_of(scene)
     counts = tree.nodes[0].counts
     return {
         "figure_url": reverse("api-model-tree-figure", args=[scene.model.pk]),
@@ -44,6 +45,8 @@ def _tree(scene: Scene) -> dict[str, Any]:
         ],
         "levels": tree.depth,
         "walk": walk,
+        "cell": cell,
+        "lit": [walk.leaf] if walk else [end["leaf"] for end in cell["ends"]] if cell else [],
         "trouble": trouble,
         "follow": scene.query.get("row", ""),
         "has_rows": scene.rows is not None,

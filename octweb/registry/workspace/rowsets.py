@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
 from trainer.table import Kind
 from trainer.tree.describe import category_text, number_text
@@ -100,6 +101,23 @@ def table(scene: Scene, asked: RowQuery) -> dict[str, Any]:
         "csv": asked.address(page=None),
         "parts": [{"name": p, "here": p == asked.part, "address": asked.address(part=p, page=1)} for p in scene.parts],
         "only_wrong": asked.address(wrong=not asked.wrong, page=1),
+    }
+
+
+def cell_of(scene: Scene) -> dict[str, Any] | None:
+    """Actual and predicted class of the cell of the confusion matrix that the address names, and where its rows end."""
+    asked = row_query(scene, scene.query)
+    if asked.actual is None or asked.predicted is None or scene.rows is None:
+        return None
+    found = positions(scene, asked)
+    classes = scene.tree.classes
+    return {
+        "actual": classes[asked.actual],
+        "predicted": classes[asked.predicted],
+        "address": asked.address(page=None, sort=None, node=None),
+        "part": part_words(asked.part),
+        "rows": len(found),
+        "ends": performance.where_they_end(scene, found),
     }
 
 

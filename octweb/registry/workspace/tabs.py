@@ -143,5 +143,6 @@ def inspector(scene: Scene) -> dict[str, Any]:
         ],
         "tab": chosen,
         "inside": scene.inside,
+        "classes": len(scene.tree.classes),
         **chosen.context(scene),
     }

@@ -60,12 +60,7 @@ def rows(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     scene = _with_rows(request, pk)
     asked = rowsets.row_query(scene, scene.query)
     context: dict[str, Any] = {"model": scene.model, "table": rowsets.table(scene, asked), "tree": scene.tree}
-    if asked.actual is not None and asked.predicted is not None:
-        context |= {
-            "actual": scene.tree.classes[asked.actual],
-            "predicted": scene.tree.classes[asked.predicted],
-            "ends": performance.where_they_end(scene, rowsets.positions(scene, asked)),
-        }
+    context["cell"] = rowsets.cell_of(scene)
     return render(request, "registry/rows/_panel.html", context)
 
 

@@ -29,6 +29,11 @@ def test_a_long_name_alone_loses_its_middle():
     assert len(name) == 22
 
 
+def test_names_that_begin_differently_are_cut_at_their_end():
+    names = ["agrees with the question as asked", "does not agree with the question"]
+    assert short_names(names, 16) == ["agrees with the…", "does not agree…"]
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_names_that_differ_still_do(seed):
     rng = random.Random(seed)

@@ -12,7 +12,11 @@ def test_pictures_and_who_sees_them(register, dataset, client_of, owner, strange
     tree = client.get(f"{base}/tree/").json()
     assert len(tree["layout"]["meta"]["nodes"]) == 2 * model.leaves - 1
     assert client.get(f"{base}/tree/?leaf={2 * model.leaves - 2}").json() != tree
+    lit = client.get(f"{base}/tree/?leaf={','.join(str(i) for i in range(2 * model.leaves - 1))}").json()
+    marked = next(t for t in lit["data"] if t["name"] == "on the path")
+    assert sum(x is None for x in marked["x"]) >= 2 * model.leaves - 2  # every card
     assert client.get(f"{base}/nodes/0/").json()["data"]
+    assert client.get(f"{base}/nodes/0/?legend=0").json()["layout"]["showlegend"] is False
     statuses = {f"{base}/{rest}": status for rest, status in (
         ("tree/?leaf=x", 400), ("tree/?leaf=9999", 400), ("nodes/9999/", 404), ("nodes/0/?picture=9", 404),
     )}  # fmt: skip
