@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.contrib.auth import views as auth
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularAPIView
 
 from octweb.core import reset
 from octweb.core import views as core
@@ -16,6 +16,7 @@ from octweb.home.views import home
 from octweb.notify.views import wishes
 from octweb.serving import (
     invocations,
+    reference,
     schema,  # noqa: F401  (how tokens appear in the OpenAPI document)
 )
 
@@ -43,7 +44,7 @@ urlpatterns = [
     path("predictions/", include("octweb.batch.urls")),
     path("api/", include("octweb.serving.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("api/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
+    path("api/docs/", reference.reference, name="api-docs"),
     path("api/v1/", include("octweb.datasets.api_urls")),
     path("api/v1/", include("octweb.runs.api_urls")),
     path("api/v1/", include("octweb.experiments.api_urls")),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 
 import pytest
+from django.core.files.base import ContentFile
 from django.urls import reverse
 
+from octweb.batch import actions as batch
+from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
 from octweb.jobs.models import RunStatus
 from octweb.registry import actions as registry
 from octweb.runs import actions as runs
+from octweb.serving import actions as tokens
 from tests.browser.accessible import violations
 from tests.browser.test_walk import overflow, page, sign_in  # noqa: F401 (page is a fixture)
-from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -56,8 +61,20 @@ def places(owner, dataset):  # noqa: F811
             "glossary",
             "deleted",
             "notify",
+            "datasets:new",
+            "batch:list",
+            "batch:new",
+            "workbench:list",
+            "registry:compare",
+            "serving:guide",
+            "api-docs",
+            "password_change",
         )
     ]
+    batch.enqueue(owner=owner, model=model, file=ContentFile(CSV.encode(), name="rows.csv"), source_name="rows.csv")
+    tokens.create_token(owner=owner, name="for the counters")
+    messy = BytesIO(b"width,town,class\n1;,north,a\n2,,b\n3,south,a\n")
+    staged = datasets.stage(owner=owner, file=messy, source_name="messy.csv")
     return [
         *named,
         reverse("search") + "?q=small",
@@ -67,6 +84,8 @@ def places(owner, dataset):  # noqa: F811
         reverse("experiments:detail", args=[experiment.pk]),
         reverse("datasets:detail", args=[dataset.pk]),
         reverse("datasets:version", args=[dataset.pk]),
+        reverse("datasets:edit", args=[dataset.pk]),
+        reverse("datasets:preview", args=[staged.pk]),
         reverse("registry:review-page", args=[model.pk]),
         reverse("delete", args=["run", run.pk]),
     ]
