@@ -3,12 +3,11 @@
 
 (() => {
   const { tree, meta } = JSON.parse(document.getElementById("model").textContent);
-  const { make, percent } = Questionnaire;
+  const { make, percent, number, changes, measure } = Questionnaire;
   const WORDS = [["free", "may change"], ["up", "only up"], ["down", "only down"], ["whole", "whole numbers"], ["never", "never"]];
   const LISTED = 200, SHOWN = 20;
 
   const swatch = (k) => make("i", { class: `sw c${(k % 8) + 1}`, "aria-hidden": "true" });
-  const number = (x) => String(Number(x.toPrecision(4))).replace("-", "−");
 
   function input(column, f) {
     const id = `v${f}`, named = { id, name: id };
@@ -45,8 +44,7 @@
   }
 
   function flipLine(row, f, first) {
-    const changes = f.columns.map((c) => `${tree.columns[c].shown} were ${TreeEngine.write(tree.columns[c], f.row[c])}${tree.columns[c].unit} instead of ${TreeEngine.write(tree.columns[c], row[c])}`).join(" and ");
-    return make("li", {}, `The answer would be `, make("b", {}, tree.classes[tree.nodes[f.leaf].l]), ` if ${changes} (size ${number(f.distance)}${first ? f.proved ? "; proved: no smaller permitted change does it" : "; not proved to be the smallest" : ""}).`);
+    return make("li", {}, `The answer would be `, make("b", {}, tree.classes[tree.nodes[f.leaf].l]), ` with ${changes(tree, row, f)} (size ${number(f.distance)}${first ? f.proved ? "; proved: no smaller permitted change does it" : "; not proved to be the smallest" : ""}).`);
   }
 
   function answer() {
@@ -59,7 +57,7 @@
     const list = [flips.flip, ...flips.alternatives].filter(Boolean);
     host.replaceChildren(...[head, shares, pathList(found.row), ...found.notes.map((n) => make("p", { class: "banner gap" }, n)), make("h3", {}, "What would change the answer"),
       list.length ? make("ul", {}, ...list.map((f, i) => flipLine(found.row, f, i === 0))) : make("p", {}, flips.reason),
-      make("p", { class: "note2" }, `Size: change divided by the unit of the column, from ${meta.measured_on}. This is about the tree, not about what a person can do.`)].filter(Boolean));
+      make("p", { class: "note2" }, `${list.length ? `${measure(tree, list)} What size 1 is was measured on ${meta.measured_on}. ` : ""}This is about the tree, not about what a person can do.`)].filter(Boolean));
     TreePicture.draw(document.getElementById("picture"), tree, TreePicture.wayTo(tree, found.leaf));
   }
 

@@ -55,6 +55,7 @@ const Questionnaire = (() => {
   // ---- words
 
   const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)}\u202f%`;
+  const number = (x) => String(Number(x.toPrecision(4))).replace("-", "−");
   const either = (names) => (names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names[names.length - 1]}`);
 
   function reason(tree, at) {
@@ -62,6 +63,22 @@ const Questionnaire = (() => {
     const names = (below) => either([...labelsBelow(tree, below)].sort((a, b) => a - b).map((k) => tree.classes[k]));
     const share = v.r ? ` Of the ${v.r.toLocaleString("en")} training rows that get here, ${percent(tree.nodes[v.y].r / v.r)} answer yes.` : "";
     return `Asked because the way parts here: ${v.q}? Yes leads to ${names(v.y)}, no to ${names(v.n)}.${share}`;
+  }
+
+  // the changes of a flip: "income 3200 € instead of 3000 € (200 € more) and town north instead of south"
+  function changes(tree, row, found) {
+    return found.columns.map((f) => {
+      const c = tree.columns[f], by = found.row[f] - row[f];
+      const words = `${c.shown} ${TreeEngine.write(c, found.row[f])}${c.unit} instead of ${TreeEngine.write(c, row[f])}${c.unit}`;
+      return c.kind === "numeric" ? `${words} (${String(Number(Math.abs(by).toPrecision(12)))}${c.unit} ${by > 0 ? "more" : "less"})` : words;
+    }).join(" and ");
+  }
+
+  // how changes are compared, and what counts as a change of size 1 in the columns that they touch
+  function measure(tree, flips) {
+    const touched = [...new Set(flips.flatMap((f) => f.columns))].sort((a, b) => a - b).map((f) => tree.columns[f]);
+    const one = touched.map((c) => (c.kind === "categorical" ? `another category of ${c.shown}` : `${number(c.scale ?? 1)}${c.unit} of ${c.shown}`));
+    return `Changes are compared by how many values they touch, then by their sizes, added up. Size 1 is ${either(one)}.`;
   }
 
   // ---- the page
@@ -78,7 +95,7 @@ const Questionnaire = (() => {
   }
 
   function mount(host, { tree, meta }) {
-    const key = `octweb:questionnaire:${meta.sha256}`;
+    const key = `octweb:questionnaire:${meta.key}`;
     let answers = restored(), focus = false;
 
     function restored() {
@@ -139,7 +156,7 @@ const Questionnaire = (() => {
     function field(column) {
       const unit = column.unit ? ` in${column.unit}` : "";
       const choices = column.kind === "binary" ? [["0", "0"], ["1", "1"]] : column.kind === "categorical"
-        ? [...column.categories.entries()].filter(([code]) => code !== column.missing).concat([[-1, "another one"]]) : null;
+        ? [...column.categories.entries()].filter(([code]) => code !== column.missing).concat(column.other === undefined ? [[-1, "another one"]] : []) : null;
       if (!choices)
         return make("label", {}, `${column.shown}${unit}`, make("input", { class: "big", name: "value", inputmode: "decimal", autocomplete: "off", "aria-describedby": "q-why" }));
       if (choices.length > FEW)
@@ -221,21 +238,18 @@ const Questionnaire = (() => {
       const fixed = new Set([...tree.columns.keys()].filter((f) => typeof answers.get(f) !== "number"));
       const found = TreeEngine.flip(tree, row, { fixed, permissions: meta.permissions });
       if (!found.flip) return make("p", { class: "banner" }, found.reason);
-      const changes = either(found.flip.columns.map((f) => change(row, found.flip.row, f))).replace(/ or (?=[^,]*$)/, " and ");
-      const proof = found.flip.proved ? "No smaller permitted change of these answers alone does it." : "A smaller change of several answers may exist.";
-      return make("p", { class: "banner" }, make("span", {}, make("b", {}, `It would be ${tree.classes[tree.nodes[found.flip.leaf].l]}`), ` with ${changes}. ${proof} This is about the tree, not about what a person can do.`));
-    }
-
-    function change(row, other, f) {
-      const c = tree.columns[f];
-      return `${c.shown} ${TreeEngine.write(c, other[f])}${c.unit} instead of ${TreeEngine.write(c, row[f])}`;
+      const flips = [found.flip, ...found.alternatives], proof = found.flip.proved
+        ? "No smaller permitted change of these answers alone does it." : "A smaller change of several answers may exist.";
+      const lines = flips.map((f, i) => make("li", {}, i ? "Or " : "", make("b", {}, `${i ? "it" : "It"} would be ${tree.classes[tree.nodes[f.leaf].l]}`), ` with ${changes(tree, row, f)}.`));
+      return make("div", { class: "banner flip" }, make("ul", { class: "plain" }, ...lines),
+        make("p", { class: "note2" }, `${proof} ${measure(tree, flips)} This is about the tree, not about what a person can do.`));
     }
 
     show();
     return { answers: () => answers };
   }
 
-  return { mount, next, most, frontier, make, percent, either, UNKNOWN };
+  return { mount, next, most, frontier, make, percent, number, changes, measure, UNKNOWN };
 })();
 
 if (typeof document !== "undefined") {

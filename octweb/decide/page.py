@@ -13,7 +13,7 @@ from octweb.registry.units import statistics_of
 from octweb.registry.workspace.scene import Scene
 from trainer.explain.carried import carried
 from trainer.explain.words import value_text
-from trainer.table import ColumnSchema
+from trainer.table import ColumnSchema, Kind
 from trainer.tree.numbers import label, number_text, unit
 from trainer.tree.splits import Split
 
@@ -121,6 +121,7 @@ def flip_view(
             "name": label(name),
             "from": value_text(a),
             "to": value_text(b),
+            "by": by_words(a, b, columns[name]),
             "unit": unit(columns[name]),
             "may": may_words(change.get(name, "free")),
         }
@@ -133,6 +134,13 @@ def flip_view(
         "proved": flip["proved"],
         "columns": flip["columns"],
     }
+
+
+def by_words(a: Any, b: Any, column: ColumnSchema) -> str:
+    """How far a number moves: "200 € more"; nothing for categories and for 0 and 1."""
+    if column.kind is not Kind.NUMERIC:
+        return ""
+    return f"{number_text(float(f'{abs(b - a):.12g}'), full=True)}{unit(column)} {'more' if b > a else 'less'}"
 
 
 def may_words(words: Any) -> str:

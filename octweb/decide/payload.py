@@ -21,15 +21,21 @@ def payload(
     rows: bool = True,
     unseen: Sequence[tuple[int, int]] | None = None,
     heading: str = "h1",
+    key: str = "",
 ) -> dict[str, Any]:
-    """Tree and words; `rows`: whether numbers of training rows may be said, `inside`: whether exact units may."""
+    """Tree and words; `rows`: whether numbers of training rows may be said, `inside`: whether exact units may.
+
+    `key` tells the answers kept in a browser from those to other trees; by default it is the hash of the model file, which depends on
+    the training rows.
+    """
     tree = model_file(model).tree
+    allowed = permissions(tree.schema, marks_of(model))
     known = statistics_of(model, inside=inside)[0] if rows else statistics_of_tree(tree)
     return {
-        "tree": carried(tree, known, rows=rows, unseen=unseen),
+        "tree": carried(tree, known, allowed, rows=rows, unseen=unseen),
         "meta": {
-            "sha256": model.sha256,
-            "permissions": permitted(tree, permissions(tree.schema, marks_of(model))),
+            "key": key or model.sha256,
+            "permissions": permitted(tree, allowed, rows=rows),
             "heading": heading,
             "foot": f"The tree decides nothing alone. {model.title}, version {model.version}.",
         },

@@ -32,7 +32,7 @@ def public_page(request: HttpRequest, key: uuid.UUID) -> HttpResponse:
     context = {
         "model": found.model,
         "guidance": found,
-        "payload": payload(found.model, inside=False, rows=found.show_training, heading="h2"),
+        "payload": payload(found.model, inside=False, rows=found.show_training, heading="h2", key=str(key)),
     }
     answer = render(request, "decide/public.html", context)
     answer["X-Robots-Tag"] = "noindex"

@@ -43,7 +43,7 @@ def to_html(subject: Subject) -> str:
         else "nothing: the rows were not at hand, and it is 1"
     )
     meta = {
-        "sha256": subject.sha256,
+        "key": subject.sha256,
         "measured_on": measured,
         "permissions": permitted(tree, subject.permissions) if subject.permissions else None,
         "foot": "The tree decides nothing alone.",

@@ -250,13 +250,18 @@ def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
 def test_a_typed_row_is_predicted_in_place(opened, small):
     page = opened(small, "?mode=use")
     page.evaluate("window.same = true")
-    page.locator("#try input").nth(2).fill("2.5")
+    asked = []
+    page.on("request", lambda r: asked.append((r.method, r.url)))
+    page.locator("#try input:visible").nth(0).fill("2.53125")
     page.click("#try button.primary")
     page.wait_for_selector("#try-answer >> text=So it is")
-    page.locator("#try input").nth(2).fill("wide")
+    page.locator("#try input:visible").nth(0).fill("wide")
     page.click("#try button.primary")
     page.wait_for_selector("#try-answer [role=alert]")
     assert page.evaluate("window.same")
+    sent = [url for method, url in asked if method == "POST"]
+    assert sent
+    assert not any("2.53125" in url or "wide" in url for _, url in [*asked, ("", page.url)]), "no address holds a value"
 
 
 def test_twenty_classes_are_told_apart(opened, twenty):

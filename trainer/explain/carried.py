@@ -6,74 +6,112 @@ Numbers are written so that reading them gives the same doubles; infinite ends a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.explain.permission import Permission
+from trainer.explain.permission import FREE, Permission
 from trainer.explain.statistics import ColumnStatistics
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import label, unit
 from trainer.tree.splits.base import AMONG, SUM, Split
 
+OTHER = "another one"  # stands for all categories that a tree without training figures does not name
+Places = Mapping[int, Mapping[int, int]]  # of each column of categories: its codes in the model → in what is carried
+
 
 def carried(
     tree: Tree,
     statistics: Sequence[ColumnStatistics],
+    permissions: Sequence[Permission] | None = None,
     *,
     rows: bool = True,
     unseen: Sequence[tuple[int, int]] | None = None,
 ) -> dict[str, Any]:
-    """Classes, columns and nodes; without `rows` no number of training rows and no unit that was learned from them.
+    """Classes, columns and nodes; without `rows` nothing that was learned from the training rows but the tree's own questions.
 
-    `unseen` are, for each node, the held-out rows that it answers rightly, and all that reach it.
+    Without `rows` there are no counts and no units, and categories that neither a question nor a permission names are one: the tree
+    cannot tell them apart. `unseen` are, for each node, the held-out rows that it answers rightly, and all that reach it.
     """
-    place = {j: at for at, j in enumerate(tree.used_columns)}
+    place, codes = {j: at for at, j in enumerate(tree.used_columns)}, _codes(tree, permissions, rows)
     return {
         "classes": list(tree.classes),
-        "columns": [_column(tree.schema[j], statistics[j], rows) for j in tree.used_columns],
+        "columns": [_column(tree.schema[j], statistics[j], codes.get(j, {}), rows) for j in tree.used_columns],
         "nodes": [
-            _node(tree, v, place, rows) | ({"u": list(unseen[v.id])} if unseen is not None and v.is_leaf else {})
+            _node(tree, v, place, codes, rows) | ({"u": list(unseen[v.id])} if unseen is not None and v.is_leaf else {})
             for v in tree.nodes
         ],
     }
 
 
-def permitted(tree: Tree, permissions: Sequence[Permission]) -> list[dict[str, Any]]:
-    """What may change, for the columns that the tree asks."""
-    return [
-        {"up": p.up, "down": p.down, "whole": p.whole, "codes": None if p.codes is None else list(p.codes)}
-        for p in (permissions[j] for j in tree.used_columns)
-    ]
+def permitted(tree: Tree, permissions: Sequence[Permission], *, rows: bool = True) -> list[dict[str, Any]]:
+    """What may change, for the columns that the tree asks, in the codes of `carried` with the same arguments."""
+    codes = _codes(tree, permissions, rows)
+
+    def record(j: int) -> dict[str, Any]:
+        p = permissions[j]
+        reached = None if p.codes is None else [codes[j][c] for c in p.codes]
+        return {"up": p.up, "down": p.down, "whole": p.whole, "codes": reached}
+
+    return [record(j) for j in tree.used_columns]
 
 
-def _column(column: ColumnSchema, known: ColumnStatistics, rows: bool) -> dict[str, Any]:
+def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> Places:
+    """The codes that are carried: all, or without `rows` those that are named, in their order."""
+    groups = [j for j in tree.used_columns if tree.schema[j].kind is Kind.CATEGORICAL]
+    if rows:
+        return {j: {c: c for c in range(len(tree.schema[j].categories))} for j in groups}
+    named: dict[int, set[int]] = {j: set((permissions[j] if permissions else FREE).codes or ()) for j in groups}
+    for v in tree.branches:
+        flat = v.split.flat(tree.schema) if v.split is not None else None
+        if flat is None:
+            continue
+        if flat.test == SUM:
+            for f, level in flat.terms:
+                if level >= 0:
+                    named[f].add(level)
+        elif flat.test == AMONG:
+            named[flat.feature].update(c for c, member in enumerate(flat.member) if member)
+        elif flat.feature in named:  # a question about the order of categories, which no method asks: all are needed
+            named[flat.feature].update(range(len(tree.schema[flat.feature].categories)))
+    return {j: {c: at for at, c in enumerate(sorted(found))} for j, found in named.items()}
+
+
+def _column(column: ColumnSchema, known: ColumnStatistics, codes: Mapping[int, int], rows: bool) -> dict[str, Any]:
     record: dict[str, Any] = {"name": column.name, "shown": label(column.name), "kind": str(column.kind)}
     record["unit"] = unit(column)
     if column.kind is Kind.CATEGORICAL:
         own = column.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in column.categories
-        record["categories"] = list(column.categories)
-        record["missing"] = column.categories.index(MISSING_CATEGORY) if own else None
+        record["categories"] = [column.categories[c] for c in codes]
+        record["missing"] = codes.get(column.categories.index(MISSING_CATEGORY)) if own else None
+        if not rows:  # always there, so that nothing says whether there are others
+            record["other"] = len(codes)
+            record["categories"].append(OTHER)
     else:
         record |= {"decimals": known.decimals, "scale": known.scale if rows else 1.0}
     return record
 
 
-def _node(tree: Tree, v: Node, place: dict[int, int], rows: bool) -> dict[str, Any]:
+def _node(tree: Tree, v: Node, place: dict[int, int], codes: Places, rows: bool) -> dict[str, Any]:
     record: dict[str, Any] = {"r": v.rows} if rows else {}
     if v.split is None:
         return record | {"l": v.label} | ({"c": list(v.counts)} if rows else {})
-    return record | {"q": v.split.text(tree.schema, 8), "t": _test(tree, v.split, place), "y": v.left, "n": v.right}
+    text, test = v.split.text(tree.schema, 8), _test(tree, v.split, place, codes)
+    return record | {"q": text, "t": test, "y": v.left, "n": v.right}
 
 
-def _test(tree: Tree, split: Split, place: dict[int, int]) -> dict[str, Any]:
+def _test(tree: Tree, split: Split, place: dict[int, int], codes: Places) -> dict[str, Any]:
     flat = split.flat(tree.schema)
     if flat.test == SUM:
         terms = zip(flat.terms, flat.coefficients, strict=True)
-        return {"k": flat.test, "h": flat.high, "s": [[place[f], level, a] for (f, level), a in terms]}
+        return {
+            "k": flat.test,
+            "h": flat.high,
+            "s": [[place[f], codes[f][level] if level >= 0 else level, a] for (f, level), a in terms],
+        }
     record: dict[str, Any] = {"k": flat.test, "f": place[flat.feature]}
     if flat.test == AMONG:
-        return record | {"m": [code for code, member in enumerate(flat.member) if member]}
+        return record | {"m": [codes[flat.feature][code] for code, member in enumerate(flat.member) if member]}
     ends = {"lo": flat.low, "h": flat.high}
     # a threshold is ≤ even where it is infinite: the browser reads null as infinity
     return record | {name: end if math.isfinite(end) else None for name, end in ends.items()}

@@ -139,7 +139,7 @@ for before, added in ADDED:
 
 def chosen_mode(scene: Scene) -> Mode:
     """The mode that the address asks for; the tree otherwise, what is typed into "Try it" under Use."""
-    wanted = scene.query.get("mode", "use" if "try" in scene.query else "tree")
+    wanted = scene.query.get("mode", "use" if scene.typed is not None else "tree")
     shown = [mode for mode in MODES if mode.shown(scene) and not mode.page]
     return next((mode for mode in shown if mode.id == wanted), shown[0])
 

@@ -22,12 +22,16 @@ TRAINING, UNSEEN = "training", "unseen"
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """A model as one person sees it; `inside` says that the rows may be shown, `query` is what the address asks for."""
+    """A model as one person sees it; `inside` says that the rows may be shown, `query` is what the address asks for.
+
+    `typed` are the values of a row that was sent, by the names of their fields; they never come from an address.
+    """
 
     model: TreeModel
     user: Any
     inside: bool
     query: Mapping[str, str] = field(default_factory=dict)
+    typed: Mapping[str, str] | None = None
 
     @cached_property
     def file(self) -> ModelFile:

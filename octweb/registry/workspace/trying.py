@@ -24,9 +24,9 @@ def follow(scene: Scene) -> tuple[Any, str]:
 
 def try_it(scene: Scene, example: dict[str, Any]) -> dict[str, Any]:
     """The form with the columns that the tree asks, in the order in which it asks them, and the way of the typed row."""
-    if "try" not in scene.query:
+    if scene.typed is None:
         return {"fields": page.fields(scene.model, example), "try_walk": None, "try_trouble": "", "notes": []}
-    record = page.typed(scene.model, dict(scene.query))
+    record = page.typed(scene.model, dict(scene.typed))
     fields = page.fields(scene.model, record)
     try:
         found = predict_rows(scene.model, [record])

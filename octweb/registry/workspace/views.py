@@ -9,7 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from octweb.registry.data import example_row
 from octweb.registry.models import TreeModel
@@ -34,13 +34,14 @@ def scene_of(request: HttpRequest, pk: uuid.UUID) -> Scene:
         user=user,
         inside=user.is_staff or user.pk == model.owner_id,
         query={**request.GET.dict(), "call_url": call_url},
+        typed=request.POST.dict() if request.method == "POST" else None,
     )
 
 
 @login_required
-@require_GET
+@require_http_methods(["GET", "HEAD", "POST"])
 def detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The page in the mode that the address names."""
+    """The page in the mode that the address names; by POST with the answer for a row that was typed."""
     context = workspace(scene_of(request, pk))
     failed = (context.get("trouble") and not context.get("walk")) or context.get("try_trouble")
     return render(request, "registry/detail.html", context, status=422 if failed else 200)
@@ -101,9 +102,9 @@ def mistake_costs(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_POST
 def trying(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The way of a row that was typed in."""
+    """The way of a row that was typed in. Values come by POST alone, so that no address, history or log keeps them."""
     scene = scene_of(request, pk)
     context = {"model": scene.model, **try_it(scene, example_row(scene.model, inside=scene.inside))}
     return render(request, "registry/use/_answer.html", context)

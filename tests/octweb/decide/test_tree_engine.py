@@ -150,6 +150,26 @@ def test_nothing_learned_from_rows_is_carried_without_leave():
     assert all(c.get("scale", 1.0) == 1.0 for c in json.loads(text)["columns"])
 
 
+def test_categories_that_no_question_names_are_one_and_go_where_the_kernel_sends_them(count):
+    cases, wanted, joined = [], [], 0
+    for seed in range(count):
+        tree, _ = random_tree(seed)
+        rows = random_matrix(np.random.default_rng(seed + 20_000), tree.schema, 100, holes=False)
+        told = carried(tree, statistics_of_tree(tree), rows=False)
+        for column, j in zip(told["columns"], tree.used_columns, strict=True):
+            names = tree.schema[j].categories
+            if not names:
+                continue
+            at = [column["categories"].index(n) if n in column["categories"] else column["other"] for n in names]
+            joined += at.count(column["other"]) > 1
+            rows[:, j] = np.array(at)[rows[:, j].astype(int)]
+        own = random_matrix(np.random.default_rng(seed + 20_000), tree.schema, 100, holes=False)
+        cases.append({"tree": told, "rows": [cells(row, tree) for row in rows]})
+        wanted.append(tree.apply(own).tolist())
+    assert in_node("return one.rows.map((r) => E.leaf(one.tree, r.map(num)))", cases) == wanted
+    assert joined > count / 10
+
+
 def test_the_questionnaire_asks_only_what_is_needed_and_ends_where_the_kernel_does(count):
     """Every asked column is on the way, never more questions than promised, and unknown answers are followed both ways."""
     cases, wanted = [], []

@@ -138,17 +138,29 @@ def test_following_a_row(client, register, dataset, owner):
 
 def test_try_it(client, register, owner):
     model = register()
-    text = get(client, owner, model, "?try=1&try-0=7.5&try-1=0.2&try-2=1&try-3=green").content.decode()
+    client.force_login(owner)
+    form = {"try-0": "7.5", "try-1": "0.2", "try-2": "1", "try-3": "green"}
+    text = client.post(f"/models/{model.pk}/?mode=use", form).content.decode()
     assert "Why this row is predicted" in text
     assert "So it is " in text
-    part = client.get(f"/models/{model.pk}/try/?try=1&try-0=7.5&try-1=0.2&try-2=1&try-3=green").content.decode()
+    part = client.post(f"/models/{model.pk}/try/", form).content.decode()
     assert "What would change the answer" in part
     assert "The answer would be " in part
     assert "Why this row is predicted" in part
     assert "<html" not in part
-    answer = get(client, owner, model, "?try=1&try-0=wide&try-3=green&try-1=1")
+    answer = client.post(f"/models/{model.pk}/", {**form, "try-0": "wide"})
     assert answer.status_code == 422
     assert "column &#x27;width&#x27; needs a number" in answer.content.decode()
+
+
+def test_no_address_carries_typed_values(client, register, owner):
+    model = register()
+    client.force_login(owner)
+    address = "?mode=use&try=1&try-0=7.5&try-1=0.2&try-2=1&try-3=green"
+    text = client.get(f"/models/{model.pk}/{address}").content.decode()
+    assert "Why this row is predicted" not in text
+    assert 'value="7.5"' not in text
+    assert client.get(f"/models/{model.pk}/try/{address}").status_code == 405
 
 
 def test_who_sees_the_page(client, model, owner, stranger, staff):
