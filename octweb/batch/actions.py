@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
+from octweb.batch.explained import check
 from octweb.batch.models import FOLDER, BatchPrediction, Format
 from octweb.core import files
 from octweb.core.parsers import TooLarge
@@ -29,11 +31,23 @@ ORPHAN_LIFE = timedelta(days=1)  # longer than any upload takes between its file
 
 
 def enqueue(
-    *, owner: Any, model: TreeModel, file: File, source_name: str, format: str = Format.CSV, explain: bool = False
+    *,
+    owner: Any,
+    model: TreeModel,
+    file: File,
+    source_name: str,
+    format: str = Format.CSV,
+    explain: bool = False,
+    change: Mapping[str, Any] | None = None,
+    cost: Mapping[str, Any] | None = None,
 ) -> BatchPrediction:
-    """A file in the queue, `explain` with path and smallest change as columns; raises TooLarge, DataError for what is not a table at first sight, and Conflict."""
+    """A file in the queue, `explain` with path and smallest change as columns: with what may `change`, and what a change of 1 costs.
+
+    Raises TooLarge, ValidationError, DataError for what is not a table at first sight, and Conflict.
+    """
     if format not in Format.values:
         raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
+    check(model, explain, change or {}, cost or {})
     limit, size = settings.MAX_UPLOAD_BYTES, int(file.size)
     if size > limit:
         raise TooLarge(f"The file is larger than {limit // 10**6} MB, the limit of this server.")
@@ -47,6 +61,8 @@ def enqueue(
         source_bytes=size,
         format=format,
         explain=explain,
+        change=dict(change or {}),
+        cost=dict(cost or {}),
     )
     job.source.name = default_storage.save(f"{job.folder}/source{suffix(source_name)}", file)
     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
@@ -66,8 +66,8 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
     class Meta:
         model = BatchPrediction
         fields = [
-            "id", "model", "name", "version", "source_name", "source_bytes", "format", "explain", "status", "queue_position",
-            "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
+            "id", "model", "name", "version", "source_name", "source_bytes", "format", "explain", "change", "cost", "status",
+            "queue_position", "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
             "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
         ]  # fmt: skip
         read_only_fields = fields
@@ -80,6 +80,17 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
         return reverse("batch-result", args=[job.pk], request=self.context["request"]) if job.is_ready else None
 
 
+@extend_schema_field(OpenApiTypes.OBJECT)
+class ObjectField(serializers.JSONField):
+    """An object; in a form it is sent as JSON text."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        found = super().to_internal_value(data)
+        if not isinstance(found, dict):
+            raise serializers.ValidationError("An object is needed: column → value.")
+        return found
+
+
 class NewBatchPredictionSerializer(serializers.Serializer):
     """A file of rows, and the model that predicts them."""
 
@@ -90,6 +101,14 @@ class NewBatchPredictionSerializer(serializers.Serializer):
         required=False,
         default=False,
         help_text="add path, flip, flip_label, flip_distance, flip_proved and no_flip to the answers",
+    )
+    change = ObjectField(
+        required=False,
+        default=dict,
+        help_text='with explain: JSON, column → free, up, down, whole, never, or a list of categories, as in explain: {"age": "never"}',
+    )
+    cost = ObjectField(
+        required=False, default=dict, help_text='with explain: JSON, column → what a change of 1 costs: {"income": 0.01}'
     )
 
 
@@ -152,6 +171,8 @@ class BatchPredictionViewSet(
             source_name=values["file"].name or "rows.csv",
             format=values["format"],
             explain=values["explain"],
+            change=values["change"],
+            cost=values["cost"],
         )
         answer = Response(self.get_serializer(job).data, status=201)
         answer["Location"] = reverse("batch-detail", args=[job.pk], request=request)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from django.conf import settings
+from rest_framework.exceptions import ValidationError
 
 from octweb.batch.models import BatchPrediction
 from octweb.registry import units
 from octweb.registry.explaining import may_see_rows
-from trainer.explain.columns import Wishes
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from trainer.errors import ParameterError
+from trainer.explain.columns import Wishes, wishes
+from trainer.explain.permission import permissions
+from trainer.explain.statistics import priced, statistics_of_tree
 
 SHARE = (
     0.6  # of the time of the job; the rest is for reading, for rows that are not explained any more, and for storing
@@ -17,5 +26,21 @@ SHARE = (
 def wishes_of(job: BatchPrediction) -> Wishes:
     """What the process that predicts is told; units are rounded for who may not see the training rows."""
     known, source = units.statistics_of(job.model, inside=may_see_rows(job.owner, job.model))
-    change = dict(units.MARKS(job.model))
-    return Wishes(statistics=known, source=source, change=change, seconds=SHARE * settings.MAX_BATCH_SECONDS)
+    change, seconds = {**units.MARKS(job.model), **job.change}, SHARE * settings.MAX_BATCH_SECONDS
+    return wishes(model_file(job.model).tree, known, source, change=change, cost=job.cost, seconds=seconds)
+
+
+def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
+    """Raise ValidationError, by member, for what the model's columns do not take, and where nothing is explained."""
+    tree = model_file(model).tree
+    tries: dict[str, Callable[[], object]] = {
+        "change": lambda: permissions(tree.schema, change),
+        "cost": lambda: priced(tree.schema, statistics_of_tree(tree), cost),
+    }
+    for (member, attempt), said in zip(tries.items(), (change, cost), strict=True):
+        if said and not explain:
+            raise ValidationError({member: "It says how rows are explained: ask for explanations, too (explain)."})
+        try:
+            attempt()
+        except ParameterError as error:
+            raise ValidationError({member: str(error)}) from error

@@ -32,6 +32,8 @@ class BatchPrediction(Job):
     source_bytes = models.BigIntegerField(default=0)
     format = models.CharField(max_length=10, choices=Format, default=Format.CSV)
     explain = models.BooleanField(default=False)  # path and smallest change as columns
+    change = models.JSONField(default=dict, blank=True)  # column → what may change, beyond what the model's owner says
+    cost = models.JSONField(default=dict, blank=True)  # column → what a change of 1 costs
     result = models.FileField(max_length=200, blank=True)
     result_bytes = models.BigIntegerField(default=0)
 

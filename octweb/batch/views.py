@@ -13,18 +13,21 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
+from rest_framework.exceptions import ValidationError
 
 from octweb.batch import actions
 from octweb.batch.files import result_file
 from octweb.batch.models import BatchPrediction, Format
 from octweb.core.parsers import TooLarge
-from octweb.core.problems import Conflict
+from octweb.core.problems import Conflict, flatten
 from octweb.core.refusals import refusals_said
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import queue_position, worker_seen
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from trainer.errors import DataError
+from trainer.errors import DataError, ParameterError
+from trainer.explain.permission import split_argument
+from trainer.explain.statistics import split_cost
 
 MODELS_SHOWN = 200
 
@@ -41,6 +44,30 @@ class UploadForm(forms.Form):
         label="Explain each row",
         help_text="adds the path and the smallest change that gives another answer; takes some milliseconds per row",
     )
+
+    change = forms.CharField(
+        required=False,
+        label="What may change",
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="with explanations; a line for each column: age=never, debt=down, town=north|south. Others are as the owner of the model says",
+    )
+    cost = forms.CharField(
+        required=False,
+        label="What a change of 1 costs",
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="with explanations; a line for each column: income=0.01. Others are measured in the unit of their column",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        model = values.get("model")
+        schema = model_file(model).tree.schema if model else ()
+        for name, split in (("change", lambda line: split_argument(line, schema)), ("cost", split_cost)):
+            try:
+                values[name] = dict(split(line.strip()) for line in values.get(name, "").splitlines() if line.strip())
+            except ParameterError as error:
+                self.add_error(name, str(error))
+        return values
 
     def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -80,8 +107,14 @@ def new(request: HttpRequest) -> HttpResponse:
                 source_name=values["file"].name or "rows.csv",
                 format=values["format"],
                 explain=values["explain"],
+                change=values["change"],
+                cost=values["cost"],
             )
             return redirect("batch:detail", job.pk)
+        except ValidationError as error:
+            for problem in flatten(error.detail):
+                name = problem["attr"]
+                form.add_error(name if name in form.fields else None, problem["detail"])
         except DataError as error:
             form.add_error("file", str(error))
         except TooLarge as error:

@@ -15,9 +15,11 @@ from octweb.registry.workspace.rowsets import line_word
 from octweb.registry.workspace.scene import Scene
 from trainer.data.rows import parse_rows
 from trainer.dtypes import FloatArray
-from trainer.errors import TrainerError
+from trainer.errors import ParameterError, TrainerError
 from trainer.explain.permission import Permission, permissions
+from trainer.explain.statistics import priced, statistics_of_tree
 from trainer.table import MISSING_CATEGORY, Kind
+from trainer.tree.numbers import label
 
 CHOICES = (
     ("free", "may change"),
@@ -41,6 +43,7 @@ class Asked:
     row: FloatArray | None
     values: Mapping[str, Any]
     change: Mapping[str, Any]
+    cost: Mapping[str, float]
     allowed: tuple[Permission, ...]
     wanted: int | None
     place: int | None = None
@@ -51,14 +54,17 @@ class Asked:
 
 def asked_of(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> Asked:
     """What a form asks; without one the first row of the table, or an example on the tree's own cuts."""
-    change = _change(scene, form, marks)
-    wanted = form.get("wanted", "")
+    change, wanted = _change(scene, form, marks), form.get("wanted", "")
+    cost, trouble = _cost(scene, form)
     wishes: dict[str, Any] = {
         "change": change,
+        "cost": cost,
         "allowed": permissions(scene.tree.schema, change),
         "wanted": scene.tree.classes.index(wanted) if wanted in scene.tree.classes else None,
     }
     number = form.get("row", "").strip()
+    if trouble:
+        return Asked(title="A typed row", row=None, values=page.typed(scene.model, form.dict()), trouble=trouble, **wishes)
     if number:
         return _stored(scene, number, wishes)
     if "typed" in form:
@@ -118,6 +124,22 @@ def _change(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str
     return found
 
 
+def _cost(scene: Scene, form: QueryDict) -> tuple[dict[str, float], str]:
+    """Column → what a change of 1 costs, and what is wrong with it; columns of which the form says nothing are not named."""
+    found: dict[str, Any] = {}
+    for j in scene.tree.used_columns:
+        if text := form.get(f"cost-{j}", "").strip():
+            try:
+                found[scene.tree.schema[j].name] = float(text.replace("−", "-"))
+            except ValueError:
+                return {}, f"The cost of {label(scene.tree.schema[j].name)}, '{text[:40]}', is not a number."
+    try:
+        priced(scene.tree.schema, statistics_of_tree(scene.tree), found)
+    except ParameterError as error:
+        return {}, f"Cost of a change: {error}"
+    return found, ""
+
+
 def choices(column: Any) -> tuple[tuple[str, str], ...]:
     """What can be said of a column, as a value and in words."""
     if column.kind is Kind.CATEGORICAL:
@@ -137,6 +159,7 @@ def controls(scene: Scene, asked: Asked) -> list[dict[str, Any]]:
             | {
                 "index": j,
                 "choices": choices(column),
+                "cost": None if column.kind is Kind.CATEGORICAL else asked.cost.get(field["name"], ""),
                 "words": SOME if isinstance(words, list) else words,
                 "reachable": [{"name": n, "on": n in reached} for n in column.categories if n != MISSING_CATEGORY],
             }

@@ -17,7 +17,7 @@ from trainer.evaluate.intervals import wilson
 from trainer.explain.around import gaps, nearest_rows
 from trainer.explain.flip import Flipper
 from trainer.explain.record import explained
-from trainer.explain.statistics import ColumnStatistics
+from trainer.explain.statistics import ColumnStatistics, costs_said, priced
 from trainer.tree.nodes import Tree, tree_from_json
 
 SECONDS = 3.0  # a page does not wait longer for hyperplanes
@@ -30,7 +30,8 @@ def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
     assert asked.row is not None
     tree, row = scene.tree, asked.row
     known, source = statistics_of(scene.model, inside=scene.inside)
-    flipper = Flipper(tree, known, asked.allowed, seconds=SECONDS)
+    sizes = priced(tree.schema, known, asked.cost)
+    flipper = Flipper(tree, sizes, asked.allowed, seconds=SECONDS)
     found = explained(flipper, row, 0, asked.wanted)
     found.pop("row")
     head: dict[str, Any] = {
@@ -41,7 +42,8 @@ def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
         "model_sha256": scene.model.sha256,
         "row": int(asked.number) if asked.place is not None else None,
         "values": record(scene, row),
-        "measured_on": source,
+        "measured_on": costs_said(source, asked.cost),
+        "cost": dict(asked.cost),
         "may_change": {tree.schema[j].name: asked.change.get(tree.schema[j].name, "free") for j in tree.used_columns},
     }
     if found["leaf"] is None:

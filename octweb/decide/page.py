@@ -12,6 +12,7 @@ from octweb.figures.palette import swatch
 from octweb.registry.units import statistics_of
 from octweb.registry.workspace.scene import Scene
 from trainer.explain.carried import carried
+from trainer.explain.statistics import priced
 from trainer.explain.words import value_text
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.numbers import label, number_text, unit
@@ -53,7 +54,7 @@ def context(scene: Scene, asked: Asked) -> dict[str, Any]:
         else None,
         "flips": [flip_view(f, columns, asked.change) for f in flips_of(found)],
         "similar": _similar(found["similar"], tree.classes),
-        "units": units(scene, found),
+        "units": units(scene, asked, found),
         "gaps": gaps_view(found["gaps"]),
         "carried": carried(tree, statistics_of(scene.model, inside=scene.inside)[0]),
     }
@@ -167,13 +168,14 @@ def _similar(found: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[str
     return found | {"names": [label(n) for n in names], "rows": rows}
 
 
-def units(scene: Scene, found: Mapping[str, Any]) -> str:
+def units(scene: Scene, asked: Asked, found: Mapping[str, Any]) -> str:
     """What a size of 1 is in the columns that change, in words."""
-    known, _ = statistics_of(scene.model, inside=scene.inside)
+    known = priced(scene.tree.schema, statistics_of(scene.model, inside=scene.inside)[0], asked.cost)
     names = {name for flip in flips_of(found) for name in flip["changes"]}
     parts = [
-        f"{label(c.name)} {number_text(s.scale, 3)}{unit(c)}"
+        f"{number_text(s.scale, 3)}{unit(c)} of {label(c.name)}"
         for c, s in zip(scene.tree.schema, known, strict=True)
         if c.name in names and not c.categories
     ]
-    return ", ".join(parts[:6])
+    parts += [f"another category of {label(c.name)}" for c in scene.tree.schema if c.name in names and c.categories]
+    return " or ".join(parts[:6])

@@ -50,7 +50,7 @@ def settings(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
             _change(request, model)
             return redirect("decide:public-settings", model.pk)
         except (ValidationError, Conflict) as error:
-            trouble = {e.get("field") or e.get("attr") or "": e["detail"] for e in flatten(error.detail)}
+            trouble = {e["attr"] or "": e["detail"] for e in flatten(error.detail)}
     guidance = actions.guidance_of(model)
     context = {
         "model": model,

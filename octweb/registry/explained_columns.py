@@ -8,10 +8,10 @@ from typing import Any
 
 from trainer.data.file_bytes import ReadLimits
 from trainer.errors import DataError
-from trainer.explain.columns import ExplainedColumns, Wishes
+from trainer.explain.columns import ExplainedColumns, Wishes, wishes
 from trainer.explain.permission import split_argument
 from trainer.explain.rows import rows_to_explain
-from trainer.explain.statistics import statistics_of_tree
+from trainer.explain.statistics import split_cost, statistics_of_tree
 from trainer.tree.file import ModelFile
 
 OF_TREE = "units of 1 and steps of the tree's thresholds: --units-from names the file that trained the model"
@@ -29,4 +29,5 @@ def more_columns(model: ModelFile, options: dict[str, Any], limits: ReadLimits) 
         if not rows.trained:
             raise DataError(f"The file '{Path(options['units_from']).name}' is not the one that trained the model.")
         known, source = rows.statistics, rows.source
-    return ExplainedColumns(model.tree, Wishes(statistics=known, source=source, change=change))
+    cost = dict(split_cost(text) for text in options["cost"])
+    return ExplainedColumns(model.tree, wishes(model.tree, known, source, change=change, cost=cost))

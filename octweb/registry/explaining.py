@@ -25,7 +25,7 @@ from trainer.errors import ParameterError
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import Permission, permissions
 from trainer.explain.record import explained
-from trainer.explain.statistics import priced
+from trainer.explain.statistics import costs_said, priced
 from trainer.tree.nodes import Tree
 
 MAX_ROWS = 100
@@ -84,7 +84,7 @@ class ModelExplain(APIView):
             known = priced(tree.schema, known, cost)
         except ParameterError as error:
             raise ValidationError({"cost": str(error)}) from error
-        source += "; costs as given" if cost else ""
+        source = costs_said(source, cost)
         flipper = Flipper(tree, known, allowed, seconds=SECONDS)
         return Response(
             {

@@ -15,7 +15,7 @@ from trainer.dtypes import FloatArray
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
 from trainer.explain.record import explained
-from trainer.explain.statistics import ColumnStatistics
+from trainer.explain.statistics import ColumnStatistics, costs_said, priced
 from trainer.explain.words import short_flip_text, step_text
 from trainer.tree.nodes import Tree
 
@@ -52,6 +52,21 @@ class Wishes:
             change=record["change"],
             seconds=math.inf if record["seconds"] is None else float(record["seconds"]),
         )
+
+
+def wishes(
+    tree: Tree,
+    statistics: Sequence[ColumnStatistics],
+    source: str,
+    *,
+    change: Mapping[str, Any],
+    cost: Mapping[str, Any],
+    seconds: float = math.inf,
+) -> Wishes:
+    """Wishes with what people say may change, and what a change of 1 costs; raises ParameterError for what the tree's columns do not take."""
+    permissions(tree.schema, change)
+    known = priced(tree.schema, statistics, cost)
+    return Wishes(statistics=known, source=costs_said(source, cost), change=change, seconds=seconds)
 
 
 class ExplainedColumns:

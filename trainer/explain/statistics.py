@@ -87,6 +87,20 @@ def priced(
     )
 
 
+def costs_said(source: str, cost: Mapping[str, Any]) -> str:
+    """Where sizes are from, in words, if some are costs that were given."""
+    return f"{source}; costs as given" if cost else source
+
+
+def split_cost(text: str) -> tuple[str, float]:
+    """Column and cost of COLUMN=NUMBER; raises ParameterError."""
+    name, _, number = text.rpartition("=")
+    try:
+        return name, float(number)
+    except ValueError as error:
+        raise ParameterError({text: "write COLUMN=NUMBER."}) from error
+
+
 def _odd_cost(column: ColumnSchema | None, value: Any) -> str:
     if column is None:
         return "the model has no such column."

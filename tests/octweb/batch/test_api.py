@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import uuid
 
 import pyarrow.parquet as pq
@@ -154,25 +155,54 @@ def test_rows_are_explained_on_request_with_the_owners_marks_and_in_units_for_th
 ):
     model, text = table_model, "score,age,town\n4.5,3,south\n18,12.5,north\n,4,east\n"
     decide.mark(model, by=owner, change={"town": "never"})
+    explained = set()
     registry.ask_for_approval(model, by=owner)
     registry.approve(model, by=staff)
     for user, inside in ((owner, True), (stranger, False)):
         client = client_of(user)
+        wishes = {"change": {"score": "up"}, "cost": {"age": 0.125}}
         sent = {"model": str(model.pk), "file": rows_csv(content=text), "explain": "true"}
+        sent |= {name: json.dumps(value) for name, value in wishes.items()}
         body = client.post(URL, sent, format="multipart").json()
-        assert body["explain"] is True
+        assert (body["explain"], {name: body[name] for name in wishes}) == (True, wishes)
         assert work(BatchPrediction.objects.get(pk=body["id"])) == "succeeded"
         body = client.get(f"{URL}{body['id']}/").json()
         assert any("rounded" in note for note in body["notes"]) != inside
         rows = list(csv.DictReader(io.StringIO(client.get(body["result"]).getvalue().decode())))
         rest = [{"score": 4.5, "age": 3, "town": "south"}, {"score": 18, "age": 12.5, "town": "north"}]
-        answer = client.post(f"/api/v1/models/{model.pk}/explain/", {"rows": rest}, format="json").json()
+        answer = client.post(f"/api/v1/models/{model.pk}/explain/", {"rows": rest, **wishes}, format="json").json()
+        assert any("costs as given" in note for note in body["notes"])
         for row, record in zip(rows, answer["explanations"], strict=False):
+            if record["flip"] is None:
+                assert row["no_flip"] == record["no_flip"]
+                continue
+            explained.add(next(iter(record["flip"]["changes"])))
             assert (row["flip_label"], row["flip_proved"]) == (record["flip"]["label"], "true")
             assert float(row["flip_distance"]) == record["flip"]["distance"]
             assert "town" not in row["flip"]
             assert row["path"].startswith(record["path"][0]["column"])
         assert not any(rows[2][name] for name in ("path", "flip", "no_flip"))
+    assert explained
+
+
+@pytest.mark.parametrize(
+    ("more", "member", "words"),
+    [
+        ({"change": '{"widht": "up"}', "explain": "true"}, "change", "no such column"),
+        ({"change": '["width"]', "explain": "true"}, "change", "object is needed"),
+        ({"change": "width=up", "explain": "true"}, "change", "valid JSON"),
+        ({"change": '{"width": "up"}'}, "change", "ask for explanations"),
+        ({"cost": '{"width": 0}', "explain": "true"}, "cost", "a cost is a number"),
+        ({"cost": '{"colour": 1}', "explain": "true"}, "cost", "change of category counts 1"),
+    ],
+)
+def test_odd_wishes_are_refused_by_their_names(media, model, client_of, owner, more, member, words):
+    answer = client_of(owner).post(URL, {"model": str(model.pk), "file": rows_csv(), **more}, format="multipart")
+    assert answer.status_code == 400
+    (error,) = answer.json()["errors"]
+    assert words in error["detail"]
+    assert member in str(error)
+    assert not BatchPrediction.objects.exists()
 
 
 def test_rows_are_not_explained_unless_asked(post, work, client_of, owner):

@@ -82,3 +82,22 @@ def test_the_form_asks_whether_rows_are_explained(client, model, media, owner):
     assert job.explain
     page = client.get(f"/predictions/{job.pk}/").content.decode()
     assert "with path and smallest change" in page
+
+
+def test_the_form_takes_what_may_change_and_what_it_costs_line_by_line(client, model, media, owner):
+    client.force_login(owner)
+    form = {"model": str(model.pk), "format": "csv", "explain": "on", "cost": "width = 2\n\nheight=0.5"}
+    answer = client.post("/predictions/new/", form | {"file": rows_csv(), "change": "width=up\ncolour=red|green"})
+    assert answer.status_code == 422
+    assert "write COLUMN=NUMBER" not in answer.content.decode()
+    assert "no such column" in answer.content.decode(), "'width ' with a space is no column"
+    form["cost"] = "width=2\nheight=0.5"
+    assert client.post("/predictions/new/", form | {"file": rows_csv(), "change": "width=up\ncolour=red|green"}).status_code == 302
+    job = BatchPrediction.objects.get()
+    assert (job.change, job.cost) == ({"width": "up", "colour": ["red", "green"]}, {"width": 2.0, "height": 0.5})
+    page = client.get(f"/predictions/{job.pk}/").content.decode()
+    assert "cost of 1: width 2.0, height 0.5" in page
+    for odd in ({"change": "widht=up"}, {"cost": "width=dear"}, {"change": "width=sideways"}):
+        answer = client.post("/predictions/new/", form | {"file": rows_csv()} | odd)
+        assert answer.status_code == 422
+        assert BatchPrediction.objects.count() == 1

@@ -128,6 +128,36 @@ def test_what_cannot_be_read_is_said(model, owner, client, words, status):
     assert ask(client, model, row="99999").status_code == 422
 
 
+def test_costs_decide_between_columns_and_are_said(model, owner, client):
+    client.force_login(owner)
+    rows, tree = rows_of(model), model_file(model).tree
+    place = {c.name: j for j, c in enumerate(tree.schema)}
+    compared = 0
+    for at in range(40):
+        form = typed(model, rows.matrix[at])
+        first = record(client, model, **form)
+        flips = [f for f in (first["flip"], *first["alternatives"]) if f]
+        names = [n for f in flips for n in f["changes"] if f["columns"] == 1 and n != "town"]
+        if not names:
+            continue
+        compared += 1
+        dear = {f"cost-{place[n]}": "1000" for n in names}
+        found = record(client, model, **form, **dear)
+        assert found["cost"] == dict.fromkeys(names, 1000.0)
+        assert "costs as given" in found["measured_on"]
+        for flip in (f for f in (found["flip"], *found["alternatives"]) if f["columns"] == 1):
+            (name,) = flip["changes"]
+            a, b = flip["changes"][name]
+            assert flip["distance"] == pytest.approx(1000 * abs(b - a) if name in names else 1.0)
+    assert compared > 5
+    shown = ask(client, model, **form, **{f"cost-{place['score']}": "0.25"}).content.decode()
+    assert 'value="0.25"' in shown
+    for odd, words in (("dear", "is not a number"), ("0", "a cost is a number"), ("-1", "a cost is a number")):
+        answer = ask(client, model, **form, **{f"cost-{place['score']}": odd})
+        assert answer.status_code == 422
+        assert words in answer.content.decode()
+
+
 def test_what_may_change_is_kept_by_the_owner_and_holds_for_everyone(model, owner, staff, stranger, client, client_of):
     client.force_login(owner)
     rows, tree = rows_of(model), model_file(model).tree

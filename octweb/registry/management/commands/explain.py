@@ -14,7 +14,7 @@ from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions, split_argument
 from trainer.explain.record import explained
 from trainer.explain.rows import rows_to_explain
-from trainer.explain.statistics import priced
+from trainer.explain.statistics import priced, split_cost
 from trainer.explain.words import words_of
 from trainer.tree.file import read
 
@@ -69,18 +69,9 @@ class Command(BaseCommand):
         numbers = options["row"] or range(1, len(rows.matrix) + 1)
         if strange := [n for n in numbers if not 1 <= n <= len(rows.matrix)]:
             raise DataError(f"There is no row {strange[0]}: the file has the rows 1 to {len(rows.matrix)}.")
-        known = priced(tree.schema, rows.statistics, dict(_cost(text) for text in options["cost"]))
+        known = priced(tree.schema, rows.statistics, dict(split_cost(text) for text in options["cost"]))
         flipper = Flipper(tree, known, allowed)
         return [explained(flipper, rows.matrix[n - 1], n, wanted) for n in numbers], rows.source
-
-
-def _cost(text: str) -> tuple[str, float]:
-    """Column and cost of COLUMN=NUMBER; raises ParameterError."""
-    name, _, number = text.rpartition("=")
-    try:
-        return name, float(number)
-    except ValueError as error:
-        raise ParameterError({text: "write COLUMN=NUMBER."}) from error
 
 
 def wanted_class(name: str | None, classes: tuple[str, ...]) -> int | None:

@@ -54,6 +54,10 @@ class Command(BaseCommand):
             help="how a column may change in explanations, as for explain",
         )  # fmt: skip
         parser.add_argument(
+            "--cost", action="append", default=[], metavar="COLUMN=NUMBER",
+            help="what a change of 1 in a column of numbers costs, as for explain",
+        )  # fmt: skip
+        parser.add_argument(
             "--explain-with",
             metavar="FILE.json",
             help="what a server says of units, permissions and time; implies --explain",
@@ -70,8 +74,8 @@ class Command(BaseCommand):
             raise CommandError(
                 "--json needs --output, because the predictions go to standard output otherwise", returncode=2
             )
-        if (options["change"] or options["units_from"]) and not options["explain"]:
-            raise CommandError("--change and --units-from say how rows are explained: add --explain", returncode=2)
+        if (options["change"] or options["cost"] or options["units_from"]) and not options["explain"]:
+            raise CommandError("--change, --cost and --units-from say how rows are explained: add --explain", returncode=2)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, _on_signal)  # as an exception, so that nothing half-written stays
         exit_with_parent()
