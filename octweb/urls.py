@@ -50,6 +50,7 @@ urlpatterns = [
     path("api/v1/", include("octweb.experiments.api_urls")),
     path("api/v1/", include("octweb.workbench.api_urls")),
     path("api/v1/", include("octweb.registry.api_urls")),
+    path("api/v1/", include("octweb.decide.api_urls")),
     path("api/v1/", include("octweb.serving.api_urls")),
     path("api/v1/", include("octweb.batch.api_urls")),
     path("v2", include("octweb.serving.v2_urls")),

@@ -108,7 +108,9 @@ class NewBatchPredictionSerializer(serializers.Serializer):
         help_text='with explain: JSON, column → free, up, down, whole, never, or a list of categories, as in explain: {"age": "never"}',
     )
     cost = ObjectField(
-        required=False, default=dict, help_text='with explain: JSON, column → what a change of 1 costs: {"income": 0.01}'
+        required=False,
+        default=dict,
+        help_text='with explain: JSON, column → what a change of 1 costs: {"income": 0.01}',
     )
 
 

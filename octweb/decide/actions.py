@@ -16,6 +16,7 @@ from trainer.errors import ParameterError
 from trainer.explain.permission import permissions
 
 MAX_PURPOSE = 4_000
+MAX_CONTACT = 300
 
 
 def guidance_of(model: TreeModel) -> Guidance:
@@ -53,8 +54,8 @@ def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_train
         raise ValidationError(missing)
     if len(purpose) > MAX_PURPOSE:
         raise ValidationError({"purpose": f"At most {MAX_PURPOSE:,} characters."})
-    if len(contact) > 300:
-        raise ValidationError({"contact": "At most 300 characters."})
+    if len(contact) > MAX_CONTACT:
+        raise ValidationError({"contact": f"At most {MAX_CONTACT} characters."})
     return _stored(model, public=True, purpose=purpose, contact=contact, show_training=show_training)
 
 

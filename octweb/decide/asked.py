@@ -64,7 +64,9 @@ def asked_of(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> Asked:
     }
     number = form.get("row", "").strip()
     if trouble:
-        return Asked(title="A typed row", row=None, values=page.typed(scene.model, form.dict()), trouble=trouble, **wishes)
+        return Asked(
+            title="A typed row", row=None, values=page.typed(scene.model, form.dict()), trouble=trouble, **wishes
+        )
     if number:
         return _stored(scene, number, wishes)
     if "typed" in form:

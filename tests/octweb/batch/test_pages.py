@@ -92,7 +92,12 @@ def test_the_form_takes_what_may_change_and_what_it_costs_line_by_line(client, m
     assert "write COLUMN=NUMBER" not in answer.content.decode()
     assert "no such column" in answer.content.decode(), "'width ' with a space is no column"
     form["cost"] = "width=2\nheight=0.5"
-    assert client.post("/predictions/new/", form | {"file": rows_csv(), "change": "width=up\ncolour=red|green"}).status_code == 302
+    assert (
+        client.post(
+            "/predictions/new/", form | {"file": rows_csv(), "change": "width=up\ncolour=red|green"}
+        ).status_code
+        == 302
+    )
     job = BatchPrediction.objects.get()
     assert (job.change, job.cost) == ({"width": "up", "colour": ["red", "green"]}, {"width": 2.0, "height": 0.5})
     page = client.get(f"/predictions/{job.pk}/").content.decode()

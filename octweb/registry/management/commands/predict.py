@@ -75,7 +75,9 @@ class Command(BaseCommand):
                 "--json needs --output, because the predictions go to standard output otherwise", returncode=2
             )
         if (options["change"] or options["cost"] or options["units_from"]) and not options["explain"]:
-            raise CommandError("--change, --cost and --units-from say how rows are explained: add --explain", returncode=2)
+            raise CommandError(
+                "--change, --cost and --units-from say how rows are explained: add --explain", returncode=2
+            )
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, _on_signal)  # as an exception, so that nothing half-written stays
         exit_with_parent()

@@ -1,0 +1,84 @@
+"""API of the public page of a model, below /api/v1/: its owner opens, changes and closes it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from octweb.core.api import PROBLEMS
+from octweb.decide import actions
+from octweb.registry.models import State, TreeModel
+
+
+class PublicPageSerializer(serializers.Serializer):
+    """The public page of a model."""
+
+    open = serializers.BooleanField(
+        read_only=True, help_text="whether people reach it now: it was opened, and the model is approved"
+    )
+    address = serializers.CharField(
+        read_only=True, allow_null=True, help_text="for everyone; null where it was never opened"
+    )
+    purpose = serializers.CharField(
+        max_length=actions.MAX_PURPOSE, help_text="what the answer is used for, who decides, and how to object"
+    )
+    contact = serializers.CharField(max_length=actions.MAX_CONTACT)
+    show_training = serializers.BooleanField(
+        default=False, help_text="whether the page says how many training rows answer what"
+    )
+
+
+class ModelPublicPage(GenericAPIView):
+    """A page of an approved model for everyone who has its address. For the owner of the model and administrators."""
+
+    serializer_class = PublicPageSerializer
+    pagination_class = None
+
+    def _model(self, pk: uuid.UUID) -> TreeModel:
+        return TreeModel.objects.select_related("family").get_visible(self.request.user, pk)
+
+    def _record(self, model: TreeModel) -> dict[str, Any]:
+        found = actions.guidance_of(model)
+        address = self.request.build_absolute_uri(reverse("public-page", args=[found.key]))
+        return {
+            "open": found.public and model.state == State.APPROVED,
+            "address": address if found.public else None,
+            "purpose": found.purpose,
+            "contact": found.contact,
+            "show_training": found.show_training,
+        }
+
+    @extend_schema(
+        operation_id="models_public_page_retrieve",
+        responses={200: PublicPageSerializer} | PROBLEMS(401, 403, 404, 429),
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        return Response(self._record(self._model(pk)))
+
+    @extend_schema(
+        operation_id="models_public_page_open",
+        request=PublicPageSerializer,
+        responses={200: PublicPageSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
+    )
+    def put(self, request: Request, pk: uuid.UUID) -> Response:
+        """Open the page, or change what it says. 409 where the model is not approved."""
+        model = self._model(pk)
+        form = PublicPageSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        actions.publish(model, by=request.user, **form.validated_data)
+        return Response(self._record(model))
+
+    @extend_schema(
+        operation_id="models_public_page_close", responses={204: None} | PROBLEMS(401, 403, 404, 429), request=None
+    )
+    def delete(self, request: Request, pk: uuid.UUID) -> Response:
+        """Close the page: its address answers 404 from now on. Purpose and contact are kept."""
+        actions.unpublish(self._model(pk), by=request.user)
+        return Response(status=204)

@@ -1,0 +1,9 @@
+"""API of decisions, below /api/v1/."""
+
+from django.urls import path
+
+from octweb.decide.api import ModelPublicPage
+
+urlpatterns = [
+    path("models/<uuid:pk>/public-page/", ModelPublicPage.as_view(), name="api-model-public-page"),
+]
