@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,12 @@ import pytest
 
 from octweb.decide import actions
 from octweb.registry import actions as registry
+from octweb.registry.data import rows_of
 from octweb.registry.parsed import model_file
 from tests.browser.accessible import violations
-from tests.browser.test_workspace import PASSWORD, opened, small  # noqa: F401  (fixtures)
+from tests.browser.test_workspace import LONG, PASSWORD, opened, small, stored  # noqa: F401  (fixtures)
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
+from trainer.tree.splits import Threshold
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -43,6 +47,41 @@ def test_the_decision_page_is_accessible_fits_and_prints_on_one_page(opened, sma
     with page.expect_download() as download:
         page.click('[data-decide="json"]')
     assert download.value.suggested_filename.endswith("-decision.json")
+
+
+@pytest.fixture
+def deep(owner, media):
+    """A tree of depth 8 over columns with long names: each row comes by up to eight questions, and many changes flip it."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 10))
+    labels = np.where(rng.random(400) < 0.5, "agrees with the question", "does not agree with it")
+    model = stored(owner, "Deep", [LONG.format(j) for j in range(10)], X, labels, depth=1)
+    rows, file = rows_of(model), model_file(model)
+    matrix, codes = rows.matrix[rows.training], rows.codes[rows.training]
+
+    def chain(level: int) -> Draft:
+        if level == 8:
+            return DraftLeaf()
+        return DraftBranch(split=Threshold(feature=level, threshold=0.9), left=chain(level + 1), right=DraftLeaf())
+
+    tree = grow(chain(0), matrix, codes, schema=file.tree.schema, classes=file.tree.classes)
+    document = replace(file, tree=tree, metrics={}).to_json()
+    model = registry.register(owner=owner, document=document, dataset=model.dataset, title="Deep survey")
+    long = rows_of(model).numbers[
+        tree.apply(rows_of(model).matrix) == max(v.id for v in tree.leaves if len(tree.path_to(v.id)) == 9)
+    ]
+    return model, int(long[0])
+
+
+def test_a_long_path_prints_on_one_page(opened, deep):  # noqa: F811
+    model, row = deep
+    page = opened(model, f"decision/?row={row}")
+    page.wait_for_selector(".tree-picture svg")
+    assert page.locator(".stepc").count() == 8
+    pdf = page.pdf(prefer_css_page_size=True)
+    if folder := os.environ.get("OCTWEB_PICTURES"):
+        (Path(folder) / "decision-deep.pdf").write_bytes(pdf)
+    assert pdf.count(b"/Type /Page\n") == 1
 
 
 def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
