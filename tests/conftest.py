@@ -15,10 +15,18 @@ def bench_data() -> Path:
     return Path(os.environ.get("OCTWEB_BENCH_DATA", ROOT.parent / "shared" / "data"))
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Files with slow tests first: workers take whole files, and none is to be left with a long one at the end."""
+    if config.getoption("--only-database"):
+        items[:] = [item for item in items if _uses_database(item)]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    """Whether the test, or a fixture of it, asks for the database."""
+    asked = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
+    return bool(asked) or item.get_closest_marker("django_db") is not None
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Loaded before Django's settings: tests have a data folder of their own and never touch a real installation.
 
-`--instances` is how many random instances each variant of a solver gets on each back end.
+`--instances` is how many random instances each variant of a solver gets on each back end; `--only-database` leaves out what says
+the same on every database.
 """
 
 import atexit
@@ -18,3 +19,4 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 def pytest_addoption(parser):
     parser.addoption("--instances", type=int, default=200, help="random instances for each variant on each back end")
+    parser.addoption("--only-database", action="store_true", help="leave out the tests that do not use the database")

@@ -16,6 +16,8 @@ settings.STORAGES["default"] = {
     "BACKEND": "django.core.files.storage.FileSystemStorage",
     "OPTIONS": {"location": os.environ["OCTWEB_TEST_FILES"]},
 }
+if "OCTWEB_TEST_HOLD" in os.environ:
+    settings.COMMAND = [sys.executable, str(Path(__file__).with_name("held_child.py"))]
 django.setup()
 
 from django.core.management import call_command

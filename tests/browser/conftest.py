@@ -82,7 +82,7 @@ def figure_page(site: tuple[str, Path], browser: Any) -> Iterator[Any]:
         page.on("pageerror", lambda e: page.problems.append(str(e)))
         page.goto(f"{address}/page.html")
         page.wait_for_function(
-            "n => document.querySelectorAll('.js-plotly-plot .main-svg').length >= n", arg=len(figures), timeout=20_000
+            "n => document.querySelectorAll('.js-plotly-plot .main-svg').length >= n", arg=len(figures), timeout=120_000
         )
         return page
 

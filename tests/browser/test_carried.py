@@ -14,7 +14,7 @@ import pytest
 
 from octweb.registry.carried import Subject, to_html
 from tests.browser.accessible import violations
-from trainer.data.raw import read_csv
+from trainer.data.csv_file import read_csv
 from trainer.data.reader import rows_for_model
 from trainer.explain.flip import Flipper
 from trainer.explain.statistics import coarse, statistics

@@ -165,7 +165,7 @@ def test_the_page_of_an_evaluation_stands_by_itself(browser, tmp_path):
     page.on("pageerror", lambda e: problems.append(str(e)))
     page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
     page.goto(path.as_uri())
-    page.wait_for_function("document.querySelectorAll('.js-plotly-plot .main-svg').length >= 3", timeout=20_000)
+    page.wait_for_function("document.querySelectorAll('.js-plotly-plot .main-svg').length >= 3", timeout=120_000)
     assert "a <b> & c" in page.inner_text("table >> nth=0")
     assert problems == []
     context.close()

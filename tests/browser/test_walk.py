@@ -37,7 +37,7 @@ def worker(media, live_server):
     process = subprocess.Popen(command, env=environment, cwd=ROOT)
     yield process
     process.terminate()
-    process.wait(30)
+    process.wait(300)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def page(browser, live_server):
     page.on(
         "console", lambda m: page.trouble.append(m.text) if m.type == "error" and "status of 4" not in m.text else None
     )
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(120_000)
     yield page
     context.close()
 
@@ -102,7 +102,7 @@ def post(url, body, token):
     request.add_header("Content-Type", "application/json")
     request.add_header("Authorization", f"Token {token}")
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -252,14 +252,14 @@ def test_cancel_keeps_the_best_tree(page, live_server, worker, owner, tmp_path):
     page.click("#in-words button.primary")
     page.wait_for_selector("text=Stop and keep best tree")
     # a tree, not only the phase: until one is there, a stop leaves nothing to keep
-    wait_for(lambda: page.locator("text=Show tree").count(), 120)
+    wait_for(lambda: page.locator("text=Show tree").count(), 600)
     # while nothing new is found the lines go on to now
     end = "Math.max(...document.getElementById('progress-chart').data.flatMap((trace) => trace.x))"
     before = page.evaluate(end)
-    wait_for(lambda: page.evaluate(end) >= before + 4, 60)
+    wait_for(lambda: page.evaluate(end) >= before + 4, 600)
     picture(page, "run-live")
     page.click("text=Stop and keep best tree")
-    page.wait_for_selector("text=Open model", timeout=60_000)
+    page.wait_for_selector("text=Open model", timeout=120_000)
     page.click("text=Open model")
     page.wait_for_selector("text=/Gap [0-9]/")
     assert page.trouble == []

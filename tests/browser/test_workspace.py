@@ -109,7 +109,7 @@ def opened(browser, live_server):
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(120_000)
         page.on("console", lambda m: trouble.append(m.text))
         page.on("pageerror", lambda e: trouble.append(str(e)))
         page.goto(f"{live_server.url}/accounts/login/")

@@ -158,7 +158,7 @@ print(json.dumps({"problems": problems, "plain": [plain.status_code, plain.heade
     "hsts": secure.headers.get("Strict-Transport-Security"), "cookie": bool(page.cookies["csrftoken"]["secure"]), "strange": strange.status_code}))
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.strip().splitlines()[-1])

@@ -22,9 +22,9 @@ from typing import Any
 import psycopg
 
 from tests.torture.kills import revive
-from tests.torture.site import ENDED, ROOT, Broken, Site, small_csv
+from tests.torture.site import ENDED, PATIENCE, ROOT, SHORT, Broken, Site, small_csv
 
-GRACE_SECONDS = 10  # OCTWEB_WORKER_GRACE as it is by itself
+GRACE_SECONDS = 10  # OCTWEB_WORKER_GRACE_SECONDS as it is by itself
 
 
 def database(site: Site) -> Any:
@@ -69,7 +69,7 @@ def _running(site: Site, time_limit: float) -> dict[str, Any]:
     status, run = site.new_run("hard", "odt", depth=3, time_limit=time_limit)
     if status != 201:
         raise Broken(f"a run is refused: {status} {str(run)[:200]}")
-    site.wait(lambda: site.run(run["id"]).get("status") == "running", 60, "the run does not start")
+    site.wait(lambda: site.run(run["id"]).get("status") in {"running", *ENDED}, PATIENCE, "the run does not start")
     return run
 
 
@@ -78,7 +78,7 @@ def database_locked(site: Site, draw: random.Random, amount: int, seconds: float
     run = _running(site, time_limit=3)
     with held(site, "runs_trainingrun"):
         time.sleep(6)
-    site.wait(lambda: site.run(run["id"]).get("status") in ENDED, 60, "the run is stuck after the lock")
+    site.wait(lambda: site.run(run["id"]).get("status") in ENDED, PATIENCE, "the run is stuck after the lock")
     end = site.run(run["id"])
     if end["status"] != "succeeded":
         raise Broken(f"a locked database cost a run: {end['status']} {end['error']}")
@@ -91,7 +91,7 @@ def clock_moved(site: Site, draw: random.Random, amount: int, seconds: float) ->
     run = _running(site, time_limit=4)
     with contextlib.closing(database(site)) as own:
         own.execute("UPDATE runs_trainingrun SET lease_until = '2000-01-01 00:00:00'")
-    site.wait(lambda: site.run(run["id"]).get("status") in ENDED, 120, "the run is stuck after the clock moved")
+    site.wait(lambda: site.run(run["id"]).get("status") in ENDED, PATIENCE, "the run is stuck after the clock moved")
     end = site.run(run["id"])
     if end["status"] != "succeeded" or site.count_of("models") != before + 1:
         raise Broken(f"after the clock moved: {end['status']}, {site.count_of('models') - before} models")
@@ -110,7 +110,7 @@ def disk_full(site: Site, draw: random.Random, amount: int, seconds: float) -> s
     command = [sys.executable, str(ROOT / "manage.py"), "train", str(folder / "data.csv"), "--target=class", "--method=cart",
                f"--output={folder / 'model.json'}"]  # fmt: skip
     environment = site.environment | {"NUMBA_DISABLE_JIT": "1"}  # the compiler writes files of its own
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=limit, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=limit, timeout=PATIENCE)
     left = sorted(p.name for p in folder.iterdir())
     if done.returncode != 1 or left != ["data.csv"] or "Traceback" in done.stderr:
         raise Broken(f"full disk: status {done.returncode}, left {left}, said {done.stderr[-300:]}")
@@ -125,15 +125,15 @@ def sigterm(site: Site, draw: random.Random, amount: int, seconds: float) -> str
     for process in gone:
         process.terminate()
     for process in gone:
-        process.wait(timeout=40)
+        process.wait(timeout=PATIENCE)
     took = time.monotonic() - started
-    if took > GRACE_SECONDS + 5:
+    if seconds >= SHORT and took > GRACE_SECONDS + 5:
         raise Broken(f"the workers took {took:.0f} s to end")
     if site.run(run["id"])["status"] not in {"queued", "succeeded"}:
         raise Broken(f"after SIGTERM the run is {site.run(run['id'])['status']}")
     site.workers.clear()
     revive(site)
     site.wait(
-        lambda: site.run(run["id"]).get("status") == "succeeded", 120, "a run that was given back is not finished"
+        lambda: site.run(run["id"]).get("status") == "succeeded", PATIENCE, "a run that was given back is not finished"
     )
     return f"workers ended after {took:.1f} s, the run was finished by another"

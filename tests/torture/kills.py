@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.torture.site import ENDED, LEASE, Broken, Site
+from tests.torture.site import ENDED, LEASE, PATIENCE, Broken, Site
 
 
 def kills(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
@@ -21,7 +21,7 @@ def kills(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     seen: dict[str, set[int]] = {}
     until = time.monotonic() + seconds
     strike = time.monotonic() + 1
-    while time.monotonic() < until:
+    while time.monotonic() < until or len(asked) < amount:  # a slow machine asks for all of them, too
         if len(asked) < amount:
             key = f"run-{len(asked)}"
             hard = draw.random() < 0.3
@@ -42,9 +42,7 @@ def kills(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
             strike = time.monotonic() + draw.uniform(0.5, 4)
         time.sleep(0.05)
     revive(site)
-    site.wait(lambda: ended(site, asked) == len(asked), 60 + 3 * LEASE + 4 * len(asked), "some run is stuck")
-    if len(asked) < amount:
-        raise Broken(f"only {len(asked)} of {amount} runs could be asked for")
+    site.wait(lambda: ended(site, asked) == len(asked), PATIENCE + 3 * LEASE + 4 * len(asked), "some run is stuck")
     runs = {pk: site.run(pk) for pk in asked.values()}
     outcome = Counter(run["status"] for run in runs.values())
     for pk, run in runs.items():

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from tests.bombs import BOMBS
-from tests.torture.site import ENDED, Broken, Site, multipart
+from tests.torture.site import ENDED, PATIENCE, Broken, Site, multipart
 from tests.torture.uploads import FORM, numbers
 
 SETTLED = 60.0  # seconds, or a fifth of the time: caches and allocators fill, and then memory is to stay as it is
@@ -58,7 +58,7 @@ class Mix:
         """One row or a hundred, on the own API and on the protocol's, over a connection that is kept."""
         draw = random.Random(seed)
         calls = [(address, body(model, address, n)) for n in (1, 1, 1, 100) for address in addresses(model)]
-        line = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=60)
+        line = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=PATIENCE)
         headers = {"Authorization": f"Token {self.site.token}", "Content-Type": "application/json"}
         while not self.over.wait(PAUSE):
             address, content = draw.choice(calls)
@@ -90,7 +90,7 @@ class Mix:
 
     def uploader(self) -> None:
         """A file now and then, plain or packed, which is deleted again; every fifth is a bomb."""
-        while not self.over.wait(5):
+        while not self.over.wait(min(5.0, self.seconds / 4)):
             if self.draw.random() < 0.2:
                 name = self.draw.choice(list(BOMBS))
                 file_name, make = BOMBS[name]
@@ -124,7 +124,7 @@ class Mix:
     def sampler(self) -> None:
         web = psutil.Process(self.site.web.pid)  # type: ignore[union-attr]
         start = time.monotonic()
-        while not self.over.wait(2):
+        while not self.over.wait(min(2.0, self.seconds / 10)):
             own = [web, *web.children()]  # without the readers of files, which are children of these
             self.memory.append(
                 (time.monotonic() - start, sum(p.memory_info().rss for p in own if p.is_running()) / 1e6)
@@ -136,7 +136,7 @@ class Mix:
         failed = {name: dict(found) for name, found in self.statuses.items() if any(not s or s >= 500 for s in found)}
         if failed:
             raise Broken(f"calls failed: {failed}")
-        settled = [mb for at, mb in self.memory if at > min(SETTLED, self.seconds / 5)]
+        settled = [mb for at, mb in self.memory if at > min(SETTLED, self.seconds / 5)] or [self.memory[-1][1]]
         quarters = [settled[i * len(settled) // 4 : (i + 1) * len(settled) // 4] or settled for i in range(4)]
         begin, *_, end = medians = [statistics.median(quarter) for quarter in quarters]
         if end - begin > FLAT_MB:

@@ -23,6 +23,8 @@ from octweb.core.management.commands.serve import WORKER
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEASE = 4
+SHORT = 60.0  # a campaign of fewer seconds is a test: smaller files, and no judgement by the clock
+PATIENCE = 300.0  # seconds for what always comes, however slow the machine is
 ENDED = {"succeeded", "failed", "cancelled"}
 
 
@@ -108,7 +110,7 @@ class Site:
             "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"127.0.0.1:{self.port}", "--worker-class", WORKER,
             "--threads", "16", "--no-control-socket",
         )  # fmt: skip
-        self.wait(lambda: self.call("GET", "/healthz")[0] == 200, 60, "the web server does not start")
+        self.wait(lambda: self.call("GET", "/healthz")[0] == 200, PATIENCE, "the web server does not start")
 
     def start_worker(self) -> None:
         self.workers.append(self._start(str(ROOT / "manage.py"), "worker", "--interval", "0.2", "--reap-every", "1"))
@@ -122,7 +124,7 @@ class Site:
         raise Broken(complaint)
 
     def call(
-        self, method: str, path: str, body: bytes | None = None, *, patience: float = 60, **headers: str
+        self, method: str, path: str, body: bytes | None = None, *, patience: float = PATIENCE, **headers: str
     ) -> tuple[int, Any]:
         """Status and answer; 0 where the server is away, or takes longer than so many seconds."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=body, method=method)
@@ -157,7 +159,7 @@ class Site:
     def approved_model(self) -> dict[str, Any]:
         """A model of the small table that clients may call; made where there is none yet."""
         _, run = self.new_run("small", "cart", key="for-predictions", depth=2)
-        self.wait(lambda: self.run(run["id"]).get("status") in ENDED, 120, "the run of a small tree does not end")
+        self.wait(lambda: self.run(run["id"]).get("status") in ENDED, PATIENCE, "the run of a small tree does not end")
         model = self.run(run["id"]).get("model")
         if not model:
             raise Broken(f"no model for predictions: {self.run(run['id'])}")

@@ -14,13 +14,12 @@ import psutil
 
 from tests.bombs import bombs as made
 from tests.torture.faults import held
-from tests.torture.site import Broken, Site, multipart
+from tests.torture.site import SHORT, Broken, Site, multipart
 
 FORM = "multipart/form-data; boundary=octweb-torture"
 GROWN_MB = 250.0  # of the web server while it takes files of at most some megabytes; what it grows by is its own code and buffers
 READER_MB = 1000.0
 HEALTH_SECONDS = 1.0
-SHORT = 60.0  # a campaign of fewer seconds is a test: smaller files, and no judgement by the clock
 
 
 class Watch:

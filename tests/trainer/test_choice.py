@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.octweb.small_models import small_table
+from tests.seeds import seeds
 from trainer.data.folds import holdout, stratified_folds
 from trainer.errors import ParameterError
 from trainer.evaluate import Dataset, Score, Study, Variant, choose, honest, run_study
@@ -21,7 +22,7 @@ VARIANTS = (
 KINDS = {"stump": (1, 2), "deep": (1, 2), "exact": (1, 0)}
 
 
-@pytest.mark.parametrize("seed", range(50))
+@seeds(50)
 def test_no_variant_within_one_error_is_simpler_than_the_chosen_one(seed):
     draw = np.random.default_rng(seed)
     scores = [

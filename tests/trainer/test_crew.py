@@ -34,7 +34,7 @@ def test_an_idle_thread_helps_and_the_block_waits_for_it():
 
     def work(job):
         with crew.helped(help_out):
-            assert inside.wait(10)
+            assert inside.wait(60)
         events.append("done")
         return []
 
@@ -43,11 +43,16 @@ def test_an_idle_thread_helps_and_the_block_waits_for_it():
 
 
 def test_who_came_back_is_not_asked_again():
-    crew, calls = Crew(threads=2), []
+    crew, calls, helped = Crew(threads=2), [], threading.Event()
+
+    def help_out():
+        calls.append(1)
+        helped.set()
 
     def work(job):
-        with crew.helped(lambda: calls.append(job)):
-            time.sleep(0.1)
+        with crew.helped(help_out):
+            assert helped.wait(60)
+            time.sleep(0.1)  # a second call would come now
         return []
 
     crew.run((0,), 1, work)
@@ -68,7 +73,7 @@ def test_an_error_is_raised_by_the_calling_thread(where, threads):
             raise KeyError("lost")
         if where == "help" and job == 1:
             with crew.helped(fail):
-                assert helping.wait(10)
+                assert helping.wait(60)
         return [((job + 1,), job + 1)] if job < 50 else []
 
     with pytest.raises(KeyError, match="lost"):

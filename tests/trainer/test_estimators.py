@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 import trainer
 from tests.conftest import ROOT
+from tests.seeds import seeds
 from trainer import drive, estimators
 from trainer.certificate import Guarantee, Limits
 from trainer.errors import ParameterError
@@ -34,17 +35,9 @@ from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Threshold
 
 ARRAY_API = "SCIPY_ARRAY_API"
-# small searches: scikit-learn's checks call `fit` about 200 times
 QUICK = {"depth": 2, "time_limit": 10.0}
-FAST = {"cart"}
 # a bound that is known from the start ends these models at once; bendoct does without, and their own tests do
 OWN = {key: {"first_tree": "exact"} for key in ("oct", "flowoct", "binoct")}
-# local search by the clock is the least alike of two fits
-OWN |= {"oct-h": {"search_seconds": 0.0}}
-# of these methods a fit of 0.4 s ends by the clock: where a check that compares two fits fails, or is asked for by name, it must
-# pass with fits that end after one node of the solver, on any machine
-BY_THE_CLOCK = {"first_trees", "search_seconds"}
-ALWAYS_BY_NODES = {"check_fit_idempotent"}
 
 
 def quick(method_id: str) -> object:
@@ -55,27 +48,16 @@ def quick(method_id: str) -> object:
     return make_classifier(method_id, **{name: value for name, value in wanted.items() if name in known})
 
 
+BY_SOLVER = [m.id for m in METHODS if m.parameter("solver") is not None and m.id != "odt"]
+OTHERS = [m.id for m in METHODS if m.id not in BY_SOLVER]
+
+
 @pytest.mark.parametrize(
-    "method_id", [m.id if m.id in FAST else pytest.param(m.id, marks=pytest.mark.slow) for m in METHODS]
+    "method_id", ["cart", *(pytest.param(m, marks=pytest.mark.slow) for m in OTHERS if m != "cart")]
 )
-@pytest.mark.filterwarnings("ignore")
-def test_every_check_of_scikit_learn_passes(method_id, monkeypatch):
-    found = check_estimator(quick(method_id), on_fail=None, on_skip=None)
-    if {p.name for p in trainer.methods.get(method_id).parameters} >= BY_THE_CLOCK:
-        again = ALWAYS_BY_NODES | {r["check_name"] for r in found if r["status"] == "failed"}
-        assert check_by_nodes(method_id, again, monkeypatch) >= len(again)
-        found = [r for r in found if r["status"] != "failed"]
-    assert passed(found) > 40
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method_id", ["cart", "oc1", "bivariate", "exact", "exact-numeric", "odt"])
 @pytest.mark.filterwarnings("ignore")
 def test_every_check_passes_with_the_defaults(method_id):
     assert passed(check_estimator(make_classifier(method_id), on_fail=None, on_skip=None)) > 40
-
-
-BY_SOLVER = [m.id for m in METHODS if m.parameter("solver") is not None and m.id != "odt"]
 
 
 @pytest.mark.slow
@@ -95,16 +77,6 @@ def test_every_check_passes_with_the_defaults_of_a_method_with_a_solver(method_i
     for estimator, check in checks:
         check(estimator)
     assert passed([r for r in found if r["status"] != "failed"]) + len(checks) > 50
-
-
-def check_by_nodes(method_id: str, names: set[str], monkeypatch) -> int:
-    """The checks of these names with a solver that ends after one node and without local search; how many were made."""
-    monkeypatch.setattr(drive, "Options", functools.partial(Options, nodes=1))
-    model = make_classifier(method_id, depth=2, time_limit=120.0, first_trees="cart", search_seconds=0.0)
-    chosen = [(m, check) for m, check in estimator_checks_generator(model) if check.func.__name__ in names]
-    for estimator, check in chosen:
-        check(estimator)
-    return len(chosen)
 
 
 def passed(results: list[dict]) -> int:
@@ -129,10 +101,10 @@ def _best_stump(problem, settings, monitor) -> Solution:
 
 def test_the_check_that_needs_a_setting_of_scipy_passes_too():
     """SciPy reads the setting when it is imported, and nobody serves with it: one method, for all share what is checked."""
-    one = f"{__file__}::test_every_check_of_scikit_learn_passes[cart]"
+    one = f"{__file__}::test_every_check_passes_with_the_defaults[cart]"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", one]
     ran = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {ARRAY_API: "1"}, capture_output=True, text=True, timeout=300
+        command, cwd=ROOT, env=os.environ | {ARRAY_API: "1"}, capture_output=True, text=True, timeout=3000
     )
     assert ran.returncode == 0, ran.stdout
 
@@ -192,7 +164,7 @@ def test_pickle_keeps_a_fitted_classifier():
     assert pickle.loads(pickle.dumps(model)).predict(X).tolist() == model.predict(X).tolist()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_integer_weights_equal_repeated_rows(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 5, (30, 3)).astype(float), rng.integers(0, 3, 30)
@@ -217,7 +189,7 @@ def test_weights_that_cannot_be_counted_are_refused(weights):
         make_classifier("cart").fit([[0.0], [1], [2], [3]], [0, 0, 1, 1], sample_weight=weights)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_real_weights_are_rounded_and_what_that_may_change_is_proved(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 3, (12, 2)).astype(float), rng.integers(0, 2, 12)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import friedmanchisquare
 
+from tests.seeds import seeds
 from trainer.data.folds import stratified_folds
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate import Dataset, Record, Study, Variant, average_ranks, compare, report, run_study
@@ -139,7 +140,7 @@ def test_a_study_that_cannot_be_is_refused(changes, words):
         small(**changes)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_friedman_is_that_of_scipy(seed):
     draw = np.random.default_rng(seed)
     values = draw.integers(0, 5 if seed % 2 else 1000, (int(draw.integers(2, 25)), int(draw.integers(3, 7)))).astype(

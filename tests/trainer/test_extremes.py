@@ -35,7 +35,9 @@ CASES = {
 
 
 def fitted(method: str, X: np.ndarray, y: np.ndarray):
-    model = make_classifier(method, depth=2, time_limit=20.0)
+    # what is looked at is the tree and its claim, not how long hyperplanes are searched for
+    brief = {"search_seconds": 0.2, "first_trees": "cart"} if method in HYPERPLANES else {}
+    model = make_classifier(method, depth=2, time_limit=5.0, **brief)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         return model.fit(X, y)
@@ -59,19 +61,20 @@ def test_a_tree_and_no_traceback(method, case):
         assert model.certificate_.objective >= leaf - 1e-9
 
 
-@pytest.mark.parametrize("factor", [1e-9, 1e9])
 @pytest.mark.parametrize("method", [m.id for m in METHODS])
-def test_the_unit_of_a_column_changes_no_optimum(method, factor):
+def test_the_unit_of_a_column_changes_no_optimum(method):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(N, 3))
         y = (X[:, 0] * X[:, 1] + rng.normal(scale=0.3, size=N) > 0).astype(int)
         y[:2] = 0, 1
-        as_it_is, scaled = fitted(method, X, y).certificate_, fitted(method, X * [factor, 1, 1], y).certificate_
-        if as_it_is.status is scaled.status is Status.OPTIMAL or method in ("cart", "bivariate"):
-            assert scaled.objective == pytest.approx(as_it_is.objective, abs=1e-9)
-        if as_it_is.status is Status.OPTIMAL and scaled.bound is not None:
-            assert scaled.bound >= as_it_is.objective - 1e-9
+        as_it_is = fitted(method, X, y).certificate_
+        for factor in (1e-9, 1e9):
+            scaled = fitted(method, X * [factor, 1, 1], y).certificate_
+            if as_it_is.status is scaled.status is Status.OPTIMAL or method in ("cart", "bivariate"):
+                assert scaled.objective == pytest.approx(as_it_is.objective, abs=1e-9)
+            if as_it_is.status is Status.OPTIMAL and scaled.bound is not None:
+                assert scaled.bound >= as_it_is.objective - 1e-9
 
 
 @pytest.mark.parametrize("method", ["exact", "bendoct", "flowoct", "exact-numeric"])

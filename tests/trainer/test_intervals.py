@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from tests.seeds import seeds
 from trainer.evaluate.curves import brier, curve
 from trainer.evaluate.intervals import difference, mcnemar, of_folds, of_mean, wilson
 
@@ -54,7 +55,7 @@ def test_the_interval_of_a_difference_turns_with_its_sign():
     assert low < 0 < high
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_the_area_is_the_share_of_pairs_in_order(seed):
     rng = np.random.default_rng(seed)
     leaves = int(rng.integers(1, 7))

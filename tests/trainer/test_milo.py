@@ -225,11 +225,17 @@ def hard(items: int = 60, seed: int = 1) -> tuple[Model, np.ndarray]:
 @backends
 def test_a_cancel_from_another_thread_ends_the_solve_and_keeps_the_incumbent(name):
     model, start = hard()
-    cancel = threading.Event()
-    threading.Timer(0.7, cancel.set).start()
-    begin = time.perf_counter()
-    found = backend(name).solve(model, Hooks(), Options(stopped=cancel.is_set, time=60, starts=(start,)))
-    assert time.perf_counter() - begin < 10
+    cancel, known = threading.Event(), threading.Event()
+
+    class Seen(Hooks):
+        lazy = True  # so that it is asked about every point, the start first
+
+        def on_integral(self, point, origin):
+            known.set()
+            return ()
+
+    threading.Thread(target=lambda: known.wait(600) and (time.sleep(0.3), cancel.set()), daemon=True).start()
+    found = backend(name).solve(model, Seen(), Options(stopped=cancel.is_set, time=6000, starts=(start,)))
     assert found.ended is Ended.CANCELLED
     assert found.values is not None
     assert found.bound >= found.objective
@@ -240,9 +246,9 @@ def test_a_cancel_from_another_thread_ends_the_solve_and_keeps_the_incumbent(nam
 def test_the_time_limit_is_kept(name):
     model, _ = hard()
     begin = time.perf_counter()
-    found = backend(name).solve(model, Hooks(), Options(time=1.0))
+    found = backend(name).solve(model, Hooks(), Options(time=0.5))
     assert found.ended is Ended.TIME
-    assert time.perf_counter() - begin < 10
+    assert time.perf_counter() - begin < 60  # it would take days
 
 
 def test_nothing_without_a_clock_is_run_on_large_programs(monkeypatch):

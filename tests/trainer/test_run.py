@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
+from tests.seeds import seeds
 from trainer import make_classifier, methods
 from trainer.certificate import Guarantee, Status
 from trainer.data.folds import stratified_folds
@@ -200,7 +201,7 @@ def test_progress_lines_are_json_and_never_get_worse(endless):
     assert all(line["correct"] == pytest.approx(line["incumbent"] * 150) for line in trees)
     assert result.certificate.status is Status.TIME_LIMIT
     assert result.certificate.gap > 0
-    assert 1.0 <= result.certificate.seconds < 10
+    assert 1.0 <= result.certificate.seconds < 100  # it would never end by itself
     assert result.certificate.objective == max(line["incumbent"] for line in lines if line["incumbent"] is not None)
 
 
@@ -212,11 +213,20 @@ def test_a_time_limit_of_zero_still_gives_a_tree(endless):
     assert cart.tree.n_leaves >= 1
 
 
+def cancelling(monitor, when):
+    """Cancel the training, from another thread, once this holds."""
+
+    def wait():
+        while not when():
+            time.sleep(0.005)
+        monitor.stop(Status.CANCELLED)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def test_cancel_keeps_the_incumbent_and_skips_the_folds(endless):
-    source = replaced(endless, parameters={"time_limit": 60.0}, folds=3)
-    begun = time.perf_counter()
-    result = train(source, on_start=lambda m: threading.Timer(1.0, m.stop, (Status.CANCELLED,)).start())
-    assert time.perf_counter() - begun < 20
+    source = replaced(endless, parameters={"time_limit": 6000.0}, folds=3)
+    result = train(source, on_start=lambda m: cancelling(m, lambda: m.nodes >= 40))  # every cut was tried by then
     assert result.certificate.status is Status.CANCELLED
     column, codes = source.table.matrix()[:, 0], source.labels.codes
     best = max(
@@ -228,8 +238,14 @@ def test_cancel_keeps_the_incumbent_and_skips_the_folds(endless):
 
 
 def test_cancel_during_cross_validation_ends_the_running_fold(endless):
-    source = replaced(endless, parameters={"time_limit": 0.5}, folds=3)
-    result = train(source, on_start=lambda m: threading.Timer(0.8, m.stop, (Status.CANCELLED,)).start())
+    source, phases, begun = replaced(endless, parameters={"time_limit": 0.3}, folds=3), [], []
+    result = train(
+        source,
+        sink=lambda news, _: phases.append(news.phase),
+        on_start=lambda m: begun.append(
+            cancelling(m, lambda: any(phase.startswith("fold 2") for phase in list(phases)))
+        ),
+    )
     assert result.model.metrics["cross_validation"]["finished"] < 3
 
 
@@ -264,7 +280,7 @@ def test_an_error_of_the_method_reaches_the_caller(monkeypatch):
         train(request([[0.0], [1.0]], [0, 1], method="broken"))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_weights_count_as_repeated_rows_in_the_whole_run(seed):
     rng = np.random.default_rng(seed)
     X, y, w = rng.integers(0, 4, (25, 2)).astype(float), rng.integers(0, 2, 25), rng.integers(1, 4, 25)

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.oracles.exact import best_cost, random_binary
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
@@ -57,7 +58,7 @@ def random_shape(draw: np.random.Generator, features: int, depth: int):
     )
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(150)
 def test_exact_from_any_start_is_brute_force(seed: int):
     draw = np.random.default_rng(seed)
     X, y, w, classes, leaf_cost = random_binary(seed)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from datetime import timedelta
 
-import numpy as np
 import psutil
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
@@ -22,73 +20,74 @@ from octweb.jobs.queue import tidy
 from octweb.jobs.reaper import MAX_ATTEMPTS, reap
 from octweb.jobs.supervisor import LostLease
 from tests.octweb.batch.conftest import rows_csv
-from tests.octweb.runs.test_worker import wait_for, worker  # noqa: F401
+from tests.octweb.registry.test_pages import csv_of_small_table
+from tests.octweb.runs.test_worker import end_lease, wait_for, worker  # noqa: F401
 
 pytestmark = pytest.mark.django_db(transaction=True)
-ROWS = 1_500_000
+ROWS = 300  # three pieces of the held child
 
 
-@pytest.fixture(scope="module")
-def long_file(tmp_path_factory):
-    """A file that takes some seconds."""
-    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("long") / "rows.parquet"
-    columns = {
-        "width": rng.normal(size=ROWS),
-        "height": rng.normal(size=ROWS),
-        "flag": rng.integers(0, 2, ROWS),
-        "colour": pa.array(["red", "green", "blue"]).take(pa.array(rng.integers(0, 3, ROWS))),
-    }
-    pq.write_table(pa.table(columns), path)
+@pytest.fixture
+def hold(tmp_path, monkeypatch):
+    """Children stop after their first piece of rows while this file is there: no test depends on how fast they are."""
+    path = tmp_path / "hold"
+    path.touch()
+    monkeypatch.setenv("OCTWEB_TEST_HOLD", str(path))
     return path
 
 
 @pytest.fixture
-def long_job(media, model, long_file):
-    file = ContentFile(long_file.read_bytes(), name="rows.parquet")
-    return actions.enqueue(owner=model.owner, model=model, file=file, source_name="rows.parquet")
+def new_job(media, model, hold):
+    header, *lines = csv_of_small_table().splitlines()
+    content = "\n".join([header, *itertools.islice(itertools.cycle(lines), ROWS)]) + "\n"
+
+    def make():
+        return actions.enqueue(owner=model.owner, model=model, file=rows_csv(content=content), source_name="rows.csv")
+
+    return make
 
 
 def now(job) -> BatchPrediction:
     return BatchPrediction.objects.get(pk=job.pk)
 
 
-def started(job) -> bool:
-    return now(job).progress.get("phase") == "predicting"
+def held(job) -> bool:
+    """Whether the child of this job waits in the middle of its file."""
+    progress = now(job).progress
+    return progress.get("phase") == "predicting" and 0 < progress["rows"] < progress["of"] == ROWS
 
 
-def test_a_killed_worker_loses_nothing(worker, long_job):  # noqa: F811
-    first = worker()
-    wait_for(lambda: started(long_job))
+def test_a_killed_worker_loses_nothing(worker, new_job, hold):  # noqa: F811
+    job, first = new_job(), worker()
+    wait_for(lambda: held(job))
     first.send_signal(signal.SIGKILL)
     first.wait()
+    end_lease(job)
     process = worker()
-    wait_for(lambda: now(long_job).attempt == 2)
-    wait_for(lambda: now(long_job).status == RunStatus.SUCCEEDED, 120)
-    done = now(long_job)
+    wait_for(lambda: now(job).attempt == 2 and held(job))
+    hold.unlink()
+    wait_for(lambda: now(job).status == RunStatus.SUCCEEDED)
+    done = now(job)
     assert done.summary["rows"] == ROWS
-    wait_for(lambda: default_storage.listdir(done.folder)[1] == ["result-2.csv"], 10)
+    wait_for(lambda: default_storage.listdir(done.folder)[1] == ["result-2.csv"])
     with done.result.open("rb") as stream:
         assert sum(1 for _ in stream) == ROWS + 1
-    assert psutil.Process(process.pid).children() == []
+    wait_for(lambda: psutil.Process(process.pid).children() == [])
 
 
-@pytest.mark.slow
-def test_a_killed_child_fails_the_job_and_cancel_leaves_no_result(worker, long_job, model, long_file):  # noqa: F811
-    process = worker()
-    wait_for(lambda: started(long_job))
+def test_a_killed_child_fails_the_job_and_cancel_leaves_no_result(worker, new_job):  # noqa: F811
+    job, process = new_job(), worker()
     for attempt in (1, 2):
-        wait_for(lambda attempt=attempt: now(long_job).attempt == attempt and started(long_job))
+        wait_for(lambda attempt=attempt: now(job).attempt == attempt and held(job))
         for child in psutil.Process(process.pid).children():
             child.send_signal(signal.SIGKILL)
-    wait_for(lambda: now(long_job).status == RunStatus.FAILED)
-    assert "killed by the system, probably because memory ran out" in now(long_job).error
-    file = ContentFile(long_file.read_bytes(), name="rows.parquet")
-    other = actions.enqueue(owner=model.owner, model=model, file=file, source_name="rows.parquet")
-    wait_for(lambda: started(other))
-    assert 0 < now(other).progress["rows"] < now(other).progress["of"] == ROWS
+    wait_for(lambda: now(job).status == RunStatus.FAILED)
+    assert "killed by the system, probably because memory ran out" in now(job).error
+    other = new_job()
+    wait_for(lambda: held(other))
     actions.cancel(now(other))
-    wait_for(lambda: now(other).status == RunStatus.CANCELLED, 40)
-    wait_for(lambda: not default_storage.exists(now(other).source.name), 10)
+    wait_for(lambda: now(other).status == RunStatus.CANCELLED)
+    wait_for(lambda: not default_storage.exists(now(other).source.name))
     assert not now(other).result
     assert default_storage.listdir(now(other).folder)[1] == []
 

@@ -35,7 +35,7 @@ def in_node(work: str, cases: list) -> list:
     """What the JavaScript function `work` makes of each case."""
     done = subprocess.run(
         [NODE, "-e", f"{PRELUDE}\nfunction work(one) {{ {work} }}", "--", str(FILES / "static" / "tree_engine.js")],
-        input=json.dumps(cases), capture_output=True, text=True, timeout=120,
+        input=json.dumps(cases), capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from octweb.figures.names import short_names
+from tests.seeds import seeds
 
 
 def test_a_common_beginning_and_end_go_and_the_middle_stays():
@@ -34,7 +33,7 @@ def test_names_that_begin_differently_are_cut_at_their_end():
     assert short_names(names, 16) == ["agrees with the…", "does not agree…"]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@seeds(200)
 def test_names_that_differ_still_do(seed):
     rng = random.Random(seed)
     parts = ["region", "share", "of", "a", "b", "xxxxxxxxxxxxxxxxxxxx", "14", "24", "é", "_", " ", "-"]

@@ -19,11 +19,12 @@ from octweb.figures.split import split_figures
 from octweb.figures.split.impurity import best_threshold, gini_rows
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
 from tests.octweb.figures.test_tree_figure import _valid
+from tests.seeds import seeds
 from trainer.tree.numbers import shortest_between
 from trainer.tree.splits import goes_left
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_no_bar_of_a_decision_lies_on_both_sides_of_its_threshold(seed):
     rng = np.random.default_rng(seed)
     tree, X, codes = one_split("threshold", n=100 + seed, classes=3)
@@ -109,7 +110,7 @@ def test_a_subset_shows_every_row_in_its_group():
     assert "&lt;i&gt;fishy&lt;/i&gt;" in heads
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_best_threshold_is_the_lowest_of_all(seed):
     rng = np.random.default_rng(seed)
     n, classes = int(rng.integers(1, 14)), int(rng.integers(1, 4))
@@ -126,7 +127,7 @@ def test_best_threshold_is_the_lowest_of_all(seed):
     assert gini_rows(codes, values <= found[0], classes) == pytest.approx(min(every))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_half_planes_share_the_line_and_fill_the_picture(seed):
     rng = np.random.default_rng(seed)
     a, c, span = rng.normal(size=2), float(rng.normal()), ((-2.0, 1.0), (0.0, 3.0))
@@ -189,7 +190,7 @@ def test_styles_tell_twenty_classes_apart():
     assert short("abcdefghijklmnopqrstuvwxyz0123") == "abcdefghijk…uvwxyz0123"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_no_bar_lies_on_both_sides_of_a_cut_and_counts_have_whole_ticks(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 200))

@@ -26,7 +26,7 @@ def data(tmp_path):
 
 def train(*arguments, **options):
     command = [sys.executable, str(ROOT / "manage.py"), "train", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=6000, check=False, **options)
 
 
 def test_writes_a_model_and_one_json_line(data, tmp_path):
@@ -112,11 +112,11 @@ def test_sigterm_keeps_the_incumbent(tmp_path):
     ]
     command += [f"--output={model}", f"--progress={progress}", "--set=pruning=cross-validation", "--json"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy())
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while "fold 1" not in (progress.read_text() if progress.exists() else "") and time.monotonic() < until:
         time.sleep(0.05)
     child.send_signal(signal.SIGTERM)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=600)
     assert child.returncode == 0, err
     assert json.loads(out.strip().splitlines()[-1])["n"] == 48_000
     assert json.loads(model.read_text())["nodes"]

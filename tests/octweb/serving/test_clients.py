@@ -29,7 +29,7 @@ from mlflow.pyfunc.scoring_server.client import ScoringServerClient
 asked = json.load(sys.stdin)
 client = ScoringServerClient("127.0.0.1", asked["port"])
 client.ping()
-client.wait_server_ready(timeout=20)
+client.wait_server_ready(timeout=200)
 frame = pd.DataFrame(asked["rows"])
 found = {
     "version": client.get_version(),

@@ -80,21 +80,21 @@ def port(request, tmp_path_factory) -> Iterator[int]:
         ],
         cwd=ROOT, env=environment, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while True:
         with contextlib.suppress(OSError, http.client.HTTPException):
-            ask(http.client.HTTPConnection("127.0.0.1", number, timeout=10), b"", "/")
+            ask(http.client.HTTPConnection("127.0.0.1", number, timeout=100), b"", "/")
             break
         assert time.monotonic() < until
         time.sleep(0.1)
     yield number
     process.terminate()
-    process.wait(30)
+    process.wait(300)
 
 
 @pytest.fixture
 def line(port) -> Iterator[http.client.HTTPConnection]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     yield connection
     connection.close()
 
@@ -215,7 +215,7 @@ def test_calls_side_by_side_do_not_mix(port):
     wrong = []
 
     def client(i: int) -> None:
-        line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
         for k in range(20):
             data = b"%d-%d" % (i, k) * 1000
             if k % 4 == 3:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
+from tests.seeds import seeds
 from trainer.data import encoding as encodings
 from trainer.data.codes import codes_text, likely_codes, parse_codes
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.data.infer import infer
-from trainer.data.raw import read
+from trainer.data.read_file import read
 from trainer.errors import DataError
 from trainer.run import TrainRequest, save, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
@@ -81,7 +82,7 @@ def coded(seed: int, n: int = 40) -> tuple[Table, Labels, np.ndarray]:
 
 
 @pytest.mark.parametrize("scheme", [Scheme.QUANTILE_THRESHOLDS, Scheme.QUANTILE_BUCKETS, Scheme.ALL_THRESHOLDS])
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_the_checker_makes_the_same_questions(seed, scheme):
     table, labels, weights = coded(seed)
     own = weights if seed % 2 else np.ones(len(table), np.int64)

@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from trainer.data.build import build
+from trainer.data.csv_file import read_csv
 from trainer.data.infer import guess_target, infer
-from trainer.data.raw import read, read_csv
+from trainer.data.read_file import read
 from trainer.errors import DataError
 from trainer.table import Kind
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.trainer.data.messy_files import Messy, messy_file
 from trainer.data.cells import MARKS
-from trainer.data.raw import read_csv
+from trainer.data.csv_file import read_csv
 from trainer.data.reader import Given, load
 from trainer.data.reading import reading_of
 from trainer.errors import DataError

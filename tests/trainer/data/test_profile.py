@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.seeds import seeds
 from trainer.data.profile import OTHER, profile
 from trainer.data.store import load_parquet, save_parquet
 from trainer.errors import DataError
@@ -42,7 +43,7 @@ def best_cut_by_trying(column: Column, y) -> int:
     return rest + max(sum(max(Counter(y[m].tolist()).values(), default=0) for m in (mask, ~mask)) for mask in masks)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(150)
 def test_profile_agrees_with_counting(seed):
     table, labels = random_table(seed)
     found = profile(table, labels)
@@ -76,7 +77,7 @@ def test_many_categories_are_summed_up():
     assert own.histogram[-1].sum() == sum(range(1, 19))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_stored_tables_come_back_exactly(tmp_path, seed):
     table, labels = random_table(seed)
     own = labels if seed % 2 else None

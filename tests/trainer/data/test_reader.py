@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.seeds import seeds
 from trainer.data.reader import ReadLimits, load, load_for_model, read
 from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
@@ -158,7 +159,7 @@ def rows_by_the_standard_library(content: str) -> list[list[str]]:
     return [row for row in csv.reader(io.StringIO(content, newline="")) if row]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_random_quoted_tables_agree_with_the_standard_library(write, seed):
     rng = random.Random(seed)
     words = ["", "a", 'q"q', "x,y", "l\nm", '"', '""', " s ", "7", ";", "ü", ',"\n"']
@@ -269,7 +270,7 @@ def originals() -> list[tuple[str, bytes]]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(250))
+@seeds(250)
 def test_a_malformed_file_is_read_or_refused_and_nothing_else(write, seed):
     rng = random.Random(seed)
     name, content = originals()[seed % 5]

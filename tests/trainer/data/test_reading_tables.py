@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from trainer.data.raw import read_csv
+from trainer.data.csv_file import read_csv
 from trainer.data.reader import load
 from trainer.data.reading import Given, Reading, reading_of
 from trainer.errors import DataError

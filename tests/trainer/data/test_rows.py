@@ -8,7 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from trainer.data.raw import read_csv
+from tests.seeds import seeds
+from trainer.data.csv_file import read_csv
 from trainer.data.reader import rows_for_model
 from trainer.data.rows import UNKNOWN_CODE, parse_rows
 from trainer.errors import RowError
@@ -82,7 +83,7 @@ def test_what_is_wrong_is_named(row, words):
         assert word in str(caught.value)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@seeds(300)
 def test_any_json_gives_a_matrix_or_a_row_error(seed):
     rng = random.Random(seed)
     values = [

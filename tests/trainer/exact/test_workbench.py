@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.oracles.workbench import cost, kept, places, random_table, shapes
 from trainer.errors import ParameterError
 from trainer.families.exact.workbench.bench import Workbench
@@ -237,7 +238,7 @@ def test_a_stopped_search_keeps_a_tree_and_a_valid_bound():
     assert all(p.price is None for p in found.prices)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_questions_are_in_the_decimals_of_the_trees_that_training_stores(seed):
     problem = random_table(seed)
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.seeds import seeds
 from trainer import make_classifier
 
 
@@ -48,7 +49,7 @@ def test_the_first_question_is_as_good_as_that_of_scikit_learn(block, measure):
         assert mine == pytest.approx(left_impurity(theirs.apply(X), y, weight, measure), abs=1e-9), seed
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_a_whole_tree_leaves_only_rows_that_cannot_be_told_apart(seed):
     X, y, weight = table(seed)
     model = make_classifier("cart", depth=20).fit(X, y, sample_weight=weight)
@@ -58,7 +59,7 @@ def test_a_whole_tree_leaves_only_rows_that_cannot_be_told_apart(seed):
     assert left_impurity(model.apply(X), y, weight, measure) == pytest.approx(least, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_where_no_two_questions_are_equally_good_the_tree_is_that_of_scikit_learn(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(400, 3))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.oracles.bivariate import impurity
 from trainer import make_classifier
 from trainer.families.greedy.kernels.oc1 import _best_step, hyperplane_value
@@ -17,7 +18,7 @@ from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_a_step_is_the_best_one_along_its_direction(seed):
     rng = np.random.default_rng(seed)
     n, classes, measure = int(rng.integers(2, 12)), 3, ("gini", "entropy", "error")[seed % 3]

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.mip.cases import affordable_instance, all_trees, best_value, random_instance
 from trainer.families.mip import greedy
 from trainer.families.mip import instance as instances
@@ -163,7 +164,7 @@ def test_separated_equivalent_points_say_what_stated_ones_say(seed, form):
             assert all(row.violation(apart.assignment(tree)) <= 1e-9 for row in rows)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_split_sets_that_cannot_occur_are_not_looked_at(seed):
     """The sets are those of all pairs of features."""
     inst = random_instance(seed, max_rows=40)
@@ -180,7 +181,7 @@ def test_split_sets_that_cannot_occur_are_not_looked_at(seed):
     assert len(found) == len(wanted)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
     """(24'), (24'') and (27') at the paths of random trees, against all other trees."""
     inst = random_instance(seed, max_depth=3 if seed % 2 else 2, max_rows=9)
@@ -200,7 +201,7 @@ def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
         assert all(row.violation(values) <= 1e-9 for row in rows)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_path_bound_and_structure_cuts_of_all_paths_keep_a_best_tree(seed):
     inst = random_instance(seed, max_depth=3, max_rows=9)
     form = AcceleratedBendOCT(inst, replace(PAPER, equivalent_points=None))
@@ -219,7 +220,7 @@ def test_path_bound_and_structure_cuts_of_all_paths_keep_a_best_tree(seed):
     assert kept
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_depth_two_equals_the_recurrence(seed):
     inst = random_instance(seed, max_depth=2)
     inst = replace(inst, depth=2)
@@ -228,7 +229,7 @@ def test_depth_two_equals_the_recurrence(seed):
     assert block.value == Fraction(inst.total - int(inst.weight[block.wrong].sum())) - inst.kappa * block.leaves
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_depth_two_breaks_ties_by_leaves_and_then_by_features(seed):
     """Among all best trees: fewest leaves, smallest root feature, left child split first, smallest child features."""
     inst = replace(random_instance(seed, max_depth=2, max_rows=8), depth=2)
@@ -249,7 +250,7 @@ def test_depth_two_breaks_ties_by_leaves_and_then_by_features(seed):
     assert (block.leaves, f, g if g >= 0 else last, h if h >= 0 else last) == order
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_split_bounds_are_the_best_subtrees_of_both_sides(seed):
     inst = random_instance(seed, max_rows=40)
     solver = DepthTwo(inst)
@@ -271,7 +272,7 @@ def test_split_bounds_that_are_halted_stay_valid_and_end_at_once(monkeypatch):
     assert (halted[2:] >= whole[2:]).all()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_polishing_never_loses(seed):
     inst = random_instance(seed, max_depth=3)
     solver = DepthTwo(inst)
@@ -302,7 +303,7 @@ def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
         assert found.value == found.bound == best_value(inst)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@seeds(25)
 def test_the_exact_search_gives_a_first_tree_and_a_bound_that_holds(seed):
     inst = random_instance(seed)
     best = best_value(inst)

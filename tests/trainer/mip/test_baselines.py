@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.mip.cases import KAPPAS, all_trees, best_value, mixed_instance, random_instance
 from trainer.families.mip import instance as instances
 from trainer.families.mip.binoct_bits import BitsBinOCT
@@ -107,7 +108,7 @@ def test_without_o11_a_node_that_does_not_branch_would_send_rows_both_ways():
     assert best_value(inst) == -1
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_every_tree_is_a_solution_of_its_value_over_ladders(seed):
     inst, ladders = numeric(seed)
     for variant, make in NUMERIC.items() if len(inst.F) else ():
@@ -119,7 +120,7 @@ def test_every_tree_is_a_solution_of_its_value_over_ladders(seed):
             assert form.instance.value(form.read(values)) >= form.instance.value(tree)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_every_tree_is_a_solution_of_its_value(seed):
     inst = random_instance(seed, max_depth=2, max_rows=7)
     form = formulation(seed, inst)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.mip.cases import affordable_instance, all_trees, best_value, mixed_instance, random_instance
 from trainer.families.mip.bendoct import BendOCT
 from trainer.families.mip.bendoct_accelerated import PAPER, AcceleratedBendOCT
@@ -32,7 +33,7 @@ def check(name: str, variant: str, seed: int, inst: Instance) -> None:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("seed", range(24))
+@seeds(24)
 def test_finds_and_proves_the_best_tree(name, seed):
     check(name, list(VARIANTS)[seed % len(VARIANTS)], seed, random_instance(seed))
 
@@ -46,7 +47,7 @@ def test_every_variant_on_many_instances_on_every_solver(count, name, variant):
         check(name, variant, seed, affordable_instance(name, seed))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_no_cut_removes_a_tree(seed):
     """Every (9), (10), (11), (12) and fractional minimum cut holds for the true scores of every tree and labelling."""
     inst = random_instance(seed, max_depth=2, max_rows=6)
@@ -69,7 +70,7 @@ def test_no_cut_removes_a_tree(seed):
         assert max(row.violation(values) for row in rows) <= 1e-9
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_rows_with_fewer_numbers_say_what_the_printed_ones_say(seed):
     """(9), (10) with every exit written out, at points that keep (S1)."""
     inst = random_instance(seed, max_rows=8)

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.mip.cases import affordable_instance, all_trees, best_value, random_instance
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import Instance
@@ -24,7 +25,7 @@ def check(name: str, variant: str, seed: int, inst: Instance) -> None:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_finds_and_proves_the_best_tree(name, seed):
     check(name, "plain" if seed % 3 else "strengthened", seed, random_instance(seed))
 

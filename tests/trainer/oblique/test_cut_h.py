@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -12,6 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.oracles.oblique import best_value, circuits, random_points, separations
 from trainer.errors import DataError, ParameterError
 from trainer.families.oblique import drawing
@@ -78,7 +78,7 @@ def test_balanced_trees_and_a_limit_of_leaves(seed):
     check("scip", seed, max_leaves=1 + seed % 3)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_separability_is_that_of_exact_arithmetic_and_supports_are_circuits(seed):
     X, inst = instance(seed)
     separator, known = Separator(inst.Z), circuits(X)
@@ -107,7 +107,7 @@ def test_a_point_on_both_sides_is_its_own_support():
     assert separator.supports([0], [0, 1]) == [((0,), (0,))]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_a_tree_written_into_the_model_keeps_its_exact_value(seed):
     X, inst = instance(seed, complete=seed % 3 == 0)
     search = LocalSearch(inst, seed)
@@ -150,7 +150,7 @@ def test_local_search_without_success_ends_by_its_patience():
     assert 30 <= search.rounds < 60
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_mirroring_moves_no_point_to_another_leaf(seed):
     _, inst = instance(seed)
     tree = LocalSearch(inst, seed).random_subtree(inst.empty(), 1)
@@ -303,12 +303,12 @@ def test_prices_finer_than_a_solver_sees_are_kept_exactly(penalty, fewest):
 
 
 def test_what_is_left_of_the_time_is_for_drawing_and_it_is_said_where_that_was_too_little(monkeypatch):
-    monkeypatch.setitem(drawing.DRAWING, "sparse", (0.9, 60.0))  # 27 s are enough on a machine that is busy, too
+    monkeypatch.setitem(drawing.DRAWING, "sparse", (0.9, 60.0))  # 13 s are enough on a machine that is busy, too
     r = np.random.default_rng(1)
     X = r.normal(size=(200, 8)).round(3)
     data, labels = table(X, ((X[:, 1] - X[:, 3] > 0) ^ (r.random(200) < 0.1)).astype(int))
     common = {"depth": 1, "hyperplanes": "sparse", "first_trees": "none", "solver": "scip"}
-    request = TrainRequest(table=data, labels=labels, method="cut-h", parameters=common | {"time_limit": 30})
+    request = TrainRequest(table=data, labels=labels, method="cut-h", parameters=common | {"time_limit": 15})
     result = train(request)
     late = train(replace(request, parameters=common | {"time_limit": 0}, warm_start=result.tree))
     for run, said in ((result, "sparse"), (late, "as found")):
@@ -321,7 +321,7 @@ def test_one_hyperplane_between_two_classes_is_found_without_search():
     r = np.random.default_rng(2)
     X = r.normal(size=(3000, 30)).round(4)
     data, labels = table(X, (X @ r.normal(size=30) > 0).astype(int))
-    parameters = {"depth": 1, "first_trees": "none", "search_seconds": 0, "time_limit": 60}
+    parameters = {"depth": 1, "first_trees": "none", "search_seconds": 0, "time_limit": 600}
     result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters)).certificate
     assert (result.status, result.correct, result.solver) == ("optimal", 3000, "octweb")
 
@@ -347,7 +347,7 @@ def test_the_frontier_begins_with_the_trees_of_all_methods_and_tells_of_its_tree
     X = r.normal(size=(150, 4)).round(3)
     data, labels = table(X, ((X[:, 1] - X[:, 3] > 0) ^ (r.random(150) < 0.1)).astype(int))
     news = []
-    parameters = {"depth": 1, "pareto": True, "time_limit": 10, "search_seconds": 2}
+    parameters = {"depth": 1, "pareto": True, "time_limit": 4, "search_seconds": 1}
     request = TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters)
     result = train(request, sink=lambda progress, draft: news.append(progress))
     few = {e["kind"]: e["points"] for e in result.certificate.evidence}["coefficient-frontier"]
@@ -412,7 +412,7 @@ def test_sparse_means_fewest_columns_whatever_the_margin_and_other_trees_that_ar
     data, labels = table(X, (X[:, 0] > 0.5) ^ (X[:, 1] > 0.5))
     coefficients = {}
     for style in ("margin", "sparse"):
-        parameters = {"depth": 2, "hyperplanes": style, "first_trees": "none", "time_limit": 30}
+        parameters = {"depth": 2, "hyperplanes": style, "first_trees": "none", "time_limit": 600}
         found = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
         assert found.certificate.correct == len(data)
         coefficients[style] = found.certificate.evidence[0]["coefficients"]
@@ -431,7 +431,7 @@ def test_a_known_tree_is_the_first_one():
     r = np.random.default_rng(2)
     X = r.integers(0, 6, (60, 3)).astype(float)
     data, labels = table(X, ((X[:, 0] > X[:, 1]) ^ (r.random(60) < 0.15)).astype(int))
-    common = {"depth": 2, "time_limit": 3.0}
+    common = {"depth": 2, "time_limit": 1.0}
     known = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=common))
     again = train(
         TrainRequest(
@@ -451,7 +451,7 @@ def test_the_frontier_has_the_best_tree_of_every_size(seed):
         "pareto": True,
         "first_trees": "none",
         "search_seconds": 0.2,
-        "time_limit": 30,
+        "time_limit": 600,
         "solver": "scip",
     }
     result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
@@ -528,7 +528,7 @@ def test_the_frontier_keeps_its_limit_and_the_points_found_while_planes_are_draw
     parameters = {"depth": 2, "pareto": True, "search_seconds": 0.5, "time_limit": 3.0, "first_trees": "cart"}
     result = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=parameters))
     assert result.certificate.status == "time_limit"
-    assert result.certificate.seconds < 10
+    assert result.certificate.seconds < 100  # it would take hours
     points = {e["kind"]: e["points"] for e in result.certificate.evidence}
     assert max(p["correct"] for p in points["leaf-frontier"]) == result.certificate.correct
     assert points["coefficient-frontier"]
@@ -567,7 +567,12 @@ def test_a_cancel_ends_the_drawing_of_a_plane(style):
     L, R = order[:200], order[200:]
     separator = Separator(Z)
     widest = separator.plane(L, R)
-    begun = time.perf_counter()
-    planes = drawn(Z, L, R, widest, style, separator, np.arange(40), lambda: time.perf_counter() > begun + 0.3)
+    asked = []
+
+    def stopped() -> bool:
+        asked.append(1)
+        return len(asked) > 3
+
+    planes = drawn(Z, L, R, widest, style, separator, np.arange(40), stopped)
     assert planes[-1] is widest
-    assert time.perf_counter() - begun < 2.0
+    assert 3 < len(asked) < 7  # uncancelled it asks more often

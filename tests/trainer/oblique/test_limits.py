@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.oblique.test_cut_h import instance, table
 from tests.trainer.oblique.test_distance import small
 from tests.trainer.oracles.oblique_class import best_in_class
@@ -157,7 +158,7 @@ def test_a_coefficient_costs_its_price(name, first):
     assert met >= 20
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_trees_are_pruned_to_the_leaves_that_are_large_enough_and_written_into_the_models(seed):
     inst = points(seed, 9)
     search = LocalSearch(inst, seed)

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.oblique.test_cut_h import table
 from tests.trainer.oracles.oblique import best_value, separations
 from trainer.families.oblique import packing as oblique_packing
@@ -123,8 +124,9 @@ def test_points_in_one_plane_need_no_search(method, seed, tmp_path):
     X, y = r.integers(0, 12, (n, 2)) / 4, r.integers(0, 2 + seed % 2, n)
     X = X if seed % 4 < 2 else np.column_stack([X, 50 - 3 * X[:, 0] + X[:, 1]])
     data, labels = table(X, y)
-    parameters = {"depth": depth, "leaf_penalty": penalty, "first_trees": "none", "time_limit": 20}
+    parameters = {"depth": depth, "leaf_penalty": penalty, "first_trees": "none", "time_limit": 600}
     if method == "oct-h":
+        parameters["time_limit"] = 2.0  # and it claims nothing here
         parameters["search_seconds"] = (
             1  # its planes keep a distance, so that the best tree need not be among its trees
         )
@@ -158,7 +160,7 @@ def test_points_in_one_plane_with_other_settings_keep_the_optimum(parameters, mo
         table=data,
         labels=labels,
         method="cut-h",
-        parameters={"depth": 2, "time_limit": 60, "search_seconds": 0.5} | parameters,
+        parameters={"depth": 2, "time_limit": 600, "search_seconds": 0.5} | parameters,
     )
     with_roots = train(request).certificate
     monkeypatch.setattr("trainer.families.oblique.presolve.LARGEST", 0)
@@ -169,7 +171,7 @@ def test_points_in_one_plane_with_other_settings_keep_the_optimum(parameters, mo
     assert with_roots.leaves == without.leaves or "then_fewest" not in parameters
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_ways_of_wide_and_close_directions(seed):
     r = np.random.default_rng(seed)
     X = np.unique(np.vstack([r.integers(0, 1 << 20, (6, 2)), (1 << 20) - r.integers(0, 3, (4, 2))]), axis=0)
@@ -204,7 +206,7 @@ def test_no_tree_exceeds_the_bound_of_planes(first):
     assert helped > 2  # the bound matters
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_three_questions_on_a_path_are_not_bounded_by_two(seed):
     X = np.arange(8)[:, None] if seed % 2 else np.column_stack([np.arange(8), 3 * np.arange(8)])
     counts = np.eye(2, dtype=np.int64)[np.random.default_rng(seed).integers(0, 2, len(X))]
@@ -245,7 +247,7 @@ def grid():
 def test_the_bound_is_in_the_certificate_and_is_counted_again(method, tmp_path):
     X, y = grid()
     data, labels = table(X, y)
-    parameters = {"depth": 2, "first_trees": "none", "search_seconds": 2, "time_limit": 60, "leaf_penalty": 0.01}
+    parameters = {"depth": 2, "first_trees": "none", "search_seconds": 2, "time_limit": 600, "leaf_penalty": 0.01}
     found = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
     evidence = {e["kind"]: e for e in found.certificate.evidence}
     assert sorted(i for g in evidence["planes"]["groups"] for i in g["rows"]) == list(range(25))
@@ -277,7 +279,7 @@ def test_the_bound_is_in_the_certificate_and_is_counted_again(method, tmp_path):
     assert {f.verdict for f in verify(model, rows) if f.claim == "bound"} == {"refuted"}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_units_are_the_decimals_themselves_wherever_the_column_lies(seed):
     """At 1e9 a thousandth of a unit is many roundings wide; values that differ have units that differ by as much."""
     r = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.oblique.test_cut_h import instance, rows_of, table
 from tests.trainer.oracles.oblique import best_value
 from trainer.families.oblique.local import LocalSearch
@@ -42,7 +43,7 @@ def test_oct_h_has_the_same_optimum_where_its_distance_is_kept(name, first):
         assert inst.value(inst.pruned(form.read(outcome.values))) == best
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_a_tree_written_into_the_models_keeps_its_exact_value(seed):
     _, inst = instance(seed)
     search = LocalSearch(inst, seed)

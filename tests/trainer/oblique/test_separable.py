@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from trainer import make_classifier
 from trainer.families.oblique import separable
 from trainer.families.oblique.exact_margin import least_distance
@@ -21,7 +22,7 @@ def sets(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return Z, np.flatnonzero(side), np.flatnonzero(~side)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(150)
 def test_fractions_and_solver_agree(seed):
     Z, L, R = sets(seed)
     found = Separator(Z).verdict(L, R)
@@ -69,7 +70,7 @@ def test_no_tree_is_lost_beside_columns_of_another_size(method, seed):
 def test_a_test_that_is_left_open_loosens_the_bound_and_loses_no_tree(share, monkeypatch):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(24, 2)), rng.integers(0, 2, 24)
-    asked = {"depth": 1, "time_limit": 10.0, "first_trees": "cart", "search_seconds": 0.2, "solver": "scip"}
+    asked = {"depth": 1, "time_limit": 600.0, "first_trees": "cart", "search_seconds": 0.2, "solver": "scip"}
     truth = make_classifier("cut-h", **asked).fit(X, y).certificate_
     run, draw = _Program.run, np.random.default_rng(0)
     monkeypatch.setattr(_Program, "run", lambda self: None if draw.random() < share else run(self))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.odt.test_odt import brute, problem_of
 from trainer.certificate import Limits
 from trainer.errors import ParameterError
@@ -40,7 +41,7 @@ def test_only_chosen_columns_are_tested_and_the_claim_names_them():
     assert "CART" in certificate.scope
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_the_tree_is_the_best_over_the_chosen_columns(seed):
     rng = np.random.default_rng(seed)
     columns = [rng.integers(0, 3, 30) for _ in range(4)]

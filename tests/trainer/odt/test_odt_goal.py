@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.odt.test_odt import partitions, problem_of, random_problem
 from trainer.certificate import Limits, Status
 from trainer.errors import InfeasibleError, ParameterError
@@ -70,7 +71,7 @@ def reached(problem, tree):
     return int(((said == 1) & (problem.y == 1)).sum()), int(((said == 0) & (problem.y == 0)).sum())
 
 
-@pytest.mark.parametrize("seed", range(120))
+@seeds(120)
 def test_the_frontier_is_that_of_all_trees(seed):
     problem, topology, card = two_classes(seed), TOPOLOGIES[seed % 5], (0, 0, 1)[seed % 3]
     expected = reachable(problem, parse(topology), card)
@@ -81,7 +82,7 @@ def test_the_frontier_is_that_of_all_trees(seed):
     assert sum(reached(problem, tree)) == max(tp + tn for tp, tn in expected)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@seeds(100)
 @pytest.mark.parametrize("share", ["sensitivity", "specificity"])
 def test_a_required_share_is_kept_and_the_other_maximised(seed, share):
     problem, topology, card = two_classes(500 + seed), TOPOLOGIES[seed % 5], (0, 0, 1)[seed % 3]
@@ -98,7 +99,7 @@ def test_a_required_share_is_kept_and_the_other_maximised(seed, share):
     assert certificate.objective == pytest.approx(best / rows[1 - own])
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_both_shares_or_the_best_that_can_be_reached(seed):
     problem, topology = two_classes(900 + seed), TOPOLOGIES[seed % 4]
     pairs = reachable(problem, parse(topology), 0)
@@ -153,7 +154,7 @@ def test_both_shares_keep_the_tree_of_the_first_search_when_the_second_is_stoppe
 
 
 @pytest.mark.parametrize("weight", ["0", "0.5", "2", "3.7", "balanced"])
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_a_negative_weight_counts_correct_negatives(weight, seed):
     problem, topology = two_classes(1300 + seed), TOPOLOGIES[seed % 5]
     positives, negatives = int((problem.y == 1).sum()), int((problem.y == 0).sum())

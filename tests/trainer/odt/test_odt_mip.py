@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.odt.test_odt import brute, problem_of
 from tests.trainer.odt.test_odt_goal import reachable, reached, two_classes
 from trainer.certificate import Limits, Status
@@ -43,7 +44,7 @@ def solved(problem, **settings):
 
 
 @pytest.mark.parametrize("solver", BACKENDS)
-@pytest.mark.parametrize("seed", range(100))
+@seeds(100)
 def test_finds_the_best_tree_and_proves_it(solver, seed):
     problem, topology, card = small(seed), TOPOLOGIES[seed % 6], (0, 0, 1)[seed % 3]
     tree, certificate, _ = solved(
@@ -56,7 +57,7 @@ def test_finds_the_best_tree_and_proves_it(solver, seed):
 
 
 @pytest.mark.parametrize("solver", BACKENDS)
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_required_shares_and_weights(solver, seed):
     problem, topology = small(400 + seed), TOPOLOGIES[seed % 5]
     kind = ("sensitivity", "specificity", "negative_weight")[seed % 3]
@@ -77,7 +78,7 @@ def test_required_shares_and_weights(solver, seed):
 
 
 @pytest.mark.parametrize("solver", BACKENDS)
-@pytest.mark.parametrize("seed", range(25))
+@seeds(25)
 def test_more_than_two_classes(solver, seed):
     problem = small(700 + seed, classes=3)
     topology = ("depth-2", "[.[..]]", "depth-2.5")[seed % 3]
@@ -112,7 +113,7 @@ def test_a_pair_that_no_tree_reaches_is_answered_by_the_best(solver):
     raise AssertionError("no such case")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_every_tree_has_an_assignment_that_the_rows_accept(seed):
     """Optimal trees of the search, with every combination of techniques; the objective is what the tree earns."""
     problem, topology, card = two_classes(2000 + seed), TOPOLOGIES[seed % 6], (0, 1)[seed % 2]

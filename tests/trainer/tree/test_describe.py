@@ -8,6 +8,7 @@ import sqlite3
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.random_trees import cells, naive_left, random_tree
 from trainer.errors import DataError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
@@ -38,7 +39,7 @@ def test_numbers_have_three_digits_and_are_never_coarser_than_one(value, text):
     assert number_text(value) == text
 
 
-@pytest.mark.parametrize("seed", range(200))
+@seeds(200)
 def test_full_numbers_read_back_to_the_same_double(seed):
     rng = np.random.default_rng(seed)
     value = float(rng.normal() * 10.0 ** rng.integers(-30, 30))
@@ -126,7 +127,7 @@ def test_a_value_just_beyond_the_threshold_is_written_so_that_one_sees_it():
     assert words[0] == "worst smoothness ≤ 0.1234567? Here 0.1234566: yes"
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_every_row_of_random_trees_has_a_path_in_words(seed):
     tree, matrix = random_tree(seed, rows=15)
     text = rules_text(tree)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.random_trees import random_tree
 from trainer.errors import ModelFileError
 from trainer.tree import file as model_file
@@ -23,7 +24,7 @@ from trainer.tree.nodes import Tree
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_a_written_tree_reads_back_equal_and_predicts_the_same(seed, tmp_path):
     tree, matrix = random_tree(seed)
     path = tmp_path / "model.json"
@@ -152,7 +153,7 @@ def test_what_is_no_document_is_refused(content, tmp_path):
         read(path)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_cut_off_and_flipped_bytes_never_raise_anything_else(seed, tmp_path):
     rng = np.random.default_rng(seed)
     content = bytearray(json.dumps(BASE).encode())

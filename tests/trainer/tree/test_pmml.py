@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.random_trees import cells, naive_leaf, random_tree
 from trainer.errors import DataError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
@@ -67,7 +68,7 @@ def missing_tree() -> Tree:
     return grow(draft, np.zeros((1, 1)), np.zeros(1, np.int32), schema=[column], classes=("no", "yes"))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_names_and_numbers_survive_xml(seed):
     tree, _ = random_tree(seed)
     root = ET.fromstring(to_pmml(tree, target="leaf", name='a<b&"c"'))

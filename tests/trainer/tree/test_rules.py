@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.random_trees import cells, random_tree
 from trainer.methods import METHODS
 from trainer.run import TrainRequest, train
@@ -165,7 +166,7 @@ def check_thresholds(tree, matrix):
                     assert float(first) >= high, (low, cut, high)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@seeds(100)
 def test_rules_of_random_trees_answer_rows_with_missing_and_unknown_categories(seed):
     tree, matrix = random_tree(seed, rows=30)
     rules = [rule.to_json() for rule in rules_of(tree)]
@@ -191,7 +192,7 @@ def test_the_shortest_decimal_of_a_gap(low, high, cut):
     assert shortest_between(low, high) == cut
 
 
-@pytest.mark.parametrize("seed", range(300))
+@seeds(300)
 def test_every_gap_of_doubles_has_a_decimal_inside(seed):
     rng = np.random.default_rng(seed)
     low = float(rng.normal() * 10.0 ** rng.integers(-300, 300))

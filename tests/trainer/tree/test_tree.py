@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.random_trees import naive_leaf, naive_left, random_draft, random_matrix, random_schema, random_tree
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow, simplify, to_draft, training_counts
@@ -41,7 +42,7 @@ def test_the_random_trees_have_every_kind_of_split_and_hole():
     assert min(missing, unknown, indicators) > 100
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_nodes_are_numbered_breadth_first_and_counts_add_up(seed):
     tree, matrix = random_tree(seed)
     children = [c for v in tree.nodes if not v.is_leaf for c in (v.left, v.right)]
@@ -54,7 +55,7 @@ def test_nodes_are_numbered_breadth_first_and_counts_add_up(seed):
     assert tree.depth == max(len(tree.path_to(leaf.id)) - 1 for leaf in tree.leaves)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60)
 def test_draft_and_json_round_trips_give_the_same_tree(seed):
     tree, matrix = random_tree(seed)
     codes = tree.predict(matrix)
@@ -64,7 +65,7 @@ def test_draft_and_json_round_trips_give_the_same_tree(seed):
         assert split_from_json(split_to_json(v.split, tree.schema), tree.schema) == v.split
 
 
-@pytest.mark.parametrize("seed", range(100))
+@seeds(100)
 def test_simplify_keeps_every_prediction_and_never_adds_a_leaf(seed):
     rng = np.random.default_rng(seed)
     schema = random_schema(rng, 5)
@@ -91,7 +92,7 @@ def test_an_empty_leaf_takes_the_majority_above_it_and_is_sure_of_it():
     assert tree.predict_proba(np.array([[10.0, 0.0]])).tolist() == [[0.0, 1.0]]
 
 
-@pytest.mark.parametrize("seed", range(50))
+@seeds(50)
 def test_a_row_of_weight_w_counts_as_w_rows(seed):
     rng = np.random.default_rng(seed)
     schema = random_schema(rng, 4)
@@ -122,7 +123,7 @@ def test_confusion_counts_actual_by_predicted():
     assert (correct, confusion.tolist()) == (2, [[0, 1], [0, 2]])
 
 
-@pytest.mark.parametrize("seed", range(200))
+@seeds(200)
 def test_the_simplest_linear_split_makes_the_same_test(seed):
     rng = np.random.default_rng(seed)
     schema = random_schema(rng, 3)

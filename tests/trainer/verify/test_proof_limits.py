@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.verify.test_proofs import accepted, never, with_header
 from trainer.constraints import Constraints
 from trainer.families.exact.proof_limits import limited_proof
@@ -70,7 +71,7 @@ def table(seed: int) -> tuple[Space, list[dict[str, Any]], int]:
     return space, with_header(proof), optimum
 
 
-@pytest.mark.parametrize("seed", range(24))
+@seeds(24)
 def test_a_proof_within_limits_shows_the_optimum_and_nothing_more(seed):
     space, lines, optimum = table(seed)
     Q = space.penalty.denominator

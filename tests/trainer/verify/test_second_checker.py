@@ -77,7 +77,7 @@ def page(cases: list[tuple[str, str, str]]) -> list[bool]:
     if node is None:
         pytest.skip("node is not installed")
     command = [node, str(ROOT / "tests/trainer/verify/proof_cases.mjs"), str(ROOT / "checker/check_octweb.html")]
-    done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, check=True, timeout=600)
     return [all(holds for holds, _ in said) for said in json.loads(done.stdout)]
 
 
@@ -150,18 +150,20 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def test_the_single_file_runs_with_numpy_alone(files, tmp_path):
+def test_the_single_file_runs_with_numpy_alone(files, tmp_path, request):
     model, proof, data = files
     program = tmp_path / "check_octweb.py"
     program.write_text(bundle(), encoding="utf-8")
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", BLOCKED, str(program), *map(str, arguments)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
 
     done = run(model, proof, data)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("Verdict: proved\n")
+    if request.node.callspec.params["files"]:
+        return  # what it says of a bad call is the same for every file
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"format":"octweb-proof","version":1}\n')
     assert run(model, bad, data).returncode == 1

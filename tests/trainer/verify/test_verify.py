@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,24 +19,37 @@ from trainer.run import TrainRequest, save, train
 from trainer.verify import refuted, verdict, verify
 
 
+def rows_text() -> str:
+    rng, out = np.random.default_rng(3), io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["length", "colour", "flag", "class"])
+    for _ in range(80):
+        length, colour, flag = round(rng.normal(), 2), rng.choice(["red", "green", "blue"]), rng.integers(2)
+        answer = "yes" if (length > 0) ^ (colour == "red" and flag == 1) ^ (rng.random() < 0.1) else "no"
+        writer.writerow([length, colour, flag, answer])
+    return out.getvalue()
+
+
+@cache
+def document(method: str, parameters: tuple[tuple[str, Any], ...]) -> str:
+    """The model file of a training on the rows, which many tests begin with."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        path.write_text(rows_text())
+        table, labels, *_ = load(path, target="class")
+        result = train(TrainRequest(table=table, labels=labels, method=method, parameters=dict(parameters)))
+        save(result.model, Path(folder) / "model.json")
+        return (Path(folder) / "model.json").read_text()
+
+
 @pytest.fixture
 def trained(tmp_path):
-    """A function that trains on a written CSV file and returns the paths of model and data."""
+    """A function that gives the paths of a model of its own, and of its rows."""
 
     def make(method="exact", **parameters):
-        rng = np.random.default_rng(3)
-        path = tmp_path / "rows.csv"
-        with path.open("w", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(["length", "colour", "flag", "class"])
-            for _ in range(80):
-                length, colour, flag = round(rng.normal(), 2), rng.choice(["red", "green", "blue"]), rng.integers(2)
-                answer = "yes" if (length > 0) ^ (colour == "red" and flag == 1) ^ (rng.random() < 0.1) else "no"
-                writer.writerow([length, colour, flag, answer])
-        table, labels, *_ = load(path, target="class")
-        result = train(TrainRequest(table=table, labels=labels, method=method, parameters=parameters))
-        model = tmp_path / "model.json"
-        save(result.model, model)
+        model, path = tmp_path / "model.json", tmp_path / "rows.csv"
+        path.write_text(rows_text())
+        model.write_text(document(method, tuple(sorted(parameters.items()))))
         return model, path
 
     return make

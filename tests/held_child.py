@@ -1,0 +1,37 @@
+"""`manage.py predict` that stops after its first piece of rows, and goes on once the file that OCTWEB_TEST_HOLD names is gone.
+
+So a test meets the child in the middle of its work on a machine of any speed, with a small file.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+os.environ["DJANGO_SETTINGS_MODULE"] = "octweb.settings"
+
+from django.core.management import execute_from_command_line
+
+from octweb.registry.management.commands import predict
+from trainer import predict_file
+
+HOLD = Path(os.environ["OCTWEB_TEST_HOLD"])
+predict_file.PIECE = 100
+predict.NEWS_SECONDS = 0.0
+real = predict._news
+
+
+def held_news(stream):
+    write = real(stream)
+
+    def write_and_wait(phase: str, done: int, total: int) -> None:
+        write(phase, done, total)
+        while phase == "predicting" and HOLD.exists():
+            time.sleep(0.05)
+
+    return write_and_wait
+
+
+predict._news = held_news
+execute_from_command_line(sys.argv)
