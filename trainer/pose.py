@@ -20,7 +20,7 @@ def pose(
     """The problem that the settings make of the rows; `weights` int64 (rows,), or None if every row counts one.
 
     `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError where classes cannot be
-    weighted as asked or the start does not fit, and DataError where there is no row.
+    weighted as asked or the start does not fit, and DataError if there are no rows.
     """
     weighted = class_weighted(settings, labels, weights)
     plain = np.ones(len(table), np.int64) if weights is None and weighted is not None else weights

@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trainer.data.file_bytes import PARQUET_MAGIC, ReadLimits
-from trainer.data.raw import ParquetPieces, RawTable
+from trainer.data.file_bytes import ReadLimits
+from trainer.data.parquet_file import ParquetPieces, is_parquet
+from trainer.data.raw import RawTable
 from trainer.data.reader import ModelRows, check_columns, read_for_model, rows_for_model, several
 from trainer.data.reading import Reading, around_notes
 from trainer.data.spreadsheet import as_text
@@ -231,7 +232,7 @@ def _pieces(model: ModelFile, source: Source, total: _Total, size: int) -> Itera
     """Rows of the file under the model's schema, or what is wrong with them, and the number of rows in all."""
     reading = Reading.from_json(model.reading)
     needed = {model.tree.schema[j].name for j in model.tree.used_columns}
-    if not _is_parquet(source.path):
+    if not is_parquet(source.path):
         raw = read_for_model(
             source.path, reading, needed, delimiter=source.delimiter, encoding=source.encoding, limits=source.limits
         )
@@ -266,14 +267,6 @@ def _under_model(model: ModelFile, part: RawTable, names: tuple[str, ...], readi
         table=rows.table, labels=rows.labels, usable=rows.usable, unknown=rows.unknown, missing=rows.missing,
         extra_columns=extra, absent_columns=absent,
     )  # fmt: skip
-
-
-def _is_parquet(data: Path) -> bool:
-    try:
-        with data.open("rb") as stream:
-            return stream.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
-    except OSError as error:
-        raise DataError(f"The file '{data.name}' cannot be read: {error.strerror or error}.") from error
 
 
 class _Total:

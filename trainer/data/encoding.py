@@ -210,7 +210,7 @@ def _levels(j: int, column: Column) -> list[EncodedFeature]:
 
 
 def _order_statistics(values: FloatArray, weights: CountArray | None, places: Sequence[int]) -> list[float]:
-    """The values at `places` (from 0) of the sorted column in which each row stands as often as its weight says."""
+    """The values at `places` (from 0) of the column, sorted, with each row repeated as often as its weight says."""
     order = np.argsort(values, kind="stable")
     if weights is None:
         return [float(values[order[place]]) for place in places]

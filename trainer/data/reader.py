@@ -12,8 +12,10 @@ import pyarrow as pa
 
 from trainer.data.build import LoadReport, build, check_name, gaps, suggestion, wrong_words
 from trainer.data.cells import LARGEST_EXACT, Cells
+from trainer.data.csv_file import read_csv
 from trainer.data.file_bytes import ReadLimits
-from trainer.data.raw import TYPED, Detected, RawTable, read, read_csv
+from trainer.data.raw import TYPED, Detected, RawTable
+from trainer.data.read_file import read
 from trainer.data.reading import Given, Reading, reading_of
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError

@@ -32,7 +32,7 @@ from trainer.table import Kind
 from trainer.tree.nodes import Tree
 
 ALTERNATIVES = 3
-NUDGES = 64  # doublings of a step by which a boundary is looked for that rounding hides
+NUDGES = 64  # a boundary that rounding hides is looked for with a step that is doubled so many times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class Flipper:
         return float(codes[0]) if codes else None
 
     def _single(self, row: FloatArray, region: Region, forced: Sequence[int]) -> list[Flip]:
-        """The cheapest rows of a leaf with sums in which one column changed; one for each column that can do it."""
+        """For each column that can reach the leaf alone: the cheapest row, where the tree asks about sums."""
         if len(forced) > 1:
             return []
         flips: list[Flip] = []
@@ -248,7 +248,7 @@ def _on(value: float, decimals: int | None) -> float:
 
 
 def _different(flips: Sequence[Flip]) -> list[Flip]:
-    """Flips from the best on, none of which changes all columns of a better one."""
+    """Flips, the best first; one that changes all columns of a better flip is left out."""
     chosen: list[Flip] = []
     for flip in sorted(flips, key=lambda f: f.order):
         if not any(set(other.columns) <= set(flip.columns) for other in chosen):

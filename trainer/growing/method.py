@@ -103,7 +103,7 @@ def grow_and_prune(
 
         def news(leaves: int, draft: Callable[[], Draft]) -> None:
             nonlocal next_show
-            # trees of the folds that choose the pruning are nobody's tree
+            # the trees that choose the pruning, one for each fold, are not kept
             if whole and monitor.elapsed() >= next_show:
                 begun = monitor.elapsed()
                 monitor.report(leaves=leaves, nodes=2 * leaves - 1, draft=draft())

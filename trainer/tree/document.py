@@ -81,7 +81,7 @@ def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
-    """The checked document of a model file; raises ModelFileError if it is none, and OSError if it cannot be opened."""
+    """The checked document of a model file; raises ModelFileError if it is not a model file, and OSError if it cannot be opened."""
     path = Path(path)
     if path.stat().st_size > MAX_BYTES:
         raise ModelFileError(f"The model file is larger than {MAX_BYTES // 10**6} MB and is not read.")

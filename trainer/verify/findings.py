@@ -59,7 +59,7 @@ def refuted(findings: Iterable[Finding]) -> bool:
 
 
 def exact(value: object) -> Fraction:
-    """A number of the file as it is written; raises ValueError if it is none, or of so many digits that it takes minutes to build."""
+    """A number as it is written in the file; raises ValueError for other text, and for so many digits that reading them takes minutes."""
     text = str(value).strip()
     exponent = int(text.lower().partition("e")[2] or 0)
     if len(text) > MAX_DIGITS or abs(exponent) > MAX_EXPONENT:

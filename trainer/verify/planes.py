@@ -138,7 +138,7 @@ def coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[i
 
 
 def partings(points: list[tuple[int, int]]) -> np.ndarray:
-    """All ways (R, N) in which a line separates the points; for every side the other one may be missing."""
+    """All ways (R, N) to separate the points with a line; of each pair of sides one may be missing."""
     P = np.array(points, np.int64)
     n = len(P)
     found = {np.zeros(n, bool).tobytes()}

@@ -88,7 +88,7 @@ def _middle(low: float, high: float) -> float:
 
 
 def _ranked(values: np.ndarray, weights: np.ndarray, places: Sequence[int]) -> list[float]:
-    """The values at these places (from 0) of the sorted column in which each row stands as often as its weight says."""
+    """The values at these places (from 0) of the column, sorted, with each row repeated as often as its weight says."""
     order = np.argsort(values, kind="stable")
     behind = np.cumsum(weights[order])
     return [float(values[order[np.searchsorted(behind, place, side="right")]]) for place in places]

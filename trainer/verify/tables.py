@@ -108,7 +108,7 @@ class _Way:
 
 
 def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """The records; a line of nothing but spaces is none."""
+    """The records; lines with nothing but spaces are left out."""
     csv.field_size_limit(sys.maxsize)
     for record in csv.reader(lines, delimiter=delimiter, strict=False):
         if record and not (len(record) == 1 and not record[0].strip()):

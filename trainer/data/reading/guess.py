@@ -270,7 +270,7 @@ def _allowed(signs: tuple[str | None, str | None], how: str) -> list[Way]:
 def _with_odd(
     words: Words, parts: dict[str, Parts], odd: Sequence[str], given: Given, *, plain_parts: bool, said: bool
 ) -> ColumnReading:
-    """A column in which some words are not numbers: a slip of the pen that a person has to look at, or text."""
+    """A column with some words that are not numbers: a typing error that a person has to look at, or a column of text."""
     numbers, all_rows = words.rows(list(parts)), int(words.counts.sum())
     word = words.first(odd)
     facts = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among {numbers} numbers"
@@ -375,7 +375,7 @@ def _uses_signs(draft: Draft) -> bool:
 
 
 def _settle(draft: Draft, known: _Decimals, given: Given) -> ColumnReading:
-    """The reading of a column of numbers whose decimal sign is known from its own cells, from the others, or from nobody."""
+    """The reading of a column of numbers: its decimal sign is known from its own cells, from other columns, or not at all."""
     own, words = draft.reading, draft.words
     if words is None or not draft.ways:
         return own

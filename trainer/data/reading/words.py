@@ -47,5 +47,5 @@ def is_currency(unit: str) -> bool:
 
 
 def is_missing_word(word: str) -> bool:
-    """Whether a word among numbers means that there is none."""
+    """Whether a word in a column of numbers means that the number is missing."""
     return word.lower() in MISSING_WORDS

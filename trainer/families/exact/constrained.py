@@ -176,7 +176,7 @@ def _unconstrained(
 
 
 def _shortfall(search: Search, constraints: Constraints, depth: int) -> Fraction | None:
-    """The least common amount by which the recalls fall short, over all trees within the other constraints."""
+    """How far all recalls must be lowered, at least and by the same amount, so that some tree keeps the other constraints."""
     if not constraints.recalls:
         return None
     g = search.instance

@@ -122,7 +122,7 @@ def optimal_trees(
 ) -> OptimalTrees | None:
     """The number of optimal trees and the first `limit` of them, or None if the search was stopped.
 
-    Arguments as for `solve_binary`.  A question that sends all rows one way is none; two trees differ if their questions do.
+    Arguments as for `solve_binary`.  Questions that send all rows to one side do not count; two trees are different if their questions are.
     """
     instance = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
     end = math.inf if time_limit is None else time.perf_counter() + time_limit

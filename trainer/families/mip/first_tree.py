@@ -15,7 +15,7 @@ from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError
 from trainer.families.mip import greedy
 from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance, routed
-from trainer.families.mip.side import ClassRecall, ForbiddenPair, MaxColumns, MaxLeaves, SideConstraint
+from trainer.families.mip.side import SideConstraint
 from trainer.method import Parameter
 from trainer.tree.nodes import Draft
 from trainer.tree.shapes import LabelledShape
@@ -74,22 +74,10 @@ def _searched(
 
 def _carried(instance: Instance, side: Sequence[SideConstraint]) -> Constraints | None:
     """What the exact search can carry of the side constraints; None if that is nothing."""
-    leaves = [c.limit for c in side if isinstance(c, MaxLeaves)]
-    columns = [c for c in side if isinstance(c, MaxColumns)][:1]
-    recalls = tuple((c.label, c.share) for c in side if isinstance(c, ClassRecall))
-    conflict = np.zeros((len(instance.F), len(instance.F)), np.uint8)
-    for c in side:
-        if isinstance(c, ForbiddenPair):
-            conflict[np.ix_(c.first, c.second)] = conflict[np.ix_(c.second, c.first)] = 1
-    if not (leaves or columns or recalls or conflict.any()):
-        return None
-    return Constraints(
-        recalls=recalls,
-        conflict=conflict if conflict.any() else None,
-        max_leaves=min(leaves, default=None),
-        max_columns=columns[0].limit if columns else None,
-        columns=np.array(columns[0].columns, np.int64) if columns else None,
-    )
+    nothing = found = Constraints()
+    for constraint in side:
+        found = constraint.carried(found, instance)
+    return None if found is nothing else found
 
 
 def known_trees(problem: Problem, instance: Instance, *, labelled: bool = False) -> tuple[ArrayTree, ...]:

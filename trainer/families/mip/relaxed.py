@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -159,21 +159,22 @@ class RelaxedColumns(Relaxed):
         return f"Everything else can be satisfied with {price} columns."
 
 
+# a limit of its own that can be given up, and what takes its place; recalls are given up together
+ALONE: Mapping[type[SideConstraint], Callable[[Any], Relaxed]] = {
+    EqualRates: lambda rates: RelaxedRates(rates=rates),
+    MaxLeaves: lambda _: RelaxedLeaves(),
+    MaxColumns: lambda columns: RelaxedColumns(columns=columns),
+}
+
+
 def relaxations(side: Sequence[SideConstraint]) -> list[tuple[Relaxed, list[SideConstraint]]]:
     """For each kind of constraint with a limit: what takes its place, and the constraints that stay.
 
     Forbidden pairs and monotone columns have no limit to move, and a single leaf satisfies them.
     """
-    found: list[tuple[Relaxed, list[SideConstraint]]] = []
-    recalls = tuple(c for c in side if isinstance(c, ClassRecall))
+    recalls = [c for c in side if isinstance(c, ClassRecall)]
+    given_up: list[tuple[Relaxed, list[ClassRecall] | list[SideConstraint]]] = []
     if recalls:
-        found.append((RelaxedRecalls(recalls=recalls), [c for c in side if not isinstance(c, ClassRecall)]))
-    for constraint in side:
-        rest = [c for c in side if c is not constraint]
-        if isinstance(constraint, EqualRates):
-            found.append((RelaxedRates(rates=constraint), rest))
-        elif isinstance(constraint, MaxLeaves):
-            found.append((RelaxedLeaves(), rest))
-        elif isinstance(constraint, MaxColumns):
-            found.append((RelaxedColumns(columns=constraint), rest))
-    return found
+        given_up.append((RelaxedRecalls(recalls=tuple(recalls)), recalls))
+    given_up += [(ALONE[type(c)](c), [c]) for c in side if type(c) in ALONE]
+    return [(relaxed, [c for c in side if not any(c is g for g in gone)]) for relaxed, gone in given_up]

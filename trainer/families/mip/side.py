@@ -15,12 +15,13 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
+from trainer.constraints import Constraints
 from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.milo import Expression, Model, Variables, total, weighted
@@ -63,6 +64,10 @@ class SideConstraint(ABC):
         """True if the rows admit some trees that the constraint does not."""
         return False
 
+    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+        """`kept`, with what the exact search can keep of this constraint; most it cannot keep."""
+        return kept
+
 
 def right(instance: Instance, tree: ArrayTree) -> np.ndarray:
     """Which rows a tree classifies correctly."""
@@ -91,6 +96,10 @@ class MaxLeaves(SideConstraint):
         """Counts leaves."""
         return len(tree.leaves) <= self.limit
 
+    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+        """The lowest of the limits."""
+        return replace(kept, max_leaves=min(self.limit, self.limit if kept.max_leaves is None else kept.max_leaves))
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRecall(SideConstraint):
@@ -111,6 +120,10 @@ class ClassRecall(SideConstraint):
         """Counts the correct rows of the class."""
         own = instance.y == self.label
         return int(instance.weight[own & right(instance, tree)].sum()) >= self.share * int(instance.weight[own].sum())
+
+    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+        """One more share of a class."""
+        return replace(kept, recalls=(*kept.recalls, (self.label, self.share)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +217,15 @@ class ForbiddenPair(SideConstraint):
                     return False
         return True
 
+    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+        """The questions on both columns are in conflict."""
+        if not (len(self.first) and len(self.second)):
+            return kept
+        size = len(instance.F)
+        conflict = np.zeros((size, size), np.uint8) if kept.conflict is None else kept.conflict.copy()
+        conflict[np.ix_(self.first, self.second)] = conflict[np.ix_(self.second, self.first)] = 1
+        return replace(kept, conflict=conflict)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Monotone(SideConstraint):
@@ -276,3 +298,9 @@ class MaxColumns(SideConstraint):
     def count(self, tree: ArrayTree) -> int:
         """Number of columns that a tree asks."""
         return len({self.columns[f] for f in tree.feature.tolist() if f >= 0})
+
+    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+        """The first limit; the search keeps one."""
+        if kept.max_columns is not None:
+            return kept
+        return replace(kept, max_columns=self.limit, columns=np.array(self.columns, np.int64))

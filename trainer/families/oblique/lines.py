@@ -20,7 +20,7 @@ STEPS = (64, 16, 4, 1)  # every so many ways are tried as the root, then those b
 
 
 def ways(x: CountArray, y: CountArray) -> BoolArray:
-    """All ways (R, N) in which a line parts distinct points (x, y), one of each pair of sides; the first has no point on its side.
+    """All ways (R, N) to part distinct points (x, y) with a line, one side of each pair; the first side has no points.
 
     Between two neighbouring directions of pairs of points the order of the projections does not change, and a strict separation
     can be turned a little, so that every way is a beginning of one of these orders. Where a direction is passed, only the

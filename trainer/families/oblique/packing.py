@@ -51,7 +51,7 @@ def whole(X: FloatArray) -> list[CountArray | None]:
 
 
 def plane_of(units: list[CountArray | None], X: FloatArray, points: CountArray) -> tuple[int, int] | None:
-    """Two columns of which all others are affine functions on the points; the second is -1 on a line; None if there are no two."""
+    """Two columns from which all others follow by affine functions on the points, or None. The second is -1 if the points lie on a line."""
     here = X[points]
     varying = np.flatnonzero((here != here[0]).any(axis=0)).tolist()
     columns = [units[h] for h in varying]

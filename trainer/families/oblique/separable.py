@@ -86,7 +86,7 @@ class _Program:
         solver.passModel(lp)
 
     def run(self) -> bool | None:
-        """True when an optimal vertex was found, False if there is none, None if HiGHS gave up in every way of asking."""
+        """True when an optimal vertex was found, False if there is none, None if HiGHS gave up, however it was asked."""
         for way in WAYS:
             for name, value in way.items():
                 self.solver.setOptionValue(name, value)

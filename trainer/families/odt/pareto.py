@@ -323,7 +323,7 @@ class ParetoSearch:
         ]
 
     def at(self, tp: int) -> Pair:
-        """The pair with the most correct negatives among those with at least `tp` correct positives, of which bound and proof speak."""
+        """Among the pairs with at least `tp` correct positives the one with the most correct negatives; bound and proof are about it."""
         found, most = next(pair for pair in self.pairs() if pair.tp >= tp), int(self.most()[tp])
         return replace(found, bound=most, proved=found.tn == most)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainer.errors import DataError
 from trainer.tree.nodes import Tree
-from trainer.tree.programs.nested import Braces, decimal_literal, json_text, nested
+from trainer.tree.programs.nested import Braces, by_name, json_text, nested
 
 MAX_NODES = 1_000  # a method of Java holds 64 kB of code
 
@@ -51,15 +51,9 @@ def _end() -> list[str]:
 
 def dialect(tree: Tree) -> Braces:
     """The tests in Java."""
-    names = [json_text(column.name) for column in tree.schema]
-    return Braces(
-        schema=tree.schema,
-        number=lambda j: f"number(row, {names[j]})",
-        same=lambda j, word, missing: f"{json_text(word)}.equals(text(row, {names[j]}, {_or_null(missing)}))",
-        literal=lambda x: decimal_literal(x, "Double.POSITIVE_INFINITY"),
+    return by_name(
+        tree,
+        same=lambda name, word, missing: f"{word}.equals(text(row, {name}, {missing or 'null'}))",
+        infinity="Double.POSITIVE_INFINITY",
         flag=lambda test: f"({test} ? 1.0 : 0.0)",
     )
-
-
-def _or_null(missing: str | None) -> str:
-    return "null" if missing is None else json_text(missing)

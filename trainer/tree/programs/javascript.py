@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from trainer.tree.nodes import Tree
-from trainer.tree.programs.nested import Braces, decimal_literal, json_text, nested
+from trainer.tree.programs.nested import Braces, by_name, nested
 
 _HELPERS = """
 function value(row, column) {
@@ -44,15 +44,9 @@ def to_javascript(tree: Tree) -> str:
 
 def dialect(tree: Tree) -> Braces:
     """The tests in JavaScript."""
-    names = [json_text(column.name) for column in tree.schema]
-    return Braces(
-        schema=tree.schema,
-        number=lambda j: f"number(row, {names[j]})",
-        same=lambda j, word, missing: f"text(row, {names[j]}{_second(missing)}) === {json_text(word)}",
-        literal=lambda x: decimal_literal(x, "Infinity"),
+    return by_name(
+        tree,
+        same=lambda name, word, missing: f"text(row, {name}{f', {missing}' if missing else ''}) === {word}",
+        infinity="Infinity",
         flag=lambda test: f"Number({test})",
     )
-
-
-def _second(missing: str | None) -> str:
-    return "" if missing is None else f", {json_text(missing)}"

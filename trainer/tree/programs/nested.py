@@ -60,6 +60,27 @@ class Braces:
         return self.same(column, own.categories[code], missing_category(own))
 
 
+def by_name(
+    tree: Tree,
+    *,
+    same: Callable[[str, str, str | None], str],
+    infinity: str,
+    flag: Callable[[str], str],
+) -> Braces:
+    """For languages whose rows are maps from names, read by helpers `number(row, name)` and `text(row, name)`.
+
+    `same` gets name, category and the category of an empty cell (or None) as quoted texts.
+    """
+    names = [json_text(column.name) for column in tree.schema]
+    return Braces(
+        schema=tree.schema,
+        number=lambda j: f"number(row, {names[j]})",
+        same=lambda j, word, missing: same(names[j], json_text(word), None if missing is None else json_text(missing)),
+        literal=lambda x: decimal_literal(x, infinity),
+        flag=flag,
+    )
+
+
 def nested(tree: Tree, dialect: Braces, *, indent: str = "    ", level: int = 1, end: str = ";") -> list[str]:
     """The questions as lines of if and else that return the leaf; raises DataError for a tree that is too deep."""
     if tree.depth > MAX_DEPTH:

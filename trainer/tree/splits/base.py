@@ -134,7 +134,7 @@ class Split(ABC):
 
     @abstractmethod
     def text(self, schema: Schema, most: int | None = None) -> str:
-        """The test in words, of which "yes" goes left, with every digit; at most `most` categories are listed."""
+        """The test in words, with every digit; rows with the answer "yes" go left. At most `most` categories are listed."""
 
     @abstractmethod
     def value_text(self, schema: Schema, row: FloatArray) -> str:
@@ -200,7 +200,7 @@ class Split(ABC):
         return 1
 
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
-        """Terms and threshold of the hyperplane that the test is, and whether its sides are exchanged; None if it is none."""
+        """The test as a hyperplane: its terms, its threshold, and whether its sides are exchanged; None if it is not a hyperplane."""
         return None
 
     def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:

@@ -85,7 +85,7 @@ class Interval(Split):
         above = Condition(column=name, op=">" if left else "<=", value=decimal_text(self.low))
         below = Condition(column=name, op="<=" if left else ">", value=decimal_text(self.high))
         ends = [c for c, end in ((above, self.low), (below, self.high)) if math.isfinite(end)]
-        # the rows outside are "below or above": no one condition says so, and the rules of the rows inside come first
+        # one condition cannot say "below or above", so the rules of the rows inside come first
         return tuple(ends) if left or len(ends) == 1 else ()
 
     def python(self, schema: Schema) -> str:

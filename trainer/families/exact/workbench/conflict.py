@@ -1,4 +1,4 @@
-"""Which wishes contradict each other: a set of which none can be left out, with the numbers that make it so."""
+"""Which wishes contradict each other: a smallest set of them, with the numbers that show it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def questions_about(prefix: Prefix, items: Items, column: int) -> list[int]:
 
 
 def minimal_conflict(feasible: Feasible, wishes: Sequence[Wish], held: Items) -> tuple[Wish, ...]:
-    """A set of wishes that no tree keeps, of which none can be left out; found by leaving out one after the other."""
+    """A smallest set of wishes that no tree keeps: without any one of them a tree exists. Found by leaving out one after the other."""
     kept = list(wishes)
     for wish in wishes:
         rest = [w for w in kept if w is not wish]

@@ -51,7 +51,7 @@ class GoodTrees:
 
     @cached_property
     def without_idle(self) -> int:
-        """How many there are in which no question has two leaves of one class below it."""
+        """How many trees there are without a question whose two sides are leaves of the same class."""
         return self._counted(Counter(self.space, self.filters, idle=False))
 
     @cached_property

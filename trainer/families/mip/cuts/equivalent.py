@@ -52,7 +52,7 @@ def equivalent_sets(instance: Instance, *, split_size: int, limit: int) -> list[
 
 
 def _splits(instance: Instance, size: int) -> Iterable[tuple[int, ...]]:
-    """The split sets of a size that can occur: for up to two features, those in which some two rows differ and nowhere else.
+    """The split sets of a size that can occur: for up to two features, those for which two rows exist that differ in these features only.
 
     A set that varies in both of two features holds two rows that differ in both. For three this fails, and all are looked at.
     """
