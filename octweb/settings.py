@@ -21,7 +21,7 @@ DEBUG = boolean("OCTWEB_DEBUG", False)
 HTTPS = boolean("OCTWEB_HTTPS", False)  # served behind TLS: secure cookies, HSTS, redirect
 SECRET_KEY = secret_key(DATA_DIR)
 ALLOWED_HOSTS = words("OCTWEB_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-PROXIES = integer("OCTWEB_PROXIES", 0)  # in front of the web server, each of which adds to X-Forwarded-For
+PROXIES = integer("OCTWEB_PROXIES", 0)  # proxies in front of the web server; each one adds to X-Forwarded-For
 FORCE_SCRIPT_NAME = text("SCRIPT_NAME", "") or None  # the part of addresses before octweb's own, as for gunicorn
 CSRF_TRUSTED_ORIGINS = words("OCTWEB_TRUSTED_ORIGINS", "")
 
@@ -89,7 +89,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "octweb.core.views.HealthMiddleware",
-    "octweb.serving.quick.QuickPredictions",  # answers prediction calls in which nothing is wrong, at once
+    "octweb.serving.quick.QuickPredictions",  # answers valid prediction calls at once
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "octweb.core.manners.PrivateMiddleware",
@@ -263,6 +263,6 @@ LOGGING = {
     "loggers": {"axes": {"level": "WARNING"}, "numexpr": {"level": "WARNING"}},
 }
 
-# every page asks for the names with a digest; source maps of the API pages are large and read by nobody's browser but a developer's
+# every page asks for the names with a digest; source maps of the API pages are large, and only developers' browsers read them
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "svgz", "gz", "woff", "woff2", "map", "ico", "md", "txt")

@@ -18,7 +18,7 @@ from octweb.core import files
 from octweb.core.problems import Damaged
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import FINISHED, RunStatus
-from octweb.jobs.supervisor import Refused, Supervisor
+from octweb.jobs.supervisor import Refused, ResultSupervisor
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import document_of
 
@@ -66,7 +66,7 @@ class PredictionChild(Process):
         ]
 
 
-class PredictionSupervisor(Supervisor):
+class PredictionSupervisor(ResultSupervisor):
     """One attempt at one file."""
 
     jobs = BatchPrediction

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 from rest_framework.exceptions import ValidationError
 
 from octweb.checking import actions
+from octweb.core.attachments import as_file
 from octweb.core.problems import Conflict, flatten
 from octweb.jobs.queue import queue_position, worker_seen
 from octweb.registry.models import TreeModel
@@ -68,6 +69,4 @@ def bundle(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Model, proof and how to check, as one zip."""
     model = _model(request, pk, inside=False)
     response = HttpResponse(actions.bundle(model), content_type="application/zip")
-    # the family's name is a slug, so that it needs no quoting
-    response["Content-Disposition"] = f'attachment; filename="{model.family.name}-{model.version}-check.zip"'
-    return response
+    return as_file(response, f"{model.family.name}-{model.version}-check.zip")

@@ -13,7 +13,7 @@ from octweb.checking.models import ModelCheck
 from octweb.core.files import place_in
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
-from octweb.jobs.supervisor import Refused, Supervisor
+from octweb.jobs.supervisor import Refused, ResultSupervisor
 
 
 class CheckChild(Process):
@@ -46,7 +46,7 @@ class CheckChild(Process):
         ]
 
 
-class CheckSupervisor(Supervisor):
+class CheckSupervisor(ResultSupervisor):
     """One attempt at one check."""
 
     jobs = ModelCheck

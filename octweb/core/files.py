@@ -25,7 +25,7 @@ from octweb.core.problems import StoreUnavailable
 log = logging.getLogger(__name__)
 
 CHUNK = 1 << 20
-KEEP_SECONDS = 24 * 3600.0  # a copy that nobody asked for so long is removed
+KEEP_SECONDS = 24 * 3600.0  # a copy that was not used for so long is removed
 IN_USE_SECONDS = 600.0  # a copy that was asked for so lately stays even where there are too many
 
 

@@ -1,4 +1,4 @@
-"""JSON in which no name appears twice in an object: what `orjson` reads, and an error instead of a silent choice between two values."""
+"""JSON as `orjson` reads it, but a name that appears twice in an object is an error: otherwise one of the two values is dropped silently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.conf import settings
 BYTES_A_VALUE = 8  # of the largest body, on average; a value takes some 30 bytes as an object
 HOLDERS_A_ROW, MORE_HOLDERS = 2, 50_000  # objects and lists, each of which takes 60 to 250 bytes
 MAX_NAMES = 100_000  # of one object; a row has as many as the table has columns
-SHORT = 1_000_000  # bytes, in which there cannot be so many values that they take much room
+SHORT = 1_000_000  # bytes; a body this short cannot hold enough values to take much memory
 
 
 class DuplicateName(ValueError):

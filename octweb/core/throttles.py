@@ -97,7 +97,7 @@ class _Throttle(BaseThrottle, ABC):
 
     @abstractmethod
     def caller(self, request: Any) -> str | None:
-        """Who is counted; None for nobody."""
+        """Whose calls are counted together; None: they are not counted."""
 
     def allow_request(self, request: Any, view: Any) -> bool:
         caller = self.caller(request)

@@ -22,6 +22,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from octweb.core.api import PROBLEMS, Text
+from octweb.core.attachments import as_file
 from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions
 from octweb.datasets.choice import Choice, Reading
@@ -300,8 +301,7 @@ class DatasetViewSet(
         lines = actions.csv_lines(dataset, for_spreadsheets=request.query_params.get("as") != "read")
         start = next(lines)  # a file that is gone is an error before the answer begins, not in its middle
         answer = StreamingHttpResponse(chain([start], lines), content_type="text/csv; charset=utf-8")
-        answer["Content-Disposition"] = f'attachment; filename="{dataset.pk}.csv"'
-        return answer
+        return as_file(answer, f"{dataset.pk}.csv")
 
 
 def _kinds(raw: Any) -> dict[str, str]:

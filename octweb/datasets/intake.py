@@ -24,9 +24,11 @@ from octweb.datasets.choice import Choice, Reading
 from octweb.datasets.model_rows import arrays_of
 from octweb.datasets.record import column_records, profile_record
 from trainer.data.build import LoadReport
+from trainer.data.file_bytes import ReadLimits
 from trainer.data.infer import GuessedColumn, guess_target, infer
 from trainer.data.profile import profile
-from trainer.data.raw import RawTable, ReadLimits, read
+from trainer.data.raw import RawTable
+from trainer.data.read_file import read
 from trainer.data.reader import build_as_read
 from trainer.data.reading import Reading as TableReading
 from trainer.data.reading import reading_of
@@ -38,7 +40,7 @@ from trainer.tree.file import from_json
 REQUEST, ANSWER, ROWS = "request.json", "answer.json", "rows.parquet"
 MEMORY = "OCTWEB_READING_BYTES"  # in the environment of the process: what it may use
 OWN_FILES = ReadLimits(bytes=10**12, unpacked_bytes=10**12, rows=10**9, columns=10**6, cells=10**12)
-FIRST_LINES = 20  # rows of which a page shows the line
+FIRST_LINES = 20  # so many rows are shown with their line numbers
 TOO_MUCH_MEMORY = (
     "Reading this file takes more memory than this server gives. Take a sample of the rows, or leave columns out."
 )

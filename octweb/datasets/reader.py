@@ -29,8 +29,8 @@ from octweb.core.problems import Busy
 from octweb.datasets import intake
 from octweb.datasets.choice import Choice, Reading
 from octweb.jobs.child import environment_of_child
-from trainer.data.file_bytes import is_gzip, read_bytes
-from trainer.data.raw import ReadLimits, is_parquet
+from trainer.data.file_bytes import ReadLimits, is_gzip, read_bytes
+from trainer.data.parquet_file import is_parquet
 from trainer.errors import DataError
 
 SMALL_BYTES = 1_000_000  # a text of this size is read within the web process
@@ -94,7 +94,7 @@ def create(source: Path, reading: Reading, choice: Choice, folder: Path) -> dict
 
 
 def foretell(rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
-    """`intake.foretell`; `size` is what the rows take in memory, None where nobody knows."""
+    """`intake.foretell`; `size` is what the rows take in memory, None where that is not known."""
     return _of_rows("foretell", rows, choice, size, kept)
 
 

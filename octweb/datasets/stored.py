@@ -20,7 +20,7 @@ from octweb.datasets.choice import choice_of
 from octweb.datasets.intake import OWN_FILES, build_with
 from octweb.datasets.models import Dataset
 from trainer.data.build import LoadReport
-from trainer.data.raw import read
+from trainer.data.read_file import read
 from trainer.data.reading import Reading
 from trainer.data.spreadsheet import as_text
 from trainer.errors import DataError

@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from rest_framework.exceptions import ValidationError
 
+from octweb.core.attachments import as_file
 from octweb.core.problems import flatten
 from octweb.decide import actions
 from octweb.decide.asked import asked_of
@@ -46,9 +47,7 @@ def _json(scene: Any, asked: Any) -> JsonResponse:
     if asked.row is None:
         return JsonResponse({"detail": asked.trouble}, status=422)
     answer = JsonResponse(decision(scene, asked), json_dumps_params={"ensure_ascii": False, "indent": 1})
-    name = f"{scene.model.family.name}-{scene.model.version}-decision.json"
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer
+    return as_file(answer, f"{scene.model.family.name}-{scene.model.version}-decision.json")
 
 
 @login_required

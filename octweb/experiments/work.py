@@ -16,7 +16,7 @@ from octweb.datasets.stored import refuse_changed
 from octweb.experiments.models import Candidate
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import RunStatus
-from octweb.jobs.supervisor import Refused, Supervisor
+from octweb.jobs.supervisor import Refused, ResultSupervisor
 from octweb.runs.options import arguments_of
 from trainer.errors import DataError
 
@@ -71,7 +71,7 @@ class CandidateChild(Process):
         ]
 
 
-class CandidateSupervisor(Supervisor):
+class CandidateSupervisor(ResultSupervisor):
     """One attempt at one candidate."""
 
     jobs = Candidate

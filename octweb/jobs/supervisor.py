@@ -82,17 +82,9 @@ class Supervisor(ABC):
     def keep(self, records: list[dict[str, Any]]) -> None:  # noqa: B027  # most jobs have none to keep
         """Store progress records, in the transaction that renews the lease; `self.lines` were stored before."""
 
-    def complete(self, summary: dict[str, Any]) -> bool:
-        """Whether the child had done all of its work when it ended."""
-        return bool(summary)
-
     @abstractmethod
-    def store(self, job: Any, child: Process, summary: dict[str, Any]) -> None:
-        """Store what came out and end the job with `end`, both or neither."""
-
-    def on_failure(self, child: Process) -> dict[str, Any]:
-        """What else is written to the row of a job that failed."""
-        return {}
+    def _finish(self, job: Any, child: Process, code: int) -> None:
+        """The child has ended with this status: end the job, or give it back."""
 
     def run(self) -> str:
         """Claim, supervise, finish; returns the job's status afterwards."""
@@ -244,23 +236,6 @@ class Supervisor(ABC):
         child.offset, self.lines = offset, self.lines + len(records)
         return bool(self._mine().values_list("cancel_requested", flat=True).first())
 
-    def _finish(self, job: Any, child: Process, code: int) -> None:
-        """Store what came out and the end of the job in one transaction, or give it back, or say why it failed."""
-        summary = child.summary() if code == 0 else {}
-        if self.stopping.is_set() and self._patiently(self._not_cancelled) and not self.complete(summary):
-            self._patiently(self._release)
-            return
-        if code == -signal.SIGKILL and not self.end_reason and not self.note and self._patiently(self._not_cancelled):
-            self._patiently(lambda: self._release(summary={NOTE: AGAIN.format(attempt=self.attempt)}))
-            return
-        if code != 0 or not child.result.exists():
-            error = self.end_reason or _why(code, child.log(), self.noun)
-            cancelled = self._patiently(lambda: not self._not_cancelled())
-            status = RunStatus.CANCELLED if cancelled else RunStatus.FAILED
-            self._patiently(lambda: self.end(status, error=error, log=self._log(child), **self.on_failure(child)))
-            return
-        self._patiently(lambda: self.store(job, child, summary))
-
     def _not_cancelled(self) -> bool:
         return not self._mine().filter(cancel_requested=True).exists()
 
@@ -294,6 +269,39 @@ class Supervisor(ABC):
                     raise
                 connection.close()
                 time.sleep(1)
+
+
+class ResultSupervisor(Supervisor):
+    """One attempt at a job whose child leaves one result at its end."""
+
+    def complete(self, summary: dict[str, Any]) -> bool:
+        """Whether the child had done all of its work when it ended."""
+        return bool(summary)
+
+    @abstractmethod
+    def store(self, job: Any, child: Process, summary: dict[str, Any]) -> None:
+        """Store what came out and end the job with `end`, both or neither."""
+
+    def on_failure(self, child: Process) -> dict[str, Any]:
+        """What else is written to the row of a job that failed."""
+        return {}
+
+    def _finish(self, job: Any, child: Process, code: int) -> None:
+        """Store what came out and the end of the job in one transaction, or give it back, or say why it failed."""
+        summary = child.summary() if code == 0 else {}
+        if self.stopping.is_set() and self._patiently(self._not_cancelled) and not self.complete(summary):
+            self._patiently(self._release)
+            return
+        if code == -signal.SIGKILL and not self.end_reason and not self.note and self._patiently(self._not_cancelled):
+            self._patiently(lambda: self._release(summary={NOTE: AGAIN.format(attempt=self.attempt)}))
+            return
+        if code != 0 or not child.result.exists():
+            error = self.end_reason or _why(code, child.log(), self.noun)
+            cancelled = self._patiently(lambda: not self._not_cancelled())
+            status = RunStatus.CANCELLED if cancelled else RunStatus.FAILED
+            self._patiently(lambda: self.end(status, error=error, log=self._log(child), **self.on_failure(child)))
+            return
+        self._patiently(lambda: self.store(job, child, summary))
 
 
 def _why(code: int, log: str, noun: str) -> str:

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from octweb.core.attachments import as_file
 from octweb.figures.outline import tree_outline
 from octweb.registry import page
 from octweb.registry.claims import claims
@@ -53,8 +54,7 @@ def compare_rows(request: HttpRequest) -> StreamingHttpResponse:
         raise Http404("Choose two models whose rows you may see.")
     answer = StreamingHttpResponse(disagreements(*ticked), content_type="text/csv; charset=utf-8")
     names = "-".join(f"{m.family.name}-{m.version}" for m in ticked)
-    answer["Content-Disposition"] = f'attachment; filename="disagree-{names}.csv"'
-    return answer
+    return as_file(answer, f"disagree-{names}.csv")
 
 
 def _side_by_side(request: HttpRequest, models: list[TreeModel]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from django.http import HttpResponse
 
+from octweb.core.attachments import as_file
 from octweb.registry import units
 from octweb.registry.carried import Subject, to_html
 from octweb.registry.models import TreeModel
@@ -24,6 +25,8 @@ from trainer.tree.programs.java import to_java
 from trainer.tree.programs.javascript import to_javascript
 from trainer.tree.programs.r import to_r
 
+Write = Callable[[Subject], str | bytes]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
@@ -33,102 +36,38 @@ class Format:
     purpose: str
     ending: str
     media_type: str
-    write: Callable[[Subject], str | bytes]
+    write: Write
 
 
+def _tree(write: Callable[..., str | bytes]) -> Write:
+    """Written from the tree alone."""
+    return lambda subject: write(subject.file.tree)
+
+
+def _named(write: Callable[..., str | bytes]) -> Write:
+    """Written from the tree, the name of what it predicts, and a title."""
+    return lambda subject: write(subject.file.tree, target=subject.file.target, name=subject.title)
+
+
+# by the name in addresses: label, purpose, ending, media type, how it is written
 FORMATS: dict[str, Format] = {
-    "json": Format(
-        label="octweb JSON",
-        purpose="predict and verify without this site",
-        ending="json",
-        media_type="application/json",
-        write=lambda subject: subject.document,
-    ),
-    "html": Format(
-        label="One HTML file",
-        purpose="questions, answers, tree and certificate; works from disk without a network",
-        ending="html",
-        media_type="text/html",
-        write=to_html,
-    ),
-    "rules": Format(
-        label="Rules as text",
-        purpose="for a policy document, every question in words",
-        ending="txt",
-        media_type="text/plain",
-        write=lambda subject: rules_text(subject.file.tree),
-    ),
-    "onnx": Format(
-        label="ONNX",
-        purpose="runtimes of many languages",
-        ending="onnx",
-        media_type="application/octet-stream",
-        write=lambda subject: to_onnx(subject.file.tree),
-    ),
-    "pmml": Format(
-        label="PMML",
-        purpose="scoring engines and databases",
-        ending="pmml",
-        media_type="application/xml",
-        write=lambda subject: to_pmml(subject.file.tree, target=subject.file.target, name=subject.title),
-    ),
-    "python": Format(
-        label="Python",
-        purpose="one file, no library needed",
-        ending="py",
-        media_type="text/x-python",
-        write=lambda subject: to_python(subject.file.tree),
-    ),
-    "sql": Format(
-        label="SQL",
-        purpose="a CASE expression, scores inside the database",
-        ending="sql",
-        media_type="application/sql",
-        write=lambda subject: to_sql(subject.file.tree),
-    ),
-    "javascript": Format(
-        label="JavaScript",
-        purpose="an ES module, no library needed",
-        ending="mjs",
-        media_type="text/javascript",
-        write=lambda subject: to_javascript(subject.file.tree),
-    ),
-    "c": Format(
-        label="C",
-        purpose="C99, for devices and other languages",
-        ending="c",
-        media_type="text/x-c",
-        write=lambda subject: to_c(subject.file.tree),
-    ),
-    "java": Format(
-        label="Java",
-        purpose="one class, no library needed; save it as OctwebTree.java",
-        ending="java",
-        media_type="text/x-java",
-        write=lambda subject: to_java(subject.file.tree),
-    ),
-    "r": Format(
-        label="R",
-        purpose="functions, no package needed",
-        ending="R",
-        media_type="text/x-r",
-        write=lambda subject: to_r(subject.file.tree),
-    ),
-    "excel": Format(
-        label="Excel formula",
-        purpose="a CSV with one formula below the columns",
-        ending="csv",
-        media_type="text/csv",
-        write=lambda subject: to_excel(subject.file.tree, target=subject.file.target),
-    ),
-    "dmn": Format(
-        label="DMN",
-        purpose="a decision table for rule engines",
-        ending="dmn",
-        media_type="application/xml",
-        write=lambda subject: to_dmn(subject.file.tree, target=subject.file.target, name=subject.title),
-    ),
-}
+    name: Format(label=label, purpose=purpose, ending=ending, media_type=media_type, write=write)
+    for name, label, purpose, ending, media_type, write in (
+        ("json", "octweb JSON", "predict and verify without this site", "json", "application/json", lambda subject: subject.document),
+        ("html", "One HTML file", "questions, answers, tree and certificate; works from disk without a network", "html", "text/html", to_html),
+        ("rules", "Rules as text", "for a policy document, every question in words", "txt", "text/plain", _tree(rules_text)),
+        ("onnx", "ONNX", "runtimes of many languages", "onnx", "application/octet-stream", _tree(to_onnx)),
+        ("pmml", "PMML", "scoring engines and databases", "pmml", "application/xml", _named(to_pmml)),
+        ("python", "Python", "one file, no library needed", "py", "text/x-python", _tree(to_python)),
+        ("sql", "SQL", "a CASE expression, scores inside the database", "sql", "application/sql", _tree(to_sql)),
+        ("javascript", "JavaScript", "an ES module, no library needed", "mjs", "text/javascript", _tree(to_javascript)),
+        ("c", "C", "C99, for devices and other languages", "c", "text/x-c", _tree(to_c)),
+        ("java", "Java", "one class, no library needed; save it as OctwebTree.java", "java", "text/x-java", _tree(to_java)),
+        ("r", "R", "functions, no package needed", "R", "text/x-r", _tree(to_r)),
+        ("excel", "Excel formula", "a CSV with one formula below the columns", "csv", "text/csv", lambda subject: to_excel(subject.file.tree, target=subject.file.target)),
+        ("dmn", "DMN", "a decision table for rule engines", "dmn", "application/xml", _named(to_dmn)),
+    )
+}  # fmt: skip
 
 
 def subject_of(model: TreeModel, address: str = "") -> Subject:
@@ -155,7 +94,5 @@ def download(model: TreeModel, name: str, address: str = "") -> HttpResponse:
     response = HttpResponse(
         content.encode() if isinstance(content, str) else content, content_type=f"{form.media_type}{charset}"
     )
-    # the family's name is a slug, so that it needs no quoting
-    response["Content-Disposition"] = f'attachment; filename="{model.family.name}-{model.version}.{form.ending}"'
     response["X-Content-SHA256"] = model.sha256
-    return response
+    return as_file(response, f"{model.family.name}-{model.version}.{form.ending}")

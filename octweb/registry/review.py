@@ -32,7 +32,7 @@ STEPS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
-    """The model for its owner and for administrators; for everybody else there is none."""
+    """The model, for its owner and for administrators; everybody else gets "not found"."""
     return TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
 
 

@@ -171,5 +171,5 @@ def _short(name: str) -> str:
 
 
 def unknown(ids: Collection[str]) -> set[str]:
-    """Ids that no method has: the tables of this module are complete when there are none."""
+    """Ids in the tables of this module that do not belong to a method; an empty answer means that the tables are right."""
     return set(ids) - {m.id for m in METHODS}

@@ -203,7 +203,7 @@ def _residuals(
         other = _size_of_run(run, method, int(n))
         residual = math.log10(max(float(took), 0.01) / seconds_of(method, other))
         if run.summary.get("status") in (Status.TIME_LIMIT, Status.MEMORY_LIMIT):
-            residual = max(residual, 0.0) + 0.3  # it would have taken longer, by how much nobody knows
+            residual = max(residual, 0.0) + 0.3  # it would have taken longer; how much longer is not known
         weight = (3.0 if run.dataset_id == dataset.pk else 0.5) * 0.4 ** abs(other.d - size.d)
         yield residual, weight
 
@@ -242,7 +242,7 @@ def _low(low: float, high: float) -> str:
 
 
 def _round(value: float) -> float:
-    """Two digits below a minute; above, whole minutes, since the guess is no better."""
+    """Two digits below a minute; whole minutes above, since the estimate is not more exact than that."""
     if value < 10:
         return float(f"{value:.1g}") if value < 1 else round(value)
     if value < 60:

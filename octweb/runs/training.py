@@ -12,7 +12,7 @@ from octweb.core.limits import allowed
 from octweb.core.problems import Damaged
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
-from octweb.jobs.supervisor import Refused, Supervisor
+from octweb.jobs.supervisor import Refused, ResultSupervisor
 from octweb.registry import actions as registry
 from octweb.runs.child import PROOF_SECONDS, Child
 from octweb.runs.models import ProgressRecord, TrainingRun
@@ -24,7 +24,7 @@ MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit 
 START_SECONDS = 120.0  # reading the file and compiling do not count as training time
 
 
-class TrainingSupervisor(Supervisor):
+class TrainingSupervisor(ResultSupervisor):
     """One attempt at one training run."""
 
     jobs = TrainingRun

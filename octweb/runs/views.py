@@ -205,7 +205,7 @@ def _search_seconds(run: TrainingRun) -> float:
 
 
 def _newest(run: TrainingRun) -> int | None:
-    """The number of the newest progress line of this attempt; None while there is none."""
+    """The number of this attempt's newest progress line; None before the first one."""
     return run.records.filter(attempt=run.attempt).order_by("-line").values_list("line", flat=True).first()
 
 

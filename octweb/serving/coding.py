@@ -26,7 +26,7 @@ class Damaged(ValueError):
 
 
 class UnknownCoding(ValueError):
-    """A coding that nobody here reads."""
+    """A coding that this server cannot read."""
 
 
 def spooled(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int]:

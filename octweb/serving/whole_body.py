@@ -18,7 +18,7 @@ LONG = 20_000  # bytes below which there is nothing to gain
 
 
 def whole_body(stream: Any, length: int) -> bytes | bytearray:
-    """`length` bytes of `wsgi.input`, of which nothing was read yet; fewer where the connection ends before."""
+    """`length` bytes of `wsgi.input`, which was not read before; fewer if the connection ends early."""
     reader: Any = getattr(stream, "reader", None)
     if length < LONG or gunicorn.version_info[:2] != VERSION or type(reader) is not LengthReader:
         return bytes(stream.read(length))
@@ -27,7 +27,7 @@ def whole_body(stream: Any, length: int) -> bytes | bytearray:
     try:
         found = _received(reader.unreader, length)
     except BaseException:
-        stream.failed = True  # nobody knows where the next call begins
+        stream.failed = True  # it is not known where the next call begins
         raise
     reader.length -= len(found)
     return found

@@ -114,7 +114,7 @@ def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
 
 
 def _gap_rows(result: dict[str, Any]) -> float:
-    """Rows by which a better tree is not excluded yet."""
+    """How many more rows a better tree might still get right."""
     if not result or result.get("bound") is None:
         return 0.0
     return (result["bound"] - result["objective"]) * result["n"]

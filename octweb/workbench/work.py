@@ -115,9 +115,6 @@ class EditingSupervisor(Supervisor):
         memory = allowed(job.parameters, "memory_limit")
         return float("inf"), memory * MEMORY_SLACK
 
-    def store(self, job: Workbench, child: Process, summary: dict[str, Any]) -> None:
-        raise NotImplementedError("answers are stored as they come")
-
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     def _steps(self, *states: Any) -> Any:

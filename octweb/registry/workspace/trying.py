@@ -17,13 +17,13 @@ FLIP_SECONDS = 2.0  # a page does not wait longer for hyperplanes
 
 
 def follow(scene: Scene) -> tuple[Any, str]:
-    """The way of the row of the data set that the address names, or why there is none."""
+    """The path of the data set's row that the address names, or why there is no such path."""
     number = scene.query.get("row", "").strip()
     return page.followed(scene.model, number, scene.rows) if number else (None, "")
 
 
 def try_it(scene: Scene, example: dict[str, Any]) -> dict[str, Any]:
-    """The form with the columns that the tree asks, in the order in which it asks them, and the way of the typed row."""
+    """The form with the columns that the tree asks about, in the order of its questions, and the path of the typed row."""
     if scene.typed is None:
         return {"fields": page.fields(scene.model, example), "try_walk": None, "try_trouble": "", "notes": []}
     record = page.typed(scene.model, dict(scene.typed))

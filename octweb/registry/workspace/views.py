@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from octweb.core.attachments import as_file
 from octweb.registry.data import example_row
 from octweb.registry.models import TreeModel
 from octweb.registry.workspace import costs, groups, performance, rowsets
@@ -72,9 +73,7 @@ def rows_csv(request: HttpRequest, pk: uuid.UUID) -> StreamingHttpResponse:
     scene = _with_rows(request, pk)
     asked = rowsets.row_query(scene, scene.query)
     answer = StreamingHttpResponse(rowsets.csv_of(scene, asked), content_type="text/csv; charset=utf-8")
-    name = f"{scene.model.family.name}-{scene.model.version}-node-{asked.node}-{asked.part}.csv"
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer
+    return as_file(answer, f"{scene.model.family.name}-{scene.model.version}-node-{asked.node}-{asked.part}.csv")
 
 
 @login_required
