@@ -205,7 +205,7 @@ EXACT = [m for m in METHODS if m.guarantee is Guarantee.TREE]
 def small(method: Method, **more) -> object:
     """An estimator for twelve rows; a topology takes the place of the depth, and there is no price of leaves."""
     known = {p.name for p in method.parameters}
-    wanted = {"depth": 1, "topology": "depth-1", "binarise": "all-thresholds", "leaf_penalty": 0.0, "time_limit": 60.0}
+    wanted = {"depth": 1, "topology": "depth-1", "binarise": "all-thresholds", "leaf_penalty": 0.0, "time_limit": 600.0}
     return make_classifier(method.id, **{k: v for k, v in (wanted | more).items() if k in known})
 
 

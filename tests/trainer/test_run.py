@@ -250,7 +250,7 @@ def test_cancel_during_cross_validation_ends_the_running_fold(endless):
 
 
 def test_the_memory_limit_ends_the_search(endless):
-    result = train(replaced(endless, parameters={"time_limit": 60.0, "memory_limit": 64}))
+    result = train(replaced(endless, parameters={"time_limit": 6000.0, "memory_limit": 64}))
     assert result.certificate.status is Status.MEMORY_LIMIT
 
 

@@ -105,7 +105,7 @@ def test_the_checker_makes_the_same_questions(seed, scheme):
 def test_trees_over_columns_with_codes_are_verified(method, tmp_path):
     for seed in range(3):
         table, labels, _ = coded(seed)
-        asked = {"depth": 2, "time_limit": 20}
+        asked = {"depth": 2, "time_limit": 600}
         result = train(TrainRequest(table=table, labels=labels, method=method, parameters=asked))
         data, model = tmp_path / "rows.csv", tmp_path / "model.json"
         lines = [

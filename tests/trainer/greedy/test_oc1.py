@@ -92,7 +92,7 @@ def test_rows_on_the_hyperplane_do_not_keep_a_climb_going(seed):
     y = (draw.random(300) < 0.2 + 0.02 * often).astype(np.int32)
     labels = Labels(name="y", classes=("a", "b"), codes=y)
     result = train(
-        TrainRequest(table=numeric_table(X), labels=labels, method="oc1", parameters={"depth": 20, "time_limit": 60})
+        TrainRequest(table=numeric_table(X), labels=labels, method="oc1", parameters={"depth": 20, "time_limit": 600})
     )
     assert result.certificate.status == "heuristic"
     assert result.certificate.correct == 300
