@@ -94,7 +94,7 @@ def test_every_other_solver_proves_what_the_exact_search_proves(data_folder, nam
         inst = instances.build(X, y, depth=depth, kappa=Fraction(1, 50) * len(y))
         form = AcceleratedBendOCT(inst)
         found = optimise(form, backend(solver), starts=form.first([greedy.cart(inst)]))
-        assert found.value == found.bound == starting(inst, "exact", 120.0).bound, (name, depth)
+        assert found.value == found.bound == starting(inst, "exact", 6000.0).bound, (name, depth)
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_oct_and_binoct_prove_what_the_exact_search_proves(data_folder, name):
     for formulation, penalty in ((OCT, Fraction(1, 50)), (BinOCT, Fraction(0))):
         inst = instances.build(X, y, depth=2, kappa=penalty * len(y))
         found = optimise(formulation(inst), backend("scip"), starts=[greedy.cart(inst)])
-        assert found.value == found.bound == starting(inst, "exact", 120.0).bound, (name, formulation)
+        assert found.value == found.bound == starting(inst, "exact", 6000.0).bound, (name, formulation)
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_accelerated_proves_what_the_exact_search_proves(data_folder, name):
     X, y = table(data_folder, name)
     for depth, penalty in ((2, Fraction(1, 50)), (2, Fraction(1, 400)), (3, Fraction(1, 50)), (3, Fraction(1, 400))):
         inst = instances.build(X, y, depth=depth, kappa=penalty * len(y))
-        exact = starting(inst, "exact", 120.0)
+        exact = starting(inst, "exact", 6000.0)
         assert inst.value(exact.trees[0]) == exact.bound
         form = AcceleratedBendOCT(inst)
         found = optimise(form, backend("scip"), starts=form.first([greedy.cart(inst)]))

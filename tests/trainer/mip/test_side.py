@@ -124,7 +124,7 @@ def test_the_exact_search_first_keeps_the_constraints_that_it_can_carry(formulat
         inst, side, best = case(seed)
         if best is None:
             continue
-        start = starting(inst, "exact", 60.0, side=side)
+        start = starting(inst, "exact", 6000.0, side=side)
         assert start.bound >= best, seed
         form = FORMULATIONS[formulation](inst, side=side)
         if not any(isinstance(c, EqualRates | Monotone) for c in side):
@@ -226,7 +226,7 @@ def test_polishing_keeps_first_trees_that_the_constraints_admit(constraint):
     X = (r.random((60, 5)) < 0.5).astype(np.uint8)
     y = ((X[:, 0] ^ X[:, 1]) & (r.random(60) < 0.95)).astype(np.int32)
     inst = instances.build(X, y, depth=3, kappa=Fraction(0))
-    start = starting(inst, "exact", 60.0, side=[constraint])
+    start = starting(inst, "exact", 6000.0, side=[constraint])
     form = AcceleratedBendOCT(inst, side=[constraint])
     admitted = [tree for tree in form.first(start.trees) if form.admits(tree)]
     assert max(map(inst.value, admitted)) == start.bound
