@@ -307,7 +307,7 @@ def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
 def test_the_exact_search_gives_a_first_tree_and_a_bound_that_holds(seed):
     inst = random_instance(seed)
     best = best_value(inst)
-    start = starting(inst, "exact", 5.0)
+    start = starting(inst, "exact", 600.0)
     assert inst.value(start.trees[0]) == best == start.bound
     form = AcceleratedBendOCT(inst)
     found = optimise(form, backend("scip"), starts=form.first(start.trees), known=start.bound)
