@@ -15,6 +15,7 @@ from octweb.registry.data import rows_of
 from octweb.registry.parsed import model_file
 from tests.browser.accessible import violations
 from tests.browser.test_workspace import LONG, PASSWORD, opened, small, stored  # noqa: F401  (fixtures)
+from tests.octweb.decide.conftest import table_model  # noqa: F401  (a fixture)
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
 
@@ -119,6 +120,57 @@ def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
     page.click(".given button >> nth=0")
     assert "Question 1" in page.inner_text(".b")
     assert page.url == address, "no answer comes into the address"
+
+
+def test_the_questionnaire_needs_nothing_but_a_keyboard(opened, table_model):  # noqa: F811
+    """At 390 px: every question, its "I don't know", back, a change and a new start by Tab, arrows, space and Enter alone."""
+    page = opened(table_model, "questionnaire/", width=390)
+    page.wait_for_selector("h1.q1")
+    said = []
+
+    def tab_to(words):
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if words in page.evaluate(
+                "(e => e.getAttribute('aria-label') ?? (e.name || e.innerText))(document.activeElement)"
+            ):
+                box = page.evaluate(
+                    "(r => [r.left, r.right, r.height])(document.activeElement.getBoundingClientRect())"
+                )
+                assert box[0] >= 0
+                assert box[1] <= 390
+                return
+        raise AssertionError(f"Tab does not reach {words!r}")
+
+    def answer(text):
+        tab_to("value")
+        if page.evaluate("document.activeElement.type") == "radio":
+            page.keyboard.press("Space")
+            page.keyboard.press("ArrowDown")
+        else:
+            page.keyboard.type(text)
+        page.keyboard.press("Enter")
+        said.append(page.inner_text("[data-questionnaire-status]"))
+
+    while page.locator("form.b").count():
+        assert "Asked because the way parts here" in page.inner_text("#q-why")
+        answer("4")
+    certain = page.inner_text("h1.q1")
+    assert said[-1] == f"The answer is {certain}"
+    assert all(words.startswith("Question ") for words in said[:-1])
+    assert "Size 1 is" in page.inner_text(".flip")
+    tab_to("Back")
+    page.keyboard.press("Enter")
+    assert page.locator("form.b").count() == 1
+    assert violations(page) == []
+    while page.locator("form.b").count():
+        tab_to("I don’t know")
+        page.keyboard.press("Enter")
+    assert "%" in page.inner_text(".shares") or "same whatever" in page.inner_text(".b")
+    tab_to("Change ")
+    page.keyboard.press("Enter")
+    assert "Question 1 of at most" in page.inner_text(".b")
+    picture(page, "questionnaire-390-keyboard")
 
 
 def test_the_public_page_needs_no_account(browser, live_server, small, owner, staff):  # noqa: F811

@@ -81,6 +81,11 @@ def test_what_does_not_explain_is_refused(files, tmp_path):
         call_command("predict", model, data, output=str(tmp_path / "o"), explain=True, units_from=str(other))
     with pytest.raises(CommandError, match="no such column"):
         call_command("predict", model, data, output=str(tmp_path / "o"), explain=True, change=["wdth=up"])
+    for cost, words in ((["wdth=1"], "no such column"), (["width=dear"], "write COLUMN=NUMBER")):
+        with pytest.raises(CommandError, match=words):
+            call_command("predict", model, data, output=str(tmp_path / "o"), explain=True, cost=cost)
+    with pytest.raises(CommandError, match="add --explain"):
+        call_command("predict", model, data, output=str(tmp_path / "o"), cost=["width=1"])
 
 
 @pytest.mark.parametrize("more", [(), ("--explain",)])
