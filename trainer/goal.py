@@ -44,12 +44,12 @@ class Goal:
     def words(self) -> str:
         """The goal in words, for people."""
         what = {
-            "accuracy": f"share of rows correct, where a row that is not '{self.positive}' counts {float(Fraction(self.weight)):g}",
+            "accuracy": f"share of rows correct, where a row that is not '{self.positive}' counts {required_text(self.weight)}",
             "sensitivity": f"sensitivity, the share of '{self.positive}' found",
             "specificity": f"specificity, the share of the others not taken for '{self.positive}'",
         }[self.maximise]
         required = [
-            f"{name} at least {float(Fraction(least)):g}"
+            f"{name} at least {required_text(least)}"
             for name, least in (("sensitivity", self.sensitivity), ("specificity", self.specificity))
             if least is not None
         ]
@@ -68,6 +68,11 @@ class Goal:
 def share(part: int, whole: int) -> Fraction:
     """part / whole, and 1 of nothing."""
     return Fraction(part, whole) if whole else Fraction(1)
+
+
+def required_text(given: str) -> str:
+    """A share or weight that was asked for, with every digit: "0.95"."""
+    return repr(float(Fraction(given))).removesuffix(".0")
 
 
 def downwards(reached: Fraction) -> str:

@@ -46,7 +46,7 @@ def reach_of(model: TreeModel) -> dict[str, Any] | None:
     settings |= _rows_of(float(file.parameters.get("test_share") or 0))
     dataset = str(model.dataset_id) if model.dataset_id else ""
     for point in points:
-        query = {"dataset": dataset, "method": model.method, **settings, "p_sensitivity": f"{point['required']:g}"}
+        query = {"dataset": dataset, "method": model.method, **settings}
         point["query"] = urlencode({**query, "p_sensitivity": repr(point["required"])})
         point["words"] = words(point)
         point["open"] = open_question(point, 2)

@@ -9,6 +9,7 @@ from octweb.core.templatetags.octweb import NARROW, seconds, whole
 from octweb.runs.advice import asks
 from trainer.certificate import Guarantee
 from trainer.method import Method, Parameter
+from trainer.tree.numbers import decimal_text
 
 SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -69,15 +70,16 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
     """What incumbent and bound are shares of."""
     sensitivity, specificity = (parameters.get(name) for name in ("sensitivity", "specificity"))
     if sensitivity is not None and specificity is None:
-        return f"specificity on training rows, with a sensitivity of at least {sensitivity:g}"
+        return f"specificity on training rows, with a sensitivity of at least {decimal_text(sensitivity)}"
     if specificity is not None and sensitivity is None:
-        return f"sensitivity on training rows, with a specificity of at least {specificity:g}"
+        return f"sensitivity on training rows, with a specificity of at least {decimal_text(specificity)}"
     correct = "share of training rows correct"
     if method.parameter("negative_weight") and str(parameters.get("negative_weight") or "1") != "1":
         correct = "weighted share of training rows correct"
-    if sensitivity is not None:
+    if sensitivity is not None and specificity is not None:
         return (
-            f"{correct}, with a sensitivity of at least {sensitivity:g} and a specificity of at least {specificity:g}"
+            f"{correct}, with a sensitivity of at least {decimal_text(sensitivity)} and a specificity of at least "
+            f"{decimal_text(specificity)}"
         )
     if float(parameters.get("coefficient_penalty") or 0):
         return correct + ", less the penalties for leaves and coefficients"

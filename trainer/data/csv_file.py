@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from trainer.data import layout as layouts
@@ -102,6 +104,9 @@ class _Cut:
         found = _moved(found, before)
         names = _check(body, found, guess, header, limits)
         columns = _cells(body, found, guess.delimiter, len(names), header)
+        hollow = [j for j, name in enumerate(names, 1) if not name]
+        columns = tuple(column for name, column in zip(names, columns, strict=True) if name)
+        names = tuple(name for name in names if name)
         lines = found.lines[1:] if header else found.lines
         top = around.top if around is not None else ()
         bottom = around.bottom if around is not None else ()
@@ -111,6 +116,8 @@ class _Cut:
             own = tuple((int(n), guess.delimiter.join(row)[:200]) for n, row in zip(lines[kept:], cells, strict=True))
             columns, lines, bottom = tuple(c.slice(0, kept) for c in columns), lines[:kept], (*own, *bottom)
         sure, reason = _header_guess(body, found, guess.delimiter, header, columns)
+        if hollow:
+            reason += f" {_hollow_words(hollow)} no name and no value, so that nothing is read from {'it' if len(hollow) == 1 else 'them'}."
         detected = Detected(
             format="csv",
             encoding=self.encoding[0],
@@ -159,7 +166,7 @@ def _delimiter(body: bytes, delimiter: str | None) -> Sniffed:
 
 
 def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadLimits) -> tuple[str, ...]:
-    """Refuse what is not a table, with every place; the column names otherwise."""
+    """Refuse what is not a table, with every place; the column names otherwise, "" for a column that has neither name nor value."""
     name = DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
     if found.excess is not None:
         raise _excess(found.excess, limits)
@@ -188,6 +195,8 @@ def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadL
         )
     problems: list[str] = []
     names = _header_names(body, found, guess.delimiter, problems) if header else _numbered(width)
+    if "" in names:
+        problems += _nameless(body, found, guess.delimiter, names)
     if header and rows == 0:
         problems.append(f"Line {found.lines[0]} is the only line: there is a header but no row.")
     first = f"the header has {width}" if header else f"line {found.lines[0]} has {width}"
@@ -224,9 +233,6 @@ def _excess(excess: Excess, limits: ReadLimits) -> DataError:
 def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in _record(body, found, 0, delimiter))
     line = found.lines[0]
-    for place, name in enumerate(names, 1):
-        if not name:
-            problems.append(f"Line {line}: the header of column {place} is empty. Give the column a name.")
     for name, times in Counter(names).items():
         if name and times > 1:
             places = ", ".join(str(j) for j, other in enumerate(names, 1) if other == name)
@@ -234,6 +240,28 @@ def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str])
                 f"Line {line}: the header '{name}' appears {times} times (columns {places}). Rename all but one."
             )
     return names
+
+
+def _nameless(body: bytes, found: Scan, delimiter: str, names: Sequence[str]) -> list[str]:
+    """What is wrong with columns without a name: those at the end that have no value either come from a delimiter that ends every
+    line, and are left out."""
+    places = [j for j, name in enumerate(names) if not name]
+    width = len(names)
+    if any(names) and not names[-1] and len(found.starts) > 1 and (found.fields == width).all():
+        columns = _cells(body, found, delimiter, width, header=True)
+        filled = [bool(name) or not _blank(column) for name, column in zip(names, columns, strict=True)]
+        end = max(j for j in range(width) if filled[j])
+        places = [j for j in places if j < end or filled[j]]
+    return [f"Line {found.lines[0]}: the header of column {j + 1} is empty. Give the column a name." for j in places]
+
+
+def _blank(column: pa.Array) -> bool:
+    return bool(pc.all(pc.equal(pc.utf8_trim_whitespace(column), "")).as_py())
+
+
+def _hollow_words(places: Sequence[int]) -> str:
+    shown = ", ".join(map(str, places[:LISTED]))
+    return f"Column {shown} has" if len(places) == 1 else f"Columns {shown} have"
 
 
 def _numbered(width: int) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from trainer.dtypes import BIT, BitArray, CountArray, FloatArray
 from trainer.errors import DataError
 from trainer.table import Column, ColumnSchema, Kind, Table
 from trainer.tree.nodes import Draft, DraftBranch
-from trainer.tree.numbers import middle
+from trainer.tree.numbers import decimal_text, middle
 from trainer.tree.splits import Interval, Split, Subset, Threshold
 
 MOST_CELLS = 50_000_000  # rows times questions of all thresholds
@@ -150,7 +150,7 @@ def _numbers(j: int, column: Column, rule: Rule, bins: int, weights: CountArray 
     for at in np.flatnonzero(np.isin(values, column.schema.special)):
         low = -math.inf if at == 0 else middle(float(values[at - 1]), float(values[at]))
         high = math.inf if at == len(values) - 1 else middle(float(values[at]), float(values[at + 1]))
-        name = f"{column.name}={values[at]:g}"
+        name = f"{column.name}={decimal_text(values[at])}"
         features.append(EncodedFeature(name=name, column=j, test=Test.SPECIAL, low=low, high=high))
     return features
 
@@ -232,7 +232,8 @@ def _thresholds(j: int, column: Column, bins: int, weights: CountArray | None) -
         cuts.append(low if rest == 0 else middle(low, high))
     # the published thresholds are quantile + 1e-8, "in effect x > quantile"; a shift would depend on the column's unit
     return [
-        EncodedFeature(name=f"{column.name}>{cut:g}", column=j, test=Test.ABOVE, low=cut) for cut in dict.fromkeys(cuts)
+        EncodedFeature(name=f"{column.name}>{decimal_text(cut)}", column=j, test=Test.ABOVE, low=cut)
+        for cut in dict.fromkeys(cuts)
     ]
 
 
@@ -252,9 +253,15 @@ def _buckets(j: int, column: Column, bins: int, weights: CountArray | None) -> l
         return []
     ends: Sequence[float] = [-math.inf, *(float(e) for e in edges[1:-1]), math.inf]
     return [
-        EncodedFeature(name=f"{column.name} in ({low:g}, {high:g}]", column=j, test=Test.INTERVAL, low=low, high=high)
+        EncodedFeature(
+            name=f"{column.name} in ({_end(low)}, {_end(high)}]", column=j, test=Test.INTERVAL, low=low, high=high
+        )
         for low, high in itertools.pairwise(ends)
     ]
+
+
+def _end(value: float) -> str:
+    return decimal_text(value) if math.isfinite(value) else str(value)
 
 
 def _counted(column: Column, weights: CountArray | None) -> FloatArray:
@@ -278,7 +285,9 @@ def _every_threshold(j: int, column: Column, bins: int, weights: CountArray | No
     cuts = []
     for low, high in itertools.pairwise(_counted(column, weights).tolist()):
         cuts.append(middle(low, high))
-    return [EncodedFeature(name=f"{column.name}>{cut!r}", column=j, test=Test.ABOVE, low=cut) for cut in cuts]
+    return [
+        EncodedFeature(name=f"{column.name}>{decimal_text(cut)}", column=j, test=Test.ABOVE, low=cut) for cut in cuts
+    ]
 
 
 Rule = Callable[[int, Column, int, "CountArray | None"], list[EncodedFeature]]

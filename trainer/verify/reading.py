@@ -18,6 +18,7 @@ from trainer.verify.findings import Finding, recounted
 from trainer.verify.tables import Around, Piece
 
 BLANKS = "\u00a0\u2007\u2009\u202f"
+UNSEEN = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 GAPS = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?"}
 CLOCK = re.compile(
     r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]{1,9})?)?\s?([AaPp]\.?[Mm]\.?)?\s?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?$"
@@ -130,12 +131,19 @@ def _said(read: Any, name: str, word: str, record: dict[str, Any], missing: froz
 def _tidy(word: str) -> str:
     for blank in BLANKS:
         word = word.replace(blank, " ")
+    for mark in UNSEEN:
+        word = word.replace(mark, "")
     return word.replace("\u2212", "-").replace("\u2019", "'").replace("\u02bc", "'").strip()
 
 
 def _number(word: str, record: dict[str, Any]) -> str | None:
     """The plain text of a number with this decimal sign, thousands separator and unit; None for any other word."""
-    sign, rest = _signed(_tidy(word))
+    text = _tidy(word)
+    positive = _unmarked(text, str(record.get("negative") or ""))
+    if positive is not None:
+        plain = _number(positive, record | {"negative": ""})
+        return None if plain is None or plain[0] in "+-" else "-" + plain
+    sign, rest = _signed(text)
     unit = str(record.get("unit") or "")
     if unit:
         if rest.lower().startswith(unit.lower()):
@@ -156,6 +164,15 @@ def _number(word: str, record: dict[str, Any]) -> str | None:
     if digits is None or not _digits(part, empty=bool(whole)) or (not whole and not point):
         return None
     return sign + digits + ("." if point else "") + part + exponent
+
+
+def _unmarked(text: str, style: str) -> str | None:
+    """The number whose negative is written as (5) or as 5-, if this is the style of the column and the text is written so."""
+    if style == "()" and text.count("(") == text.count(")") == 1 and text.index("(") < text.index(")"):
+        return text.replace("(", "").replace(")", "")
+    if style == "-" and text.count("-") == 1 and text[0] != "-" and text[: text.index("-")].rstrip()[-1:].isdigit():
+        return text.replace("-", "")
+    return None
 
 
 def _signed(text: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from octweb.core.files import local_path
 from octweb.figures.palette import swatch
 from octweb.registry.workspace.scene import Scene
 from trainer.evaluate.intervals import wilson
-from trainer.tree.describe import number_text
+from trainer.tree.numbers import number_text, shortest_between
 
 MOST, QUARTERS = 12, 4
 GAP = "\x1a"  # stands for an empty cell while categories are counted
@@ -112,16 +112,22 @@ def _grouped(values: np.ndarray, at: np.ndarray) -> tuple[list[str], np.ndarray]
     known = chosen[np.isfinite(chosen)]
     distinct = np.unique(known)
     if len(distinct) <= QUARTERS + 2:
-        labels = [number_text(float(d), 6) for d in distinct]
+        labels = [number_text(float(d), full=True) for d in distinct]
         codes = np.where(np.isfinite(chosen), np.searchsorted(distinct, chosen), -1)
     else:
-        cuts = np.unique(np.quantile(known, [0.25, 0.5, 0.75]))
+        cuts = np.unique([_cut(float(q), distinct) for q in np.quantile(known, [0.25, 0.5, 0.75])])
         labels = _ranges(cuts)
         codes = np.where(np.isfinite(chosen), np.searchsorted(cuts, chosen, side="left"), -1)
     if len(known) < len(chosen):
         codes = np.where(np.isfinite(chosen), codes, len(labels))
         labels = [*labels, "missing"]
     return labels, codes
+
+
+def _cut(quantile: float, distinct: np.ndarray) -> float:
+    """The shortest number that divides the values as the quantile does, so that the words of a group say exactly who is in it."""
+    above = distinct[distinct > quantile]
+    return shortest_between(float(distinct[distinct <= quantile].max()), float(above.min())) if len(above) else quantile
 
 
 def _by_category(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
@@ -139,6 +145,6 @@ def _by_category(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
 
 
 def _ranges(cuts: np.ndarray) -> list[str]:
-    words = [number_text(float(c)) for c in cuts]
+    words = [number_text(float(c), full=True) for c in cuts]
     middle = [f"above {a} to {b}" for a, b in itertools.pairwise(words)]
     return [f"at most {words[0]}", *middle, f"above {words[-1]}"]

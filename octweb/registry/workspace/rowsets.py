@@ -199,7 +199,7 @@ def _key(scene: Scene, sort: str, found: np.ndarray) -> np.ndarray:
 def _cell(column: Any, value: float) -> str:
     if column.kind is Kind.CATEGORICAL:
         return category_text(column, value)
-    return number_text(value, 6)
+    return number_text(value, full=True)  # beside a threshold, a rounded value may stand on the other side
 
 
 def exact_text(column: Any, value: float) -> str:

@@ -37,7 +37,7 @@ def messy_file(seed: int) -> Messy:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(24, 60))
     decimal, thousands = [(",", "."), (".", ","), (",", " "), (".", "'"), (",", ""), (".", "")][rng.integers(6)]
-    out, columns = Messy(), {}
+    out, columns = Messy(encoding=str(rng.choice(["utf-8", "utf-16", "cp1252"]))), {}
     trouble = str(rng.choice(["", "", "", "", "unit", "slip", "ragged", "order", "day"]))
     for name in ("price", "share", "size")[: int(rng.integers(1, 4))]:
         columns[name] = _numbers(rng, n, decimal, thousands, out, name)
@@ -54,11 +54,16 @@ def messy_file(seed: int) -> Messy:
 def _numbers(rng: Any, n: int, decimal: str, thousands: str, out: Messy, name: str) -> list[str]:
     unit = str(rng.choice(UNITS)) if rng.random() < 0.4 else ""
     values = [f"{v:.2f}" for v in rng.uniform(-3000, 30000, n)]
+    before, behind = [("-", ""), ("\u2212", ""), ("(", ")"), ("", "-")][int(rng.integers(4))]
+    if before == "\u2212" and out.encoding == "cp1252":
+        before = "-"
     cells = []
     for i, value in enumerate(values):
         whole, part = value.lstrip("-").split(".")
         groups = f"{int(whole):,}".replace(",", thousands)
-        cell = ("-" if value[0] == "-" else "") + groups + decimal + part
+        cell = groups + decimal + part
+        if value[0] == "-":
+            cell = before + cell + behind
         if unit:
             cell = f"{cell} {unit}" if unit != "%" or i % 2 else f"{cell}{unit}"
         cells.append(cell)
@@ -129,5 +134,5 @@ def _write(rng: Any, out: Messy, columns: dict[str, list[str]], trouble: str, ro
     elif row is not None:
         out.bad = [out.lines[row]]
     text = "\n".join([*top, *table, *bottom]) + "\n"
-    out.encoding = str(rng.choice(["utf-8", "utf-16", "cp1252"]))
+    assert out.encoding is not None
     out.content = text.replace("\n", str(rng.choice(["\n", "\r\n"]))).encode(out.encoding)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from trainer.data.cells import Cells
 from trainer.data.reading.dates import FORMATS, TIME, DateForm
-from trainer.data.reading.numbers import DECIMALS, THOUSANDS, NumberForm
+from trainer.data.reading.numbers import DECIMALS, NEGATIVE, THOUSANDS, NumberForm
 from trainer.errors import DataError
 
 TEXT, NUMBER, DATE, PLAIN, ASK = "text", "number", "date", "plain", "ask"
@@ -78,6 +78,7 @@ class ColumnReading:
         if self.number is not None:
             record |= {"decimal": self.number.decimal, "thousands": self.number.thousands}
             record |= {"unit": self.number.unit} if self.number.unit else {}
+            record |= {"negative": self.number.negative} if self.number.negative else {}
         if self.date is not None:
             record["form"] = self.date.form
             record |= {"origin": self.date.origin} if self.date.origin else {}
@@ -95,8 +96,9 @@ class ColumnReading:
         taken_for = str(record.get("taken_for"))
         if taken_for == NUMBER:
             number = NumberForm(
-                decimal=record["decimal"], thousands=record["thousands"], unit=str(record.get("unit", ""))
-            )
+                decimal=record["decimal"], thousands=record["thousands"], unit=str(record.get("unit", "")),
+                negative=str(record.get("negative", "")),
+            )  # fmt: skip
         elif taken_for == DATE:
             date = DateForm(
                 form=record["form"], origin=str(record.get("origin", "")), clock=bool(record.get("clock")),
@@ -104,6 +106,7 @@ class ColumnReading:
             )  # fmt: skip
         bad = taken_for not in (TEXT, NUMBER, DATE, PLAIN, ASK) or (date is not None and not _known(date))
         bad = bad or (number is not None and (number.decimal not in DECIMALS or number.thousands not in THOUSANDS))
+        bad = bad or (number is not None and number.negative not in NEGATIVE)
         if bad or (number is not None and number.decimal == number.thousands):
             raise DataError(f"The reading of column '{name}' is damaged: {str(record)[:200]}.")
         return cls(

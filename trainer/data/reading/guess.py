@@ -7,7 +7,7 @@ a question and no guess.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,52 +16,26 @@ import pyarrow.compute as pc
 from trainer.data.cells import Cells
 from trainer.data.raw import RawTable
 from trainer.data.reading.column import ASK, DATE, NUMBER, PLAIN, TEXT, ColumnReading, kind_of
-from trainer.data.reading.dates import FORMATS, GUESSED, TIME, DateForm, form_for, moment_of
+from trainer.data.reading.dates import FORMATS, GUESSED, TIME, moment_of
+from trainer.data.reading.draft import SAMPLE, SLIPS, Draft, Words, gaps_reason, how_many, quoted
 from trainer.data.reading.given import Given
-from trainer.data.reading.numbers import BODIES, NAMES, NumberForm, Parts, Way, account_like, parts_of, ways_of
+from trainer.data.reading.guess_dates import dates_of, no_dates
+from trainer.data.reading.numbers import (
+    BODIES,
+    BRACKETS,
+    NAMES,
+    NEGATIVE,
+    NumberForm,
+    Parts,
+    Way,
+    account_like,
+    parts_of,
+    ways_of,
+)
 from trainer.data.reading.words import is_missing_word
 
-SAMPLE = 200  # distinct words that tell whether a column is worth a closer look
 FEW_VALUES = 10  # with so many different numbers or fewer, and a word among them, they may be codes
-SLIPS = 0.1  # the largest share of cells that do not fit a form, where the form is still what was meant
-
-
-@dataclass(frozen=True)
-class Words:
-    """The distinct words of a column that are not marks, with the rows of each and the line where it stands first."""
-
-    name: str
-    words: tuple[str, ...]
-    counts: np.ndarray
-    lines: np.ndarray
-    plain: np.ndarray
-    place: str
-
-    def rows(self, chosen: Sequence[str]) -> int:
-        """Rows of the chosen words."""
-        wanted = set(chosen)
-        return int(sum(n for word, n in zip(self.words, self.counts.tolist(), strict=True) if word in wanted))
-
-    def where(self, word: str) -> str:
-        """'line 7' of a word."""
-        return f"{self.place} {self.lines[self.words.index(word)]}"
-
-    def first(self, chosen: Sequence[str]) -> str:
-        """The one of the chosen words that stands first in the file."""
-        wanted = set(chosen)
-        at = [i for i, word in enumerate(self.words) if word in wanted]
-        return self.words[min(at, key=lambda i: int(self.lines[i]))]
-
-
-@dataclass
-class Draft:
-    """A column on the way: what it is, or the ways of writing numbers that are still possible (`ways`, empty: decided)."""
-
-    reading: ColumnReading
-    words: Words | None = None
-    ways: frozenset[Way] = frozenset()
-    parts: dict[str, Parts] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
+MOST_LETTERS = 4  # of a word that looks like a number with a unit or a month beside it
 
 
 def guess_columns(raw: RawTable, given: Given) -> dict[str, ColumnReading]:
@@ -91,15 +65,39 @@ def _draft(name: str, column: pa.Array, raw: RawTable, given: Given) -> Draft:
         return Draft(_plain_or_missing(name, given, PLAIN, "you said so"))
     if spec in (DATE, TIME):
         forms = (TIME,) if spec == TIME else (how,) if how else FORMATS
-        return Draft(_dates(words, forms, given, said=True) or _no_dates(words, forms))
+        return Draft(dates_of(words, forms, given, said=True) or no_dates(words, forms))
     asked = bool(spec or given.words(name)) or any(sign is not None for sign in signs)
     if words.plain.all() and not asked:
         return untouched
     if not spec and not _worth_a_look(words):
         return Draft(_plain_or_missing(name, given, PLAIN, "you said so"))
-    if not spec and (found := _dates(words, (*GUESSED, TIME), given, said=False)) is not None:
+    if not spec and (found := dates_of(words, (*GUESSED, TIME), given, said=False)) is not None:
         return Draft(found)
-    return _numbers(words, given, how, said=spec == NUMBER)
+    return _with_a_note(_numbers(words, given, how, said=spec == NUMBER), words)
+
+
+def _with_a_note(draft: Draft, words: Words) -> Draft:
+    """Many words that look like numbers and are none in any known form stay text, but not silently."""
+    own = draft.reading
+    if own.taken_for != PLAIN or own.given or draft.ways or len(words.words) <= FEW_VALUES:
+        return draft
+    odd = [w for w, plain in zip(words.words, words.plain, strict=True) if not plain and not _is_number(w)]
+    if not odd or 10 * sum(_like_a_number(word) for word in words.words) < 9 * len(words.words):
+        return draft
+    word = words.first([w for w in odd if moment_of(w, TIME) is None] or odd)
+    reason = f"its values look like numbers or times, but not in a form that is known, such as '{word[:60]}' on {words.where(word).lower()}"
+    return Draft(replace(own, taken_for=TEXT, reason=reason))
+
+
+def _is_number(word: str) -> bool:
+    own = parts_of(word)
+    return own is not None and bool(ways_of(own.core))
+
+
+def _like_a_number(word: str) -> bool:
+    """Whether a word begins with a digit, or a sign and a digit, and has hardly a letter."""
+    begin = word.lstrip("+-(<>=~≤≥≈±#'\" ")
+    return begin[:1].isdigit() and sum(c.isalpha() for c in word) <= MOST_LETTERS
 
 
 def _plain_or_missing(name: str, given: Given, taken_for: str, reason: str) -> ColumnReading:
@@ -139,81 +137,6 @@ def _worth_a_look(words: Words) -> bool:
     return 2 * fit >= len(some)
 
 
-# -- dates -------------------------------------------------------------------------------------------------------------
-
-
-def _dates(words: Words, forms: Sequence[str], given: Given, *, said: bool) -> ColumnReading | None:
-    """The dates or times that a column holds, or the question which; None if it does not seem to hold any."""
-    gaps = tuple(word for word in words.words if is_missing_word(word))
-    values = tuple(word for word in words.words if word not in gaps)
-    sample = values[:SAMPLE]
-    likely = [f for f in forms if sample and 2 * sum(moment_of(word, f) is not None for word in sample) >= len(sample)]
-    if not likely:
-        return None
-    found = {form: form_for(values, form) for form in likely}
-    fitting = {form: made for form, (made, odd) in found.items() if not odd}
-    missing = (*given.words(words.name), *gaps)
-    if len(fitting) == 1 or _same_days(fitting, values):
-        made = next(iter(fitting.values()))
-        return ColumnReading(
-            name=words.name, taken_for=DATE, date=made, missing=missing, given=said or bool(given.words(words.name)),
-            reason=_date_reason(words, made, values, likely, found, gaps),
-            choices=(*map(_date_switch, fitting), TEXT),
-        )  # fmt: skip
-    choices = (*(_date_switch(form) for form in (fitting or likely)), TEXT)
-    if fitting:
-        other = list(fitting)
-        word = next(w for w in values if len({moment_of(w, form) for form in other}) > 1)
-        question = (
-            f"{words.where(word)}: column '{words.name}' has '{word}', which can be {' or '.join(other)}, and no date of the column "
-            "tells which"
-        )
-        return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=choices)
-    made, odd = min(found.values(), key=lambda pair: words.rows(pair[1]))
-    between = all(any(moment_of(word, form) is not None for form in likely) for word in odd)
-    if not (said or between or words.rows(odd) <= SLIPS * words.counts.sum()):
-        return None
-    if likely == [TIME] and not said and any(moment_of(word, TIME) is None for word in odd):
-        return None  # durations such as 30:15 are not times of day
-    word = words.first(odd)
-    question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among dates as {_date_name(made)}"
-    return ColumnReading(name=words.name, taken_for=ASK, question=question + _how_many(words, odd), choices=choices)
-
-
-def _no_dates(words: Words, forms: Sequence[str]) -> ColumnReading:
-    word = words.words[0]
-    what = forms[0] if len(forms) == 1 else "in a form that is known"
-    question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}', which is not a {'time of day' if what == TIME else f'date {what}'}"
-    return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=True)
-
-
-def _same_days(fitting: dict[str, DateForm], values: Sequence[str]) -> bool:
-    """Whether all forms that fit give the same days."""
-    return bool(fitting) and all(len({moment_of(word, form) for form in fitting}) == 1 for word in values)
-
-
-def _date_switch(form: str) -> str:
-    return TIME if form == TIME else f"date:{form}"
-
-
-def _date_name(made: DateForm) -> str:
-    clock = " with a time of day" if made.clock else ""
-    zone = f" and the zone {made.zone}" if made.zone else ""
-    return ("times of day" if made.form == TIME else made.form) + clock + zone
-
-
-def _date_reason(
-    words: Words, made: DateForm, values: Sequence[str], likely: Sequence[str], found: dict[str, tuple[DateForm, tuple[str, ...]]],
-    gaps: Sequence[str],
-) -> str:  # fmt: skip
-    reason = f"all {words.rows(values)} values are {_date_name(made)}"
-    for form in likely:
-        if form != made.form and found[form][1]:
-            word = words.first(found[form][1])
-            reason += f"; not {form}, since {words.where(word).lower()} has '{word}'"
-    return reason + _gaps_reason(words, gaps)
-
-
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +159,8 @@ def _numbers(words: Words, given: Given, how: str, *, said: bool) -> Draft:
     units = {own.unit for own in parts.values()}
     if len(units) > 1:
         return Draft(_several_units(words, parts))
+    if (doubt := _doubtful_negatives(words, parts, said=bool(asked))) is not None:
+        return Draft(doubt)
     ways = _possible(parts, signs, how)
     if not ways:
         return Draft(_no_common_way(words, parts, signs, how))
@@ -276,7 +201,7 @@ def _with_odd(
     facts = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among {numbers} numbers"
     choices = ("text",)
     if said or (not plain_parts and words.rows(odd) <= SLIPS * all_rows):
-        return ColumnReading(name=words.name, taken_for=ASK, question=facts + _how_many(words, odd), choices=choices)
+        return ColumnReading(name=words.name, taken_for=ASK, question=facts + how_many(words, odd), choices=choices)
     if given.words(words.name):
         return _plain_or_missing(words.name, given, PLAIN, "you said so")
     if 2 * numbers > all_rows and len(parts) > FEW_VALUES:
@@ -297,8 +222,8 @@ def _may_be_codes(words: Words, parts: dict[str, Parts]) -> bool:
 
 def _codes_beside(words: Words, gaps: Sequence[str]) -> ColumnReading:
     reason = (
-        f"only {len(words.words) - len(gaps)} different numbers beside {_quoted(gaps)}: kept as categories, as codes are; choose number "
-        f"to read {_quoted(gaps)} as missing"
+        f"only {len(words.words) - len(gaps)} different numbers beside {quoted(gaps)}: kept as categories, as codes are; choose number "
+        f"to read {quoted(gaps)} as missing"
     )
     return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=("number",))
 
@@ -315,6 +240,26 @@ def _several_units(words: Words, parts: dict[str, Parts]) -> ColumnReading:
         f"{words.where(word)}: column '{words.name}' has '{word[:60]}', but {rows[usual]} other values have {what}"
     )
     return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,))
+
+
+def _doubtful_negatives(words: Words, parts: dict[str, Parts], *, said: bool) -> ColumnReading | None:
+    """What speaks against numbers such as (5) and 5- that are negative; None where nothing does, or there are none."""
+    marked = {word: own for word, own in parts.items() if own.negative}
+    styles = {own.negative for own in marked.values()}
+    if not styles:
+        return None
+    word = words.first(list(marked))
+    if len(styles) > 1:
+        question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}', but negative numbers are written in another way, too"
+        return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,))
+    if BRACKETS in styles:
+        sure = len(marked) < len(parts)
+    else:  # 5- can be a grade, or an open range
+        sure = any("." in own.core or "," in own.core for own in marked.values())
+    if sure or said:
+        return None
+    reason = f"{words.where(word).lower()} has '{word[:60]}', which may be a negative number or a code"
+    return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=(NUMBER,))
 
 
 def _no_common_way(
@@ -396,8 +341,9 @@ def _settle(draft: Draft, known: _Decimals, given: Given) -> ColumnReading:
         )
         return ColumnReading(name=own.name, taken_for=TEXT, reason=reason, choices=("number",))
     unit = next(iter(draft.parts.values())).unit
-    form = NumberForm(decimal=way[0], thousands=way[1], unit=unit)
-    if form == NumberForm() and not own.missing and not own.given:
+    negative = max(own.negative for own in draft.parts.values())
+    form = NumberForm(decimal=way[0], thousands=way[1], unit=unit, negative=negative)
+    if form == NumberForm() and not own.missing and not own.given and words.plain.all():
         return ColumnReading(name=own.name, taken_for=PLAIN)
     reason = _number_reason(words, draft, form) + why
     return replace(own, number=form, reason=reason, choices=(*_other_ways(draft, form), TEXT))
@@ -476,23 +422,7 @@ def _number_reason(words: Words, draft: Draft, form: NumberForm) -> str:
         if shown and (sign != "." or form.thousands or form.decimal != "."):
             word = words.first(shown)
             reason += f"; {what}, as {words.where(word).lower()} has '{word}'"
-    return reason + _gaps_reason(words, draft.missing)
-
-
-def _gaps_reason(words: Words, gaps: Sequence[str]) -> str:
-    if not gaps:
-        return ""
-    rows = words.rows(gaps)
-    word = words.first(gaps)
-    return f"; {_quoted(gaps)} in {rows} {'cell means' if rows == 1 else 'cells means'} missing (first on {words.where(word).lower()})"
-
-
-def _how_many(words: Words, odd: Sequence[str]) -> str:
-    rows = words.rows(odd)
-    return "" if rows == 1 else f" ({rows} such cells)"
-
-
-def _quoted(some: Sequence[str], most: int = 5) -> str:
-    return ", ".join(f"'{word}'" for word in some[:most]) + (
-        f" and {len(some) - most} more" if len(some) > most else ""
-    )
+    if form.negative:
+        word = words.first([w for w, own in draft.parts.items() if own.negative])
+        reason += f"; {NEGATIVE[form.negative]}, as {words.where(word).lower()} has '{word}'"
+    return reason + gaps_reason(words, draft.missing)

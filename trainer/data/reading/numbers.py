@@ -13,35 +13,44 @@ from functools import cached_property
 from trainer.data.reading.words import is_currency, unit_of
 
 SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ")
+UNSEEN = dict.fromkeys(
+    map(ord, "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
+)  # marks without width that spreadsheets leave behind
 SIGNS = {0x2212: "-", 0x2019: "'", 0x02BC: "'"}
 CORE = re.compile(r"[0-9]+(?:[.,' ][0-9]+)*(?:[eE][+-]?[0-9]{1,5})?|[.,][0-9]+(?:[eE][+-]?[0-9]{1,5})?", re.ASCII)
 PARTS = re.compile(rf"([+-]?)([^0-9+\-.,']*)([+-]?)({CORE.pattern})([^0-9]?.*)", re.ASCII | re.DOTALL)
+NEGATIVE = {"": "", "()": "negative numbers in brackets", "-": "the minus sign behind the number"}
 DECIMALS = (".", ",")
 THOUSANDS = ("", ",", ".", " ", "'")
+BRACKETS, BEHIND = "()", "-"  # negative numbers as (5) and as 5-
+BRACKETED = re.compile(r"([^0-9()]*)\(([^()]*[0-9][^()]*)\)([^0-9()]*)")
+MINUS_BEHIND = re.compile(r"([^-]*[0-9])\s?-(|\s+[^-0-9.,\s][^-0-9]*|[€$£¥%])")
 NAMES = {"": "none", ",": "comma", ".": "point", " ": "space", "'": "apostrophe"}
 
 
 def folded(word: str) -> str:
-    """The word with plain spaces, minus signs and apostrophes."""
-    return word.translate(SPACES | SIGNS).strip()
+    """The word with plain spaces, minus signs and apostrophes, without marks that nobody sees."""
+    return word.translate(SPACES | SIGNS | UNSEEN).strip()
 
 
 @dataclass(frozen=True)
 class Parts:
-    """A word cut into sign, core and unit ("" for none)."""
+    """A word cut into sign, core and unit ("" for none); `negative` is "()" for (5), "-" for 5-, "" for a sign in front or none."""
 
     sign: str
     core: str
     unit: str
+    negative: str = ""
 
 
 def parts_of(word: str) -> Parts | None:
     """Sign, core and unit of a word; None if it is not one number with at most one known unit beside it."""
-    found = PARTS.fullmatch(folded(word))
+    text, negative = _positive(folded(word))
+    found = PARTS.fullmatch(text)
     if found is None:
         return None
     first, before, second, core, after = found.groups()
-    if first and second:
+    if (first or second) and (negative or (first and second)):
         return None
     if before.strip() and after.strip():
         return None
@@ -49,7 +58,16 @@ def parts_of(word: str) -> Parts | None:
     known = unit_of(unit) if unit else ""
     if known is None or (known and not _may_stand(known, before, after)):
         return None
-    return Parts(first or second, core, known)
+    return Parts("-" if negative else first or second, core, known, negative)
+
+
+def _positive(text: str) -> tuple[str, str]:
+    """A text without the brackets or the minus behind it that make it negative, and which of the two it had."""
+    if (found := BRACKETED.fullmatch(text)) is not None:
+        return "".join(found.groups()), BRACKETS
+    if (found := MINUS_BEHIND.fullmatch(text)) is not None:
+        return "".join(found.groups()), BEHIND
+    return text, ""
 
 
 def _may_stand(unit: str, before: str, after: str) -> bool:
@@ -78,11 +96,12 @@ def ways_of(core: str) -> frozenset[Way]:
 
 @dataclass(frozen=True, kw_only=True)
 class NumberForm:
-    """A way of writing numbers, with the unit beside every one of them ("" for none)."""
+    """A way of writing numbers, with the unit beside every one of them ("" for none); `negative` as in `Parts`."""
 
     decimal: str = "."
     thousands: str = ""
     unit: str = ""
+    negative: str = ""
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -93,6 +112,8 @@ class NumberForm:
         parts = parts_of(word)
         if parts is None or parts.unit != self.unit or not self._pattern.fullmatch(parts.core):
             return None
+        if parts.negative not in ("", self.negative):
+            return None
         core = parts.core.replace(self.thousands, "") if self.thousands else parts.core
         return parts.sign + core.replace(self.decimal, ".")
 
@@ -102,6 +123,7 @@ class NumberForm:
         said = [f"decimal {NAMES[self.decimal]}"] if self.decimal != "." or self.thousands else []
         said += [f"{NAMES[self.thousands]} between thousands"] if self.thousands else []
         said += [f"the unit {self.unit}"] if self.unit else []
+        said += [NEGATIVE[self.negative]] if self.negative else []
         return ", ".join(said) or "plain numbers"
 
 

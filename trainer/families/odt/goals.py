@@ -16,7 +16,7 @@ from trainer.families.odt.grouping import labels_of, relabelled
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.pareto import Pair, ParetoSearch
 from trainer.families.odt.topology import Shape
-from trainer.goal import Goal, Maximised, downwards, needed, share
+from trainer.goal import Goal, Maximised, downwards, needed, required_text, share
 from trainer.method import Parameter, Settings, exact_fraction
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft
@@ -206,8 +206,8 @@ class Reach:
         best = share(self.search.at(least_p).tn, self.negatives)
         shown = "" if self.search.at(least_p).proved else "at least "
         raise InfeasibleError(
-            f"With a sensitivity of at least {float(Fraction(self.goal.sensitivity or 0)):g} a specificity of "
-            f"{float(Fraction(self.goal.specificity or 0)):g} is not reachable, the best is {shown}{downwards(best)}. "
+            f"With a sensitivity of at least {required_text(self.goal.sensitivity or '0')} a specificity of "
+            f"{required_text(self.goal.specificity or '0')} is not reachable, the best is {shown}{downwards(best)}. "
             "Relax one of them or allow a larger topology.",
             best=float(best),
             of="specificity",

@@ -20,7 +20,7 @@ from trainer.families.odt.model import OdtModel, Techniques
 from trainer.families.odt.plan import greedy
 from trainer.families.odt.search import Stopped, SubsetSearch
 from trainer.families.odt.topology import Shape
-from trainer.goal import Goal, downwards, needed, share
+from trainer.goal import Goal, downwards, needed, required_text, share
 from trainer.method import Parameter, Settings, Solution
 from trainer.milo import Ended, Hooks, backend
 from trainer.monitor import Monitor
@@ -233,8 +233,8 @@ def _unreachable(task: Task, best_of: Callable[[Task], int | None]) -> Infeasibl
     one.least, one.value, one.top = (0, task.least[1]), (1, 0), task.rows[0]
     best = best_of(one)
     words = (
-        f"With a sensitivity of at least {float(Fraction(goal.sensitivity or 0)):g} a specificity of "
-        f"{float(Fraction(goal.specificity or 0)):g} is not reachable"
+        f"With a sensitivity of at least {required_text(goal.sensitivity or '0')} a specificity of "
+        f"{required_text(goal.specificity or '0')} is not reachable"
     )
     if best is None:
         return InfeasibleError(f"{words}. Relax one of them or allow a larger topology.")
