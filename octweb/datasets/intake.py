@@ -13,7 +13,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +160,8 @@ def _outlook(raw: RawTable, choice: Choice, reading: TableReading) -> dict[str, 
     except DataError as error:
         return found | {"refusal": str(error)}
     return found | {
-        "rows_kept": len(table), "classes": len(labels.classes), "features": len(table.schema), "notes": report.notes,
+        "rows_kept": len(table), "classes": len(labels.classes), "features": len(table.schema),
+        "notes": replace(report, reading_notes=()).notes,  # how it was read has a card of its own
     }  # fmt: skip
 
 

@@ -172,5 +172,7 @@ def _cells(column: ColumnSchema, values: np.ndarray) -> list[Any]:
         try:
             cells.append(None if text is None or not text.strip() else float(text))
         except ValueError as error:
-            raise ProtocolError(f"Row {i}: column '{column.name}' must be a number; it is {text[:40]!r}.") from error
+            raise ProtocolError(
+                f"Row {i}: column '{column.name}' must be a plain number such as 1234.5; it is {text[:40]!r}."
+            ) from error
     return cells

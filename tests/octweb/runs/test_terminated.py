@@ -1,0 +1,77 @@
+"""SIGTERM from outside, one method of each family: the process ends by itself, and the best tree so far is written."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from tests.conftest import ROOT
+
+WAIT = 600.0  # seconds in which a search has begun and found a tree, also on a machine that is busy
+AFTER = 10.0  # seconds of the processor from the signal to the end; 2 on a usual machine
+METHODS = ("bivariate", "exact", "exact-numeric", "bendoct", "odt", "cut-h")
+
+
+@pytest.fixture(scope="module")
+def noise(tmp_path_factory):
+    """A table whose classes follow no column, so that no search is over soon."""
+    rng = np.random.default_rng(1)
+    path = tmp_path_factory.mktemp("noise") / "t.csv"
+    rows = [",".join([*(f"{v:.3f}" for v in rng.normal(size=100)), "ab"[rng.integers(2)]]) for _ in range(600)]
+    path.write_text(",".join([*(f"x{j}" for j in range(100)), "y"]) + "\n" + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_sigterm_ends_every_family_with_its_best_tree(noise, tmp_path, method):
+    model, progress = tmp_path / "model.json", tmp_path / "progress.jsonl"
+    command = [
+        sys.executable,
+        str(ROOT / "manage.py"),
+        "train",
+        str(noise),
+        "--target=y",
+        f"--method={method}",
+        "--depth=5",
+    ]
+    command += ["--time-limit=3600", f"--output={model}", f"--progress={progress}", "--json"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        until = time.monotonic() + WAIT
+        while not _has_a_tree(progress) and child.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        inside = psutil.Process(child.pid)
+        before = last = _processor(inside)
+        child.send_signal(signal.SIGTERM)
+        while child.poll() is None and last - before < AFTER:
+            last = _processor(inside) or last
+            time.sleep(0.02)
+        assert child.poll() is not None, f"{last - before:.1f} s of the processor after the signal"
+        out, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 0, err
+    assert json.loads(out.splitlines()[-1])["status"] == "cancelled"
+    assert len(json.loads(model.read_text())["nodes"]) >= 1
+
+
+def _has_a_tree(progress) -> bool:
+    """Whether the last whole line of the progress tells of a tree."""
+    lines = progress.read_text().splitlines()[:-1] if progress.exists() else []
+    return any(json.loads(line).get("incumbent") is not None for line in lines)
+
+
+def _processor(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system)

@@ -1,0 +1,117 @@
+"""Texts as they stand in a messy file, sent to every door of a model: the same answers, or an error that says what to send."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from octweb.registry import actions
+from trainer.data.reader import load
+from trainer.run import TrainRequest, train
+
+ROWS = 40
+
+
+def cells(i: int) -> dict[str, str]:
+    """Row i of the file: more than 2,000 euros in debt is bad, unless paid in March."""
+    debt = 100.5 * i - 2500
+    size = f"{abs(debt):,.2f}".translate(str.maketrans(",.", ".,"))
+    label = "bad" if debt < 0 and i % 12 != 2 and i % 3 else "good"
+    return {
+        "debt": f"({size}) €" if debt < 0 else f"{size} €", "when": f"{28 - i % 20}.{1 + i % 12:02d}.2023",
+        "kind": ["", "old", "new"][i % 3], "class": label,
+    }  # fmt: skip
+
+
+def plain(i: int) -> dict[str, object]:
+    """The same row as numbers, with the names of the tree's columns."""
+    import datetime
+
+    day = datetime.date(2023, 1 + i % 12, 28 - i % 20)
+    return {
+        "debt": round(100.5 * i - 2500, 2), "when year": day.year, "when month": day.month, "when weekday": f"{day:%A}",
+        "when days since 2023-01-01": (day - datetime.date(2023, 1, 1)).days, "kind": cells(i)["kind"],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def messy(tmp_path, owner, staff, db):
+    path = tmp_path / "t.csv"
+    rows = [";".join(cells(i).values()) for i in range(ROWS)]
+    path.write_text(";".join(cells(0)) + "\n" + "\n".join(rows) + "\n")
+    table, labels, _ = load(path, target="class", missing={"kind": "category"})
+    assert table.reading is not None
+    request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 6}, name="messy")
+    document = train(request).model.to_json()
+    model = actions.register(owner=owner, document=document, dataset=None, title="Messy")
+    actions.ask_for_approval(model, by=owner)
+    return actions.approve(model, by=staff)
+
+
+def v1(client, model, rows):
+    body = orjson.dumps({"rows": rows})
+    return client.post(f"/api/v1/models/{model.pk}/predict/", body, content_type="application/json")
+
+
+def v2(client, model, columns, kinds):
+    inputs = [
+        {"name": name, "datatype": kinds.get(name, "FP64"), "shape": [len(data)], "data": data}
+        for name, data in columns.items()
+    ]
+    body = orjson.dumps({"inputs": inputs})
+    return client.post("/v2/models/messy/infer", body, content_type="application/json")
+
+
+TEXTS = {"kind": "BYTES", "when weekday": "BYTES"}
+
+
+def test_every_door_gives_the_same_answer_to_the_same_row(messy, client_of, owner):
+    client = client_of(owner)
+    texts = [{name: cell for name, cell in cells(i).items() if name != "class"} for i in range(ROWS)]
+    numbers = [plain(i) for i in range(ROWS)]
+    found = v1(client, messy, texts)
+    assert found.status_code == 200, found.content
+    leaves = [p["leaf"] for p in found.json()["predictions"]]
+    labels = [p["label"] for p in found.json()["predictions"]]
+    assert labels == [cells(i)["class"] for i in range(ROWS)]
+    assert [p["leaf"] for p in v1(client, messy, numbers).json()["predictions"]] == leaves
+    csv = ";".join(cells(0)) + "\n" + "\n".join(";".join(cells(i).values()) for i in range(ROWS)) + "\n"
+    answer = client.post(f"/api/v1/models/{messy.pk}/predict/", csv, content_type="text/csv")
+    assert answer.status_code == 200, answer.content
+    assert [int(line.split(",")[-1]) for line in answer.content.decode().splitlines()[1:]] == leaves
+    columns = {name: [row[name] for row in numbers] for name in numbers[0]}
+    answer = v2(client, messy, columns, TEXTS)
+    assert answer.status_code == 200, answer.content
+    assert next(o["data"] for o in answer.json()["outputs"] if o["name"] == "leaf") == leaves
+
+
+def test_an_empty_text_is_missing_and_never_a_category(messy, client_of, owner):
+    client, row = client_of(owner), plain(0)
+    answers = [
+        v1(client, messy, [row | {"kind": kind}]).json()["predictions"] for kind in ("", None, "(missing)", " NA ")
+    ]
+    assert all(found == answers[0] for found in answers)
+    columns = {name: [value] * 3 for name, value in row.items()} | {"kind": ["", "(missing)", "NA"]}
+    answer = v2(client, messy, columns, TEXTS)
+    leaves = next(o["data"] for o in answer.json()["outputs"] if o["name"] == "leaf")
+    assert leaves == [answers[0][0]["leaf"]] * 3
+    refused = v1(client, messy, [row | {"debt": ""}])
+    assert (refused.status_code, "debt" in refused.json()["detail"]) == (422, True)
+    columns = {name: [value] for name, value in row.items()} | {"debt": [""]}
+    refused = v2(client, messy, columns, TEXTS | {"debt": "BYTES"})
+    assert (refused.status_code, "debt" in refused.json()["error"]) == (400, True)
+
+
+@pytest.mark.parametrize("cell", ["1.5", "12,5 $", "12.5.2023", "-(5,00) €", "5,00- €"])
+def test_a_text_in_another_form_is_refused_with_row_and_column(messy, client_of, owner, cell):
+    good = {name: value for name, value in cells(1).items() if name != "class"}
+    answer = v1(client_of(owner), messy, [good, good | {"debt": cell}])
+    assert answer.status_code == 422
+    assert "rows[1]: column 'debt' is read as numbers, decimal comma" in answer.json()["detail"]
+
+
+def test_the_protocol_takes_plain_numbers_and_says_so(messy, client_of, owner):
+    columns = {name: [value] for name, value in plain(1).items()} | {"debt": ["1.234,5 €"]}
+    answer = v2(client_of(owner), messy, columns, TEXTS | {"debt": "BYTES"})
+    assert answer.status_code == 400
+    assert "column 'debt' must be a plain number such as 1234.5; it is '1.234,5 €'" in answer.json()["error"]
