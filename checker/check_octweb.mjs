@@ -7,5 +7,5 @@ const names = "({ checkProof, textOf })";
 const { checkProof, textOf } = vm.runInThisContext(`${page.match(/<script>([\s\S]*)<\/script>/)[1]}\n${names}`);
 const texts = await Promise.all(process.argv.slice(2, 5).map((name) => textOf(new Blob([readFileSync(name)]))));
 const said = await checkProof(...texts);
-for (const [holds, words] of said) console.log(`${holds ? "holds" : "does not hold"}: ${words}`);
+for (const [holds, words] of said) console.log(`${holds ? "holds" : holds === null ? "not judged" : "does not hold"}: ${words}`);
 process.exit(said.every(([holds]) => holds) ? 0 : 1);

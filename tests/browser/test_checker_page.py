@@ -39,5 +39,15 @@ def test_the_page_checks_files_from_disk(browser, tmp_path, method):
     other = tmp_path / "other.jsonl"
     other.write_bytes(gzip.decompress(proof.read_bytes()).replace(b'"rows":"', b'"rows":"0'))
     assert check(other)[0].startswith("Does not hold: The proof was made for another table")
+    if method == "exact":
+        data.write_text("x;z;y\n" + "".join(f"{k * 7 % 11},5;{k % 5};{'ab'[k * k % 7 > 2]}\n" for k in range(40)))
+        table, labels, _ = load(data, target="y")
+        save(
+            train(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2}, proof=proof)).model,
+            model,
+        )
+        said = check(proof)
+        assert [line.partition(":")[0] for line in said] == ["Not judged"]
+        assert "its column x is read in another way" in said[0]
     assert not errors
     page.close()

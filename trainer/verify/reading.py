@@ -74,12 +74,15 @@ def judged(model: dict[str, Any], around: Around | None) -> list[Finding]:
     if reading is None:
         return []
     columns = reading.get("columns") or {}
-    for name, record in columns.items():
-        for word in record.get("missing") or ():
-            if record["taken_for"] == "number" and _number(word, record) is not None:
-                detail = f"'{word}' is a number of column '{name}', and no word for a cell that is empty."
-                return [recounted(CLAIM, False, detail, "basis")]
+    values = [(name, word) for name, record in columns.items() for word in _values_gone(record)]
+    for name, word in values:
+        if not columns[name].get("given"):
+            detail = f"'{word}' is a value of column '{name}', and no word for a cell that is empty."
+            return [recounted(CLAIM, False, detail, "basis")]
     detail = f"{len(columns)} {'column is' if len(columns) == 1 else 'columns are'} read as the model says."
+    if values:
+        shown = ", ".join(f"'{word}' of column '{name}'" for name, word in values[:5])
+        detail += f" Somebody asked that {shown} {'means' if len(values) == 1 else 'mean'} an empty cell."
     if around is None:
         return [recounted(CLAIM, True, detail)]
     given = reading.get("given") or {}
@@ -90,6 +93,14 @@ def judged(model: dict[str, Any], around: Around | None) -> list[Finding]:
     asked = f", {len(around.rows)} of them like rows, since somebody asked for it" if around.rows else ""
     detail += f" {around.count} lines above and below the table are not rows{asked}."
     return [recounted(CLAIM, True, detail)]
+
+
+def _values_gone(record: dict[str, Any]) -> list[str]:
+    """The words for "missing" that are numbers or dates in the form of the column."""
+    read = {"number": _number, "date": _day}.get(record["taken_for"])
+    return [
+        str(word) for word in record.get("missing") or () if read is not None and read(str(word), record) is not None
+    ]
 
 
 def _source(name: str, record: dict[str, Any]) -> Source:

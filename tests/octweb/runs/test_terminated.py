@@ -48,6 +48,7 @@ def test_sigterm_ends_every_family_with_its_best_tree(noise, tmp_path, method):
         until = time.monotonic() + WAIT
         while not _has_a_tree(progress) and child.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
+        assert child.poll() is None, child.communicate()
         inside = psutil.Process(child.pid)
         before = last = _processor(inside)
         child.send_signal(signal.SIGTERM)

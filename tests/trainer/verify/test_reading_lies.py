@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from trainer.data.reader import load, load_for_model
+from trainer.data.reading import Given
 from trainer.errors import DataError, TrainerError
 from trainer.run import TrainRequest, save, train
 from trainer.tree.file import read
@@ -107,6 +108,27 @@ def answers(model, path):
     except DataError as error:
         return str(error)
     return file.tree.apply(rows.table.matrix()).tolist(), rows.usable.tolist(), rows.labels.codes.tolist()
+
+
+def test_a_value_that_somebody_declared_to_be_missing_is_told_and_no_lie(tmp_path):
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    rows = [
+        f"{'999' if i % 9 == 0 else f'{i},5'};{'1.01.1900' if i % 7 == 0 else f'{i % 28 + 1}.05.2023'};{'ab'[i > 20]}"
+        for i in range(40)
+    ]
+    path.write_text("x;d;y\n" + "\n".join(rows) + "\n")
+    given = Given(missing={"x": ("999",), "d": ("1.01.1900",)})
+    table, labels, report = load(path, target="y", given=given)
+    assert any(note.startswith("Column 'x'") and "'999' means missing, as you said." in note for note in report.notes)
+    save(train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model, model)
+    found = verify(model, path)
+    assert verdict(found) == "recounted", found
+    assert any("'999' of column 'x', '1.01.1900' of column 'd' mean an empty cell" in f.detail for f in found)
+    document = json.loads(model.read_text())
+    for column in document["reading"]["columns"].values():
+        del column["given"]
+    model.write_text(json.dumps(document))
+    assert verdict(verify(model, path)) == "refuted"
 
 
 def test_the_whole_reading_taken_away_is_no_way_out(trained, tmp_path):

@@ -54,8 +54,14 @@ class Reading:
         for own in self.columns.values():
             if wanted.isdisjoint(own.names):
                 continue
-            if own.special:
-                out.append(f"Column '{own.name}' is read as {own.words}: {own.reason}.")
+            if own.taken_for == PLAIN and own.missing:
+                out.append(f"Column '{own.name}': {_means_missing(self.given.words(own.name) or own.missing)}, as you said.")
+            elif own.special:
+                said = self.given.words(own.name)
+                out.append(
+                    f"Column '{own.name}' is read as {own.words}: {own.reason}"
+                    + (f"; {_means_missing(said)}, as you said." if said else ".")
+                )
             elif own.taken_for == TEXT and not own.given:
                 out.append(f"Column '{own.name}' is kept as text: {own.reason}.{_say(own)}")
         return tuple(out)
@@ -190,6 +196,12 @@ def around_notes(top: Sequence[Line], bottom: Sequence[Line]) -> list[str]:
             words = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
             out.append(f"{words} {what} the table {'is' if len(lines) == 1 else 'are'} left out ({shown}).")
     return out
+
+
+def _means_missing(words: Sequence[str]) -> str:
+    """ "'999' means missing"."""
+    shown = ", ".join(f"'{word}'" for word in words[:5]) + (f" and {len(words) - 5} more" if len(words) > 5 else "")
+    return f"{shown} {'means' if len(words) == 1 else 'mean'} missing"
 
 
 def _say(own: ColumnReading) -> str:
