@@ -32,7 +32,9 @@ PRIOR = 1.0  # how many runs of other data the model of cost is worth
 LEAST_SPREAD = 0.12  # decades; two runs of the same thing differ by so much
 WIDTH = 1.28  # standard deviations: about four runs in five fall within
 START = 0.3  # seconds that any fit takes
-PROGRAM = 250  # MB of the program itself
+PROGRAM = 300  # MB of the program itself
+SOLVER = 75  # MB more of a method that poses integer programs
+CELL = 100.0  # bytes that a cell takes while its table is read, text and number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,11 +107,13 @@ def before_training(method: Method, values: Mapping[str, Any], table: Table, cla
 
 def megabytes_of(method: Method, size: Size) -> int:
     """Memory in MB, roughly: the table, its yes/no answers, and what the search keeps of pairs of questions or of columns."""
-    cells = 24.0 * size.n * size.p + (10.0 * size.n * size.F if method.binary else 0.0)
+    cells = CELL * size.n * size.p + (10.0 * size.n * size.F if method.binary else 0.0)
     pairs = {"exact": 8.0 * size.K * size.F**2, "bivariate": 60.0 * size.p**2}.get(method.id, 0.0)
+    program = PROGRAM
     if "solver" in {p.name for p in method.parameters} and method.id != "odt":  # rows of a model
+        program += SOLVER
         pairs = 400.0 * size.n * 2 ** (min(size.d, 8) + 1)
-    return round(PROGRAM + (cells + pairs) / 1e6)
+    return round(program + (cells + pairs) / 1e6)
 
 
 def size_of(dataset: Dataset, method: Method, values: Mapping[str, Any], rows: int) -> Size:

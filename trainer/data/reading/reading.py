@@ -55,7 +55,9 @@ class Reading:
             if wanted.isdisjoint(own.names):
                 continue
             if own.taken_for == PLAIN and own.missing:
-                out.append(f"Column '{own.name}': {_means_missing(self.given.words(own.name) or own.missing)}, as you said.")
+                out.append(
+                    f"Column '{own.name}': {_means_missing(self.given.words(own.name) or own.missing)}, as you said."
+                )
             elif own.special:
                 said = self.given.words(own.name)
                 out.append(
