@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.data.raw import read_csv
+from trainer.data.csv_file import read_csv
 from trainer.data.reader import load
 from trainer.data.reading import reading_of
 from trainer.errors import DataError
