@@ -274,7 +274,7 @@ const watcher = new IntersectionObserver((entries) => {
   for (const entry of entries) {
     if (!entry.isIntersecting) continue;
     watcher.unobserve(entry.target);
-    load(entry.target);
+    if (!asked.has(entry.target)) load(entry.target); // htmx names the same element again once it has started
   }
 }, { rootMargin: "300px" });
 

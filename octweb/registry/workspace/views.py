@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from octweb.core.attachments import as_file
@@ -41,6 +42,7 @@ def scene_of(request: HttpRequest, pk: uuid.UUID) -> Scene:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@gzip_page  # the tree as a list is long; Django adds random bytes, so that the length gives nothing away
 def detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """The page in the mode that the address names; by POST with the answer for a row that was typed."""
     context = workspace(scene_of(request, pk))
@@ -50,6 +52,7 @@ def detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 @login_required
 @require_GET
+@gzip_page
 def node(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """The inspector of one node."""
     return render(request, "registry/inspector/_inspector.html", {"inspector": inspector(scene_of(request, pk))})
