@@ -15,7 +15,6 @@ SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 # settings that change how long a run takes and not which tree it looks for: names leave them out
 UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_penalty", "seed"}
-SHORT = {"binarise": "", "class_weight": "class weights", "pruning": "pruned", "min_leaf": "leaves of at least"}
 MOST_NAMED = 3
 
 
@@ -47,6 +46,8 @@ def _differing(parameter: Parameter, value: Any) -> str:
         return str(value).replace("-", " ")
     if parameter.name == "class_weight":
         return f"class weights {value}"
+    if parameter.name == "min_leaf":
+        return f"leaves of at least {setting_words(parameter, value)}"
     label = parameter.label[0].lower() + parameter.label[1:]
     if value is True:
         return label

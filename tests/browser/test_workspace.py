@@ -238,13 +238,22 @@ def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
     cell.click()
     page.wait_for_selector("#cell-rows .rows-panel")
     assert page.locator("#cell-rows tbody tr").count() == count
-    assert "end in leaf" in page.inner_text("#cell-rows").replace("ends", "end")
+    assert "leaf" in page.inner_text("#cell-rows .ways li >> nth=0")
     page.wait_for_selector("#calibration .main-svg")
     page.wait_for_selector("#roc .main-svg")
     picture(page, "workspace-performance")
     page.select_option("#group", "noise")
     page.wait_for_selector("#groups >> text=The tree does not ask about this column")
+    paid = "document.querySelector('#costs-answer tbody tr').innerText"
+    before = page.evaluate(paid)
+    page.fill('#costs input[name="cost-0-1"]', "9")
+    page.wait_for_function(f"t => {paid} !== t", arg=before)
     assert violations(page) == []
+    ends = page.locator("#cell-rows .ways li").count()
+    page.click("#cell-rows >> text=in the tree")
+    page.wait_for_selector("#hits .hit")
+    assert len(page.get_attribute("#canvas", "data-leaf").split(",")) == ends
+    assert page.is_visible("text=The paths of these rows are marked.")
 
 
 def test_a_typed_row_is_predicted_in_place(opened, small):

@@ -36,7 +36,8 @@ class RowQuery:
 
     def address(self, **changes: Any) -> str:
         """The query string of these rows, with some of it changed."""
-        values = {name: value for name, value in {**vars(self), **changes}.items() if value not in (None, False)}
+        # not `in (None, False)`: 0 is a class, and equals False
+        values = {n: v for n, v in {**vars(self), **changes}.items() if v is not None and v is not False}
         return urlencode({name: 1 if value is True else value for name, value in values.items()})
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -161,7 +163,10 @@ def test_the_rows_of_a_cell_come_with_their_paths(table, owner, client):
         assert [step["answer"] for step in end["path"]] == [
             "yes" if child == scene.tree.nodes[v].left else "no" for v, child in itertools.pairwise(way)
         ]
+    assert rowsets.row_query(scene, dict(parse_qsl(asked.address(sort="c0")))) == replace(asked, sort="c0")
     client.force_login(owner)
+    lit = f'data-leaf="{",".join(str(end["leaf"]) for end in ends)}"'
+    assert lit in client.get(f"/models/{scene.model.pk}/?mode=tree&{asked.address()}").content.decode()
     page = client.get(f"/models/{scene.model.pk}/rows/?part=training&actual=0&predicted=1").content.decode()
     assert ends[0]["path"][0]["rule"] in page
     assert f"leaf {ends[0]['leaf']}" in page
