@@ -199,9 +199,8 @@ def campaign(site: Hosts, amount: int) -> list[str]:
     seen = []
     _, first = site.new_run("hard", "odt", "cut", depth=3, time_limit=4)
     site.wait(lambda: bool(site.run(first["id"]).get("progress")), PATIENCE, "no run starts on a worker host")
-    for (
-        child
-    ) in site.children():  # it does not end before its host is cut off, however slow the calls of this script are
+    # it must not end before its host is cut off, however slow the calls of this script are
+    for child in site.children():
         child.suspend()
     cut = next(host for host in site.hosts if first["id"] in site.folders_of(host))
     asked = {}
@@ -249,7 +248,7 @@ def served(site: Hosts) -> list[str]:
             raise Broken(f"the web host answers {status} for {path or 'the model'}")
     status, job = site.call(
         "POST", "/api/v1/predictions/", multipart({"model": model["id"]}, small_csv() if model["method"] == "cart" else hard_csv()),
-        Content_Type="multipart/form-data; boundary=b",
+        Content_Type="multipart/form-data; boundary=octweb-torture",
     )  # fmt: skip
     if status != 201:
         raise Broken(f"a prediction of a file is refused: {status} {job}")
