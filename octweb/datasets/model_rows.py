@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trainer.data.folds import holdout
+from trainer.data.folds import training_rows
 from trainer.data.reader import load_for_model
 from trainer.data.staged import lines_in
 from trainer.errors import DataError
@@ -26,8 +26,7 @@ def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool
         raise DataError(f"The target '{model.target}' is not in the file.")
     keep = np.flatnonzero(read.usable & (read.labels.codes >= 0))
     table, labels = read.table.take(keep), read.labels.take(keep)
-    share, seed = float(model.parameters.get("test_share") or 0), int(model.parameters.get("seed") or 0)
-    training, _ = holdout(labels.codes, share, seed)
+    training = training_rows(labels.codes, model.rows, model.parameters)
     same = not model.fingerprint or model.fingerprint == fingerprint(table.take(training), labels.take(training))
     found: dict[str, np.ndarray] = {
         "matrix": table.matrix(),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.template.loader import render_to_string
 
 from octweb.places import FILES
-from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
+from trainer.dossier.claim import claim_words
 from trainer.explain.carried import carried, permitted
 from trainer.explain.permission import Permission
 from trainer.explain.statistics import ColumnStatistics, coarse, statistics_of_tree
@@ -79,22 +79,6 @@ def claims(subject: Subject) -> list[tuple[str, str]]:
         lines.append(("Cross-validation", f"{100 * crossed['accuracy']:.1f} % right"))
     lines += [("Rows that trained it", file.fingerprint), ("Model file", f"sha256 {subject.sha256}")]
     return [(name, value) for name, value in lines if value]
-
-
-def claim_words(said: Mapping[str, Any]) -> str:
-    """The claim about the whole tree in a sentence."""
-    guarantee, gap = said.get("guarantee"), said.get("gap")
-    if guarantee == Guarantee.TREE and gap is not None and gap <= OPTIMAL_GAP and said.get("status") == Status.OPTIMAL:
-        return "Proved optimal: no tree of the searched space has a better objective on the training rows."
-    if guarantee == Guarantee.TREE and gap is not None and said.get("bound") is not None:
-        return (
-            f"Not proved optimal: no tree of the searched space is better than {number_text(float(said['bound']), 6)}."
-        )
-    if guarantee == Guarantee.SPLITS and said.get("splits"):
-        return (
-            f"{said.get('splits_proved') or 0} of {said['splits']} splits are proved best for the rows that reach them."
-        )
-    return "Heuristic: nothing is claimed about how close the tree is to the best one."
 
 
 def _asset(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,17 @@ def holdout(codes: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.
         members = rng.permutation(np.flatnonzero(codes == k))
         test[members[: held_out_of(len(members), share)]] = True
     return np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def training_rows(codes: np.ndarray, rows: Mapping[str, Any] | None, parameters: Mapping[str, Any]) -> np.ndarray:
+    """Positions of the rows that trained a model, among those that it reads, whose classes are `codes` (n,).
+
+    `rows` and `parameters` are those of the model file; files that do not say it row by row have the share and the seed.
+    """
+    signs = (rows or {}).get("held_out")
+    if signs and len(signs) == len(codes):
+        return np.flatnonzero(np.array(list(signs)) == "0")
+    return holdout(codes, float(parameters.get("test_share") or 0), int(parameters.get("seed") or 0))[0]
 
 
 def held_out_of(members: int, share: float) -> int:

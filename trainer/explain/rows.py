@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trainer.data.folds import holdout
+from trainer.data.folds import training_rows
 from trainer.data.raw import RawTable
 from trainer.data.reader import ModelRows, ReadLimits, read_for_model, rows_for_model
 from trainer.data.reading import Reading
@@ -80,12 +80,7 @@ def _training(model: ModelFile, raw: RawTable) -> FloatArray | None:
     if not len(keep):
         return None
     table, labels = rows.table.take(keep), rows.labels.take(keep)
-    signs = (model.rows or {}).get("held_out")
-    if signs and len(signs) == len(keep):
-        at = np.flatnonzero(np.array(list(signs)) == "0")
-    else:
-        share, seed = float(model.parameters.get("test_share") or 0), int(model.parameters.get("seed") or 0)
-        at, _ = holdout(labels.codes, share, seed)
+    at = training_rows(labels.codes, model.rows, model.parameters)
     if model.fingerprint != fingerprint(table.take(at), labels.take(at)):
         return None
     return table.take(at).matrix()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,8 @@ import pyarrow.parquet as pq
 from octweb.core.files import local_path
 from octweb.figures.palette import swatch
 from octweb.registry.workspace.scene import Scene
+from trainer.evaluate.groups import FEWEST, grouped
 from trainer.evaluate.intervals import wilson
-from trainer.tree.numbers import number_text, shortest_between
-
-MOST, QUARTERS = 12, 4
-GAP = "\x1a"  # stands for an empty cell while categories are counted
-FEWEST = 30  # rows; shares of smaller groups say nothing
 
 
 def columns_of(scene: Scene) -> list[dict[str, Any]]:
@@ -43,7 +38,7 @@ def groups(scene: Scene, column: str, part: str) -> dict[str, Any] | None:
     values = _column(scene, column)
     if values is None:
         return None
-    labels, codes = _grouped(values, at)
+    labels, codes = grouped(values[at])
     classes = len(scene.tree.classes)
     found, small = [], 0
     for k, label in enumerate(labels):
@@ -102,49 +97,3 @@ def _number(text: str | None) -> float:
         return float(text) if text else float("nan")
     except ValueError:
         return float("nan")
-
-
-def _grouped(values: np.ndarray, at: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The name of each group, and the group of each of the rows `at`; -1 for none."""
-    chosen = values[at]
-    if values.dtype == object:
-        return _by_category(chosen)
-    known = chosen[np.isfinite(chosen)]
-    distinct = np.unique(known)
-    if len(distinct) <= QUARTERS + 2:
-        labels = [number_text(float(d), full=True) for d in distinct]
-        codes = np.where(np.isfinite(chosen), np.searchsorted(distinct, chosen), -1)
-    else:
-        cuts = np.unique([_cut(float(q), distinct) for q in np.quantile(known, [0.25, 0.5, 0.75])])
-        labels = _ranges(cuts)
-        codes = np.where(np.isfinite(chosen), np.searchsorted(cuts, chosen, side="left"), -1)
-    if len(known) < len(chosen):
-        codes = np.where(np.isfinite(chosen), codes, len(labels))
-        labels = [*labels, "missing"]
-    return labels, codes
-
-
-def _cut(quantile: float, distinct: np.ndarray) -> float:
-    """The shortest number that divides the values as the quantile does, so that the words of a group say exactly who is in it."""
-    above = distinct[distinct > quantile]
-    return shortest_between(float(distinct[distinct <= quantile].max()), float(above.min())) if len(above) else quantile
-
-
-def _by_category(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The most frequent categories, the others together, missing ones apart."""
-    texts = np.array([GAP if t is None else str(t) for t in chosen], dtype=object)
-    names, places, counts = np.unique(texts.astype(str), return_inverse=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    kept = order[: MOST - 1] if len(order) > MOST else order
-    group = np.full(len(names), len(kept))
-    group[kept] = np.arange(len(kept))
-    labels = ["missing" if names[i] == GAP else str(names[i]) for i in kept]
-    if len(order) > len(kept):
-        labels.append(f"{len(order) - len(kept)} other categories")
-    return labels, group[places]
-
-
-def _ranges(cuts: np.ndarray) -> list[str]:
-    words = [number_text(float(c), full=True) for c in cuts]
-    middle = [f"above {a} to {b}" for a, b in itertools.pairwise(words)]
-    return [f"at most {words[0]}", *middle, f"above {words[-1]}"]

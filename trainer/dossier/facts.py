@@ -1,0 +1,164 @@
+"""The facts of a dossier as one record with stable names; pages and files are made from it alone.
+
+Every number is counted on the rows or read from the model file. What people typed (purpose, limits, names) comes in `about` and
+is kept apart, so that a reader can tell the two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.constraints import CONSTRAINTS
+from trainer.data.reader import ReadLimits
+from trainer.data.reading import Reading
+from trainer.dossier import limits as use
+from trainer.dossier import measures
+from trainer.dossier.claim import claim
+from trainer.dossier.rows import DossierRows, rows_of
+from trainer.errors import ModelFileError
+from trainer.tree.describe import rules_text, split_text
+from trainer.tree.file import read
+from trainer.tree.nodes import Node, Tree
+from trainer.tree.rules import rules_of
+from trainer.verify import Finding, refuted, verdict, verify
+from trainer.version import VERSION
+
+FORMAT, FORMAT_VERSION = "octweb-dossier", 1
+GROUPED = 6  # columns that the tree asks by which rows are grouped
+RESTRICTIONS = {p.name for p in CONSTRAINTS} | {"min_leaf", "max_card", "forbidden", "wish", "wishes"}
+
+
+def dossier(
+    model: str | Path,
+    data: str | Path,
+    proof: str | Path | None = None,
+    *,
+    data_name: str = "",
+    groups: Sequence[str] = (),
+    about: Mapping[str, Any] | None = None,
+    at: datetime | None = None,
+    limits: ReadLimits | None = None,
+) -> dict[str, Any]:
+    """The dossier of the model file `model`, trained on the file `data`.
+
+    `groups` are further columns of the file to group rows by; `about` is what people say of the model, see docs/dossier.md;
+    `data_name` is the name of the data file where `data` is a copy of it. Raises ModelFileError where the checker refutes a line
+    or cannot judge the rows, because nothing of such a model can be vouched for, and DataError where a file cannot be read.
+    """
+    findings = verify(model, data, proof)
+    _stop_where_refuted(findings)
+    file, text = read(model), Path(model).read_bytes()
+    rows = rows_of(file, data, limits=limits)
+    tree, said = file.tree, dict(about or {})
+    columns = measures.group_columns(rows, groups, GROUPED)
+    part = "unseen" if len(rows.unseen) else "training"
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "made": {"at": (at or datetime.now(UTC)).isoformat(timespec="seconds"), "by": f"octweb {VERSION}"},
+        "about": said,
+        "model": {
+            "name": file.name,
+            "method": file.method,
+            "target": file.target,
+            "classes": list(tree.classes),
+            "written_by": f"octweb {file.version}" if file.version else "",
+            "sha256": hashlib.sha256(text).hexdigest(),
+            "bytes": len(text),
+            "parameters": dict(file.parameters),
+        },
+        "data": _data(rows, Path(data), data_name),
+        "tree": _tree(tree),
+        "claim": claim(file),
+        "check": {
+            "verdict": verdict(findings),
+            "lines": [f.to_json() for f in findings],
+            "proof": None if proof is None else {"sha256": _sha256(Path(proof)), "bytes": Path(proof).stat().st_size},
+        },
+        "constraints": [f.to_json() for f in findings if f.claim.split()[0].strip("'\":") in RESTRICTIONS],
+        "performance": {
+            "unseen": measures.performance(rows, rows.unseen),
+            "training": measures.performance(rows, rows.training),
+            "cross_validation": measures.cross_validation(rows),
+        },
+        "subgroups": {
+            "rows": part,
+            "columns": measures.subgroups(rows, rows.unseen if part == "unseen" else rows.training, columns),
+        },
+        "calibration": measures.calibration(rows),
+        "stability": measures.stability(rows),
+        "limits_of_use": {"sentences": use.words(rows), "outside_training": use.outside(rows)},
+    }
+
+
+def _stop_where_refuted(findings: Sequence[Finding]) -> None:
+    if refuted(findings):
+        line = next(f for f in findings if f.verdict == "refuted")
+        raise ModelFileError(
+            f"The check refutes a line of the model file, so there is no dossier: {line.claim}: {line.detail}"
+        )
+    if verdict(findings) == "cannot be judged":
+        line = next(f for f in findings if f.verdict == "cannot be judged")
+        raise ModelFileError(
+            f"The model cannot be checked on these rows, so there is no dossier: {line.claim}: {line.detail}"
+        )
+
+
+def _data(rows: DossierRows, path: Path, name: str) -> dict[str, Any]:
+    file, classes = rows.model, range(len(rows.model.tree.classes))
+    trained = np.bincount(rows.codes[rows.training], minlength=len(classes))
+    unseen = np.bincount(rows.codes[rows.unseen], minlength=len(classes))
+    whole = len(rows.raw)
+    return {
+        "file": name or path.name,
+        "sha256": _sha256(path),
+        "rows": whole,
+        "rows_used": len(rows.codes),
+        "rows_left_out": {"empty_cells": rows.gaps, "class_missing_or_unknown": rows.no_class},
+        "training_rows": len(rows.training),
+        "unseen_rows": len(rows.unseen),
+        "weighted": bool((file.rows or {}).get("weights")),
+        "target": file.target,
+        "classes": [
+            {"class": file.tree.classes[k], "rows": int(trained[k] + unseen[k]), "training": int(trained[k]), "unseen": int(unseen[k])}
+            for k in classes
+        ],
+        "columns": use.columns(rows),
+        "unknown_categories": dict(rows.unknown),
+        "reading": list(Reading.from_json(file.reading).notes) if file.reading else [],
+        "fingerprint": file.fingerprint,
+    }  # fmt: skip
+
+
+def _tree(tree: Tree) -> dict[str, Any]:
+    return {
+        "leaves": tree.n_leaves,
+        "depth": tree.depth,
+        "columns_asked": [tree.schema[j].name for j in tree.used_columns],
+        "nodes": [_node(tree, v) for v in tree.nodes],
+        "rules": [rule.to_json() for rule in rules_of(tree)],
+        "text": rules_text(tree),
+    }
+
+
+def _node(tree: Tree, v: Node) -> dict[str, Any]:
+    record: dict[str, Any] = {"id": v.id, "class": tree.classes[v.label], "counts": list(v.counts)}
+    if v.split is None:
+        return record
+    return record | {
+        "question": split_text(v.split, tree.schema),
+        "yes": v.left,
+        "no": v.right,
+        "proved": v.split_proved if v.impurity_bound is not None else None,
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,83 @@
+"""Where a model may be used: the range of each column among its training rows, and what it does with odd cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trainer.dossier.rows import DossierRows
+from trainer.table import Kind, MissingPolicy
+from trainer.tree.describe import number_text
+
+LISTED = 200  # categories of a column
+EMPTY = {
+    MissingPolicy.DROP: "such a row was left out of the training and gets no answer",
+    MissingPolicy.CATEGORY: "an empty cell is a category of its own",
+    MissingPolicy.REFUSE: "such a row is refused",
+}
+
+
+def columns(rows: DossierRows) -> list[dict[str, Any]]:
+    """One record for each column that the model was trained on: what it holds in the training rows, and its empty cells in the file."""
+    tree = rows.model.tree
+    asked = set(tree.used_columns)
+    found = []
+    for j, own in enumerate(tree.schema):
+        record: dict[str, Any] = {
+            "name": own.name,
+            "kind": str(own.kind),
+            "unit": own.unit,
+            "asked": j in asked,
+            "empty_cells": int(rows.missing.get(own.name, 0)),
+            "empty": EMPTY[own.missing],
+        }
+        values = rows.matrix[rows.training, j]
+        if own.kind is Kind.CATEGORICAL:
+            record["categories"] = list(own.categories[:LISTED])
+            record["categories_left_out"] = max(0, len(own.categories) - LISTED)
+        else:
+            known = values[np.isfinite(values)]
+            record["smallest"] = number_text(float(known.min()), full=True) if len(known) else None
+            record["largest"] = number_text(float(known.max()), full=True) if len(known) else None
+            record["codes"] = [number_text(code, full=True) for code in own.special]
+        found.append(record)
+    return found
+
+
+def outside(rows: DossierRows) -> dict[str, Any]:
+    """How many unseen rows have a value of an asked column outside the range of the training rows, by column and in all."""
+    tree, held = rows.model.tree, rows.unseen
+    anywhere, found = np.zeros(len(held), bool), {}
+    for j in tree.used_columns:
+        if tree.schema[j].kind is Kind.CATEGORICAL:
+            continue
+        trained = rows.matrix[rows.training, j]
+        trained = trained[np.isfinite(trained)]
+        values = rows.matrix[held, j]
+        beyond = (values < trained.min()) | (values > trained.max()) if len(trained) else np.zeros(len(held), bool)
+        found[tree.schema[j].name] = int(beyond.sum())
+        anywhere |= beyond
+    return {"unseen_rows": len(held), "rows_outside": int(anywhere.sum()), "by_column": found}
+
+
+def words(rows: DossierRows) -> list[str]:
+    """What the model does where its training says nothing, in sentences."""
+    tree = rows.model.tree
+    found = [
+        "For a value outside the range of the training rows the tree answers as for the nearest value inside it. "
+        "No row of the training says whether that is right.",
+    ]
+    if any(tree.schema[j].missing is not MissingPolicy.CATEGORY for j in tree.used_columns):
+        found.append("A row with an empty cell in a column that the tree asks gets no answer.")
+    if any(tree.schema[j].missing is MissingPolicy.CATEGORY for j in tree.used_columns):
+        found.append(
+            "In categorical columns where empty cells are a category of their own, the tree answers for an empty cell, too."
+        )
+    if any(tree.schema[j].kind is Kind.CATEGORICAL for j in tree.used_columns):
+        found.append(
+            "A category that was not in the training belongs to no set of a question, so the row goes to the side of “no”."
+        )
+    if any(tree.schema[j].special for j in tree.used_columns):
+        found.append("Codes are numbers for every comparison; the questions about codes name them.")
+    return found

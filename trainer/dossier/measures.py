@@ -1,0 +1,182 @@
+"""How often the tree is right, on which rows, with intervals: of all rows of a part, of classes, of groups, of leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trainer.data.folds import SIGNS
+from trainer.dossier.rows import DossierRows
+from trainer.errors import DataError
+from trainer.evaluate.curves import brier, curve
+from trainer.evaluate.groups import FEWEST
+from trainer.evaluate.intervals import of_folds, wilson
+from trainer.tree.nodes import tree_from_json
+
+CLASS_SHARES = 3  # so many classes at most have their own shares in a table of groups
+
+
+def share(right: int, rows: int) -> dict[str, Any]:
+    """A share with what it was counted from and its 95 % interval (Wilson); None where there are no rows."""
+    interval = wilson(right, rows)
+    return {
+        "right": right,
+        "rows": rows,
+        "share": right / rows if rows else None,
+        "interval": None if interval is None else list(interval),
+    }
+
+
+def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
+    """The tree on the rows `at` (positions); None where there are none."""
+    if not len(at):
+        return None
+    tree = rows.model.tree
+    classes = len(tree.classes)
+    actual, predicted = rows.codes[at], rows.predicted[at]
+    counts = np.zeros((classes, classes), np.int64)
+    np.add.at(counts, (actual, predicted), 1)
+    most = int(np.bincount(rows.codes[rows.training], minlength=classes).argmax())
+    return {
+        "accuracy": share(int(np.trace(counts)), len(at)),
+        "confusion": counts.tolist(),
+        "found": [share(int(counts[k, k]), int(counts[k].sum())) for k in range(classes)],
+        "precision": [share(int(counts[k, k]), int(counts[:, k].sum())) for k in range(classes)],
+        "baseline": {"class": tree.classes[most], **share(int((actual == most).sum()), len(at))},
+        "scores": _scores(rows, at),
+    }
+
+
+def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
+    """Area under the ROC curve and Brier score of the rarer of two classes; None for other numbers of classes."""
+    tree = rows.model.tree
+    if len(tree.classes) != 2:
+        return None
+    positive = int(np.argmin(np.bincount(rows.codes[rows.training], minlength=2)))
+    leaves = [leaf.id for leaf in tree.leaves]
+    counts = np.zeros((len(tree.nodes), 2), np.int64)
+    np.add.at(counts, (rows.leaf_of[at], rows.codes[at]), 1)
+    found, other = counts[leaves, positive], counts[leaves, 1 - positive]
+    scores = tree.probabilities[leaves, positive]
+    base = np.full(len(leaves), tree.probabilities[0, positive])
+    return {
+        "positive": tree.classes[positive],
+        "area_under_roc": curve(scores, found, other).area,
+        "brier": brier(scores, found, other),
+        "brier_of_baseline": brier(base, found, other),
+    }
+
+
+def cross_validation(rows: DossierRows) -> dict[str, Any] | None:
+    """What the model file says of its folds, which the checker counts again; None where there were none."""
+    kept = rows.model.metrics.get("cross_validation") or {}
+    if kept.get("accuracy") is None:
+        return None
+    interval = of_folds(kept["accuracy"], kept.get("deviation") or 0.0, len(kept.get("accuracies") or ()))
+    return {
+        "folds": kept.get("folds"),
+        "rows": kept.get("n"),
+        "right": kept.get("correct"),
+        "accuracy": kept["accuracy"],
+        "deviation": kept.get("deviation"),
+        "interval": None if interval is None else list(interval),
+        "confusion": kept.get("confusion"),
+    }
+
+
+def subgroups(rows: DossierRows, at: np.ndarray, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """For each column the groups of the rows `at` with at least 30 rows: accuracy, shares found, and how often each class is answered."""
+    return [_by_column(rows, at, column) for column in columns] if len(at) else []
+
+
+def _by_column(rows: DossierRows, at: np.ndarray, column: str) -> dict[str, Any]:
+    labels, codes = rows.groups(column, at)
+    found, small = [], 0
+    for k, label in enumerate(labels):
+        own = at[codes == k]
+        if len(own) < FEWEST:
+            small += len(own) > 0
+            continue
+        found.append({"group": label, **_group(rows, own)})
+    return {"column": column, "groups": found, "small_groups": small, "fewest_rows": FEWEST}
+
+
+def _group(rows: DossierRows, own: np.ndarray) -> dict[str, Any]:
+    actual, predicted = rows.codes[own], rows.predicted[own]
+    classes = len(rows.model.tree.classes)
+    each = range(classes if classes <= CLASS_SHARES else 0)
+    return {
+        "accuracy": share(int((actual == predicted).sum()), len(own)),
+        "found": [share(int(((actual == k) & (predicted == k)).sum()), int((actual == k).sum())) for k in each],
+        "answered": [share(int((predicted == k).sum()), len(own)) for k in each],
+    }
+
+
+def calibration(rows: DossierRows) -> list[dict[str, Any]]:
+    """Each leaf: the share of its class among its training rows (`promised`), and among the unseen rows that reach it.
+
+    `kept` says whether the promise lies in the interval of the unseen rows; None where no unseen row reaches the leaf.
+    """
+    tree, held = rows.model.tree, rows.unseen
+    found = []
+    for leaf in tree.leaves:
+        here = rows.codes[held[rows.leaf_of[held] == leaf.id]]
+        promised = leaf.counts[leaf.label] / leaf.rows if leaf.rows else None
+        unseen = share(int((here == leaf.label).sum()), len(here))
+        interval = unseen["interval"]
+        kept = None if interval is None or promised is None else bool(interval[0] <= promised <= interval[1])
+        found.append(
+            {
+                "leaf": leaf.id,
+                "class": tree.classes[leaf.label],
+                "training_rows": leaf.rows,
+                "promised": promised,
+                "unseen": unseen,
+                "kept": kept,
+            }
+        )
+    return found
+
+
+def stability(rows: DossierRows) -> dict[str, Any] | None:
+    """The trees of the folds beside the model: agreement on the rows that each had not seen, and the columns that they ask.
+
+    None where the model file keeps no trees of folds.
+    """
+    kept = rows.model.rows or {}
+    trees, signs = kept.get("fold_trees"), kept.get("folds")
+    if not trees or not signs or len(signs) != len(rows.training) or any(t is None for t in trees):
+        return None
+    tree = rows.model.tree
+    fold = np.array([_fold(sign) for sign in signs])
+    grown = [tree_from_json(nodes, schema=tree.schema, classes=tree.classes) for nodes in trees]
+    agreement, asked = [], dict.fromkeys((c.name for c in tree.schema), 0)
+    for k, other in enumerate(grown):
+        at = rows.training[fold == k]
+        same = other.predict(rows.matrix[at]) == rows.predicted[at]
+        agreement.append(share(int(same.sum()), len(at)))
+        for j in other.used_columns:
+            asked[tree.schema[j].name] += 1
+    return {
+        "trees": len(grown),
+        "agreement": agreement,
+        "leaves": [other.n_leaves for other in grown],
+        "asked": {name: count for name, count in sorted(asked.items(), key=lambda one: -one[1]) if count},
+    }
+
+
+def _fold(sign: str) -> int:
+    return int(np.flatnonzero(sign == SIGNS)[0])
+
+
+def group_columns(rows: DossierRows, wanted: Sequence[str], most: int) -> list[str]:
+    """The columns to group by: those named, then the column of the fairness constraint, then those that the tree asks, `most` of these."""
+    tree = rows.model.tree
+    fair = str(rows.model.parameters.get("fairness_column") or "")
+    asked = list(dict.fromkeys(tree.schema[j].name for v in tree.branches if v.split is not None for j in v.split.used))
+    for name in wanted:
+        if name == rows.model.target:
+            raise DataError(f"Rows cannot be grouped by the target '{name}'.")
+    return list(dict.fromkeys([*wanted, *([fair] if fair in rows.raw.names else []), *asked[:most]]))

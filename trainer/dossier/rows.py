@@ -1,0 +1,106 @@
+"""The rows behind a model as a dossier needs them: which trained, which were held out, what was left out, and groups of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from trainer.data.cells import Cells
+from trainer.data.folds import training_rows
+from trainer.data.raw import RawTable
+from trainer.data.reader import ReadLimits, read_for_model, rows_for_model
+from trainer.data.reading import Reading
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.errors import DataError
+from trainer.evaluate.groups import grouped
+from trainer.table import Kind
+from trainer.tree.file import ModelFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class DossierRows:
+    """The rows of a file that the model can read: `matrix` float64 (n, columns), `codes` (n,) of the classes.
+
+    `keep` (n,) are their positions in the file, `training` the positions among them that trained. `missing` and `unknown` count
+    cells of the whole file by column; `gaps` rows were left out for an empty cell, `no_class` for a class that the model does not know.
+    """
+
+    model: ModelFile
+    raw: RawTable
+    matrix: FloatArray
+    codes: CodeArray
+    keep: np.ndarray
+    training: np.ndarray
+    missing: Mapping[str, int]
+    unknown: Mapping[str, int]
+    gaps: int
+    no_class: int
+
+    @cached_property
+    def unseen(self) -> np.ndarray:
+        """Positions of the rows that were held out."""
+        held = np.ones(len(self.codes), bool)
+        held[self.training] = False
+        return np.flatnonzero(held)
+
+    @cached_property
+    def leaf_of(self) -> CodeArray:
+        """The leaf of each row, (n,)."""
+        return self.model.tree.apply(self.matrix)
+
+    @cached_property
+    def predicted(self) -> CodeArray:
+        """The predicted class of each row, (n,)."""
+        return self.model.tree.labels[self.leaf_of]
+
+    def groups(self, column: str, at: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """Names of the groups of the rows `at` by any column of the file, and the group of each; raises DataError for no column."""
+        names = [c.name for c in self.model.tree.schema]
+        if column in names:
+            j = names.index(column)
+            own, values = self.model.tree.schema[j], self.matrix[at, j]
+            if own.kind is not Kind.CATEGORICAL:
+                return grouped(values)
+            known = [own.categories[int(v)] if 0 <= v < len(own.categories) else None for v in values]
+            return grouped(np.array(known, dtype=object))
+        if column not in self.raw.names:
+            raise DataError(
+                f"There is no column '{column}' to group the rows by. Columns: {', '.join(self.raw.names[:20])}."
+            )
+        cells = Cells.of(self.raw.column(column))
+        words, index = cells.words, cells.index[self.keep[at]]
+        empty = cells.marks[index] | np.array([words[i] == "" for i in index], bool)
+        numbers = cells.floats()[index]
+        if np.isfinite(numbers[~empty]).all() and not empty.all():
+            return grouped(np.where(empty, np.nan, numbers))
+        return grouped(
+            np.array([None if gone else words[i] for i, gone in zip(index, empty, strict=True)], dtype=object)
+        )
+
+
+def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = None) -> DossierRows:
+    """Read the file that trained the model; raises DataError where it has no target or does not fit the model, and OSError."""
+    tree, reading = model.tree, Reading.from_json(model.reading)
+    raw = read_for_model(data, reading, {c.name for c in tree.schema}, limits=limits)
+    read = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes, reading=reading)
+    if read.labels is None:
+        raise DataError(f"The target '{model.target}' is not in the file. Give the file that trained the model.")
+    known = read.labels.codes >= 0
+    keep = np.flatnonzero(read.usable & known)
+    codes = read.labels.codes[keep]
+    return DossierRows(
+        model=model,
+        raw=raw,
+        matrix=read.table.take(keep).matrix(),
+        codes=codes,
+        keep=keep,
+        training=training_rows(codes, model.rows, model.parameters),
+        missing=read.missing,
+        unknown=read.unknown,
+        gaps=int((~read.usable & known).sum()),
+        no_class=int((~known).sum()),
+    )

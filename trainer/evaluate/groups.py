@@ -1,0 +1,62 @@
+"""Rows in groups by the values of one column: names of the groups and the group of each row."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from trainer.tree.numbers import number_text, shortest_between
+
+MOST, QUARTERS = 12, 4
+GAP = "\x1a"  # stands for an empty cell while categories are counted
+FEWEST = 30  # rows; shares of smaller groups say nothing
+
+
+def grouped(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """The name of each group of the values (n,), and the group of each row, int64 (n,); -1 for none.
+
+    `chosen` is float64 with NaN where missing, or an array of texts and None. Numbers of many values are cut at their quartiles,
+    of few values each value is a group; of categories the rarest ones are one group.
+    """
+    if chosen.dtype == object:
+        return _by_category(chosen)
+    known = chosen[np.isfinite(chosen)]
+    distinct = np.unique(known)
+    if len(distinct) <= QUARTERS + 2:
+        labels = [number_text(float(d), full=True) for d in distinct]
+        codes = np.where(np.isfinite(chosen), np.searchsorted(distinct, chosen), -1)
+    else:
+        cuts = np.unique([_cut(float(q), distinct) for q in np.quantile(known, [0.25, 0.5, 0.75])])
+        labels = _ranges(cuts)
+        codes = np.where(np.isfinite(chosen), np.searchsorted(cuts, chosen, side="left"), -1)
+    if len(known) < len(chosen):
+        codes = np.where(np.isfinite(chosen), codes, len(labels))
+        labels = [*labels, "missing"]
+    return labels, codes
+
+
+def _cut(quantile: float, distinct: np.ndarray) -> float:
+    """The shortest number that divides the values as the quantile does, so that the words of a group say exactly who is in it."""
+    above = distinct[distinct > quantile]
+    return shortest_between(float(distinct[distinct <= quantile].max()), float(above.min())) if len(above) else quantile
+
+
+def _by_category(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """The most frequent categories, the others together, missing ones apart."""
+    texts = np.array([GAP if t is None else str(t) for t in chosen], dtype=object)
+    names, places, counts = np.unique(texts.astype(str), return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    kept = order[: MOST - 1] if len(order) > MOST else order
+    group = np.full(len(names), len(kept))
+    group[kept] = np.arange(len(kept))
+    labels = ["missing" if names[i] == GAP else str(names[i]) for i in kept]
+    if len(order) > len(kept):
+        labels.append(f"{len(order) - len(kept)} other categories")
+    return labels, group[places]
+
+
+def _ranges(cuts: np.ndarray) -> list[str]:
+    words = [number_text(float(c), full=True) for c in cuts]
+    middle = [f"above {a} to {b}" for a, b in itertools.pairwise(words)]
+    return [f"at most {words[0]}", *middle, f"above {words[-1]}"]
