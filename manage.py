@@ -7,9 +7,8 @@ import sys
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
-    if sys.argv[1:2] == [
-        "verify"
-    ]:  # many small products: threads only cost time; must be said before NumPy is imported
+    # many small products: threads only cost time; must be said before NumPy is imported
+    if sys.argv[1:2] in (["verify"], ["dossier"]):
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from django.core.management import execute_from_command_line
 

@@ -72,7 +72,7 @@ def prepare(arguments: list[str], folder: str | None) -> None:
         os.environ["OCTWEB_DATA_DIR"] = str(Path(folder).expanduser().resolve())
     data = os.environ.setdefault("OCTWEB_DATA_DIR", str(users_data()))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(data) / "numba"))  # site-packages may be read-only
-    if arguments[:1] == ["verify"]:
+    if arguments[:1] in (["verify"], ["dossier"]):
         # many small products: threads only cost time; must be said before NumPy is imported
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -48,6 +48,7 @@ MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # of stor
 # the approver of a model must not be its owner; where nothing is said, as soon as there are two administrators
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
 WEBHOOK_HOSTS = words("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that messages of users may go to
+DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # signs dossiers; one for all hosts
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
 DASK = text("OCTWEB_DASK", "")  # the scheduler that `manage.py evaluate` sends its folds to
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
@@ -74,11 +75,13 @@ INSTALLED_APPS = [
     "knox",
     "rest_framework",
     "octweb.core",
+    "octweb.audit",
     "octweb.jobs",
     "octweb.datasets",
     "octweb.registry",
     "octweb.checking",
     "octweb.decide",
+    "octweb.dossier",
     "octweb.runs",
     "octweb.experiments",
     "octweb.notify",

@@ -8,6 +8,7 @@ from drf_spectacular.views import SpectacularAPIView
 from octweb.core import reset
 from octweb.core import views as core
 from octweb.decide.public import public_page
+from octweb.dossier.views import public_key
 from octweb.home import trash
 from octweb.home.glossary import glossary_page
 from octweb.home.search import search_page
@@ -40,6 +41,8 @@ urlpatterns = [
     path("models/", include("octweb.registry.urls")),
     path("models/", include("octweb.checking.urls")),
     path("models/", include("octweb.decide.urls")),
+    path("models/", include("octweb.dossier.urls")),
+    path("dossier-key/", public_key, name="dossier-key"),
     path("public/<uuid:key>/", public_page, name="public-page"),
     path("predictions/", include("octweb.batch.urls")),
     path("api/", include("octweb.serving.urls")),
@@ -51,6 +54,7 @@ urlpatterns = [
     path("api/v1/", include("octweb.workbench.api_urls")),
     path("api/v1/", include("octweb.registry.api_urls")),
     path("api/v1/", include("octweb.decide.api_urls")),
+    path("api/v1/", include("octweb.dossier.api_urls")),
     path("api/v1/", include("octweb.serving.api_urls")),
     path("api/v1/", include("octweb.batch.api_urls")),
     path("v2", include("octweb.serving.v2_urls")),

@@ -28,6 +28,7 @@ def lock(name: str, below: set[str]) -> set[str]:
 if __name__ == "__main__":
     runtime = lock("requirements", set())
     hosts = lock("requirements-hosts", runtime)
-    test = lock("requirements-test", hosts)
+    pdf = lock("requirements-pdf", runtime)
+    test = lock("requirements-test", hosts | pdf)
     lock("requirements-bench", test)
     lock("requirements-clients", set())

@@ -63,7 +63,7 @@ def test_what_the_library_alone_needs_is_what_the_page_says():
 @pytest.mark.parametrize("package", ["trainer", "octweb"])
 def test_the_wheel_needs_every_package_that_is_imported(package):
     owners = packages_distributions()
-    files = [ROOT / "requirements.in", ROOT / "requirements-hosts.in"]
+    files = [ROOT / f"{name}.in" for name in ("requirements", "requirements-hosts", "requirements-pdf")]
     wanted = {plain(line) for file in files for line in needed(file)}
     brought = {
         "dask": "distributed",

@@ -1,6 +1,6 @@
 """A hook of hatchling: the wheel needs what requirements.in names, so that there is one list.
 
-The extra `hosts` is requirements-hosts.in: files in a bucket, folds on a cluster.
+The extra `hosts` is requirements-hosts.in: files in a bucket, folds on a cluster; `pdf` is requirements-pdf.in: dossiers as PDF.
 """
 
 from __future__ import annotations
@@ -23,4 +23,7 @@ class Requirements(MetadataHookInterface):
     def update(self, metadata: dict[str, Any]) -> None:
         root = Path(self.root)
         metadata["dependencies"] = needed(root / "requirements.in")
-        metadata["optional-dependencies"] = {"hosts": needed(root / "requirements-hosts.in")}
+        metadata["optional-dependencies"] = {
+            "hosts": needed(root / "requirements-hosts.in"),
+            "pdf": needed(root / "requirements-pdf.in"),
+        }

@@ -12,7 +12,6 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
 from octweb.checking.models import FOLDER, ModelCheck, Proof
@@ -24,7 +23,6 @@ from trainer.bundle import bundle as checker
 
 ENDING = "proof.jsonl.gz"
 KEPT = timedelta(days=30)  # a check can be made again at any time
-ORPHAN_LIFE = timedelta(days=1)
 
 
 def keep_proof(model: TreeModel, path: Path) -> Proof | None:
@@ -120,12 +118,7 @@ def tidy(now: datetime) -> int:
         return removed
     known = set(Proof.objects.values_list("file", flat=True))
     for name in (f"{FOLDER}/{name}" for name in names):
-        if name not in known and _age(name, now) > ORPHAN_LIFE:
+        if name not in known and files.age(name, now) > files.ORPHAN_LIFE:
             files.remove(default_storage, name)
             removed += 1
     return removed
-
-
-def _age(name: str, now: datetime) -> timedelta:
-    moment = default_storage.get_modified_time(name)
-    return now - (moment if timezone.is_aware(moment) else timezone.make_aware(moment))

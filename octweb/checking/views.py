@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 from rest_framework.exceptions import ValidationError
 
+from octweb.audit import actions as audit
 from octweb.checking import actions
 from octweb.core.attachments import as_file
 from octweb.core.problems import Conflict, flatten
@@ -68,5 +69,6 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def bundle(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Model, proof and how to check, as one zip."""
     model = _model(request, pk, inside=False)
+    audit.record("exported", model, by=request.user, format="files of the check")
     response = HttpResponse(actions.bundle(model), content_type="application/zip")
     return as_file(response, f"{model.family.name}-{model.version}-check.zip")

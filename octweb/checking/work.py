@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 
+from octweb.audit import actions as audit
 from octweb.checking.actions import ENDING, proof_of
 from octweb.checking.models import ModelCheck
 from octweb.core.files import place_in
@@ -68,4 +70,6 @@ class CheckSupervisor(ResultSupervisor):
 
     def store(self, job: ModelCheck, child: Process, summary: dict[str, Any]) -> None:
         report = json.loads(child.result.read_text(encoding="utf-8"))
-        self.end(RunStatus.SUCCEEDED, summary=report, log=child.log())
+        with transaction.atomic():
+            audit.record("checked", job.model, by=job.owner, verdict=str(report["verdict"]))
+            self.end(RunStatus.SUCCEEDED, summary=report, log=child.log())

@@ -14,17 +14,20 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.core.files.storage import Storage
+from django.core.files.storage import Storage, default_storage
 from django.db.models.fields.files import FieldFile
+from django.utils import timezone
 
 from octweb.core.problems import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 CHUNK = 1 << 20
+ORPHAN_LIFE = timedelta(days=1)  # a stored file that the database does not know may be one that is being stored
 KEEP_SECONDS = 24 * 3600.0  # a copy that was not used for so long is removed
 IN_USE_SECONDS = 600.0  # a copy that was asked for so lately stays even where there are too many
 
@@ -47,6 +50,12 @@ def remove(storage: Storage, name: str) -> None:
         storage.delete(name)
     except StoreUnavailable as error:
         log.warning("the file %s is left in the store: %s", name, error)
+
+
+def age(name: str, now: datetime) -> timedelta:
+    """How long ago a stored file was changed."""
+    moment = default_storage.get_modified_time(name)
+    return now - (moment if timezone.is_aware(moment) else timezone.make_aware(moment))
 
 
 def place_in(file: FieldFile, target: Path) -> Path:

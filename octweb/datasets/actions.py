@@ -17,6 +17,7 @@ from django.core.files import File
 from django.db import transaction
 from django.utils import timezone
 
+from octweb.audit import actions as audit
 from octweb.core import deleting, files
 from octweb.core.deleting import KEPT_FOR, hide
 from octweb.core.names import checked_name
@@ -123,7 +124,7 @@ def confirm(upload: Upload, *, name: str, reading: Reading, choice: Choice) -> D
         with transaction.atomic():
             # the row is locked, so that of two confirmations one finds it gone
             _refuse_gone(Upload.objects.select_for_update().filter(pk=upload.pk).exists())
-            dataset.save(force_insert=True)
+            _insert(dataset)
             discard(upload)
     except BaseException:
         files.remove(dataset.file.storage, dataset.file.name)
@@ -246,8 +247,16 @@ def _store(dataset: Dataset, rows: Path, expected: str = "") -> None:
 
 def _saved(dataset: Dataset) -> Dataset:
     try:
-        dataset.save(force_insert=True)
+        with transaction.atomic():
+            _insert(dataset)
     except BaseException:
         files.remove(dataset.file.storage, dataset.file.name)
         raise
     return dataset
+
+
+def _insert(dataset: Dataset) -> None:
+    dataset.save(force_insert=True)
+    audit.record(
+        "uploaded", dataset, by=dataset.owner, file=dataset.source_name, sha256=dataset.sha256, rows=dataset.rows
+    )

@@ -6,6 +6,7 @@ import json
 from itertools import chain
 from typing import Any
 
+from django.db import transaction
 from django.http import StreamingHttpResponse
 from drf_spectacular.utils import (
     OpenApiParameter,
@@ -21,6 +22,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Text
 from octweb.core.attachments import as_file
 from octweb.core.parsers import StrictJSONParser
@@ -228,7 +230,9 @@ class DatasetViewSet(
         return Dataset.objects.select_related("owner").get_visible(self.request.user, self.kwargs["pk"])
 
     def perform_destroy(self, instance: Dataset) -> None:
-        actions.delete(instance)
+        with transaction.atomic():
+            actions.delete(instance)
+            audit.record("deleted", instance, by=self.request.user)
 
     @extend_schema(
         request={"multipart/form-data": NewDatasetSerializer},

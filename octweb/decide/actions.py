@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from rest_framework.exceptions import ValidationError
 
+from octweb.audit import actions as audit
 from octweb.core.problems import Conflict
 from octweb.decide.models import Guidance
 from octweb.registry.models import State, TreeModel
@@ -56,13 +58,17 @@ def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_train
         raise ValidationError({"purpose": f"At most {MAX_PURPOSE:,} characters."})
     if len(contact) > MAX_CONTACT:
         raise ValidationError({"contact": f"At most {MAX_CONTACT} characters."})
-    return _stored(model, public=True, purpose=purpose, contact=contact, show_training=show_training)
+    with transaction.atomic():
+        audit.record("opened to the public", model, by=by, training_numbers=show_training)
+        return _stored(model, public=True, purpose=purpose, contact=contact, show_training=show_training)
 
 
 def unpublish(model: TreeModel, *, by: Any) -> Guidance:
     """Close the public page; its address answers 404 from now on."""
     _owner(model, by)
-    return _stored(model, public=False)
+    with transaction.atomic():
+        audit.record("closed to the public", model, by=by)
+        return _stored(model, public=False)
 
 
 def _owner(model: TreeModel, by: Any) -> None:

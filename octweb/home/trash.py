@@ -8,12 +8,14 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_GET, require_POST
 
+from octweb.audit import actions as audit
 from octweb.core.deleting import KEPT_FOR, bring_back, protecting
 from octweb.core.ownership import Deletable
 from octweb.core.problems import Conflict
@@ -84,7 +86,9 @@ def delete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
     thing = known.model._default_manager.get_visible(request.user, pk)
     if request.method == "POST":
         try:
-            known.delete(thing)
+            with transaction.atomic():
+                known.delete(thing)
+                _recorded("deleted", thing, request)
         except Conflict as error:
             messages.warning(request, str(error.detail))
             return redirect(known.page, thing.pk)
@@ -123,12 +127,20 @@ def undelete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
     if thing is None:
         raise Http404("There is no deleted item like this to bring back.")
     try:
-        bring_back(thing)
+        with transaction.atomic():
+            bring_back(thing)
+            _recorded("brought back", thing, request)
     except Conflict as error:
         messages.warning(request, str(error.detail))
         return redirect("deleted")
     messages.success(request, f"{thing} is back.")
     return redirect(known.page, thing.pk)
+
+
+def _recorded(what: str, thing: Any, request: HttpRequest) -> None:
+    """Models and data sets are what the chain of decisions is about."""
+    if isinstance(thing, TreeModel | Dataset):
+        audit.record(what, thing, by=request.user)
 
 
 def _kind(name: str) -> Kind:

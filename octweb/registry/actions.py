@@ -19,8 +19,10 @@ from django.utils import timezone
 from django.utils.text import slugify
 from rest_framework.exceptions import ValidationError
 
+from octweb.audit import actions as audit
 from octweb.core.deleting import hide
 from octweb.core.problems import Conflict
+from octweb.registry.audited import recorded
 from octweb.registry.families import claim, family_of
 from octweb.registry.models import Family, Level, ReviewEvent, Share, State, TreeModel, TreeModelQuerySet
 from octweb.registry.remembered import forget
@@ -46,6 +48,7 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
     model = from_json(document)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     with transaction.atomic():
+        audit.hold()
         family = family_of(owner, name or title or model.name or model.method or "model")
         latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
         stored = TreeModel.objects.create(
@@ -59,7 +62,9 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
             sha256=hashlib.sha256(text.encode()).hexdigest(),
             **_copied(model),
         )
-        ReviewEvent.objects.create(model=stored, by=owner, before="", after=State.DRAFT)
+        event = ReviewEvent.objects.create(model=stored, by=owner, before="", after=State.DRAFT)
+        data = {} if dataset is None else {"dataset": str(dataset.pk), "data_sha256": dataset.sha256}
+        recorded("trained", event, method=stored.method, sha256=stored.sha256, **data)
         forget()
     return stored
 
@@ -80,15 +85,18 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
     With `publish` it is also served under its name from now on, or not; None serves it where its version is the highest.
     """
     with transaction.atomic():
+        audit.hold()
         before = served(model.family)
         approved = _move(model, "approve", by, reason)
         if renamed := claim(approved.family):
-            ReviewEvent.objects.create(
+            event = ReviewEvent.objects.create(
                 model=approved, by=by, before=approved.state, after=approved.state, reason=renamed
             )
+            recorded("renamed", event)
         if before is not None and before.pk != model.pk:
             higher = model.version > before.version if publish is None else publish
             Family.objects.filter(pk=model.family_id).update(pinned=model if higher else before)
+            audit.record("served", model if higher else before, by=by)
             forget()
     return approved
 
@@ -101,6 +109,7 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
     if not (by.is_staff or by.pk == model.owner_id):
         raise PermissionDenied("Only the owner or an administrator may do this.")
     with transaction.atomic():
+        audit.hold()
         held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
         if held.state != State.APPROVED:
             raise Conflict(f"{model} is {held.get_state_display().lower()}; only an approved model can be served.")
@@ -110,7 +119,8 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
         Family.objects.filter(pk=held.family_id).update(pinned=held)
         words = f"served as {held.family.name} version {held.version}"
         words += f", before that {before}" if before != f"{held.family.name} version {held.version}" else ""
-        ReviewEvent.objects.create(model=held, by=by, before=held.state, after=held.state, reason=words)
+        event = ReviewEvent.objects.create(model=held, by=by, before=held.state, after=held.state, reason=words)
+        recorded("published", event)
         forget()
     return held
 
@@ -133,13 +143,18 @@ def share(model: TreeModel, *, by, username: str, level: str) -> Share:
         raise ValidationError({"username": "The owner has access anyway."})
     if level not in Level.values:
         raise ValidationError({"level": f"'{level[:20]}' is not one of {', '.join(Level.values)}."})
-    return Share.objects.update_or_create(model=model, user=person, defaults={"level": level})[0]
+    with transaction.atomic():
+        audit.record("shared", model, by=by, user=person.get_username(), level=level)
+        return Share.objects.update_or_create(model=model, user=person, defaults={"level": level})[0]
 
 
 def unshare(model: TreeModel, *, by, username: str) -> None:
     """Close it again."""
     _own(model, by)
-    Share.objects.filter(model=model, user__username=username).delete()
+    with transaction.atomic():
+        audit.hold()
+        if Share.objects.filter(model=model, user__username=username).delete()[0]:
+            audit.record("no longer shared", model, by=by, user=username)
 
 
 def _own(model: TreeModel, user) -> None:
@@ -225,6 +240,7 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
         raise ValidationError({"reason": NEEDS_REASON[verb]})
     states, after, words = TRANSITIONS[verb]
     with transaction.atomic():
+        audit.hold()
         before = TreeModel.objects.select_for_update().values_list("state", flat=True).get(pk=model.pk)
         # the update names the states it expects: of two reviewers at the same moment one gets the conflict
         if not TreeModel.objects.filter(pk=model.pk, state__in=states).update(state=after):
@@ -232,7 +248,8 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
                 f"{model} is {State(before).label.lower()} and cannot be {words}; "
                 f"only a model that is {' or '.join(s.label.lower() for s in states)} can."
             )
-        ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
+        event = ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
+        recorded(verb, event)
         forget()
     model.state = after
     return model

@@ -169,7 +169,7 @@ class ModelDownload(APIView):
         if name not in FORMATS:
             raise ValidationError({"format": f"'{name[:40]}' is not one of {', '.join(FORMATS)}."})
         address = request.build_absolute_uri(reverse("registry:detail", args=[model.pk]))
-        return download(model, name, address)
+        return download(model, name, address, by=request.user)
 
 
 class ModelReview(GenericAPIView):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.template.loader import render_to_string
 
@@ -31,6 +30,7 @@ class Subject:
     statistics: Sequence[ColumnStatistics] | None = None
     permissions: Sequence[Permission] | None = None
     address: str = ""
+    dossier: str = ""  # the address of the dossier
 
 
 def to_html(subject: Subject) -> str:
@@ -57,6 +57,8 @@ def to_html(subject: Subject) -> str:
         "rules": rules_text(tree),
         "claims": claims(subject),
         "address": subject.address,
+        "dossier": subject.dossier,
+        "sha256": subject.sha256,
     }
     return render_to_string("registry/carried.html", context)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpResponse
 
+from octweb.audit import actions as audit
 from octweb.core.attachments import as_file
 from octweb.registry import units
 from octweb.registry.carried import Subject, to_html
@@ -82,13 +84,15 @@ def subject_of(model: TreeModel, address: str = "") -> Subject:
         statistics=None if source == FROM_TREE else known,
         permissions=permissions(file.tree.schema, units.MARKS(model)),
         address=address,
+        dossier=f"{address}dossier/" if address else "",
     )
 
 
-def download(model: TreeModel, name: str, address: str = "") -> HttpResponse:
-    """The file as an attachment; `name` is a key of FORMATS, `address` that of the model's page."""
+def download(model: TreeModel, name: str, address: str = "", *, by: Any) -> HttpResponse:
+    """The file as an attachment for the user `by`; `name` is a key of FORMATS, `address` that of the model's page."""
     form = FORMATS[name]
     content = form.write(subject_of(model, address))
+    audit.record("exported", model, by=by, format=name)
     text = isinstance(content, str)
     charset = "; charset=utf-8" if text and form.media_type.startswith("text/") else ""
     response = HttpResponse(

@@ -65,8 +65,7 @@ def words(rows: DossierRows) -> list[str]:
     """What the model does where its training says nothing, in sentences."""
     tree = rows.model.tree
     found = [
-        "For a value outside the range of the training rows the tree answers as for the nearest value inside it. "
-        "No row of the training says whether that is right.",
+        "The tree also answers for values outside the range of the training rows. No row of the training says whether that is right.",
     ]
     if any(tree.schema[j].missing is not MissingPolicy.CATEGORY for j in tree.used_columns):
         found.append("A row with an empty cell in a column that the tree asks gets no answer.")

@@ -123,7 +123,7 @@ def _history(scene: Scene) -> dict[str, Any]:
 MODES: list[Mode] = [
     Mode(id="tree", label="Tree", template="registry/modes/_tree.html", context=_tree),
     Mode(id="performance", label="Performance", template="registry/modes/_performance.html", context=_performance),
-    Mode(id="proof", label="Proof", template="registry/modes/_proof.html", context=_proof),
+    Mode(id="proof", label="Proof & dossier", template="registry/modes/_proof.html", context=_proof),
     Mode(id="use", label="Use", template="registry/modes/_use.html", context=_use),
     Mode(
         id="history",

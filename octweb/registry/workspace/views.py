@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from octweb.audit import actions as audit
 from octweb.core.attachments import as_file
 from octweb.registry.data import example_row
 from octweb.registry.models import TreeModel
@@ -75,6 +76,7 @@ def rows_csv(request: HttpRequest, pk: uuid.UUID) -> StreamingHttpResponse:
     """The same rows as a file."""
     scene = _with_rows(request, pk)
     asked = rowsets.row_query(scene, scene.query)
+    audit.record("exported", scene.model, by=request.user, format="rows")
     answer = StreamingHttpResponse(rowsets.csv_of(scene, asked), content_type="text/csv; charset=utf-8")
     return as_file(answer, f"{scene.model.family.name}-{scene.model.version}-node-{asked.node}-{asked.part}.csv")
 

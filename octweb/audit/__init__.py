@@ -1,0 +1,1 @@
+"""The chain of recorded decisions: records that are only added, each with the hash of the one before."""

@@ -1,0 +1,69 @@
+"""Adding to the chain, and checking it; nothing else writes a Record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from octweb.audit import chain
+from octweb.audit.models import Head, Record
+
+ONLY = 1  # the key of the one head
+
+
+def hold() -> Head:
+    """Lock the end of the chain until the transaction ends.
+
+    What locks rows of its own and then adds a record calls this first: two such transactions never wait for each other.
+    """
+    return Head.objects.select_for_update().get_or_create(pk=ONLY)[0]
+
+
+def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) -> Record:
+    """Add a record about a model or a data set, in the transaction that is under way; `by` is a user, or None for the system.
+
+    Details are texts, whole numbers, truth values and None.
+    """
+    with transaction.atomic():
+        head = hold()
+        made = Record(
+            number=head.records + 1,
+            at=timezone.now(),
+            by=_plain(by.get_username() if by is not None else "")[:150],
+            what=what,
+            subject={"treemodel": "model"}.get(thing._meta.model_name, thing._meta.model_name),
+            subject_id=thing.pk,
+            name=_plain(name or str(thing))[:320],
+            details={key: _plain(value) if isinstance(value, str) else value for key, value in details.items()},
+            before=head.digest,
+        )
+        made.digest = chain.digest(made.to_json())
+        made.save(force_insert=True)
+        Head.objects.filter(pk=head.pk).update(records=made.number, digest=made.digest)
+    return made
+
+
+def end() -> dict[str, Any]:
+    """How long the chain is and the hash of its last record, for a dossier."""
+    head = Head.objects.filter(pk=ONLY).first() or Head()
+    return {"records": head.records, "head": head.digest}
+
+
+def broken() -> list[str]:
+    """Where the chain of this installation is broken, in words."""
+    records = [r.to_json() for r in Record.objects.all()]
+    found = chain.problems(records)
+    head = Head.objects.filter(pk=ONLY).first() or Head()
+    last = records[-1] if records else {"number": 0, "digest": chain.START}
+    if (head.records, head.digest) != (last["number"], last["digest"]):
+        found.append(
+            f"record {last['number']}: the chain ended with record {head.records}, so records after it were removed or added."
+        )
+    return found
+
+
+def _plain(text: str) -> str:
+    """A text that every database keeps as it is."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()

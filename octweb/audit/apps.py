@@ -1,0 +1,7 @@
+"""The chain of recorded decisions."""
+
+from django.apps import AppConfig
+
+
+class AuditConfig(AppConfig):
+    name = "octweb.audit"

@@ -1,0 +1,55 @@
+"""Record: one decision of the chain, never changed; Head: how long the chain is and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+
+from octweb.audit import chain
+
+
+class Record(models.Model):
+    """Who did what to what, when. Names are kept as texts: a record does not change when an account or a model is removed."""
+
+    number = models.PositiveBigIntegerField(primary_key=True)  # 1, 2, 3, …
+    at = models.DateTimeField()
+    by = models.CharField(max_length=150, blank=True)
+    what = models.CharField(max_length=30)
+    subject = models.CharField(max_length=20)  # model or dataset
+    subject_id = models.UUIDField(db_index=True)
+    name = models.CharField(max_length=320)
+    details = models.JSONField(default=dict)
+    before = models.CharField(max_length=64)
+    digest = models.CharField(max_length=64, unique=True)
+
+    class Meta:
+        ordering = ["number"]
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.what} {self.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as the chain hashes it, with its hash."""
+        return {
+            "number": self.number,
+            "at": chain.moment(self.at),
+            "by": self.by,
+            "what": self.what,
+            "subject": self.subject,
+            "subject_id": str(self.subject_id),
+            "name": self.name,
+            "details": self.details,
+            "before": self.before,
+            "digest": self.digest,
+        }
+
+
+class Head(models.Model):
+    """The one row that is locked while a record is added; it also tells when records were cut off at the end."""
+
+    records = models.PositiveBigIntegerField(default=0)
+    digest = models.CharField(max_length=64, default=chain.START)
+
+    def __str__(self) -> str:
+        return f"{self.records} records"

@@ -1,0 +1,194 @@
+"""What can be done with dossiers; pages, API and worker call these."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.urls import reverse
+from rest_framework.exceptions import ValidationError
+
+from octweb.audit import actions as audit
+from octweb.core import files
+from octweb.decide.actions import guidance_of
+from octweb.dossier import signing
+from octweb.dossier.folder import HTML, JSON, PDF
+from octweb.dossier.models import FOLDER, ModelDossier
+from octweb.jobs import queue
+from octweb.jobs.models import FINISHED, RunStatus
+from octweb.registry import actions as registry
+from octweb.registry.models import TreeModel
+from trainer.errors import DataError
+
+# what people write: name, label in the document
+TEXTS = {
+    "meant_for": "Meant for",
+    "not_meant_for": "Not meant for",
+    "weakness": "Known weakness",
+    "contact": "Contact",
+}
+ENDS = "ends"
+MAX_TEXT, MAX_GROUPS = 4_000, 20
+KEPT = timedelta(days=30)  # the last one of a model is kept for good
+# format: file of the zip, media type; the zip itself has no name in it
+FORMATS = {
+    "json": (JSON, "application/json"),
+    "html": (HTML, "text/html; charset=utf-8"),
+    "pdf": (PDF, "application/pdf"),
+    "zip": ("", "application/zip"),
+}
+
+
+def start(
+    *,
+    by: Any,
+    model: TreeModel,
+    said: Mapping[str, str] | None = None,
+    groups: Sequence[str] | None = None,
+    site: str = "",
+) -> ModelDossier:
+    """A dossier in the queue, or the one that waits already. Texts and groups that are not given are those of the last one.
+
+    Raises PermissionDenied, ValidationError and Conflict.
+    """
+    if not (by.is_staff or by.pk == model.owner_id):
+        raise PermissionDenied("Only the owner or an administrator can make a dossier: it holds counts of the rows.")
+    if model.dataset is None or not model.dataset.file:
+        raise ValidationError({"model": "The rows of this model are gone, so there can be no dossier."})
+    texts = _checked(said) if said is not None else {}
+    with transaction.atomic():
+        TreeModel.objects.select_for_update().only("pk").get(pk=model.pk)
+        waiting = ModelDossier.objects.filter(model=model, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).first()
+        if waiting is not None:
+            return waiting
+        queue.check_waiting(ModelDossier, by)
+        job = ModelDossier.objects.create(
+            owner=by, model=model, said=texts_of(model) | texts, groups=_groups(model, groups), site=site[:500]
+        )
+        transaction.on_commit(lambda: queue.send(job))
+    return job
+
+
+def _checked(said: Mapping[str, str]) -> dict[str, str]:
+    known = {*TEXTS, ENDS}
+    wrong = {name: "There is no such text." for name in said if name not in known}
+    wrong |= {name: f"At most {MAX_TEXT:,} characters." for name, text in said.items() if len(str(text)) > MAX_TEXT}
+    if wrong:
+        raise ValidationError(wrong)
+    return {name: str(text).replace("\x00", "").strip() for name, text in said.items()}
+
+
+def _groups(model: TreeModel, groups: Sequence[str] | None) -> list[str]:
+    if groups is None:
+        last = ModelDossier.objects.filter(model=model).order_by("-created").first()
+        return list(last.groups) if last else []
+    target = model.dataset.target if model.dataset else ""
+    known = {c["name"] for c in model.dataset.columns if c["name"] != target} if model.dataset else set()
+    found = list(dict.fromkeys(name.strip() for name in groups if name.strip()))
+    if unknown := [name for name in found if name not in known]:
+        raise ValidationError({"groups": f"There is no column '{unknown[0][:80]}' to group the rows by."})
+    if len(found) > MAX_GROUPS:
+        raise ValidationError({"groups": f"At most {MAX_GROUPS} columns."})
+    return found
+
+
+def texts_of(model: TreeModel) -> dict[str, str]:
+    """What people wrote for the last dossier; for the first one what the page for the public says."""
+    last = ModelDossier.objects.filter(model=model).order_by("-created").first()
+    if last is not None:
+        return dict(last.said)
+    guidance = guidance_of(model)
+    return {"meant_for": guidance.purpose, "contact": guidance.contact}
+
+
+def latest(model: TreeModel) -> ModelDossier | None:
+    """The last job, whatever became of it."""
+    return ModelDossier.objects.filter(model=model).order_by("-created").first()
+
+
+def made(model: TreeModel) -> ModelDossier | None:
+    """The last dossier that was made."""
+    done = ModelDossier.objects.filter(model=model, status=RunStatus.SUCCEEDED).exclude(file="")
+    return done.order_by("-created").first()
+
+
+def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
+    """A dossier in one of FORMATS, recorded as an export; raises DataError where it has no such file."""
+    name, _ = FORMATS[form]
+    try:
+        with job.file.open("rb") as stream:
+            if not name:
+                found = stream.read()
+            else:
+                with zipfile.ZipFile(stream) as packed:
+                    found = packed.read(name)
+    except FileNotFoundError as error:
+        raise DataError("The stored file of the dossier is gone. Make it again.") from error
+    except KeyError as error:
+        raise DataError(
+            f"This dossier has no {name}: the worker that made it has no library for PDF. Print the HTML instead."
+        ) from error
+    audit.record("exported", job.model, by=by, format=f"dossier as {form}")
+    return found
+
+
+def about(job: ModelDossier) -> dict[str, Any]:
+    """What the installation says of the model: names, texts, steps of the review, the end of the chain, the key."""
+    model, said = job.model, job.said
+    events = list(model.events.select_related("by"))
+    served = registry.served(model.family)
+    steps = [
+        {
+            "at": event.at.isoformat(timespec="minutes"),
+            "by": event.by.get_username() if event.by else "a removed account",
+            "step": event.get_after_display(),
+            "note": event.reason,
+        }
+        for event in events
+    ]
+    approved = next((s["by"] for s in reversed(steps) if s["step"] == "Approved"), "")
+    return {
+        "title": model.title,
+        "version": model.version,
+        "state": model.get_state_display().lower(),
+        "served_as": f"{model.family.name}/{model.version}" if served is not None and served.pk == model.pk else "",
+        "purpose": {label: said.get(name, "") for name, label in TEXTS.items()},
+        ENDS: said.get(ENDS, ""),
+        "review": steps,
+        "four_eyes": registry.four_eyes(),
+        "audit": audit.end(),
+        "signatures": {"Trained by": model.owner.get_username(), "Approved by": approved or "not approved"},
+        "address": _absolute(job, reverse("registry:detail", args=[model.pk])),
+        "key_address": _absolute(job, reverse("dossier-key")),
+        "signing": signing.public_record(signing.private_key(settings.DOSSIER_KEY).public_key()),
+    }
+
+
+def _absolute(job: ModelDossier, path: str) -> str:
+    return f"{job.site.rstrip('/')}{path}" if job.site else path
+
+
+def tidy(now: datetime) -> int:
+    """Remove old dossiers but the last one of each model, and files that no dossier names."""
+    removed = 0
+    for job in ModelDossier.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).select_related("model"):
+        last = made(job.model)
+        if last is None or last.pk != job.pk:
+            job.delete()
+            removed += 1
+    try:
+        _, names = default_storage.listdir(FOLDER)
+    except FileNotFoundError:
+        return removed
+    known = set(ModelDossier.objects.values_list("file", flat=True))
+    for name in (f"{FOLDER}/{name}" for name in names):
+        if name not in known and files.age(name, now) > files.ORPHAN_LIFE:
+            files.remove(default_storage, name)
+            removed += 1
+    return removed

@@ -1,0 +1,155 @@
+"""API of dossiers: the record as JSON, the document, the PDF, all files; and the order to make one."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotAcceptable, NotFound, ValidationError
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from octweb.core.api import PROBLEMS
+from octweb.core.problems import Conflict
+from octweb.dossier import actions
+from octweb.dossier.models import ModelDossier
+from octweb.dossier.views import answer
+from octweb.jobs.models import RunStatus
+from octweb.registry.api import AnyFormat, readable_model
+
+LONGEST_WAIT, USUAL_WAIT, LOOK = 30.0, 20.0, 0.2  # seconds
+RETRY = "5"  # seconds after which another try is sensible
+_waiting = threading.BoundedSemaphore(2)  # threads of this process that may wait for a worker
+ACCEPTED = {"application/json": "json", "text/html": "html", "application/pdf": "pdf", "application/zip": "zip"}
+
+
+class TextsSerializer(serializers.Serializer):
+    """What people write for a dossier; what is not given is taken from the last one."""
+
+    meant_for = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
+    not_meant_for = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
+    weakness = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
+    contact = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
+    ends = serializers.CharField(required=False, allow_blank=True, max_length=actions.MAX_TEXT)
+    groups = serializers.ListField(
+        child=serializers.CharField(max_length=300), required=False, max_length=actions.MAX_GROUPS,
+        help_text="further columns to group the rows by",
+    )  # fmt: skip
+
+
+class DossierJobSerializer(serializers.ModelSerializer):
+    """A dossier that is being made, or was."""
+
+    class Meta:
+        model = ModelDossier
+        fields = ["id", "model", "status", "created", "finished", "error"]
+        read_only_fields = fields
+
+
+class DossierView(GenericAPIView):
+    """The dossier of a model."""
+
+    content_negotiation_class = AnyFormat
+    serializer_class = TextsSerializer
+
+    @extend_schema(
+        operation_id="models_dossier",
+        parameters=[
+            OpenApiParameter("format", str, enum=list(actions.FORMATS), description="in place of the header Accept"),
+            OpenApiParameter(
+                "wait", float, description=f"seconds to wait for the first dossier, at most {LONGEST_WAIT:g}"
+            ),
+        ],
+        responses={
+            (200, "application/json"): OpenApiTypes.OBJECT,
+            (200, "text/html"): OpenApiTypes.STR,
+            (200, "application/pdf"): OpenApiTypes.BINARY,
+            (200, "application/zip"): OpenApiTypes.BINARY,
+            202: DossierJobSerializer,
+        }
+        | PROBLEMS(400, 401, 403, 404, 406, 409, 422, 429),
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> HttpResponse:
+        """The last dossier that was made. Where there is none, the owner's call makes the first one and waits for it (202: call again)."""
+        model = readable_model(request, pk)
+        form, wait = _form(request), _wait(request)
+        job = actions.made(model)
+        if job is None:
+            if not (request.user.is_staff or request.user.pk == model.owner_id):
+                raise NotFound("There is no dossier of this model. Its owner can make one.")
+            first = actions.start(by=request.user, model=model, site=request.build_absolute_uri("/"))
+            job = _waited(first, wait)
+            if job.status in (RunStatus.FAILED, RunStatus.CANCELLED):
+                raise Conflict(f"The dossier could not be made: {job.error}")
+            if job.status != RunStatus.SUCCEEDED:
+                return _accepted(job)
+        return answer(job, model, form, actions.content(job, form, by=request.user))
+
+    @extend_schema(
+        operation_id="models_dossier_make",
+        request=TextsSerializer,
+        responses={202: DossierJobSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
+    )
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        """Make a new dossier, with what people write for it."""
+        model = readable_model(request, pk)
+        form = self.get_serializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        said = dict(form.validated_data)
+        groups = said.pop("groups", None)
+        return _accepted(
+            actions.start(by=request.user, model=model, said=said, groups=groups, site=request.build_absolute_uri("/"))
+        )
+
+
+def _accepted(job: ModelDossier) -> Response:
+    return Response(DossierJobSerializer(job).data, status=202, headers={"Retry-After": RETRY})
+
+
+def _form(request: Request) -> str:
+    """The form asked for, by `?format=` or by the header Accept."""
+    named = request.query_params.get("format")
+    if named is not None:
+        if named not in actions.FORMATS:
+            raise ValidationError({"format": f"'{named[:40]}' is not one of {', '.join(actions.FORMATS)}."})
+        return named
+    header = request.headers.get("Accept", "*/*") or "*/*"
+    kinds = [part.partition(";")[0].strip().lower() for part in header.split(",")]
+    for kind in kinds:
+        if kind in ACCEPTED:
+            return ACCEPTED[kind]
+        if kind in ("*/*", "application/*"):
+            return "json"
+    raise NotAcceptable(f"A dossier comes as {', '.join(ACCEPTED)}.")
+
+
+def _wait(request: Request) -> float:
+    text = request.query_params.get("wait", str(USUAL_WAIT))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST_WAIT:
+        raise ValidationError({"wait": f"Give seconds from 0 to {LONGEST_WAIT:g}."})
+    return seconds
+
+
+def _waited(job: ModelDossier, seconds: float) -> Any:
+    """The job after at most so many seconds; at once where other calls wait already."""
+    if not seconds or not _waiting.acquire(blocking=False):
+        return job
+    try:
+        until = time.monotonic() + seconds
+        while not job.is_finished and time.monotonic() < until:
+            time.sleep(LOOK)
+            job.refresh_from_db()
+    finally:
+        _waiting.release()
+    return job

@@ -1,0 +1,7 @@
+"""API of dossiers, below /api/v1/."""
+
+from django.urls import path
+
+from octweb.dossier import api
+
+urlpatterns = [path("models/<uuid:pk>/dossier/", api.DossierView.as_view(), name="api-model-dossier")]

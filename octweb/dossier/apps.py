@@ -1,0 +1,7 @@
+"""Dossiers of models."""
+
+from django.apps import AppConfig
+
+
+class DossierConfig(AppConfig):
+    name = "octweb.dossier"

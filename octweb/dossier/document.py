@@ -1,0 +1,119 @@
+"""The document of a dossier: one HTML file that is read on a screen and printed on A4, made from the record alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from octweb.core import badges
+from octweb.dossier import picture
+from trainer.tree.nodes import Tree
+
+MATRIX = 8  # classes up to which all mistakes are in one table
+MISTAKES = 40  # kinds of mistakes listed where there are more classes
+ACTUAL = {"unseen": "unseen rows", "training": "training rows"}
+NOTHING = "not evaluated"
+
+
+def to_html(record: Mapping[str, Any], tree: Tree) -> str:
+    """The document of a record (docs/dossier.md) and the tree that it is about."""
+    about, claim = record["about"], record["claim"]
+    title = str(about.get("title") or record["model"]["name"] or f"A tree for {record['model']['target']}")
+    best = next((part for part in ("unseen", "training") if record["performance"][part]), "training")
+    context = {
+        "record": record,
+        "about": about,
+        "title": title,
+        "running": css_text(f"octweb · dossier · {_short(title)} · {record['made']['at'][:10]}"),
+        "badge": _badge(claim),
+        "pictures": picture.pictures(tree),
+        "swatches": [(name, picture.colour(k, len(tree.classes))) for k, name in enumerate(tree.classes)],
+        "part": best,
+        "part_words": ACTUAL[best],
+        "measured": record["performance"][best],
+        "matrix": _matrix(record, best) if len(tree.classes) <= MATRIX else None,
+        "mistakes": _mistakes(record, best) if len(tree.classes) > MATRIX else None,
+        "most_mistakes": MISTAKES,
+        "classes": _classes(record, best),
+        "own_classes": tree.classes if len(tree.classes) <= 3 else (),
+        "subgroups": record["subgroups"],
+        "group_words": ACTUAL[record["subgroups"]["rows"]],
+        "stability": _stability(record["stability"]),
+        "settings": sorted(
+            (name, value) for name, value in record["model"]["parameters"].items() if value not in (None, "")
+        ),
+        "asked": [c for c in record["data"]["columns"] if c["asked"]],
+        "others": [c for c in record["data"]["columns"] if not c["asked"]],
+        "model_name": about.get("model_file") or "model.json",
+        "review": about.get("review"),
+        "signing": about.get("signing"),
+    }
+    return render_to_string("dossier/document.html", context)
+
+
+def css_text(text: str) -> str:
+    """A text as a string of CSS: every letter that is not plain is written as its number, so that nothing ends the string."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c == " ") else f"\\{ord(c):x} " for c in text)
+    return f'"{plain}"'
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 50 else text[:49].rstrip() + "…"
+
+
+def _badge(claim: Mapping[str, Any]) -> tuple[str, str]:
+    """The style and the words of the claim."""
+    if claim["proved_optimal"]:
+        return "proved", badges.PROVED
+    if claim["splits"]:
+        proved = claim["splits_proved"] or 0
+        return ("proved" if proved == claim["splits"] else "gap"), badges.splits_words(proved, claim["splits"])
+    if claim["bound"] is not None and claim["gap"] is not None:
+        return "gap", badges.gap_words(f"{100 * claim['gap']:.3g} %")
+    return "heur", badges.HEURISTIC
+
+
+def _matrix(record: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
+    """The mistakes as rows of a table: actual class, counts by predicted class, the share found."""
+    found = record["performance"][part]
+    return [
+        {
+            "class": name,
+            "cells": [(count, j == k) for j, count in enumerate(found["confusion"][k])],
+            "found": found["found"][k],
+        }
+        for k, name in enumerate(record["model"]["classes"])
+    ]
+
+
+def _mistakes(record: Mapping[str, Any], part: str) -> list[tuple[str, str, int]]:
+    """The most frequent mistakes: actual class, predicted class, rows."""
+    names, counts = record["model"]["classes"], record["performance"][part]["confusion"]
+    every = [(names[i], names[j], n) for i, row in enumerate(counts) for j, n in enumerate(row) if i != j and n]
+    return sorted(every, key=lambda one: -one[2])[:MISTAKES]
+
+
+def _classes(record: Mapping[str, Any], part: str) -> list[tuple[str, Any, Any]]:
+    """Each class with the share found and the share right among its answers."""
+    found = record["performance"][part]
+    return list(zip(record["model"]["classes"], found["found"], found["precision"], strict=True))
+
+
+def _stability(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Agreement of the trees of the folds in one line."""
+    if found is None:
+        return None
+    shares = [one["share"] for one in found["agreement"] if one["share"] is not None]
+    rows, same = (sum(one[name] for one in found["agreement"]) for name in ("rows", "right"))
+    return {
+        "trees": found["trees"],
+        "share": same / rows if rows else None,
+        "lowest": min(shares, default=None),
+        "highest": max(shares, default=None),
+        "rows": rows,
+        "fewest": min(found["leaves"]),
+        "most": max(found["leaves"]),
+        "asked": list(found["asked"].items()),
+    }

@@ -1,0 +1,45 @@
+"""The files of a dossier in a folder: document, PDF, record, model, proof, checker; and one zip of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from octweb.dossier.document import to_html
+from octweb.dossier.pdf import can_print, to_pdf
+from trainer.bundle import bundle
+from trainer.tree.file import read
+
+HTML, PDF, JSON, MODEL = "dossier.html", "dossier.pdf", "dossier.json", "model.json"
+PROOF, CHECKER = "proof.jsonl.gz", "check_octweb.py"
+LARGEST_HTML = 500_000  # bytes that a document of a tree of 64 leaves stays below
+
+
+def write(folder: Path, record: Mapping[str, Any], model: Path, proof: Path | None, *, pdf: bool = True) -> list[str]:
+    """Write everything but the signature; returns the names, without the PDF where no library prints it."""
+    shutil.copyfile(model, folder / MODEL)
+    if proof is not None:
+        shutil.copyfile(proof, folder / PROOF)
+    (folder / CHECKER).write_text(bundle(), encoding="utf-8")
+    (folder / JSON).write_text(
+        json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False) + "\n", encoding="utf-8"
+    )
+    document = to_html(record, read(model).tree)
+    (folder / HTML).write_text(document, encoding="utf-8")
+    if pdf and can_print():
+        (folder / PDF).write_bytes(to_pdf(document, title=f"Dossier {record['model']['sha256'][:12]}"))
+    return sorted(p.name for p in folder.iterdir())
+
+
+def packed(folder: Path) -> bytes:
+    """The files of a folder as a zip."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, path.name)
+    return out.getvalue()

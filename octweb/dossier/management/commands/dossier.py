@@ -1,0 +1,146 @@
+"""`manage.py dossier MODEL.json DATA --output FOLDER`: the dossier of a model; `--check FOLDER` verifies one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from octweb.dossier import folder as files
+from octweb.dossier import pdf, signing
+from octweb.registry.management.commands.predict import OWN_FILES
+from trainer.dossier import dossier
+from trainer.errors import TrainerError
+
+TYPED = {
+    "meant_for": ("Meant for", "what the model is meant for"),
+    "not_meant_for": ("Not meant for", "what it must not be used for"),
+    "weakness": ("Known weakness", "what is known to go wrong"),
+    "contact": ("Contact", "who answers questions"),
+}
+SHOWN = {
+    True: "These files are, bit for bit, those that the installation with this key made.",
+    False: "This does not show who made them: give the key of the installation with --key, as a file or as its SHA-256.",
+}
+NOT_SHOWN = "A signature does not show that the model is good, who pressed the button, or that the time is right."
+
+
+class Command(BaseCommand):
+    help = (
+        "Write the dossier of a model: dossier.html, dossier.pdf, dossier.json, the model, its proof, a checker, and a signature. "
+        "With --check verify the signature of a dossier: exit status 0 if every file is as it was signed and the signer is known, otherwise 1."
+    )
+    requires_system_checks: tuple[str, ...] = ()
+
+    def add_arguments(self, parser):
+        parser.add_argument("model", metavar="MODEL.json", nargs="?")
+        parser.add_argument(
+            "data", metavar="DATA", nargs="?", help="CSV (also .gz) or Parquet: the file that was uploaded"
+        )
+        parser.add_argument("--output", metavar="FOLDER", help="a new or empty folder")
+        parser.add_argument("--proof", metavar="FILE", help="the proof that goes with the model")
+        parser.add_argument(
+            "--group", action="append", default=[], metavar="COLUMN", help="group rows by this column, too"
+        )
+        parser.add_argument("--title", help="default: the name in the model file")
+        for name, (_, words) in TYPED.items():
+            parser.add_argument(f"--{name.replace('_', '-')}", default="", metavar="TEXT", help=words)
+        parser.add_argument("--ends", default="", metavar="TEXT", help="what would end the approval")
+        parser.add_argument("--about", metavar="FILE", help="what people say of the model, as JSON (docs/dossier.md)")
+        parser.add_argument("--data-name", default="", metavar="NAME", help="the name of the data file in the document")
+        parser.add_argument("--without-pdf", action="store_true")
+        parser.add_argument("--unsigned", action="store_true", help="leave the signature out")
+        parser.add_argument("--check", metavar="FOLDER", help="verify a dossier")
+        parser.add_argument(
+            "--key", action="append", default=[], metavar="KEY", help="a known key, for --check: PEM file or SHA-256"
+        )
+        parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
+
+    def handle(self, *args, **options):
+        try:
+            self._check(options) if options["check"] else self._write(options)
+        except (TrainerError, signing.BadKey, OSError, ValueError) as error:
+            raise CommandError(" ".join(str(error).split())) from error
+
+    def _write(self, options: dict[str, Any]) -> None:
+        if not (options["model"] and options["data"] and options["output"]):
+            raise CommandError("Say MODEL.json, DATA and --output FOLDER, or --check FOLDER.", returncode=2)
+        folder = _empty(Path(options["output"]))
+        key = None if options["unsigned"] else signing.private_key(settings.DOSSIER_KEY)
+        about = _about(options)
+        if key is not None:
+            about["signing"] = signing.public_record(key.public_key())
+        proof = Path(options["proof"]) if options["proof"] else None
+        record = dossier(
+            options["model"], options["data"], proof,
+            data_name=options["data_name"], groups=options["group"], about=about, limits=OWN_FILES,
+        )  # fmt: skip
+        files.write(folder, record, Path(options["model"]), proof, pdf=not options["without_pdf"])
+        if not (options["without_pdf"] or pdf.can_print()):
+            self.stderr.write(f"note: {pdf.MISSING}")
+        if key is not None:
+            signing.sign(folder, key)
+        names = sorted(p.name for p in folder.iterdir())
+        self.stdout.write(f"{folder}: {', '.join(names)}")
+        if options["json"]:
+            found = {"folder": str(folder), "files": names, "verdict": record["check"]["verdict"]}
+            self.stdout.write(
+                json.dumps(found | {"signed": key is not None, "model_sha256": record["model"]["sha256"]})
+            )
+
+    def _check(self, options: dict[str, Any]) -> None:
+        folder = Path(options["check"])
+        if not folder.is_dir():
+            raise CommandError(f"{folder} is not a folder.")
+        found = signing.check(folder, trusted=_trusted(options["key"]))
+        for problem in found.problems:
+            self.stdout.write(problem)
+        if not found.problems:
+            self.stdout.write(
+                f"{len(found.files)} files are unchanged since they were signed with the key whose SHA-256 is {found.fingerprint}."
+            )
+            self.stdout.write(SHOWN[found.known])
+            self.stdout.write(NOT_SHOWN)
+        if options["json"]:
+            record = {"holds": found.holds, "problems": list(found.problems), "signer_known": found.known}
+            self.stdout.write(json.dumps(record | {"fingerprint": found.fingerprint, "files": list(found.files)}))
+        if not found.holds:
+            sys.exit(1)
+
+
+def _empty(folder: Path) -> Path:
+    """The folder, made where it is not there; raises CommandError where it holds something that is not this dossier's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise CommandError(f"The folder {folder} is not empty. Name a new one: a dossier is a whole, signed as it is.")
+    return folder
+
+
+def _about(options: dict[str, Any]) -> dict[str, Any]:
+    """What people say: from the file, with what the options say on top."""
+    said: dict[str, Any] = {}
+    if options["about"]:
+        said = json.loads(Path(options["about"]).read_text(encoding="utf-8"))
+        if not isinstance(said, dict):
+            raise CommandError("The file of --about is not a JSON object.")
+    purpose = {label: options[name] or (said.get("purpose") or {}).get(label, "") for name, (label, _) in TYPED.items()}
+    more = {name: options[name] for name in ("title", "ends") if options[name]}
+    return said | {"purpose": purpose} | more
+
+
+def _trusted(given: list[str]) -> frozenset[str]:
+    """The SHA-256 of the keys that were given; where none was, of the key of this installation."""
+    found = set()
+    for text in given:
+        plain = text.strip().lower().replace(":", "")
+        if len(plain) == 64 and all(c in "0123456789abcdef" for c in plain):
+            found.add(plain)
+        else:
+            found.add(signing.fingerprint(signing.read_public(Path(text).read_bytes())))
+    if not given and settings.DOSSIER_KEY.exists():
+        found.add(signing.fingerprint(signing.private_key(settings.DOSSIER_KEY).public_key()))
+    return frozenset(found)

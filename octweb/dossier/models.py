@@ -1,0 +1,35 @@
+"""ModelDossier: one dossier of a model as a job, with what people wrote for it; the files are one zip in the store."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from octweb.jobs.models import FINISHED, Job
+
+FOLDER = "dossiers"  # in the store of files
+
+
+class ModelDossier(Job):
+    """A dossier does not change any more once it was made: another one is another row."""
+
+    TASK = "octweb.dossier.tasks.make_dossier"
+    TIDY = "octweb.dossier.actions.tidy"
+    ADVICE = "Make the dossier on a machine with more memory: manage.py dossier."
+
+    model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="dossiers")
+    said = models.JSONField(default=dict)  # what people wrote, see `actions.TEXTS`
+    groups = models.JSONField(default=list)  # names of columns
+    site = models.CharField(max_length=500, blank=True)  # the address of this installation as the browser names it
+    file = models.FileField(max_length=200, blank=True)
+    bytes = models.BigIntegerField(default=0)
+
+    class Meta(Job.Meta):
+        abstract = False
+        verbose_name = "dossier"
+
+    def __str__(self) -> str:
+        return f"dossier of {self.model_id}"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED

@@ -1,0 +1,162 @@
+"""The signature of a dossier: a list of the SHA-256 of every file, signed with the Ed25519 key of this installation.
+
+The list has the form of `sha256sum`, the signature is the 64 bytes of RFC 8032, the public key is PEM, so that OpenSSL and
+coreutils check all of it without octweb.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+MANIFEST, SIGNATURE, PUBLIC_KEY = "manifest.sha256", "signature.ed25519", "public-key.pem"
+OWN = (MANIFEST, SIGNATURE)  # files that the list does not hold
+LARGEST = 1_000_000  # bytes of the list
+
+
+class BadKey(Exception):
+    """A key that cannot be read; the message says what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What the check of a folder found: `problems` in words (empty: every file is as it was signed), who signed, and whether that is known."""
+
+    problems: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    fingerprint: str = ""
+    known: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Every file is unchanged, and the signer is known."""
+        return not self.problems and self.known
+
+
+def private_key(path: Path) -> Ed25519PrivateKey:
+    """The key of this installation, made at first use in a file that only its owner can read; raises BadKey."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_once(path, Ed25519PrivateKey.generate())
+    if path.stat().st_mode & 0o077:
+        raise BadKey(
+            f"Others can read the key {path}. Make it private with: chmod 600 {path}. If it may have been read, remove it: a new one is made."
+        )
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except ValueError as error:
+        raise BadKey(
+            f"The key {path} is damaged: {error}. Restore it from a backup, or remove it: a new one is made."
+        ) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise BadKey(f"The key {path} is not an Ed25519 key. Remove it: a new one is made.")
+    return key
+
+
+def _write_once(path: Path, key: Ed25519PrivateKey) -> None:
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(pem)
+    try:
+        os.link(temporary, path)  # fails if another process was first, whose key then counts
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink()
+
+
+def pem_of(key: Ed25519PublicKey) -> bytes:
+    """A public key as PEM."""
+    return key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
+def fingerprint(key: Ed25519PublicKey) -> str:
+    """SHA-256 of the 32 bytes of a public key, in hexadecimal: what people compare."""
+    raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+    return hashlib.sha256(raw).hexdigest()
+
+
+def public_record(key: Ed25519PublicKey) -> dict[str, str]:
+    """What a dossier says of the key that signs it."""
+    raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+    return {"algorithm": "Ed25519", "public_key": raw.hex(), "fingerprint": fingerprint(key)}
+
+
+def read_public(pem: bytes) -> Ed25519PublicKey:
+    """A public key from PEM; raises BadKey."""
+    try:
+        key = serialization.load_pem_public_key(pem)
+    except ValueError as error:
+        raise BadKey(f"This is not a public key in PEM form: {error}.") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise BadKey("This is not an Ed25519 key.")
+    return key
+
+
+def sign(folder: Path, key: Ed25519PrivateKey) -> None:
+    """Put the public key, the list of all files of the folder and its signature into the folder."""
+    (folder / PUBLIC_KEY).write_bytes(pem_of(key.public_key()))
+    names = sorted(p.name for p in folder.iterdir() if p.is_file() and p.name not in OWN)
+    text = "".join(f"{digest(folder / name)}  {name}\n" for name in names).encode()
+    (folder / MANIFEST).write_bytes(text)
+    (folder / SIGNATURE).write_bytes(key.sign(text))
+
+
+def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
+    """Check a folder: the signature of the list, every file against it; `trusted` are fingerprints of keys that are known."""
+    lacking = [f"{name} is missing." for name in (MANIFEST, SIGNATURE, PUBLIC_KEY) if not (folder / name).is_file()]
+    if lacking:
+        return Findings(problems=tuple(lacking))
+    if (folder / MANIFEST).stat().st_size > LARGEST:
+        return Findings(problems=(f"{MANIFEST} is larger than a list of files can be.",))
+    text = (folder / MANIFEST).read_bytes()
+    try:
+        key = read_public((folder / PUBLIC_KEY).read_bytes())
+    except BadKey as error:
+        return Findings(problems=(f"{PUBLIC_KEY}: {error}",))
+    problems, own = [], fingerprint(key)
+    try:
+        key.verify((folder / SIGNATURE).read_bytes(), text)
+    except InvalidSignature:
+        problems.append(
+            f"The signature does not fit {MANIFEST}: one of {MANIFEST}, {SIGNATURE} and {PUBLIC_KEY} was changed."
+        )
+    listed, wrong = _listed(text)
+    problems += wrong
+    for name, expected in listed.items():
+        path = folder / name
+        if not path.is_file() or path.is_symlink():
+            problems.append(f"{name} is missing.")
+        elif digest(path) != expected:
+            problems.append(f"{name} was changed.")
+    there = {p.name for p in folder.iterdir()} - {*listed, *OWN}
+    problems += [f"{name} does not belong to the dossier: it is not in {MANIFEST}." for name in sorted(there)]
+    if PUBLIC_KEY not in listed:
+        problems.append(f"{MANIFEST} does not list {PUBLIC_KEY}.")
+    return Findings(problems=tuple(problems), files=tuple(listed), fingerprint=own, known=own in trusted)
+
+
+def _listed(text: bytes) -> tuple[dict[str, str], list[str]]:
+    """Name → SHA-256 of the list, and what is wrong with it."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
+        own, gap, name = line[:64], line[64:66], line[66:]
+        plain = name and "/" not in name and name not in (".", "..", *OWN) and name not in found
+        if gap != "  " or not plain or not all(c in "0123456789abcdef" for c in own):
+            return found, [f"{MANIFEST}, line {number}: this is not a line of the list."]
+        found[name] = own
+    return found, []
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,14 @@
+"""The task of a dossier: supervise its child. It goes before trainings, which may take hours."""
+
+from __future__ import annotations
+
+from django_tasks import task
+
+from octweb.dossier.work import DossierSupervisor
+from octweb.jobs.supervisor import stopping, worker_name
+
+
+@task(priority=10)
+def make_dossier(job_id: str) -> str:
+    """Make one dossier; returns the job's last status. A job that somebody else has is left alone."""
+    return DossierSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

@@ -1,0 +1,125 @@
+"""The part of a model page about its dossier, the form that makes one, and the files."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST, require_safe
+from rest_framework.exceptions import ValidationError
+
+from octweb.core.problems import Conflict, flatten
+from octweb.dossier import actions, pdf, signing
+from octweb.dossier.folder import PDF
+from octweb.dossier.models import ModelDossier
+from octweb.jobs.queue import queue_position, worker_seen
+from octweb.registry.models import TreeModel
+
+
+def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
+    """A model that the caller may read, and whether the caller may make its dossier."""
+    model = (
+        TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset").filter(pk=pk).first()
+    )
+    if model is None:
+        raise Http404("There is no model with this id, or it is not yours and not approved.")
+    return model, bool(request.user.is_staff or request.user.pk == model.owner_id)
+
+
+def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = "", status: int = 200) -> HttpResponse:
+    job, made = actions.latest(model) if inside else None, actions.made(model)
+    said = actions.texts_of(model) if inside else {}
+    target = model.dataset.target if model.dataset else ""
+    context = {
+        "model": model,
+        "inside": inside,
+        "job": job,
+        "made": made,
+        "refusal": refusal,
+        "position": queue_position(job) if job is not None else None,
+        "worker_seen": worker_seen(),
+        "texts": [
+            (name, label, said.get(name, ""))
+            for name, label in (*actions.TEXTS.items(), (actions.ENDS, "What would end the approval"))
+        ],
+        "columns": [c["name"] for c in model.dataset.columns if c["name"] != target]
+        if inside and model.dataset
+        else [],
+        "groups": job.groups if job is not None else [],
+        "has_pdf": made is not None and PDF in made.summary.get("files", []),
+        "no_pdf": pdf.MISSING,
+    }
+    return render(request, "dossier/_panel.html", context, status=status)
+
+
+@login_required
+@require_safe
+def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The address of a model's dossier: the page of the model at its place."""
+    model, _ = _model(request, pk)
+    return redirect(f"{reverse('registry:detail', args=[model.pk])}?mode=proof#dossier")
+
+
+@login_required
+@require_GET
+def panel(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """What there is, and the form for the next one."""
+    return _panel(request, *_model(request, pk))
+
+
+@login_required
+@require_POST
+def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Keep the texts and make a dossier; the panel follows the job."""
+    model, inside = _model(request, pk)
+    if not inside:
+        raise Http404("There is no model with this id, or it is not yours.")
+    said = {name: request.POST.get(name, "") for name in (*actions.TEXTS, actions.ENDS)}
+    refusal = ""
+    try:
+        site = request.build_absolute_uri("/")
+        actions.start(by=request.user, model=model, said=said, groups=request.POST.getlist("groups"), site=site)
+    except (ValidationError, Conflict) as error:
+        refusal = "; ".join(e["detail"] for e in flatten(error.detail))
+    except PermissionDenied as error:
+        refusal = str(error)
+    if not request.headers.get("HX-Request"):
+        return redirect("dossier:page", model.pk)
+    return _panel(request, model, inside, refusal)
+
+
+@login_required
+@require_GET
+def file(request: HttpRequest, pk: uuid.UUID, form: str) -> HttpResponse:
+    """The dossier as one of FORMATS; the HTML opens in the browser, the others are saved."""
+    model, _ = _model(request, pk)
+    job = actions.made(model)
+    if form not in actions.FORMATS or job is None:
+        raise Http404("There is no dossier of this model in this form.")
+    return answer(job, model, form, actions.content(job, form, by=request.user))
+
+
+def answer(job: ModelDossier, model: TreeModel, form: str, content: bytes) -> HttpResponse:
+    """A file of a dossier as a response."""
+    response = HttpResponse(content, content_type=actions.FORMATS[form][1])
+    kind = "inline" if form == "html" else "attachment"
+    # the family's name is a slug, so that it needs no quoting
+    response["Content-Disposition"] = f'{kind}; filename="{model.family.name}-{model.version}-dossier.{form}"'
+    response["X-Content-SHA256"] = model.sha256
+    if job.finished is not None:
+        response["Last-Modified"] = job.finished.strftime("%a, %d %b %Y %H:%M:%S GMT")
+    return response
+
+
+@require_safe
+def public_key(request: HttpRequest) -> HttpResponse:
+    """The public key that signs the dossiers of this installation, for everyone."""
+    key = signing.private_key(settings.DOSSIER_KEY).public_key()
+    found = HttpResponse(signing.pem_of(key), content_type="text/plain; charset=utf-8")
+    found["X-Key-SHA256"] = signing.fingerprint(key)
+    return found

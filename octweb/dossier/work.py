@@ -1,0 +1,117 @@
+"""The job of a dossier: its child is `manage.py dossier` without the key, which the worker alone holds and signs with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import transaction
+
+from octweb.audit import actions as audit
+from octweb.checking.actions import ENDING, proof_of
+from octweb.core import files
+from octweb.core.files import place_in
+from octweb.dossier import signing
+from octweb.dossier.actions import about
+from octweb.dossier.folder import HTML, packed
+from octweb.dossier.models import FOLDER, ModelDossier
+from octweb.jobs.child import Process
+from octweb.jobs.models import RunStatus
+from octweb.jobs.supervisor import Refused, Supervisor
+from octweb.registry.parsed import document_of
+from trainer.errors import ModelFileError
+
+
+class DossierChild(Process):
+    """`manage.py dossier` on a copy of the model, on the stored rows, and on what the installation says of the model."""
+
+    data: Path = Path()
+    proof: Path | None = None
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "dossier"
+
+    @property
+    def result(self) -> Path:
+        return self.out / HTML
+
+    def write_inputs(self) -> None:
+        model = self.job.model
+        (self.folder / "model.json").write_text(document_of(model), encoding="utf-8")
+        (self.folder / "about.json").write_text(json.dumps(about(self.job)), encoding="utf-8")
+        self.data = place_in(model.dataset.file, self.folder / "data.parquet")
+        if (proof := proof_of(model)) is not None:
+            self.proof = place_in(proof.file, self.folder / ENDING)
+
+    def command(self) -> list[str]:
+        name = self.job.model.dataset.source_name or self.job.model.dataset.name
+        return [
+            *settings.COMMAND,
+            "dossier",
+            *([f"--proof={self.proof}"] if self.proof is not None else []),
+            *(f"--group={name}" for name in self.job.groups),
+            f"--about={self.folder / 'about.json'}",
+            f"--data-name={name}",
+            f"--output={self.out}",
+            "--unsigned",
+            "--json",
+            "--",
+            str(self.folder / "model.json"),
+            str(self.data),
+        ]
+
+
+class DossierSupervisor(Supervisor):
+    """One attempt at one dossier."""
+
+    jobs = ModelDossier
+    noun = "dossier"
+
+    def load(self) -> ModelDossier:
+        return ModelDossier.objects.select_related("model__dataset", "model__family", "model__owner", "owner").get(
+            pk=self.job_id
+        )
+
+    def prepare(self, job: ModelDossier) -> DossierChild:
+        if job.model.dataset is None:
+            raise Refused("The rows of this model are gone, so there can be no dossier.")
+        try:
+            return DossierChild.prepare(job)
+        except FileNotFoundError as error:
+            raise Refused("The stored file of the data set, or the proof, is gone.") from error
+        except (ModelFileError, signing.BadKey) as error:
+            raise Refused(str(error)) from error
+
+    def limits(self, job: ModelDossier) -> tuple[float, float]:
+        return float(settings.MAX_BATCH_SECONDS), float(settings.MAX_TRAINING_MB)
+
+    def store(self, job: ModelDossier, child: Process, summary: dict[str, Any]) -> None:
+        folder, name = child.result.parent, ""
+        signing.sign(folder, signing.private_key(settings.DOSSIER_KEY))
+        content = packed(folder)
+        try:
+            # a name of this attempt alone: what a lost one left behind is never taken for the result
+            name = default_storage.save(f"{FOLDER}/{job.pk}-{self.attempt}.zip", ContentFile(content))
+            with transaction.atomic():
+                audit.record(
+                    "dossier made",
+                    job.model,
+                    by=job.owner,
+                    verdict=str(summary.get("verdict")),
+                    manifest=_digest(folder),
+                )
+                kept = {n: v for n, v in summary.items() if n != "folder"} | self.noted()
+                self.end(RunStatus.SUCCEEDED, file=name, bytes=len(content), summary=kept, log=self._log(child))
+        except BaseException:
+            if name:
+                files.remove(default_storage, name)
+            raise
+
+
+def _digest(folder: Path) -> str:
+    return signing.digest(folder / signing.MANIFEST)

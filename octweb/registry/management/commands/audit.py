@@ -1,0 +1,80 @@
+"""`manage.py audit [MODEL]`: the chain of recorded decisions, and whether it is whole."""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from octweb.audit import actions as audit
+from octweb.audit.models import Record
+from octweb.registry.audited import differences
+from octweb.registry.models import TreeModel
+
+
+class Command(BaseCommand):
+    help = (
+        "Print the recorded decisions (uploads, trainings, checks, steps of the review, publication, sharing, exports) and check the "
+        "chain. Exit status 1 if a record was changed, removed or put in, or if a model is not as the records say."
+    )
+
+    def add_arguments(self, parser):
+        parser.add_argument("model", metavar="MODEL", nargs="?", help="id or name (of all versions, or name/2 of one)")
+        parser.add_argument(
+            "--holds", metavar="SHA256", help="also fail if no record has this hash, which a dossier wrote down"
+        )
+        parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
+
+    def handle(self, *args, **options):
+        models = _models(options["model"])
+        found = audit.broken() + differences(models)
+        if options["holds"] and not Record.objects.filter(digest=options["holds"].strip().lower()).exists():
+            found.append(f"No record has the hash {options['holds'][:64]}: the chain was written again since.")
+        records = _records(options["model"], models)
+        if options["json"]:
+            kept = {"records": [r.to_json() for r in records], "whole": not found, "problems": found}
+            self.stdout.write(json.dumps(kept | {"head": audit.end()["head"]}, ensure_ascii=False))
+        else:
+            for record in records:
+                self.stdout.write(_line(record))
+            self.stdout.write(f"{audit.end()['records']} records in the chain, the last hash is {audit.end()['head']}.")
+        for problem in found:
+            self.stderr.write(problem)
+        if found:
+            sys.exit(1)
+        if not options["json"]:
+            self.stdout.write("The chain is whole.")
+
+
+def _models(name: str | None) -> list[TreeModel]:
+    """The models asked for, deleted ones included; raises CommandError where there is none."""
+    models = TreeModel.objects.select_related("family").order_by("family__name", "version")
+    if not name:
+        return list(models)
+    try:
+        found = list(models.filter(pk=uuid.UUID(name)))
+    except ValueError:
+        family, _, version = name.partition("/")
+        chosen = models.filter(family__name=family)
+        found = list(chosen.filter(version=int(version)) if version.isdigit() else chosen)
+    if not found and not Record.objects.filter(name__startswith=name).exists():
+        raise CommandError(f"There is no model '{name}'. Give its id, its name, or name/version.")
+    return found
+
+
+def _records(name: str | None, models: list[TreeModel]) -> list[Record]:
+    """All records, or those about these models and the data sets that trained them."""
+    if not name:
+        return list(Record.objects.all())
+    about: set[Any] = {m.pk for m in models} | {m.dataset_id for m in models if m.dataset_id}
+    chosen = Record.objects.filter(subject_id__in=about)
+    return list(chosen if about else Record.objects.filter(name__startswith=name))
+
+
+def _line(record: Record) -> str:
+    details = ", ".join(f"{k} {v}" for k, v in record.details.items() if v not in ("", None) and k != "event")
+    who = record.by or "octweb"
+    return f"{record.number:>6}  {record.to_json()['at'][:19]}  {who}  {record.what}  {record.name}{f' ({details})' if details else ''}  {record.digest[:12]}"
