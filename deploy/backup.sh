@@ -23,6 +23,6 @@ case ${OCTWEB_FILES:-} in
   s3://*) echo "files lie in $OCTWEB_FILES: turn on versions of the bucket, or copy it with the tools of its server" ;;
   *) files=${OCTWEB_FILES:-$data/files}; if [ -d "$files" ]; then cp -a "$files" "$target/files"; fi ;;
 esac
-if [ -f "$data/secret_key" ]; then cp -a "$data/secret_key" "$target/"; fi
+for key in secret_key dossier_key.pem; do if [ -f "$data/$key" ]; then cp -a "$data/$key" "$target/"; fi; done
 (cd "$target" && find . -type f ! -name SHA256SUMS -exec sha256sum {} + >SHA256SUMS)
 echo "backed up to $target"

@@ -21,6 +21,8 @@ if [ -d "$source/files" ]; then
   [ ! -e "$files" ] || { echo "$files exists already" >&2; exit 1; }
   cp -a "$source/files" "$files"
 fi
-if [ -f "$source/secret_key" ] && [ ! -e "$data/secret_key" ]; then cp -a "$source/secret_key" "$data/"; fi
+for key in secret_key dossier_key.pem; do
+  if [ -f "$source/$key" ] && [ ! -e "$data/$key" ]; then cp -a "$source/$key" "$data/"; fi
+done
 "$python" manage.py migrate --no-input --verbosity 0
 echo "restored; start the web server and the workers"

@@ -117,7 +117,8 @@ def _card(placed: Placed, box: Box, number: int) -> str:
         fill = colour(v.label, len(brief.classes))
         out.append(f'<rect x="{left:.1f}" y="{top - 9:.1f}" width="10" height="10" rx="2" fill="{fill}"/>')
         out.append(_text(left + 14, top, name, bold=True))
-        share = f"{100 * v.counts[v.label] / v.rows:.1f} % of {v.rows:,}" if v.rows else "no training rows"
+        share = f"{100 * v.counts[v.label] / v.rows:.1f} % of {v.rows:,}" if v.rows else "no rows"
+        share = f"{number}: {share}"
         y = top + LINE if box.stacked else bar_top(box) + BAR + LINE
         out.append(_text(left, y, fit(share, box.inner + 8, SMALL), small=True))
     else:

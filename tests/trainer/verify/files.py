@@ -65,3 +65,20 @@ def findings(document: dict[str, Any], data: Path, folder: Path) -> list[Finding
 def verdicts(document: dict[str, Any], data: Path, folder: Path) -> dict[str, str]:
     """The verdict of each claim."""
     return {f.claim: f.verdict for f in findings(document, data, folder)}
+
+
+def many_classes(folder: Path) -> tuple[dict[str, Any], Path]:
+    """The document of a tree of more than 30 leaves and 20 classes with long names, and its rows."""
+    column, name = (
+        "a column whose name is as long as a sentence can be",
+        "class number {} with a name that does not seem to end",
+    )
+    blocks = np.random.default_rng(4).integers(0, 64, 1600).tolist()
+    lines = [f"{b},{name.format(16 + b // 16 if b % 2 else b // 4)}" for b in blocks]
+    data = folder / "many.csv"
+    data.write_text("\n".join([f"{column},class", *lines]) + "\n")
+    table, labels, *_ = load(data, target="class")
+    request = TrainRequest(
+        table=table, labels=labels, method="cart", parameters={"depth": 6}, test_share=0.25, name="Many " * 30
+    )
+    return json.loads(json.dumps(train(request).model.to_json())), data

@@ -1,0 +1,83 @@
+"""The document: what it shows is the record, every node is in a picture, long names and many leaves fit."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from octweb.dossier.document import to_html
+from octweb.dossier.folder import LARGEST_HTML
+from octweb.dossier.pdf import to_pdf
+from octweb.dossier.picture import MOST, PAPER, below, pictures
+from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
+from tests.trainer.verify.files import many_classes, trained
+from trainer.dossier import dossier
+from trainer.tree.file import read
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 7, 24, 64])
+def test_every_node_is_drawn_and_no_picture_is_wider_than_the_page(leaves):
+    tree = tree_of(leaves, classes=20)
+    drawn = pictures(tree)
+    seen = {node for p in drawn for node in shown(tree, p)}
+    assert seen == {v.id for v in tree.nodes} or len(drawn) == MOST
+    for p in drawn:
+        assert float(re.search(r'width="(\d+)"', p.svg)[1]) <= PAPER
+        assert "<script" not in p.svg  # a class is called so
+    assert sum(len(p.svg) for p in drawn) < LARGEST_HTML / 2
+
+
+def shown(tree, picture):
+    """The nodes of a picture: those below its first node, without what others go on with."""
+    _, ids = below(tree, picture.node)
+    hidden = {i for node in picture.goes_on for i in below(tree, node)[1][1:]}
+    return set(ids) - hidden
+
+
+@pytest.mark.parametrize("kind", SPLITS)
+def test_every_kind_of_split_is_drawn(kind):
+    tree, *_ = one_split(kind)
+    (picture,) = pictures(tree)
+    assert picture.svg.count("<rect") >= 3
+    assert picture.svg.startswith("<svg")
+
+
+def document(tmp_path, model, data, **options):
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(model))
+    record = dossier(path, data, **options)
+    return record, to_html(record, read(path).tree)
+
+
+def test_long_names_and_many_classes_make_a_small_document_that_prints(tmp_path):
+    record, page = document(tmp_path, *many_classes(tmp_path))
+    assert len(page) < LARGEST_HTML
+    assert page.count('<th scope="row">class number') >= 20
+    assert "The most frequent mistakes" in page
+    assert to_pdf(page, title="Many").startswith(b"%PDF-")
+    for rule in record["tree"]["text"].splitlines():
+        assert rule.strip().replace("≤", "≤") in page
+
+
+def test_what_is_missing_is_said_under_its_heading(tmp_path):
+    _, page = document(tmp_path, *trained(tmp_path, "cart"))
+    for heading in range(1, 13):
+        assert f"<h2>{heading} " in page
+    assert page.count("not evaluated") >= 5
+    assert "No rows were held out" in page
+    assert "There was no proof with the model" in page
+    assert "This dossier is not signed" in page
+
+
+def test_the_numbers_of_the_record_are_on_the_page(tmp_path):
+    record, page = document(tmp_path, *trained(tmp_path, "cart", test_share=0.4), about={"review": [{"at": "2026-11-01", "by": "ada", "step": "Approved", "note": "<b>fine</b>"}]})  # fmt: skip
+    measured = record["performance"]["unseen"]
+    text = re.sub(r"<[^>]+>", " ", page)
+    assert f"{measured['accuracy']['right']} of {measured['accuracy']['rows']} rows" in text
+    assert record["model"]["sha256"] in page
+    assert record["data"]["sha256"] in page
+    for line in record["check"]["lines"]:
+        assert f'<th scope="row">{line["claim"]}</th><td>{line["verdict"]}</td>' in page
+    assert "&lt;b&gt;fine&lt;/b&gt;" in page

@@ -1,0 +1,172 @@
+"""Dossiers in the application: the job with a real child, pages, API, who may make and read, and the link in the file to carry away."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import zipfile
+from datetime import timedelta
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.utils import timezone
+
+from octweb.audit.models import Record
+from octweb.datasets import actions as datasets
+from octweb.dossier import actions
+from octweb.dossier.models import ModelDossier
+from octweb.dossier.work import DossierSupervisor
+from octweb.registry import actions as registry
+from octweb.registry.models import TreeModel
+from octweb.runs import actions as runs
+from octweb.runs.training import TrainingSupervisor
+from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from trainer.run import TrainRequest, train
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TYPES = {"json": "application/json", "html": "text/html", "pdf": "application/pdf", "zip": "application/zip"}
+
+
+def run(supervisor, job):
+    return supervisor(job_id=str(job.pk), worker="test", stopping=threading.Event()).run()
+
+
+@pytest.fixture
+def model(owner, dataset, media, settings, tmp_path):  # noqa: F811
+    """A model with its rows and without a proof."""
+    settings.DOSSIER_KEY = tmp_path / "key.pem"
+    rows, labels = datasets.load(dataset)
+    request = TrainRequest(table=rows, labels=labels, method="cart", parameters={"depth": 2}, test_share=0.3)
+    return registry.register(owner=owner, document=train(request).model.to_json(), dataset=dataset, title="Small")
+
+
+@pytest.fixture
+def proved(model, owner):
+    """A model that a worker trained, with its proof."""
+    job = runs.enqueue(owner=owner, dataset=model.dataset, method="exact", parameters={"depth": 2}, test_share=0.3)
+    assert run(TrainingSupervisor, job) == "succeeded"
+    job.refresh_from_db()
+    return TreeModel.objects.get(pk=job.model_id)
+
+
+def test_from_the_button_to_the_signed_files(proved, client, owner, stranger, staff, client_of, tmp_path, capsys):
+    model = proved
+    client.force_login(owner)
+    panel, start = f"/models/{model.pk}/dossier/panel/", f"/models/{model.pk}/dossier/start/"
+    assert "There is no dossier of this model yet" in client.get(panel).content.decode()
+    assert f'hx-get="{panel}"' in client.get(f"/models/{model.pk}/?mode=proof").content.decode()
+    assert client.get(f"/models/{model.pk}/dossier/html/").status_code == 404
+    words = {"meant_for": "sorting <flowers>", "ends": "a new kind", "groups": ["colour"]}
+    assert (
+        "no column" in client.post(start, words | {"groups": ["size"]}, headers={"HX-Request": "true"}).content.decode()
+    )
+    column = next(c["name"] for c in model.dataset.columns if c["name"] != model.dataset.target)
+    answer = client.post(start, words | {"groups": [column]}, headers={"HX-Request": "true"})
+    assert "in the queue" in answer.content.decode()
+    job = actions.latest(model)
+    assert actions.start(by=owner, model=model).pk == job.pk
+    registry.ask_for_approval(model, by=owner, reason="weighed, not counted")
+    assert run(DossierSupervisor, job) == "succeeded", ModelDossier.objects.get(pk=job.pk).log
+
+    api = client_of(owner)
+    address = f"/api/v1/models/{model.pk}/dossier/"
+    found = {form: api.get(address, HTTP_ACCEPT=kind) for form, kind in TYPES.items()}
+    for form, kind in TYPES.items():
+        assert found[form].status_code == 200
+        assert found[form]["Content-Type"].startswith(kind)
+        assert client.get(f"/models/{model.pk}/dossier/{form}/").content == found[form].content
+        assert api.get(f"{address}?format={form}").content == found[form].content
+    with zipfile.ZipFile(io.BytesIO(found["zip"].content)) as packed:
+        packed.extractall(tmp_path / "out")
+    call_command("dossier", check=str(tmp_path / "out"))
+    assert "those that the installation with this key made" in capsys.readouterr().out
+    for form in ("json", "html", "pdf"):
+        assert (tmp_path / "out" / f"dossier.{form}").read_bytes() == found[form].content
+    assert (tmp_path / "out" / "model.json").read_text() == model.document
+
+    record = json.loads(found["json"].content)
+    assert record["check"]["verdict"] == "proved"
+    assert record["check"]["proof"]["sha256"]
+    assert record["about"]["purpose"]["Meant for"] == "sorting <flowers>"
+    assert [step["step"] for step in record["about"]["review"]] == ["Draft", "In review"]
+    assert record["about"]["address"].endswith(f"/models/{model.pk}/")
+    assert record["subgroups"]["columns"][0]["column"] == column
+    page = found["html"].content.decode()
+    assert "sorting &lt;flowers&gt;" in page
+    assert "weighed, not counted" in page
+    key = client.get("/dossier-key/").content
+    assert key == (tmp_path / "out" / "public-key.pem").read_bytes()
+    done = list(Record.objects.filter(subject_id=model.pk).values_list("what", flat=True))
+    assert done[:3] == ["trained", "ask", "dossier made"]
+    assert done.count("exported") == 12
+    call_command("audit", "--json")
+
+    # who may read: nobody else before the approval, everyone with a token after it; only owner and administrators make one
+    client.force_login(stranger)
+    assert client.get(f"/models/{model.pk}/dossier/html/").status_code == 404
+    assert client_of(stranger).get(address).status_code == 404
+    assert client.post(start).status_code == 404
+    registry.approve(model, by=staff)
+    assert client_of(stranger).get(address).status_code == 200
+    assert client_of(stranger).post(address).status_code == 403
+    text = client.get(panel).content.decode()
+    assert "Open dossier" in text
+    assert "<textarea" not in text
+
+
+def test_the_api_makes_the_first_one_and_says_when_to_ask_again(model, client_of, owner, stranger, staff):
+    api, address = client_of(owner), f"/api/v1/models/{model.pk}/dossier/"
+    answer = api.get(f"{address}?wait=0")
+    assert answer.status_code == 202
+    assert answer.json()["status"] == "queued"
+    assert answer["Retry-After"]
+    assert api.post(address, {"meant_for": "x"}, format="json").json()["id"] == answer.json()["id"]
+    assert run(DossierSupervisor, actions.latest(model)) == "succeeded"
+    assert api.get(address).json()["format"] == "octweb-dossier"
+    for bad, status in (("?format=doc", 400), ("?wait=x", 400), ("?wait=1000", 400)):
+        assert api.get(address + bad).status_code == status
+    assert api.get(address, HTTP_ACCEPT="image/png").status_code == 406
+    assert api.post(address, {"groups": ["nothing"]}, format="json").status_code == 400
+    assert api.post(address, {"ends": "y" * 4001}, format="json").status_code == 400
+    TreeModel.objects.filter(pk=model.pk).update(dataset=None)
+    assert api.post(address, {}, format="json").status_code == 400
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(TreeModel.objects.get(pk=model.pk), by=staff)
+    ModelDossier.objects.all().delete()
+    assert client_of(stranger).get(address).status_code == 404
+
+
+def test_a_damaged_model_has_none_and_the_panel_says_why(model, client, owner):
+    job = actions.start(by=owner, model=model)
+    TreeModel.objects.filter(pk=model.pk).update(document=model.document.replace('"correct":', '"correct":1', 1))
+    assert run(DossierSupervisor, job) == "failed"
+    client.force_login(owner)
+    text = client.get(f"/models/{model.pk}/dossier/panel/").content.decode()
+    assert "could not be made" in text
+    assert "damaged or changed" in text
+
+
+def test_the_file_to_carry_away_names_the_dossier_and_its_model(model, client, owner):
+    client.force_login(owner)
+    page = client.get(f"/models/{model.pk}/download/html/").content.decode()
+    assert f'href="http://testserver/models/{model.pk}/dossier/"' in page
+    assert f"<code>{model.sha256}</code>" in page
+    answer = client.get(f"/models/{model.pk}/dossier/")
+    assert answer["Location"] == f"/models/{model.pk}/?mode=proof#dossier"
+
+
+def test_old_dossiers_are_removed_but_the_last_one_stays(model, owner):
+    now = timezone.now()
+    for age in (60, 50):
+        stored = default_storage.save(f"dossiers/{age}.zip", ContentFile(b"zip"))
+        job = ModelDossier.objects.create(owner=owner, model=model, status="succeeded", file=stored)
+        before = now - timedelta(days=age)
+        ModelDossier.objects.filter(pk=job.pk).update(created=before, finished=before)
+    later = now + timedelta(days=2)
+    assert actions.tidy(later) == 2  # the row of the older one, and then its file
+    assert ModelDossier.objects.get().file.name == "dossiers/50.zip"
+    assert actions.tidy(later) == 0
+    assert default_storage.exists("dossiers/50.zip")
