@@ -22,6 +22,7 @@ from octweb.dossier import actions
 from octweb.dossier.models import ModelDossier
 from octweb.dossier.views import answer
 from octweb.jobs.models import RunStatus
+from octweb.jobs.queue import worker_seen
 from octweb.registry.api import AnyFormat, readable_model
 
 LONGEST_WAIT, USUAL_WAIT, LOOK = 30.0, 20.0, 0.2  # seconds
@@ -142,8 +143,8 @@ def _wait(request: Request) -> float:
 
 
 def _waited(job: ModelDossier, seconds: float) -> Any:
-    """The job after at most so many seconds; at once where other calls wait already."""
-    if not seconds or not _waiting.acquire(blocking=False):
+    """The job after at most so many seconds; at once where no worker is running, or other calls wait already."""
+    if not seconds or not worker_seen() or not _waiting.acquire(blocking=False):
         return job
     try:
         until = time.monotonic() + seconds

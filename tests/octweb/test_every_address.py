@@ -44,6 +44,7 @@ ABSENT = (
     "api/v1/models/<uuid:pk>/figures/precision-recall/",
     "models/<uuid:pk>/rows",
     "models/<uuid:pk>/groups/",
+    "models/<uuid:pk>/dossier/<slug:form>/",
     "public/",
 )
 
@@ -131,6 +132,7 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
                 "version": "1",
                 "number": "1",
                 "format": "json",
+                "form": "html",
             }.get(name)
             assert value is not None, f"{route}: no value is known for <{name}>. Add one."
         address = address.replace(placeholder, value)
