@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST, require_safe
 from rest_framework.exceptions import ValidationError
 
+from octweb.core.attachments import as_file
 from octweb.core.problems import Conflict, flatten
 from octweb.dossier import actions, pdf, signing
 from octweb.dossier.folder import PDF
@@ -107,9 +108,8 @@ def file(request: HttpRequest, pk: uuid.UUID, form: str) -> HttpResponse:
 def answer(job: ModelDossier, model: TreeModel, form: str, content: bytes) -> HttpResponse:
     """A file of a dossier as a response."""
     response = HttpResponse(content, content_type=actions.FORMATS[form][1])
-    kind = "inline" if form == "html" else "attachment"
-    # the family's name is a slug, so that it needs no quoting
-    response["Content-Disposition"] = f'{kind}; filename="{model.family.name}-{model.version}-dossier.{form}"'
+    if form != "html":  # the document opens in the browser
+        as_file(response, f"{model.family.name}-{model.version}-dossier.{form}")
     response["X-Content-SHA256"] = model.sha256
     if job.finished is not None:
         response["Last-Modified"] = job.finished.strftime("%a, %d %b %Y %H:%M:%S GMT")
