@@ -21,7 +21,7 @@ from octweb.dossier.folder import HTML, packed
 from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
-from octweb.jobs.supervisor import Refused, Supervisor
+from octweb.jobs.supervisor import Refused, ResultSupervisor
 from octweb.registry.parsed import document_of
 from trainer.errors import ModelFileError
 
@@ -66,7 +66,7 @@ class DossierChild(Process):
         ]
 
 
-class DossierSupervisor(Supervisor):
+class DossierSupervisor(ResultSupervisor):
     """One attempt at one dossier."""
 
     jobs = ModelDossier
