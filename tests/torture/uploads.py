@@ -94,7 +94,11 @@ def bombs(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     with Watch(site) as watch:
         for name, file_name, content in made(megabytes):
             status, answer = site.call(
-                "POST", "/api/v1/datasets/", multipart({"name": name}, content, file_name), Content_Type=FORM
+                "POST",
+                "/api/v1/datasets/",
+                multipart({"name": name}, content, file_name),
+                patience=600,
+                Content_Type=FORM,
             )
             statuses[status] += 1
             if status not in (201, 413, 422):
