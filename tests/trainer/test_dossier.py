@@ -90,6 +90,7 @@ def test_the_numbers_are_those_that_a_person_counts(case, folder):
         assert said["baseline"]["right"] == sum(row["class"] == usual for row, *_ in part)
     assert (found["data"]["training_rows"], found["data"]["unseen_rows"]) == (len(training), len(unseen))
     assert found["data"]["sha256"] == hashlib.sha256(data.read_bytes()).hexdigest()
+    assert found["data"]["sha256_is_of"] == "the file"
     for leaf in found["calibration"]:
         here = [row["class"] for row, _, _, at in unseen if at == leaf["leaf"]]
         assert (leaf["unseen"]["rows"], leaf["unseen"]["right"]) == (len(here), here.count(leaf["class"]))

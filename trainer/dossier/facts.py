@@ -118,6 +118,7 @@ def _data(rows: DossierRows, path: Path, name: str) -> dict[str, Any]:
     return {
         "file": name or path.name,
         "sha256": _sha256(path),
+        "sha256_is_of": "a stored copy" if name else "the file",
         "rows": whole,
         "rows_used": len(rows.codes),
         "rows_left_out": {"empty_cells": rows.gaps, "class_missing_or_unknown": rows.no_class},

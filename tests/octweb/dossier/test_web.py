@@ -95,6 +95,8 @@ def test_from_the_button_to_the_signed_files(proved, client, owner, stranger, st
     assert record["about"]["address"].endswith(f"/models/{model.pk}/")
     assert record["subgroups"]["columns"][0]["column"] == column
     page = found["html"].content.decode()
+    assert "SHA-256 of the stored copy of these rows" in page
+    assert record["data"]["sha256"] == model.dataset.sha256
     assert "sorting &lt;flowers&gt;" in page
     assert "weighed, not counted" in page
     key = client.get("/dossier-key/").content
