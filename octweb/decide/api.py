@@ -41,6 +41,10 @@ class ModelPublicPage(GenericAPIView):
     serializer_class = PublicPageSerializer
     pagination_class = None
 
+    def get_object(self) -> TreeModel:
+        """What OPTIONS looks for, to say whether this caller may PUT."""
+        return self._model(self.kwargs["pk"])
+
     def _model(self, pk: uuid.UUID) -> TreeModel:
         return TreeModel.objects.select_related("family").get_visible(self.request.user, pk)
 
