@@ -25,6 +25,7 @@ from octweb.jobs.models import FINISHED
 from octweb.registry.models import TreeModel
 from trainer.data.file_bytes import GZIP_MAGIC, PARQUET_MAGIC, refuse_other_formats
 from trainer.errors import DataError
+from trainer.explain.least import COLUMNS
 
 MAGIC_BYTES = 64
 ORPHAN_LIFE = timedelta(days=1)  # longer than any upload takes between its file and its row
@@ -40,14 +41,16 @@ def enqueue(
     explain: bool = False,
     change: Mapping[str, Any] | None = None,
     cost: Mapping[str, Any] | None = None,
+    least: str = COLUMNS,
 ) -> BatchPrediction:
-    """A file in the queue, `explain` with path and smallest change as columns: with what may `change`, and what a change of 1 costs.
+    """A file in the queue, `explain` with path and smallest change as columns: with what may `change`, what a change of 1 costs, and
+    which change is the smallest (`least`).
 
     Raises TooLarge, ValidationError, DataError for what is not a table at first sight, and Conflict.
     """
     if format not in Format.values:
         raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
-    check(model, explain, change or {}, cost or {})
+    check(model, explain, change or {}, cost or {}, least)
     limit, size = settings.MAX_UPLOAD_BYTES, int(file.size)
     if size > limit:
         raise TooLarge(f"The file is larger than {limit // 10**6} MB, the limit of this server.")
@@ -63,6 +66,7 @@ def enqueue(
         explain=explain,
         change=dict(change or {}),
         cost=dict(cost or {}),
+        least=least,
     )
     job.source.name = default_storage.save(f"{job.folder}/source{suffix(source_name)}", file)
     try:

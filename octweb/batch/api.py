@@ -24,6 +24,7 @@ from octweb.core.parsers import StrictJSONParser
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import queue_position
 from octweb.registry.api import AnyFormat, callable_model
+from trainer.explain.least import COLUMNS, ORDERS
 
 
 class BatchProgressSerializer(serializers.Serializer):
@@ -66,8 +67,8 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
     class Meta:
         model = BatchPrediction
         fields = [
-            "id", "model", "name", "version", "source_name", "source_bytes", "format", "explain", "change", "cost", "status",
-            "queue_position", "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
+            "id", "model", "name", "version", "source_name", "source_bytes", "format", "explain", "change", "cost", "least",
+            "status", "queue_position", "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
             "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
         ]  # fmt: skip
         read_only_fields = fields
@@ -111,6 +112,12 @@ class NewBatchPredictionSerializer(serializers.Serializer):
         required=False,
         default=dict,
         help_text='with explain: JSON, column → what a change of 1 costs: {"income": 0.01}',
+    )
+    least = serializers.ChoiceField(
+        list(ORDERS.items()),
+        required=False,
+        default=COLUMNS,
+        help_text="with explain: which change is the smallest, as in explain",
     )
 
 
@@ -175,6 +182,7 @@ class BatchPredictionViewSet(
             explain=values["explain"],
             change=values["change"],
             cost=values["cost"],
+            least=values["least"],
         )
         answer = Response(self.get_serializer(job).data, status=201)
         answer["Location"] = reverse("batch-detail", args=[job.pk], request=request)

@@ -15,6 +15,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.errors import ParameterError
 from trainer.explain.columns import Wishes, wishes
+from trainer.explain.least import COLUMNS, least_of
 from trainer.explain.permission import permissions
 from trainer.explain.statistics import priced, statistics_of_tree
 
@@ -27,17 +28,19 @@ def wishes_of(job: BatchPrediction) -> Wishes:
     """What the process that predicts is told; units are rounded for who may not see the training rows."""
     known, source = units.statistics_of(job.model, inside=may_see_rows(job.owner, job.model))
     change, seconds = {**units.MARKS(job.model), **job.change}, SHARE * settings.MAX_BATCH_SECONDS
-    return wishes(model_file(job.model).tree, known, source, change=change, cost=job.cost, seconds=seconds)
+    tree = model_file(job.model).tree
+    return wishes(tree, known, source, change=change, cost=job.cost, seconds=seconds, least=job.least)
 
 
-def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
+def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapping[str, Any], least: str) -> None:
     """Raise ValidationError, by member, for what the model's columns do not take, and where nothing is explained."""
     tree = model_file(model).tree
     tries: dict[str, Callable[[], object]] = {
         "change": lambda: permissions(tree.schema, change),
         "cost": lambda: priced(tree.schema, statistics_of_tree(tree), cost),
+        "least": lambda: least_of(least),
     }
-    for (member, attempt), said in zip(tries.items(), (change, cost), strict=True):
+    for (member, attempt), said in zip(tries.items(), (change, cost, least != COLUMNS), strict=True):
         if said and not explain:
             raise ValidationError({member: "It says how rows are explained: ask for explanations, too (explain)."})
         try:

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 
 from octweb.jobs.models import FINISHED, Job, RunStatus
+from trainer.explain.least import COLUMNS, ORDERS
 
 FOLDER = "predictions"  # in the store of files; below it a folder for each job
 
@@ -34,6 +35,7 @@ class BatchPrediction(Job):
     explain = models.BooleanField(default=False)  # path and smallest change as columns
     change = models.JSONField(default=dict, blank=True)  # column → what may change, beyond what the model's owner says
     cost = models.JSONField(default=dict, blank=True)  # column → what a change of 1 costs
+    least = models.CharField(max_length=10, choices=ORDERS, default=COLUMNS)  # which change is the smallest
     result = models.FileField(max_length=200, blank=True)
     result_bytes = models.BigIntegerField(default=0)
 

@@ -26,6 +26,7 @@ from octweb.jobs.queue import queue_position, worker_seen
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.errors import DataError, ParameterError
+from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import split_argument
 from trainer.explain.statistics import split_cost
 
@@ -56,6 +57,14 @@ class UploadForm(forms.Form):
         label="What a change of 1 costs",
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="with explanations; a line for each column: income=0.01. Others are measured in the unit of their column",
+    )
+
+    least = forms.ChoiceField(
+        choices=ORDERS,
+        initial=COLUMNS,
+        required=False,
+        label="Smallest change",
+        help_text="with explanations; the total is the sum of all changes, each by its cost or in its unit",
     )
 
     def clean(self) -> dict[str, Any]:
@@ -109,6 +118,7 @@ def new(request: HttpRequest) -> HttpResponse:
                 explain=values["explain"],
                 change=values["change"],
                 cost=values["cost"],
+                least=values["least"] or COLUMNS,
             )
             return redirect("batch:detail", job.pk)
         except ValidationError as error:

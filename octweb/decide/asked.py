@@ -16,6 +16,7 @@ from octweb.registry.workspace.scene import Scene
 from trainer.data.rows import parse_rows
 from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError, TrainerError
+from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import Permission, permissions
 from trainer.explain.statistics import priced, statistics_of_tree
 from trainer.table import MISSING_CATEGORY, Kind
@@ -44,6 +45,7 @@ class Asked:
     values: Mapping[str, Any]
     change: Mapping[str, Any]
     cost: Mapping[str, float]
+    least: str
     allowed: tuple[Permission, ...]
     wanted: int | None
     place: int | None = None
@@ -56,9 +58,13 @@ def asked_of(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> Asked:
     """What a form asks; without one the first row of the table, or an example on the tree's own cuts."""
     change, wanted = _change(scene, form, marks), form.get("wanted", "")
     cost, trouble = _cost(scene, form)
+    least = form.get("least", COLUMNS)
+    if least not in ORDERS:
+        least, trouble = COLUMNS, f"Smallest change: '{least[:40]}' is not one of {', '.join(ORDERS)}."
     wishes: dict[str, Any] = {
         "change": change,
         "cost": cost,
+        "least": least,
         "allowed": permissions(scene.tree.schema, change),
         "wanted": scene.tree.classes.index(wanted) if wanted in scene.tree.classes else None,
     }

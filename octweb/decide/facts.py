@@ -31,7 +31,7 @@ def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
     tree, row = scene.tree, asked.row
     known, source = statistics_of(scene.model, inside=scene.inside)
     sizes = priced(tree.schema, known, asked.cost)
-    flipper = Flipper(tree, sizes, asked.allowed, seconds=SECONDS)
+    flipper = Flipper(tree, sizes, asked.allowed, seconds=SECONDS, least=asked.least)
     found = explained(flipper, row, 0, asked.wanted)
     found.pop("row")
     head: dict[str, Any] = {

@@ -12,6 +12,7 @@ from octweb.figures.palette import swatch
 from octweb.registry.units import statistics_of
 from octweb.registry.workspace.scene import Scene
 from trainer.explain.carried import carried
+from trainer.explain.least import ORDERS
 from trainer.explain.statistics import priced
 from trainer.explain.words import value_text
 from trainer.table import ColumnSchema, Kind
@@ -32,6 +33,7 @@ def context(scene: Scene, asked: Asked) -> dict[str, Any]:
         "asked": asked,
         "controls": controls(scene, asked),
         "many": len(tree.used_columns) > LISTED_NAMES,
+        "orders": ORDERS.items(),
         "classes": tree.classes,
         "wanted": None if asked.wanted is None else tree.classes[asked.wanted],
         "decision": None,

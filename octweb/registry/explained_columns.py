@@ -9,6 +9,7 @@ from typing import Any
 from trainer.data.file_bytes import ReadLimits
 from trainer.errors import DataError
 from trainer.explain.columns import ExplainedColumns, Wishes, wishes
+from trainer.explain.least import COLUMNS
 from trainer.explain.permission import split_argument
 from trainer.explain.rows import rows_to_explain
 from trainer.explain.statistics import split_cost, statistics_of_tree
@@ -30,4 +31,5 @@ def more_columns(model: ModelFile, options: dict[str, Any], limits: ReadLimits) 
             raise DataError(f"The file '{Path(options['units_from']).name}' is not the one that trained the model.")
         known, source = rows.statistics, rows.source
     cost = dict(split_cost(text) for text in options["cost"])
-    return ExplainedColumns(model.tree, wishes(model.tree, known, source, change=change, cost=cost))
+    least = options["least"] or COLUMNS
+    return ExplainedColumns(model.tree, wishes(model.tree, known, source, change=change, cost=cost, least=least))

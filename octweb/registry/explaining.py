@@ -23,6 +23,7 @@ from trainer.data.reading.values import plain_values
 from trainer.data.rows import parse_rows
 from trainer.errors import ParameterError
 from trainer.explain.flip import Flipper
+from trainer.explain.least import COLUMNS, ORDERS, least_of
 from trainer.explain.permission import Permission, permissions
 from trainer.explain.record import explained
 from trainer.explain.statistics import costs_said, priced
@@ -30,7 +31,7 @@ from trainer.tree.nodes import Tree
 
 MAX_ROWS = 100
 SECONDS = 10.0  # for the mixed-integer programs of one call
-MEMBERS = {"rows", "change", "cost", "wanted"}
+MEMBERS = {"rows", "change", "cost", "least", "wanted"}
 
 
 class ExplainRequestSerializer(serializers.Serializer):
@@ -48,6 +49,12 @@ class ExplainRequestSerializer(serializers.Serializer):
         required=False,
         help_text="column → what a change of 1 costs, instead of 1 / unit; for numbers",
     )
+    least = serializers.ChoiceField(
+        list(ORDERS.items()),
+        required=False,
+        default=COLUMNS,
+        help_text="which change is the smallest: fewest columns first, then the total (columns), or the total alone (total)",
+    )
     wanted = serializers.CharField(required=False, help_text="the class to reach; if it is left out, any other class")
 
 
@@ -58,6 +65,7 @@ class ExplainedSerializer(serializers.Serializer):
     name = serializers.CharField()
     version = serializers.IntegerField()
     measured_on = serializers.CharField(help_text="where the units of the changes come from")
+    least = serializers.ChoiceField(list(ORDERS.items()), help_text="by which order the changes are the smallest")
     explanations = serializers.ListField(child=serializers.DictField())
     notes = serializers.ListField(child=serializers.CharField(), help_text="how unusual values were treated")
 
@@ -84,14 +92,19 @@ class ModelExplain(APIView):
             known = priced(tree.schema, known, cost)
         except ParameterError as error:
             raise ValidationError({"cost": str(error)}) from error
+        try:
+            least = least_of(request.data.get("least", COLUMNS))
+        except ParameterError as error:
+            raise ValidationError(error.errors) from error
         source = costs_said(source, cost)
-        flipper = Flipper(tree, known, allowed, seconds=SECONDS)
+        flipper = Flipper(tree, known, allowed, seconds=SECONDS, least=least)
         return Response(
             {
                 "model": str(model.pk),
                 "name": model.family.name,
                 "version": model.version,
                 "measured_on": source,
+                "least": least,
                 "explanations": [explained(flipper, row, i, wanted) for i, row in enumerate(parsed.matrix)],
                 "notes": [str(note) for note in parsed.notes],
             }
@@ -120,7 +133,7 @@ def _asked(body: Any, tree: Tree, marks: Mapping[str, Any]) -> tuple[list[Any], 
         raise ParseError('The body must be an object with the member "rows": {"rows": [{"column": value}]}.')
     if unknown := set(body) - MEMBERS:
         raise ValidationError(
-            {sorted(unknown)[0][:60]: 'Not known. The members are "rows", "change", "cost" and "wanted".'}
+            {sorted(unknown)[0][:60]: 'Not known. The members are "rows", "change", "cost", "least" and "wanted".'}
         )
     rows = rows_of({"rows": body.get("rows")})
     if len(rows) > MAX_ROWS:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from trainer.dtypes import FloatArray
 from trainer.explain.flip import Flipper
+from trainer.explain.least import COLUMNS, SAID, TOTAL, least_of
 from trainer.explain.permission import permissions
 from trainer.explain.record import explained
 from trainer.explain.statistics import ColumnStatistics, costs_said, priced
@@ -24,7 +25,8 @@ PIECE = 5_000  # rows whose words are in memory at a time, some megabytes
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """How rows are explained: statistics of the columns and where they are from, what may change, and the seconds for all rows.
+    """How rows are explained: statistics of the columns and where they are from, what may change, which change is the smallest (`least`),
+    and the seconds for all rows.
 
     `change` is column → words as `permissions` takes them. As JSON it goes from the server to the process that predicts.
     """
@@ -33,6 +35,7 @@ class Wishes:
     source: str
     change: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = math.inf
+    least: str = COLUMNS
 
     def to_json(self) -> dict[str, Any]:
         """The record as a dictionary; no limit of time is None."""
@@ -41,6 +44,7 @@ class Wishes:
             "source": self.source,
             "change": dict(self.change),
             "seconds": self.seconds if math.isfinite(self.seconds) else None,
+            "least": self.least,
         }
 
     @classmethod
@@ -51,6 +55,7 @@ class Wishes:
             source=record["source"],
             change=record["change"],
             seconds=math.inf if record["seconds"] is None else float(record["seconds"]),
+            least=record["least"],
         )
 
 
@@ -62,11 +67,16 @@ def wishes(
     change: Mapping[str, Any],
     cost: Mapping[str, Any],
     seconds: float = math.inf,
+    least: str = COLUMNS,
 ) -> Wishes:
-    """Wishes with what people say may change, and what a change of 1 costs; raises ParameterError for what the tree's columns do not take."""
+    """Wishes with what people say may change, what a change of 1 costs, and which change is the smallest.
+
+    Raises ParameterError for what the tree's columns do not take.
+    """
     permissions(tree.schema, change)
     known = priced(tree.schema, statistics, cost)
-    return Wishes(statistics=known, source=costs_said(source, cost), change=change, seconds=seconds)
+    said = costs_said(source, cost)
+    return Wishes(statistics=known, source=said, change=change, seconds=seconds, least=least_of(least))
 
 
 class ExplainedColumns:
@@ -87,7 +97,7 @@ class ExplainedColumns:
 
     def __init__(self, tree: Tree, wishes: Wishes) -> None:
         allowed = permissions(tree.schema, wishes.change)
-        self.flipper = Flipper(tree, wishes.statistics, allowed, seconds=wishes.seconds)
+        self.flipper = Flipper(tree, wishes.statistics, allowed, seconds=wishes.seconds, least=wishes.least)
         self.source, self.late, self.open = wishes.source, 0, 0
 
     def of(self, matrix: FloatArray, usable: np.ndarray) -> list[list[Any]]:
@@ -100,6 +110,8 @@ class ExplainedColumns:
     def notes(self) -> list[str]:
         """What changes are measured on, and how many rows have no explanation or no proof."""
         found = [f"The smallest changes are measured on {self.source}."]
+        if self.flipper.least == TOTAL:
+            found.append(f"The smallest change is {SAID[TOTAL]}.")
         if self.late:
             found.append(f"{self.late} rows are predicted but not explained: the time for explanations was over.")
         if self.open:

@@ -1,20 +1,21 @@
 """The smallest change of a row that gives another answer, over all leaves, with its proof.
 
 Questions of one column leave each column on its own: in each leaf every column stays, or takes its nearest permitted value, and
-the cheapest leaf is the answer. With weighted sums, one changed column is solved in closed form; where one is not enough, a small
-mixed-integer program is solved for each leaf (`program`).
+the cheapest leaf is the answer. With weighted sums, one changed column is solved in closed form; where one is not enough, or where
+several may be cheaper than one, a small mixed-integer program is solved for each leaf (`program`).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from trainer.dtypes import FloatArray
+from trainer.explain.least import COLUMNS, TOTAL
 from trainer.explain.permission import FREE, Permission
 from trainer.explain.program import SECONDS, cheapest
 from trainer.explain.region import (
@@ -45,10 +46,6 @@ class Flip:
     distance: float
     proved: bool = True
 
-    @property
-    def order(self) -> tuple[int, float, int]:
-        return len(self.columns), self.distance, self.leaf
-
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
@@ -60,7 +57,10 @@ class Found:
 
 
 class Flipper:
-    """Finds flips in one tree, with the statistics of its training rows and a permission for each column."""
+    """Finds flips in one tree, with the statistics of its training rows and a permission for each column.
+
+    `least` says which flip is the smallest: COLUMNS, the fewest columns and then the sum of changes, or TOTAL, the sum alone.
+    """
 
     def __init__(
         self,
@@ -69,7 +69,9 @@ class Flipper:
         permissions: Sequence[Permission] | None = None,
         *,
         seconds: float = math.inf,
+        least: str = COLUMNS,
     ) -> None:
+        self.least = least
         self.until = time.monotonic() + seconds  # for the programs of all rows together
         self.tree, self.statistics = tree, tuple(statistics)
         self.permissions = tuple(permissions or (FREE,) * len(tree.schema))
@@ -95,7 +97,7 @@ class Flipper:
             what = "another class" if wanted is None else names[wanted]
             return Found(flip=None, reason=f"No leaf of the tree says {what}.")
         flips, settled = self._candidates(row, targets)
-        chosen = _different(flips)
+        chosen = _different(flips, self._order)
         if not chosen:
             return Found(flip=None, reason=self._none(wanted, targets, settled))
         return Found(flip=chosen[0], alternatives=tuple(chosen[1 : ALTERNATIVES + 1]))
@@ -110,7 +112,7 @@ class Flipper:
 
     def _candidates(self, row: FloatArray, targets: Sequence[Region]) -> tuple[list[Flip], bool]:
         flips: list[Flip] = []
-        later: list[tuple[int, Region]] = []
+        later: list[tuple[float, Region]] = []
         for region in targets:
             forced = [j for j in (*region.spans, *region.codes) if not region.holds(j, row[j])]
             if any(self.permissions[j].never for j in forced):
@@ -120,21 +122,49 @@ class Flipper:
                 continue
             found = self._single(row, region, forced)
             flips += found
-            if not found:
+            if self.least == TOTAL:
+                later.append((self._floor(row, region, forced), region))
+            elif not found:
                 later.append((max(2, len(forced)), region))
         return self._programs(row, flips, later)
 
-    def _programs(self, row: FloatArray, flips: list[Flip], later: list[tuple[int, Region]]) -> tuple[list[Flip], bool]:
-        """Leaves with sums that need several columns, as far as they can beat what was found."""
-        settled = True
+    def _order(self, flip: Flip) -> tuple[float, float, int]:
+        """By which flips are compared; sums are rounded, so that equal ones go by their columns."""
+        if self.least == TOTAL:
+            return float(f"{flip.distance:.12g}"), len(flip.columns), flip.leaf
+        return len(flip.columns), flip.distance, flip.leaf
+
+    def _floor(self, row: FloatArray, region: Region, forced: Sequence[int]) -> float:
+        """What the columns cost that must change in this leaf; infinity if one of them has no permitted value."""
+        parts = []
+        for j in forced:
+            value = self._nearest(row, region, j)
+            if value is None:
+                return math.inf
+            parts.append(self._size(row, j, value))
+        return math.fsum(parts)
+
+    def _programs(
+        self, row: FloatArray, flips: list[Flip], later: list[tuple[float, Region]]
+    ) -> tuple[list[Flip], bool]:
+        """Leaves with sums that need several columns, as far as they can beat what was found.
+
+        Each comes with what it needs at least: a number of columns, or a sum of changes. By sums, no leaf is searched beyond the
+        best sum that is known.
+        """
+        settled, by_sum = True, self.least == TOTAL
         for least, region in sorted(later, key=lambda item: item[0]):
-            if flips and min(f.order[0] for f in flips) < least:
+            best = min((self._order(f)[0] for f in flips), default=math.inf)
+            if least == math.inf or (best <= least if by_sum else best < least):
                 continue
             left = self.until - time.monotonic()
             if left <= 0:
                 settled = False
                 break
-            answer = cheapest(self.tree, region, row, self.statistics, self.permissions, self.full, min(left, SECONDS))
+            answer = cheapest(
+                self.tree, region, row, self.statistics, self.permissions, self.full, min(left, SECONDS),
+                below=best if by_sum else None,
+            )  # fmt: skip
             if answer.row is not None:
                 flips.append(self._flip(row, answer.row, region.leaf, answer.proved))
             settled = settled and answer.proved  # what is not settled here might beat what other leaves have
@@ -172,7 +202,7 @@ class Flipper:
                 values = self._numbers(row, region, j)
             rows = (_with(row, j, value) for value in values if value != row[j])
             found = [flip for changed in rows for flip in self._checked(row, changed, region)]
-            flips += sorted(found, key=lambda f: f.order)[:1]
+            flips += sorted(found, key=self._order)[:1]
         return flips
 
     def _numbers(self, row: FloatArray, region: Region, j: int) -> list[float]:
@@ -230,11 +260,13 @@ class Flipper:
 
     def _flip(self, row: FloatArray, changed: FloatArray, leaf: int, proved: bool) -> Flip:
         columns = tuple(j for j in self.tree.used_columns if changed[j] != row[j])
-        parts = (
-            1.0 if self.tree.schema[j].kind is Kind.CATEGORICAL else abs(changed[j] - row[j]) / self.statistics[j].scale
-            for j in columns
-        )
-        return Flip(row=changed, leaf=leaf, columns=columns, distance=math.fsum(parts), proved=proved)
+        distance = math.fsum(self._size(row, j, changed[j]) for j in columns)
+        return Flip(row=changed, leaf=leaf, columns=columns, distance=distance, proved=proved)
+
+    def _size(self, row: FloatArray, j: int, value: float) -> float:
+        """What it counts to move column `j` to `value`, another than its own."""
+        categorical = self.tree.schema[j].kind is Kind.CATEGORICAL
+        return 1.0 if categorical else float(abs(value - row[j]) / self.statistics[j].scale)
 
 
 def _with(row: FloatArray, j: int, value: float) -> FloatArray:
@@ -247,10 +279,10 @@ def _on(value: float, decimals: int | None) -> float:
     return value if decimals is None else round(value, decimals)
 
 
-def _different(flips: Sequence[Flip]) -> list[Flip]:
+def _different(flips: Sequence[Flip], order: Callable[[Flip], tuple[float, float, int]]) -> list[Flip]:
     """Flips, the best first; one that changes all columns of a better flip is left out."""
     chosen: list[Flip] = []
-    for flip in sorted(flips, key=lambda f: f.order):
+    for flip in sorted(flips, key=order):
         if not any(set(other.columns) <= set(flip.columns) for other in chosen):
             chosen.append(flip)
     return chosen

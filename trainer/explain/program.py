@@ -1,7 +1,8 @@
 """The cheapest row of a leaf with weighted sums where several columns change: a small mixed-integer program.
 
 Legend: y[j,p] = 1: column j moves into its piece p; v[j,p] its new value there, in steps where the column has few of them;
-w[j,c] = 1: column j moves to category c; t[j] ≥ |change of j|. First the number of changed columns is minimised, then Σ t/scale.
+w[j,c] = 1: column j moves to category c; t[j] ≥ |change of j|. First the number of changed columns is minimised, then Σ t/scale; or
+Σ t/scale alone, with a sum `below` that is known already as its limit.
 
 A relaxation is solved first, with sums a little beyond their thresholds: its value bounds every row of the leaf from below, rows that
 lie exactly on a threshold included. If the kernel sends its row elsewhere, that row alone is cut off and the relaxation solved again: the
@@ -37,6 +38,9 @@ MARGINS = (
 )  # distance from a boundary, as a share of what the sum can be: above the solver's tolerance
 MOST_REFUSED = 30  # rows exactly on a plane that the kernel sends to its other side, cut off one by one
 CLOSE = 1e-4  # how near to the bound of the relaxation a row counts as cheapest, as a share of it
+NOTHING = (
+    1e-6  # a change of a column without steps that is smaller than this share of its unit is the solver's rounding
+)
 WIDER = 1.0  # widths of the training range that a value may leave it by
 SECONDS = 5.0  # of one solve
 
@@ -57,10 +61,15 @@ def cheapest(
     permissions: Sequence[Permission],
     full: Mapping[int, tuple[Span, ...]],
     seconds: float = SECONDS,
+    below: float | None = None,
 ) -> Answer:
-    """The row of the leaf that is cheapest from `own` (columns,), its values within the widened range of the training rows."""
+    """The row of the leaf that is cheapest from `own` (columns,), its values within the widened range of the training rows.
+
+    Without `below` that is the fewest columns, then the least sum of changes. With it that is the least sum, if it is at most `below`
+    (infinity: whatever it is); no row is then proof that none of the leaf has a smaller sum.
+    """
     until = time.monotonic() + seconds
-    relaxed = _Program(tree, region, own, statistics, permissions, full, -MARGINS[0])
+    relaxed = _Program(tree, region, own, statistics, permissions, full, -MARGINS[0], below)
     bound: tuple[int, float] | None = None
     for _ in range(MOST_REFUSED):
         outcome = relaxed.solve(until - time.monotonic())
@@ -81,12 +90,11 @@ def _inside(relaxed: _Program, bound: tuple[int, float] | None, until: float) ->
     for margin in MARGINS:
         program = relaxed.again(margin)
         outcome = program.solve(until - time.monotonic())
-        if outcome.values is None:  # a margin may have cut off what there is
-            return Answer(row=None, proved=False)
+        if outcome.values is None:  # a margin may have cut off what there is, but nothing below the bound
+            return Answer(row=None, proved=program.beaten(bound))
         found, cost = program.row_at(outcome.values), program.cost(outcome.values)
         if int(program.tree.apply(found.reshape(1, -1))[0]) == program.region.leaf:
-            reached = bound is not None and cost[0] == bound[0] and cost[1] <= bound[1] + CLOSE * max(1.0, bound[1])
-            return Answer(row=found, proved=reached)
+            return Answer(row=found, proved=program.reached(cost, bound))
     return Answer(row=None, proved=False)
 
 
@@ -100,8 +108,9 @@ class _Program:
         permissions: Sequence[Permission],
         full: Mapping[int, tuple[Span, ...]],
         margin: float,
+        below: float | None,
     ) -> None:
-        self.tree, self.region, self.own, self.margin = tree, region, own, margin
+        self.tree, self.region, self.own, self.margin, self.below = tree, region, own, margin, below
         self.statistics, self.permissions, self.full = statistics, permissions, full
         self.model = Model()
         self.moved: list[Expression] = []  # 1 where a column changes
@@ -118,14 +127,21 @@ class _Program:
                 self._number(j)
         for s in region.sums:
             self._sum(s.terms, s.threshold, s.left)
+        if below is not None and math.isfinite(below) and self.costs:
+            self.model.add(total(self.costs) <= below * (1 + 1e-9) + 1e-9)
 
     def again(self, margin: float) -> _Program:
         """The same program with another margin, and without the rows that were refused."""
-        return _Program(self.tree, self.region, self.own, self.statistics, self.permissions, self.full, margin)
+        return _Program(
+            self.tree, self.region, self.own, self.statistics, self.permissions, self.full, margin, self.below
+        )
 
     def solve(self, seconds: float) -> Outcome:
-        """First the fewest columns, then the smallest change of so many."""
+        """First the fewest columns, then the smallest change of so many; or the smallest change alone."""
         options = Options(time=max(seconds, 0.01), absolute_gap=1e-9)
+        if self.below is not None:
+            self.model.maximize(-total(self.costs))
+            return Highs().solve(self.model, options=options)
         count = total(self.moved)
         self.model.maximize(-count)
         fewest = Highs().solve(self.model, options=options)
@@ -136,6 +152,16 @@ class _Program:
         outcome = Highs().solve(self.model, options=options)
         self.model.rows.pop()  # more columns are allowed once this row is refused
         return outcome
+
+    def reached(self, cost: tuple[int, float], bound: tuple[int, float] | None) -> bool:
+        """Whether a row that costs so much is as cheap as the bound of the relaxation allows."""
+        if bound is None or (self.below is None and cost[0] != bound[0]):
+            return False
+        return cost[1] <= bound[1] + CLOSE * max(1.0, bound[1])
+
+    def beaten(self, bound: tuple[int, float] | None) -> bool:
+        """Whether the bound of the relaxation shows that what is known already is as cheap as any row of the leaf."""
+        return bound is not None and self.below is not None and self.below <= bound[1] + CLOSE * max(1.0, bound[1])
 
     def refuse(self, values: FloatArray) -> bool:
         """Cut off this one row, and no other; False if columns without steps make that impossible.
@@ -190,14 +216,16 @@ class _Program:
 
     def _number(self, j: int) -> None:
         own, unit = float(self.own[j]), self.statistics[j].scale
+        decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
         pieces = [piece for piece in (self._piece(j, s) for s in self.region.spans.get(j, self.full[j])) if piece]
+        if self.below is not None:
+            pieces = [part for piece in pieces for part in _apart(piece, own, decimals)]
         stays = self.region.holds(j, own)
         self.change[j], self.values[j], self.reach[j] = Expression(), [], 0.0
         if not pieces:
             if not stays:
                 self._impossible()
             return
-        decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
         moved = Expression()
         for p, (low, high) in enumerate(pieces):
             y = self.model.binary(f"y{j}.{p}")
@@ -272,9 +300,26 @@ class _Program:
             for y, v, size, decimals in pieces:
                 if values[y.columns[0]] > 0.5:
                     value = float(values[v.columns[0]]) * size
-                    changed[j] = value if decimals is None else round(value, decimals)
+                    changed[j] = self._settled(j, value if decimals is None else round(value, decimals))
         for j, w in self.codes.items():
             for code, column in zip(w.axes[0], w.columns, strict=True):
                 if values[column] > 0.5:
                     changed[j] = float(code)  # type: ignore[arg-type]
         return changed
+
+    def _settled(self, j: int, value: float) -> float:
+        """The value, or the row's own where sums alone count and the two differ by rounding only."""
+        own = float(self.own[j])
+        close = abs(value - own) <= NOTHING * self.statistics[j].scale
+        return own if self.below is not None and close and self.region.holds(j, own) else value
+
+
+def _apart(piece: tuple[float, float], own: float, decimals: int | None) -> list[tuple[float, float]]:
+    """What of a piece lies below and above the row's own value, and not on it: where columns are not counted, "moves to its own
+    value" would be the same row once more.
+    """
+    low, high = piece
+    if decimals is None or not low <= own <= high:
+        return [piece]
+    parts = ((low, step_at_most(math.nextafter(own, -math.inf), decimals)), (step_above(own, decimals), high))
+    return [(a, b) for a, b in parts if a <= b]

@@ -15,7 +15,8 @@ from trainer.tree.splits.base import AMONG, BETWEEN, SUM
 
 
 def explained(flipper: Flipper, row: FloatArray, number: int, wanted: int | None = None) -> dict[str, Any]:
-    """The record of `row`, float64 (columns,), with the row number `number`; `flip` is None if `no_flip` says why.
+    """The record of `row`, float64 (columns,), with the row number `number`; `flip` is None if `no_flip` says why; `least` is the order by which it is
+    the smallest.
 
     `distance` of a step of the path is from the value to the threshold in the column's unit, `deviations` the same in standard
     deviations of the training rows; None for categories.
@@ -80,6 +81,7 @@ def _step(flipper: Flipper, node: Node, row: FloatArray, left: bool) -> dict[str
 
 def _flips(flipper: Flipper, row: FloatArray, found: Found) -> dict[str, Any]:
     return {
+        "least": flipper.least,
         "flip": None if found.flip is None else flip_record(flipper, row, found.flip),
         "alternatives": [flip_record(flipper, row, flip) for flip in found.alternatives],
         "no_flip": found.reason,

@@ -160,9 +160,9 @@ def test_rows_are_explained_on_request_with_the_owners_marks_and_in_units_for_th
     registry.approve(model, by=staff)
     for user, inside in ((owner, True), (stranger, False)):
         client = client_of(user)
-        wishes = {"change": {"score": "up"}, "cost": {"age": 0.125}}
+        wishes = {"change": {"score": "up"}, "cost": {"age": 0.125}, "least": "total"}
         sent = {"model": str(model.pk), "file": rows_csv(content=text), "explain": "true"}
-        sent |= {name: json.dumps(value) for name, value in wishes.items()}
+        sent |= {name: json.dumps(wishes[name]) for name in ("change", "cost")} | {"least": "total"}
         body = client.post(URL, sent, format="multipart").json()
         assert (body["explain"], {name: body[name] for name in wishes}) == (True, wishes)
         assert work(BatchPrediction.objects.get(pk=body["id"])) == "succeeded"
@@ -172,6 +172,7 @@ def test_rows_are_explained_on_request_with_the_owners_marks_and_in_units_for_th
         rest = [{"score": 4.5, "age": 3, "town": "south"}, {"score": 18, "age": 12.5, "town": "north"}]
         answer = client.post(f"/api/v1/models/{model.pk}/explain/", {"rows": rest, **wishes}, format="json").json()
         assert any("costs as given" in note for note in body["notes"])
+        assert any("the smallest total" in note for note in body["notes"])
         for row, record in zip(rows, answer["explanations"], strict=False):
             if record["flip"] is None:
                 assert row["no_flip"] == record["no_flip"]
@@ -193,6 +194,8 @@ def test_rows_are_explained_on_request_with_the_owners_marks_and_in_units_for_th
         ({"change": "width=up", "explain": "true"}, "change", "valid JSON"),
         ({"change": '{"width": "up"}'}, "change", "ask for explanations"),
         ({"cost": '{"width": 0}', "explain": "true"}, "cost", "a cost is a number"),
+        ({"least": "total"}, "least", "ask for explanations"),
+        ({"least": "money", "explain": "true"}, "least", "not a valid choice"),
         ({"cost": '{"colour": 1}', "explain": "true"}, "cost", "change of category counts 1"),
     ],
 )

@@ -91,7 +91,7 @@ def test_the_form_takes_what_may_change_and_what_it_costs_line_by_line(client, m
     assert answer.status_code == 422
     assert "write COLUMN=NUMBER" not in answer.content.decode()
     assert "no such column" in answer.content.decode(), "'width ' with a space is no column"
-    form["cost"] = "width=2\nheight=0.5"
+    form |= {"cost": "width=2\nheight=0.5", "least": "total"}
     assert (
         client.post(
             "/predictions/new/", form | {"file": rows_csv(), "change": "width=up\ncolour=red|green"}
@@ -101,7 +101,7 @@ def test_the_form_takes_what_may_change_and_what_it_costs_line_by_line(client, m
     job = BatchPrediction.objects.get()
     assert (job.change, job.cost) == ({"width": "up", "colour": ["red", "green"]}, {"width": 2.0, "height": 0.5})
     page = client.get(f"/predictions/{job.pk}/").content.decode()
-    assert "cost of 1: width 2.0, height 0.5" in page
+    assert "cost of 1: width 2.0, height 0.5; smallest total" in page
     for odd in ({"change": "widht=up"}, {"cost": "width=dear"}, {"change": "width=sideways"}):
         answer = client.post("/predictions/new/", form | {"file": rows_csv()} | odd)
         assert answer.status_code == 422

@@ -158,6 +158,23 @@ def test_costs_decide_between_columns_and_are_said(model, owner, client):
         assert words in answer.content.decode()
 
 
+def test_the_order_of_changes_is_asked_for_and_said(model, owner, client):
+    client.force_login(owner)
+    for place in range(0, 120, 12):
+        form = typed(model, rows_of(model).matrix[place])
+        few, cheap = record(client, model, **form), record(client, model, **form, least="total")
+        assert (few["least"], cheap["least"]) == ("columns", "total")
+        assert cheap["flip"]["distance"] <= few["flip"]["distance"]
+        assert few["flip"]["columns"] <= cheap["flip"]["columns"]
+    shown = ask(client, model, **form, least="total").content.decode()
+    assert '<option value="total" selected>Smallest total' in shown
+    assert "however many columns they touch" in shown
+    assert "however many columns they touch" not in ask(client, model, **form).content.decode()
+    odd = ask(client, model, **form, least="money")
+    assert odd.status_code == 422
+    assert "is not one of columns, total" in odd.content.decode()
+
+
 def test_what_may_change_is_kept_by_the_owner_and_holds_for_everyone(model, owner, staff, stranger, client, client_of):
     client.force_login(owner)
     rows, tree = rows_of(model), model_file(model).tree

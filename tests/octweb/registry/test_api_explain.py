@@ -68,6 +68,20 @@ def test_costs_decide_between_columns(model, client_of, owner):
     assert compared
 
 
+def test_the_smallest_total_never_costs_more(model, client_of, owner):
+    client = client_of(owner)
+    rows = [{"colour": "red", "width": a / 4, "height": b / 4} for a in range(-4, 5) for b in range(-4, 5)]
+    body = {"rows": [ROW | row for row in rows]}
+    few, cheap = explain(client, model, body).json(), explain(client, model, body | {"least": "total"}).json()
+    assert (few["least"], cheap["least"]) == ("columns", "total")
+    for one, other in zip(few["explanations"], cheap["explanations"], strict=True):
+        assert (one["flip"] is None) == (other["flip"] is None)
+        if one["flip"]:
+            assert other["least"] == "total"
+            assert other["flip"]["distance"] <= one["flip"]["distance"]
+            assert other["flip"]["columns"] >= one["flip"]["columns"]
+
+
 def test_who_may_ask(model, client_of, owner, stranger, staff):
     body = {"rows": [ROW]}
     statuses = [explain(client_of(u), model, body).status_code for u in (owner, staff, stranger, None)]
@@ -97,6 +111,8 @@ def test_who_may_ask(model, client_of, owner, stranger, staff):
         ({"rows": [ROW], "cost": {"colour": 1}}, 400, "colour"),
         ({"rows": [ROW], "cost": {"width": 0}}, 400, "width"),
         ({"rows": [ROW], "cost": {"width": "1"}}, 400, "width"),
+        ({"rows": [ROW], "least": "money"}, 400, "columns, total"),
+        ({"rows": [ROW], "least": []}, 400, "columns, total"),
         ({"rows": [ROW], "wanted": "nothing"}, 400, "wanted"),
         ({"rows": [ROW], "wanted": ["nothing"]}, 400, "wanted"),
         ({"rows": [ROW] * 101}, 413, "100"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 
@@ -102,6 +103,37 @@ def test_a_cost_takes_the_place_of_the_unit(files, tmp_path):
     assert found[0]["flip"]["distance"] == pytest.approx(2 * (45.1 - 41.5))
 
 
+def test_the_smallest_total_is_another_change_than_the_fewest_columns(tmp_path):
+    """41 years more are enough; 6 of height and 6 of weight together cost less."""
+    names = ("age", "height", "weight")
+    schema = tuple(ColumnSchema(name=name, kind=Kind.NUMERIC) for name in names)
+    rows = np.array([[40.0, 40, 40], [50, 50, 50], [60, 60, 60], [45, 90, 70]])
+    left = DraftBranch(
+        split=Threshold(feature=1, threshold=45.0),
+        left=DraftLeaf(label=0),
+        right=DraftBranch(
+            split=Threshold(feature=2, threshold=45.0), left=DraftLeaf(label=0), right=DraftLeaf(label=1)
+        ),
+    )
+    draft = DraftBranch(split=Threshold(feature=0, threshold=80.0), left=left, right=DraftLeaf(label=1))
+    tree = grow(draft, rows, np.array([0, 1, 1, 1], np.int32), schema=schema, classes=("no", "yes"))
+    write(ModelFile(tree=tree, target="answer", fingerprint="0" * 64), tmp_path / "model.json")
+    (tmp_path / "data.csv").write_text("age,height,weight\n40,40,40\n")
+    files = str(tmp_path / "model.json"), str(tmp_path / "data.csv")
+    costs = [word for name in names for word in ("--cost", f"{name}=1")]
+    (few,), notes = explain(*files, *costs)
+    assert (few["least"], few["flip"]["columns"], few["flip"]["distance"]) == ("columns", 1, 41)
+    assert "fewest columns first" in notes
+    (cheap,), notes = explain(*files, *costs, "--least", "total")
+    assert cheap["flip"]["changes"] == {"height": [40, 46], "weight": [40, 46]}
+    assert (cheap["least"], cheap["flip"]["distance"], cheap["flip"]["proved"]) == ("total", 12, True)
+    assert [f["changes"] for f in cheap["alternatives"]] == [{"age": [40, 81]}]
+    assert "the smallest total, however many columns change" in notes
+    call_command("predict", *files, output=str(tmp_path / "out.csv"), explain=True, cost=costs[1::2], least="total")
+    (row,) = csv.DictReader((tmp_path / "out.csv").open())
+    assert (row["flip"], float(row["flip_distance"])) == ("height 40 -> 46; weight 40 -> 46", 12)
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -111,6 +143,7 @@ def test_a_cost_takes_the_place_of_the_unit(files, tmp_path):
         (("--change", "colour=up"), "column of categories"),
         (("--change", "colour=green"), "is not a category"),
         (("--wanted", "perhaps"), "no class 'perhaps'"),
+        (("--least", "money"), "is not one of columns, total"),
         (("--cost", "agee=2"), "no such column"),
         (("--cost", "age=dear"), "write COLUMN=NUMBER"),
         (("--cost", "colour=2"), "change of category counts 1"),

@@ -16,6 +16,7 @@ import pyscipopt
 import pytest
 
 from trainer.explain.flip import Flipper
+from trainer.explain.least import TOTAL
 from trainer.explain.permission import Permission
 from trainer.explain.statistics import ColumnStatistics, statistics
 from trainer.table import ColumnSchema, Kind
@@ -77,11 +78,21 @@ class WholeTree:
     allowed: list[Permission]
     scip: pyscipopt.Model = field(default_factory=pyscipopt.Model)
 
-    def solve(self) -> tuple[int, float] | None:
-        """The fewest changed columns and the least size of so many; None where no permitted row has another answer."""
+    def least_total(self) -> float | None:
+        """The least size, however many columns change; None where no permitted row has another answer."""
+        self._build()
+        self.scip.setObjective(pyscipopt.quicksum(self.sizes), "minimize")
+        self.scip.optimize()
+        return None if self.scip.getStatus() == "infeasible" else self.scip.getObjVal()
+
+    def _build(self) -> None:
         self.scip.hideOutput()
         self._columns()
         self._ways()
+
+    def solve(self) -> tuple[int, float] | None:
+        """The fewest changed columns and the least size of so many; None where no permitted row has another answer."""
+        self._build()
         count, size = pyscipopt.quicksum(self.moved), pyscipopt.quicksum(self.sizes)
         self.scip.setObjective(count, "minimize")
         self.scip.optimize()
@@ -169,19 +180,24 @@ class WholeTree:
         self.scip.addCons(total >= threshold + 1 - much * (1 - right))
 
 
+def instance(kind: str, seed: int):
+    """A random tree of a kind with 24 rows, their statistics, and what may change."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    matrix = np.column_stack(
+        [rng.integers(-8, 9, 24), rng.integers(-12, 13, 24) / 10, rng.integers(0, 2, 24), rng.integers(0, 3, 24)]
+    )
+    matrix[0, 1] = 0.1
+    labels = rng.integers(0, 2, 24)
+    tree = grow(draft(rng, kind, 3), matrix, labels, schema=SCHEMA, classes=("a", "b"))
+    allowed = [NUMBERS[int(rng.integers(5))] for _ in range(3)] + [COLOURS[int(rng.integers(5))]]
+    return tree, matrix, statistics(SCHEMA, matrix), allowed
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_smallest_change_is_that_of_a_program_of_the_whole_tree(kind, count):
     found = several = none = 0
     for seed in range(max(10, count // 4)):
-        rng = np.random.default_rng([seed, KINDS.index(kind)])
-        matrix = np.column_stack(
-            [rng.integers(-8, 9, 24), rng.integers(-12, 13, 24) / 10, rng.integers(0, 2, 24), rng.integers(0, 3, 24)]
-        )
-        matrix[0, 1] = 0.1
-        labels = rng.integers(0, 2, 24)
-        tree = grow(draft(rng, kind, 3), matrix, labels, schema=SCHEMA, classes=("a", "b"))
-        known = statistics(SCHEMA, matrix)
-        allowed = [NUMBERS[int(rng.integers(5))] for _ in range(3)] + [COLOURS[int(rng.integers(5))]]
+        tree, matrix, known, allowed = instance(kind, seed)
         flipper = Flipper(tree, known, allowed)
         for row in matrix[:4]:
             expected, flip = WholeTree(tree, row, known, allowed).solve(), flipper.find(row).flip
@@ -201,10 +217,36 @@ def test_the_smallest_change_is_that_of_a_program_of_the_whole_tree(kind, count)
     assert several or kind not in ("hyperplane", "mixed")
 
 
+@pytest.mark.parametrize("kind", ["hyperplane", "mixed"])
+def test_the_smallest_total_is_that_of_a_program_of_the_whole_tree(kind, count):
+    found = cheaper = 0
+    for seed in range(max(10, count // 8)):
+        tree, matrix, known, allowed = instance(kind, seed)
+        by_total, flipper = Flipper(tree, known, allowed, least=TOTAL), Flipper(tree, known, allowed)
+        for row in matrix[:3]:
+            expected, flip = WholeTree(tree, row, known, allowed).least_total(), by_total.find(row).flip
+            if expected is None:
+                assert flip is None, (kind, seed)
+                continue
+            assert flip is not None, (kind, seed)
+            assert flip.proved, (kind, seed)
+            assert flip.distance == pytest.approx(expected, abs=1e-6), (kind, seed)
+            found += 1
+            few = flipper.find(row).flip
+            assert few is not None, (kind, seed)
+            cheaper += few.distance > flip.distance + 1e-6 and len(few.columns) < len(flip.columns)
+    assert found > count / 10
+    assert cheaper or kind == "mixed"
+
+
 def least_in_fractions(
     tree: Tree, row: list[Fraction], known: tuple[ColumnStatistics, ...], allowed: list[Permission]
-) -> tuple[int, float] | None:
-    """The fewest columns and the infimum of the size over the leaves with another answer, over all vertices, exactly."""
+) -> tuple[int, float, float] | None:
+    """The fewest columns, the infimum of the size of so many, and that of any number, over the leaves with another answer.
+
+    All vertices are compared, exactly.
+    """
+    found: list[tuple[int, Fraction]] = []
     floats = np.array([[float(v) for v in row]])
     own = int(tree.predict(floats)[0])
     leaves = [leaf for leaf in tree.leaves if leaf.label != own]
@@ -216,8 +258,10 @@ def least_in_fractions(
             if (size := least_at(sides(tree, leaf.id), row, known, allowed, chosen)) is not None
         ]
         if sizes:
-            return count, float(min(sizes))
-    return None
+            found.append((count, min(sizes)))
+    if not found:
+        return None
+    return found[0][0], float(found[0][1]), float(min(size for _, size in found))
 
 
 def sides(tree: Tree, leaf: int) -> list[tuple[list[Fraction], Fraction]]:
@@ -276,7 +320,7 @@ def solved(table: list[list[Fraction]]) -> list[Fraction] | None:
 def test_without_steps_the_smallest_change_reaches_the_least_of_all_vertices(count):
     """Values may be any number: the least size is an infimum, which a row just beyond a plane comes near to."""
     schema = tuple(ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(3))
-    compared = several = proved = 0
+    compared = several = proved = sure = cheaper = 0
     for seed in range(max(10, count // 4)):
         rng = np.random.default_rng(seed)
         matrix = np.round(rng.normal(size=(30, 3)) * 2, 2)
@@ -298,13 +342,20 @@ def test_without_steps_the_smallest_change_reaches_the_least_of_all_vertices(cou
             for j in range(3)
         )
         allowed = [NUMBERS[int(rng.integers(1, 4))] for _ in range(3)]
-        flipper = Flipper(tree, known, allowed)
+        flipper, by_total = Flipper(tree, known, allowed), Flipper(tree, known, allowed, least=TOTAL)
         for row in matrix[:2]:
             expected = least_in_fractions(tree, [Fraction(str(v)) for v in row.tolist()], known, allowed)
-            flip = flipper.find(row).flip
+            flip, cheap = flipper.find(row).flip, by_total.find(row).flip
             if expected is None:
                 assert flip is None, seed
+                assert cheap is None, seed
                 continue
+            assert cheap is not None, seed
+            assert cheap.distance >= expected[2] - 1e-9, seed
+            if cheap.proved:
+                assert cheap.distance <= expected[2] * (1 + 2e-4) + 1e-4, seed
+            sure += cheap.proved
+            cheaper += cheap.distance < flip.distance - 1e-6 if flip else 0
             assert flip is not None, seed
             compared += 1
             proved += flip.proved
@@ -315,4 +366,6 @@ def test_without_steps_the_smallest_change_reaches_the_least_of_all_vertices(cou
                 assert flip.distance <= expected[1] * (1 + 2e-4) + 1e-5, seed
     assert compared > count / 5
     assert proved > 0.9 * compared
+    assert sure > 0.9 * compared
+    assert cheaper
     assert several

@@ -57,8 +57,8 @@ def test_programs_find_what_enumeration_finds(monkeypatch):
     asked: list[bool] = []
     real = flips.cheapest
 
-    def counted(*arguments):
-        answer = real(*arguments)
+    def counted(*arguments, **more):
+        answer = real(*arguments, **more)
         asked.append(answer.row is not None)
         return answer
 

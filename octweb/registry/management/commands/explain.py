@@ -11,6 +11,7 @@ from octweb.datasets.reading_flags import add_file_flags, file_options
 from octweb.registry.management.commands.predict import OWN_FILES
 from trainer.errors import DataError, ParameterError, TrainerError, closest
 from trainer.explain.flip import Flipper
+from trainer.explain.least import COLUMNS, SAID, least_of
 from trainer.explain.permission import permissions, split_argument
 from trainer.explain.record import explained
 from trainer.explain.rows import rows_to_explain
@@ -42,6 +43,10 @@ class Command(BaseCommand):
             "--cost", action="append", default=[], metavar="COLUMN=NUMBER",
             help="what a change of 1 in a column of numbers costs; default: 1 / unit",
         )  # fmt: skip
+        parser.add_argument(
+            "--least", default=COLUMNS, metavar="columns|total",
+            help="which change is the smallest: fewest columns first (the default), or the smallest total of all changes",
+        )  # fmt: skip
         parser.add_argument("--wanted", metavar="CLASS", help="the answer to reach; default: any other")
         parser.add_argument("--json", action="store_true", help="print a JSON list, one object per row")
 
@@ -52,7 +57,7 @@ class Command(BaseCommand):
             raise CommandError(" ".join(str(error).split()), returncode=2) from error
         except (TrainerError, OSError) as error:
             raise CommandError(" ".join(str(error).split())) from error
-        self.stderr.write(f"note: changes are measured on {source}.")
+        self.stderr.write(f"note: changes are measured on {source}; the smallest is {SAID[options['least']]}.")
         if options["json"]:
             self.stdout.write(json.dumps(records, ensure_ascii=False))
             return
@@ -62,6 +67,7 @@ class Command(BaseCommand):
     def _explain(self, options: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
         model = read(options["model"])
         tree = model.tree
+        least = least_of(options["least"])
         wanted = wanted_class(options["wanted"], tree.classes)
         changes = dict(split_argument(text, tree.schema) for text in options["change"])
         allowed = permissions(tree.schema, changes)
@@ -70,7 +76,7 @@ class Command(BaseCommand):
         if strange := [n for n in numbers if not 1 <= n <= len(rows.matrix)]:
             raise DataError(f"There is no row {strange[0]}: the file has the rows 1 to {len(rows.matrix)}.")
         known = priced(tree.schema, rows.statistics, dict(split_cost(text) for text in options["cost"]))
-        flipper = Flipper(tree, known, allowed)
+        flipper = Flipper(tree, known, allowed, least=least)
         return [explained(flipper, rows.matrix[n - 1], n, wanted) for n in numbers], rows.source
 
 

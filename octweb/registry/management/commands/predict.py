@@ -58,6 +58,10 @@ class Command(BaseCommand):
             help="what a change of 1 in a column of numbers costs, as for explain",
         )  # fmt: skip
         parser.add_argument(
+            "--least", metavar="columns|total",
+            help="which change is the smallest: fewest columns first (the default), or the smallest total, as for explain",
+        )  # fmt: skip
+        parser.add_argument(
             "--explain-with",
             metavar="FILE.json",
             help="what a server says of units, permissions and time; implies --explain",
@@ -74,9 +78,10 @@ class Command(BaseCommand):
             raise CommandError(
                 "--json needs --output, because the predictions go to standard output otherwise", returncode=2
             )
-        if (options["change"] or options["cost"] or options["units_from"]) and not options["explain"]:
+        said = any(options[name] for name in ("change", "cost", "least", "units_from"))
+        if said and not options["explain"]:
             raise CommandError(
-                "--change, --cost and --units-from say how rows are explained: add --explain", returncode=2
+                "--change, --cost, --least and --units-from say how rows are explained: add --explain", returncode=2
             )
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, _on_signal)  # as an exception, so that nothing half-written stays
