@@ -73,7 +73,7 @@ def test_a_bad_value_is_said_at_its_field(browser, dataset):
 def test_the_form_begins_with_a_method_that_proves_and_is_fast(browser, dataset):
     page = browser.get(reverse("runs:new"), {"dataset": dataset.pk})
     assert page.context["method"].id == "exact"
-    assert re.findall(r'name="method" value="([^"]+)" id="[^"]+" checked', page.content.decode()) == ["exact"]
+    assert re.findall(r'name="method" value="([^"]+)"\s+id="[^"]+" checked', page.content.decode()) == ["exact"]
 
 
 def test_a_name_that_is_not_in_the_data_is_said_at_its_field_before_anything_is_queued(browser, dataset):
