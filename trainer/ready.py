@@ -73,6 +73,8 @@ def processor_can() -> bool:
 
 def ready(function: Any, name: str | None = None) -> Any:
     """Let a compiled function (numba's, with `cache=True`) use shipped code; `name` as in Ready, default: its module."""
+    if not hasattr(function, "py_func"):  # NUMBA_DISABLE_JIT: plain Python
+        return function
     function._cache = Ready(function.py_func, name or function.py_func.__module__)
     return function
 

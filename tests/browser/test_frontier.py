@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
+from playwright.sync_api import TimeoutError
 
 from octweb.registry import actions
 from tests.browser.test_walk import page, sign_in  # noqa: F401 (page is a fixture)
 from tests.octweb.small_models import trained
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def pointed(page, card):  # noqa: F811
+    """The middle of the last point, with the pointer on it; what is drawn above may still move the card."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        box = page.locator(f"{card} .points path.point").last.bounding_box()
+        where = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        page.mouse.move(where[0] - 40, where[1])
+        page.mouse.move(*where)
+        try:
+            page.wait_for_selector(f"{card} .hoverlayer .hovertext", timeout=2_000)
+        except TimeoutError:
+            page.locator(card).scroll_into_view_if_needed()
+        else:
+            return where
+    raise AssertionError(f"{card}: no words at its last point")
 
 
 def test_points_and_rows_show_their_trees(media, page, live_server, owner):  # noqa: F811
@@ -21,10 +41,8 @@ def test_points_and_rows_show_their_trees(media, page, live_server, owner):  # n
         page.wait_for_selector(f"{card} .points path.point")
         assert page.locator(f"{card} .points path.point").count() == page.locator(f"{card} tbody tr").count()
         assert page.locator(f"{card} details[open]").count() == 0
-        box = page.locator(f"{card} .points path.point").last.bounding_box()
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        page.wait_for_selector(f"{card} .hoverlayer .hovertext")
-        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        where = pointed(page, card)
+        page.mouse.click(*where)
         # the last point is the last row and the last tree, drawn and in words
         page.wait_for_selector(f"{card} details:last-of-type[open] .figure .main-svg")
         assert page.locator(f"{card} details[open] pre").inner_text().strip()

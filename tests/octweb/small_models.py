@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cache
 from typing import Any
 
@@ -45,5 +46,5 @@ def _trained(method: str, folds: int, parameters: tuple[tuple[str, Any], ...]) -
 
 
 def trained(method: str, folds: int = 0, **parameters: Any) -> dict[str, Any]:
-    """The document of a tree of `method` on the small table."""
-    return _trained(method, folds, tuple(sorted(parameters.items())))
+    """The document of a tree of `method` on the small table: trained once, and a copy for each test, which may change it."""
+    return copy.deepcopy(_trained(method, folds, tuple(sorted(parameters.items()))))

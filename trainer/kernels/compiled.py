@@ -65,7 +65,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(FOLDER), _LOCATOR  # type: ignore[attr-defined]
         try:
             compiled = njit(cache=True, nogil=True, **options)(function)
-            return ready(compiled, Path(compiled.stats.cache_path).name)
+            return compiled if config.DISABLE_JIT else ready(compiled, Path(compiled.stats.cache_path).name)  # type: ignore[attr-defined]
         finally:
             config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
 
