@@ -325,12 +325,13 @@ def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
     assert TreeModel.objects.count() == 2
 
 
-@pytest.mark.parametrize("which", ["small", "twenty", "wide"])
+@pytest.mark.parametrize("which", ["small", "wide"])
 def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which):
     """What the page itself is responsible for, counted as it goes over the wire with the compression of the static files."""
     import gzip
 
     page = opened(request.getfixturevalue(which))
+    page.goto("about:blank")  # what was still on its way for the page before is not counted
     answers = []
     page.on("response", lambda answer: answers.append(answer))  # a builtin takes no mark of Playwright
     page.goto(page.base)
@@ -338,7 +339,8 @@ def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which)
     page.wait_for_load_state("networkidle")
     sizes = {}
     for answer in answers:
-        body = answer.body() if answer.status == 200 else b""
+        # asked for again: the browser does not keep every body
+        body = page.context.request.get(answer.url).body() if answer.status == 200 else b""
         packed = "/static/" in answer.url or answer.headers.get("content-encoding") == "gzip"
         sizes[answer.url] = len(gzip.compress(body, 6)) if packed else len(body)
     assert any("plotly" in url for url in sizes)
