@@ -26,6 +26,7 @@ DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LISTED = 20
 FIRST_LINE = "The first line of the file says so."
 BY_TABLE = "It cuts the lines of the table into as many values as the header."
+NO_THREAD = "launch worker thread"
 SOMETHING = re.compile(rb"\S")
 BLOCK = 1 << 21  # bytes that the parser takes at a time, for which it reserves as much for every column
 
@@ -311,6 +312,8 @@ def _parse(
     except MemoryError:
         raise
     except pa.ArrowException as error:
+        if NO_THREAD in str(error):  # there is no memory for the stack of the one thread that reads
+            raise MemoryError(str(error)) from error
         raise DataError(f"The file cannot be cut into cells: {error}. Check its quotes and its delimiter.") from error
     pieces, columns = table.columns[::-1], []
     del table

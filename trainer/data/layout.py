@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainer.data.csv_scan import DELIMITERS, SAMPLE_BYTES, Scan, scan
+from trainer.errors import DataError
 
 MOST_TITLES, MOST_FOOTERS = 30, 30
 FEWEST_ROWS = 2
@@ -73,11 +74,17 @@ def inside(body: bytes, outer: Layout, delimiter: str | None) -> Layout | None:
 
 
 def skipped(body: bytes, top: int, bottom: int) -> Layout:
-    """The layout without the first `top` lines and the last `bottom` lines that are not blank."""
+    """The layout without the first `top` lines and the last `bottom` lines that are not blank; DataError where none is left."""
     lines = body.split(b"\n")
     start = sum(len(line) + 1 for line in lines[:top])
     full = [i for i, line in enumerate(lines) if line.strip() and i >= top]
-    cut = full[len(full) - bottom] if 0 < bottom <= len(full) else len(lines)
+    if len(full) <= bottom:
+        asked = " and ".join(f"{n} at the {end}" for n, end in ((top, "top"), (bottom, "bottom")) if n)
+        count = body.rstrip().count(b"\n") + 1
+        raise DataError(
+            f"No line is left: the file has {count} line{'s'[: count != 1]}, and {asked} are to be left out. Leave fewer lines out."
+        )
+    cut = full[len(full) - bottom] if bottom else len(lines)
     end = sum(len(line) + 1 for line in lines[:cut]) if cut < len(lines) else len(body)
     return Layout(
         start=min(start, len(body)),

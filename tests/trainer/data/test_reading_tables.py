@@ -207,6 +207,13 @@ def test_a_person_says_which_lines_are_no_rows():
     assert read_csv(b"a,b,c\n1,2,p\nTotal,4,\n", skip_bottom=0).line_numbers.tolist() == [2, 3]
 
 
+@pytest.mark.parametrize(("top", "bottom"), [(116, 0), (2, 0), (1, 1), (0, 2), (0, 116), (116, 116)])
+@pytest.mark.parametrize("header", [True, False])
+def test_leaving_every_line_out_is_refused(top, bottom, header):
+    with pytest.raises(DataError, match=r"No line is left: the file has 2 lines, and .* are to be left out"):
+        read_csv(b"a,b\n1,2\n\n", skip_top=top, skip_bottom=bottom, header=header)
+
+
 def test_the_target_stays_as_it_stands_and_a_reading_survives_json(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("w;y\n" + "".join(f"{i},5 kg;{i % 2},5 kg\n" for i in range(20)))

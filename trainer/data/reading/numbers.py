@@ -23,7 +23,7 @@ NEGATIVE = {"": "", "()": "negative numbers in brackets", "-": "the minus sign b
 DECIMALS = (".", ",")
 THOUSANDS = ("", ",", ".", " ", "'")
 BRACKETS, BEHIND = "()", "-"  # negative numbers as (5) and as 5-
-BRACKETED = re.compile(r"([^0-9()]*)\(([^()]*[0-9][^()]*)\)([^0-9()]*)")
+BRACKETED = re.compile(r"([^0-9()]*)\(([^0-9()]*[0-9][^()]*)\)([^0-9()]*)")
 MINUS_BEHIND = re.compile(r"([^-]*[0-9])\s?-(|\s+[^-0-9.,\s][^-0-9]*|[€$£¥%])")
 NAMES = {"": "none", ",": "comma", ".": "point", " ": "space", "'": "apostrophe"}
 

@@ -1,0 +1,74 @@
+"""Cells of many letters that a pattern could go through again and again: the work stays in proportion to their length."""
+
+from __future__ import annotations
+
+import time
+
+import pyarrow as pa
+import pytest
+
+from trainer.data.csv_file import read_csv
+from trainer.data.reading import reading_of
+from trainer.data.spreadsheet import as_text
+from trainer.verify.rows import NUMBER
+
+LENGTH = 60_000  # in proportion: a second for all; by its square: minutes
+SECONDS = 15.0
+PIECES = [
+    "1",
+    "1.",
+    "1,",
+    "1 ",
+    "1'",
+    "(",
+    "(1",
+    "-",
+    "1-",
+    "1-a",
+    "a",
+    " ",
+    "\t",
+    "e",
+    "1e",
+    "\u20ac",
+    "kg ",
+    "+",
+    "x,",
+    "T ",
+    "2020-01-01 ",
+]
+
+
+def cells(head, end):
+    return [head + piece * (LENGTH // len(piece)) + end for piece in PIECES]
+
+
+@pytest.mark.parametrize("head", ["", "-", "(", "=1"])
+def test_a_cell_of_a_download(head):
+    start = time.process_time()
+    for end in ("", "x", "-"):
+        for cell in cells(head, end):
+            assert as_text(cell) in (cell, f"'{cell}")
+            NUMBER.fullmatch(cell)
+    assert time.process_time() - start < SECONDS
+
+
+@pytest.mark.parametrize("head", ["", "-", "(", "1"])
+def test_a_cell_of_an_upload(head):
+    for end in ("", "x", ")"):
+        rows = [f'"{cell}";{"ab"[i % 2]}' for i, cell in enumerate(cells(head, end))]
+        raw = read_csv(("x;class\n" + "\n".join(rows) + "\n").encode())
+        start = time.process_time()
+        reading = reading_of(raw).for_target("class")
+        reading.ask(raw.names)
+        reading.apply(raw, target="class")
+        assert time.process_time() - start < SECONDS
+
+
+def test_no_memory_for_a_thread_is_no_memory_and_not_a_bad_file(monkeypatch):
+    def refuse(*arguments, **options):
+        raise pa.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
+
+    monkeypatch.setattr("trainer.data.csv_file.pacsv.read_csv", refuse)
+    with pytest.raises(MemoryError):
+        read_csv(b"x,class\n1,a\n2,b\n")
