@@ -18,6 +18,7 @@ LEAD = {
     "splits": "for each question that is marked as proved, all questions on at most two columns, in a tree with",
     "heuristic": "one tree, built step by step, with",
 }
+MADE = "one tree, made by another program"
 PLANES = "questions that weigh all columns at once, "
 NEAR = PLANES + "each parting its rows by at least 1e-7 (columns scaled to [0, 1])"
 DISTANT = PLANES + "the rows on the right keeping a distance of 0.005 from their hyperplane "
@@ -45,6 +46,8 @@ def scope(model: dict[str, Any], rows: Rows) -> Finding:
     if model.get("rows") is None and not said.startswith(tuple(LEAD.values())):
         words = "This older file words it differently; the parameters count."
         return Finding(claim="scope", verdict="cannot be judged", detail=words, role="aside")
+    if model["method"] == "converted":
+        return recounted("scope", said == MADE, f"The file says: {said or 'nothing'}; '{MADE}' is all that is known.")
     lead = LEAD[METHODS[model["method"]][0]]
     own = [f"{lead} {', '.join([*_depth(model), *space, *_limits(model)])}" for space in _spaces(model, rows, said)]
     words = f"'{said}'" if said in own else f"The parameters ask for: {own[0]}. The file says: {said or 'nothing'}."

@@ -19,6 +19,7 @@ WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
 METHODS = {
     "cart": ("heuristic", "ts", GROWN),
+    "converted": ("heuristic", "tisl", ""),  # made by another program
     "oc1": ("heuristic", "tsl", f"{GROWN} restarts jumps cycle"),
     "bivariate": ("splits", "tsl", f"{GROWN} split_gap split_time_limit bound branching order"),
     "exact": ("tree", "tis", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.oblique.test_cut_h import instance, table
+from tests.trainer.oblique.tables import instance, table
 from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
 from trainer import make_classifier
 from trainer.families.oblique.distance import DistantSearch, distance, keeps, stripes, widest

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.oblique.test_cut_h import instance, table
+from tests.trainer.oblique.tables import instance, table
 from tests.trainer.oblique.test_distance import small
 from tests.trainer.oracles.oblique_class import best_in_class
 from trainer.errors import ParameterError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.oblique.test_cut_h import table
+from tests.trainer.oblique.tables import table
 from tests.trainer.oracles.oblique import best_value, separations
 from trainer.families.oblique import packing as oblique_packing
 from trainer.families.oblique.instance import ObliqueInstance

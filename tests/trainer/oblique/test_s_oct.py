@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.oblique.test_cut_h import instance, rows_of, table
+from tests.trainer.oblique.tables import instance, rows_of, table
 from tests.trainer.oracles.oblique import best_value
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.oct_h import OCTH

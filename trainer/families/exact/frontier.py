@@ -15,9 +15,10 @@ import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.families.exact.instance import build
-from trainer.families.exact.kernels import dp
 from trainer.families.exact.kernels import frontier as dp_frontier
 from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.kernels.sides import row_major
+from trainer.families.exact.kernels.three import Budget
 from trainer.families.exact.search import ExactOptions, Search
 from trainer.tree.shapes import Shape
 
@@ -118,10 +119,10 @@ class FrontierSearch:
         self, node: dp_node.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray, stoppable: bool
     ) -> None:
         s, state = self.search, np.zeros(3, np.int64)
-        Rn, before = dp.row_major(node), 0
+        Rn, before = row_major(node), 0
         frontier = dp_frontier.Frontier(best, choice, self.most)
         pairs = s.slice_size(node.columns.shape[1], len(node.valid))
-        budget = dp.Budget(pairs, s.flag if stoppable else s.no_flag)
+        budget = Budget(pairs, s.flag if stoppable else s.no_flag)
         while True:
             dp_frontier.three_frontier(node, P, Rn, s.costs, lb, frontier, state, budget)
             s.twos += int(state[dp_frontier.TWOS]) - before

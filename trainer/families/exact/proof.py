@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.families.exact.kernels import dp
 from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.kernels.bounds import share
 from trainer.families.exact.search import INFINITE, Search
 from trainer.method import Proof
 
@@ -94,7 +94,7 @@ class _Writer:
                 if needed[side] > lower[side, p]:
                     lower[side, p] = self.prove(parts[side], paths[side], height - 1, needed[side])
                     if s.similar:
-                        dp.share(frame.node, frame.P, p, side, lower[side, p], s.instance.unit, lower)
+                        share(frame.node, frame.P, p, side, lower[side, p], s.instance.unit, lower)
         return min(bound, int((lower[0] + lower[1]).min()))
 
     def _needed(

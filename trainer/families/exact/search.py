@@ -19,9 +19,12 @@ import numpy as np
 
 from trainer.errors import DataError
 from trainer.families.exact.instance import ExactInstance
-from trainer.families.exact.kernels import dp
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import whole as dp_whole
+from trainer.families.exact.kernels.bounds import Sides, count_bounds, node_bounds, share
+from trainer.families.exact.kernels.sides import row_major
+from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, binomial_table, three
+from trainer.families.exact.kernels.two import best_two, own_values, price
 from trainer.tree.shapes import Shape
 
 SLICE_NS = 5e7
@@ -127,7 +130,7 @@ class Search:
         size = self.depth - 2  # literals on the path to a subtree of depth two
         entries = math.comb(self.instance.literals, size) if size >= 2 else 0
         fits = 0 < entries * 8 <= self.options.memory // 2
-        self.binomials = dp.binomial_table(self.instance.literals, size if fits else 1)
+        self.binomials = binomial_table(self.instance.literals, size if fits else 1)
         self.table = np.zeros(entries if fits and self.options.branch_cache else 0, np.int64)
         self.no_table = np.zeros(0, np.int64)
         # subtrees of height three below nodes of height four, by their path
@@ -152,7 +155,7 @@ class Search:
         P = np.empty((g.n_classes, m, m), np.int32)
         dp_node.pair_counts(node, P)
         lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
-        dp.count_bounds(node, g.unit, g.leaf, height - 1, self.bounds, dp.Sides(lower, exact))
+        count_bounds(node, g.unit, g.leaf, height - 1, self.bounds, Sides(lower, exact))
         return _Frame(node, P, lower, exact, self._leaf(node))
 
     def _leaf(self, node: dp_node.Node) -> int:
@@ -161,7 +164,7 @@ class Search:
 
     def node_bounds(self, node: dp_node.Node, height: int) -> tuple[int, int]:
         """Cost of the node as a leaf, and a lower bound of what it costs."""
-        leaf, floor = dp.node_bounds(node, self.instance.unit, self.instance.leaf, height, self.bounds)
+        leaf, floor = node_bounds(node, self.instance.unit, self.instance.leaf, height, self.bounds)
         return int(leaf), int(floor)
 
     def _key(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> Any:
@@ -209,13 +212,13 @@ class Search:
         P = np.empty((g.n_classes, m, m), np.int32)
         if height == 2:
             dp_node.pair_counts(node, P)
-        (root, _, _), cost = dp.best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
+        (root, _, _), cost = best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
         return Known(int(cost), True, None if root < 0 else int(node.features[root]))
 
     def _own_two(self, frame: _Frame) -> int:
         e = np.empty(4, np.int64)
-        dp.own_values(frame.node, frame.P, self.min_leaf, e)
-        return int(dp.price(e, self.instance.unit, self.instance.leaf, 4))
+        own_values(frame.node, frame.P, self.min_leaf, e)
+        return int(price(e, self.instance.unit, self.instance.leaf, 4))
 
     def _whole(self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool) -> Known:
         """A node of height three or four in one call."""
@@ -244,30 +247,30 @@ class Search:
             best, choice = frame.leaf, None
         state = np.array([best, -2, 0, 0, 0], np.int64)
         self._run_three(frame, path, state, stoppable)
-        if state[dp.STOPPED]:
+        if state[STOPPED]:
             return Known(frame.bound(), False)
-        if state[dp.CHOICE] >= 0:
-            return Known(int(state[dp.BEST]), True, int(frame.node.features[state[dp.CHOICE]]))
+        if state[CHOICE] >= 0:
+            return Known(int(state[BEST]), True, int(frame.node.features[state[CHOICE]]))
         if best < ub:
             return Known(best, True, choice)
         return Known(max(ub, frame.bound()), False)
 
     def _run_three(self, frame: _Frame, path: tuple[int, ...], state: np.ndarray, stoppable: bool) -> None:
         literals = np.array(path, np.int64)
-        Rn = dp.row_major(frame.node)
+        Rn = row_major(frame.node)
         table = self.table if len(path) == self.depth - 3 else self.no_table
-        kept, sides = dp.Kept(literals, self.binomials, table), dp.Sides(frame.lower, frame.exact)
+        kept, sides = Kept(literals, self.binomials, table), Sides(frame.lower, frame.exact)
         pairs = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
-        budget = dp.Budget(pairs, self.flag if stoppable else self.no_flag)
+        budget = Budget(pairs, self.flag if stoppable else self.no_flag)
         before = 0
         while True:
-            dp.three(frame.node, frame.P, Rn, self.costs, kept, sides, state, budget)
-            self.twos += int(state[dp.TWOS]) - before
-            before = int(state[dp.TWOS])
+            three(frame.node, frame.P, Rn, self.costs, kept, sides, state, budget)
+            self.twos += int(state[TWOS]) - before
+            before = int(state[TWOS])
             if not path:
-                p = state[dp.CHOICE]
-                self._root_news(frame, int(state[dp.BEST]), int(frame.node.features[p]) if p >= 0 else None, 3)
-            if not state[dp.STOPPED] or (stoppable and self.stopped()):
+                p = state[CHOICE]
+                self._root_news(frame, int(state[BEST]), int(frame.node.features[p]) if p >= 0 else None, 3)
+            if not state[STOPPED] or (stoppable and self.stopped()):
                 return
 
     def _root_news(self, frame: _Frame, cost: int, choice: int | None, height: int) -> None:
@@ -342,7 +345,7 @@ class Search:
                     lower[s, p] = max(child.lower, int(lower[s, p]))
                     exact[s, p] = child.exact
             if self.similar:
-                dp.share(frame.node, frame.P, p, s, lower[s, p], self.instance.unit, lower)
+                share(frame.node, frame.P, p, s, lower[s, p], self.instance.unit, lower)
             if lower[0, p] + lower[1, p] >= best():
                 return int(INFINITE)
         return int(lower[0, p] + lower[1, p]) if exact[0, p] and exact[1, p] else int(INFINITE)
@@ -420,7 +423,7 @@ class Search:
         m = len(node.features)
         P = np.empty((g.n_classes, m, m), np.int32)
         dp_node.pair_counts(node, P)
-        positions, _ = dp.best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
+        positions, _ = best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
         root, zero, one = (int(node.features[p]) if p >= 0 else -1 for p in positions)
         if root < 0:
             return None

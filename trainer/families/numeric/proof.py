@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.families.numeric.kernels import numeric
+from trainer.families.numeric.kernels.orders import divide
 from trainer.families.numeric.search import NumericSearch, Prepared, _Found, _Stopped
 from trainer.method import Proof
 
@@ -63,7 +63,7 @@ class _Writer:
         s.search(order, height, _Found(bound, None, False), 0)
         s.note = None
         for f, t, found in looked:
-            parts = numeric.divide(order, s.rank, f, t)
+            parts = divide(order, s.rank, f, t)
             for yes in (0, 1):
                 if found[yes] is not None:
                     literal = 2 * (int(self.starts[f]) + t) + yes

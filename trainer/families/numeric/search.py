@@ -18,7 +18,9 @@ import numpy as np
 
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import DataError
-from trainer.families.numeric.kernels import numeric
+from trainer.families.numeric.kernels.orders import class_weights, divide, ends
+from trainer.families.numeric.kernels.scan import best_one
+from trainer.families.numeric.kernels.two import depth_two
 
 NumericShape = (
     tuple[int, float, Any, Any] | None
@@ -95,7 +97,7 @@ class NumericSearch:
         self.nodes += 1
         if height <= 2:
             return self._small(order, height, ub, first)
-        totals = numeric.class_weights(order, self.y, self.weight, self.classes)
+        totals = class_weights(order, self.y, self.weight, self.classes)
         as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
         best = _Found(as_leaf, None, True) if as_leaf < ub else _Found(ub, None, False)
         if as_leaf == self.leaf or best.cost <= 2 * self.leaf or int(totals.sum()) * self.unit <= 2 * self.leaf:
@@ -110,11 +112,11 @@ class NumericSearch:
             return self._one(order, height, ub)
         answer = np.empty(6, np.int64)
         first = np.zeros(len(order), np.int64) if first is None else first
-        cost = int(numeric.depth_two(order, self.rows, self.classes, self.costs, ub, self.flag, answer, first))
+        cost = int(depth_two(order, self.rows, self.classes, self.costs, ub, self.flag, answer, first))
         if cost < 0:
             raise _Stopped
         if cost >= ub:
-            totals = numeric.class_weights(order, self.y, self.weight, self.classes)
+            totals = class_weights(order, self.y, self.weight, self.classes)
             as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
             return _Found(max(ub, min(as_leaf, int(first.min()))), None, False, first)
         a = [int(v) for v in answer]
@@ -124,13 +126,13 @@ class NumericSearch:
         return _Found(cost, (a[0], a[1], *sides), True, first)
 
     def _one(self, order: np.ndarray, height: int, ub: int) -> _Found:
-        totals = numeric.class_weights(order, self.y, self.weight, self.classes)
+        totals = class_weights(order, self.y, self.weight, self.classes)
         cost, tree = int(totals.sum() - totals.max()) * self.unit + self.leaf, None
         if height and order.shape[1] > 1:
             E, sizes = np.empty(order.shape, np.int32), np.zeros(len(order), np.int64)
-            numeric.ends(order, self.rank, E, sizes)
+            ends(order, self.rank, E, sizes)
             errors, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
-            numeric.best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
+            best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
             f = int(errors.argmin())
             if places[f] >= 0 and int(errors[f]) * self.unit + 2 * self.leaf < cost:
                 cost = int(errors[f]) * self.unit + 2 * self.leaf
@@ -140,9 +142,9 @@ class NumericSearch:
     def search(self, order: np.ndarray, height: int, best: _Found, slack: int, news: bool = False) -> _Found:
         """A tree of full height that costs less than best.cost - slack, or the proof that there is none."""
         E, sizes = np.empty(order.shape, np.int32), np.zeros(len(order), np.int64)
-        numeric.ends(order, self.rank, E, sizes)
+        ends(order, self.rank, E, sizes)
         errors, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
-        numeric.best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
+        best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
         lines = [
             _Line(f, E[f, : sizes[f]], self.weight[order[f]], int(places[f]), self.leaf, len(order))
             for f in np.argsort(errors, kind="stable").tolist()
@@ -171,7 +173,7 @@ class NumericSearch:
         # what is proved of c beyond the target excludes the thresholds beside it, as far as there are rows between
         reach = target + unit * min(line.W[c] - line.W[a], line.W[b] - line.W[c]) // 2
         t = int(self.rank[line.f, order[line.f, line.marks[c - 1]]])
-        parts = numeric.divide(order, self.rank, line.f, t)
+        parts = divide(order, self.rank, line.f, t)
         bounds, firsts = list(line.floors(a, b, c, unit)), line.first_floors(a, b, c, unit)
         found: list[Any] = [None, None]
         # the smaller side first, so that the search of the larger one has the tighter bound
@@ -291,34 +293,37 @@ def solve_numeric(
         if report is not None:
             report(value(cost), value(min(floor, cost)), shape(tree))
 
-    finished = False
-    try:
-        for height in range(1, min(depth, 2) + 1 if len(rank) else 0):
-            found = search.solve(order, height, best.cost)
-            if found.exact:
-                best = found
-                better(best.cost, best.tree)
-        for height in range(3, depth + 1 if len(rank) else 0):
-            kept: list[_Found] = [best]  # the incumbent grows inside, so that a stop keeps it
-
-            def keep(cost: int, tree: Any, kept: list[_Found] = kept) -> None:
-                kept.append(_Found(cost, tree, True))
-                better(cost, tree)
-
-            search.on_better = keep
-            try:
-                best = search.search(order, height, best, slack if height == depth else 0, news=True)
-            except _Stopped:
-                best = kept[-1]
-                raise
-        finished = True
-    except _Stopped:
-        pass
+    best, finished = _deepen(search, order, depth, best, slack, better)
     cost = value(best.cost)
     lower = best.cost - (slack if depth > 2 else 0) if finished else floor
     bound = cost if finished and not (slack and depth > 2) else min(cost, max(value(max(lower, floor)), Fraction(0)))
     prepared = Prepared(search, order, scale, min(best.cost, max(lower, floor)))
     return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.nodes, prepared=prepared)
+
+
+def _deepen(
+    search: NumericSearch, order: np.ndarray, depth: int, best: _Found, slack: int, better: Callable[[int, Any], None]
+) -> tuple[_Found, bool]:
+    """The best tree of the heights up to `depth`, one height after the other, and whether the search ended by itself."""
+    heights = depth if len(order) else 0
+
+    def keep(cost: int, tree: Any) -> None:
+        nonlocal best
+        best = _Found(cost, tree, True)  # a stop within the search keeps it
+        better(cost, tree)
+
+    try:
+        for height in range(1, min(heights, 2) + 1):
+            found = search.solve(order, height, best.cost)
+            if found.exact:
+                best = found
+                better(best.cost, best.tree)
+        search.on_better = keep
+        for height in range(3, heights + 1):
+            best = search.search(order, height, best, slack if height == depth else 0, news=True)
+    except _Stopped:
+        return best, False
+    return best, True
 
 
 def _floor_of(X: FloatArray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray) -> int:

@@ -33,6 +33,10 @@ from trainer.monitor import Monitor
 
 MOST_CELLS = 30_000  # items times nodes; the relaxation of a larger master model does not end in reasonable time
 PATIENCE = 500  # rounds of local search without a better tree, after which only the solver can help
+LESS_PATIENCE = (
+    100  # where one row is all that can be won, and the model is so small that the solver soon says whether it can be
+)
+FEW_CELLS = 2_000  # of such a model
 
 
 class Run:
@@ -117,7 +121,16 @@ class Run:
         self.first = self.target.objective(self.search.value, self.search.best.leaves)
         self.report()
         self.monitor.report(phase="local search")
-        self._search(self.starts, seconds, PATIENCE)
+        self._search(self.starts, seconds, self._patience())
+
+    def _cells(self) -> int:
+        """The size of the master model: items times nodes."""
+        return int((self.instance.counts > 0).sum()) * (self.instance.size - 1)
+
+    def _patience(self) -> int:
+        """Rounds of local search without a better tree before the solver begins."""
+        near = self.bound - self.search.value <= 1 and self._cells() <= FEW_CELLS
+        return min(PATIENCE, LESS_PATIENCE) if near else PATIENCE
 
     def _presolve(self) -> None:
         """One plane, or few points decomposed by the root."""
@@ -160,7 +173,7 @@ class Run:
         """The model under its solver, begun with the best tree."""
         instance, remaining = self.instance, self.clock.remaining()
         solver = backend(self.settings["solver"])
-        if int((instance.counts > 0).sum()) * (instance.size - 1) > MOST_CELLS:
+        if self._cells() > MOST_CELLS:
             # a master model of this size never leaves its first relaxation: the time is better spent on trees
             self._search([], remaining if math.isfinite(remaining) else 60.0)
             return

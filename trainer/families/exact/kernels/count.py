@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.dp import both_sides, price, share
+from trainer.families.exact.kernels.bounds import share
+from trainer.families.exact.kernels.sides import both_sides
+from trainer.families.exact.kernels.two import price
 from trainer.kernels.compiled import kernel
 
 FAR = np.int64(1) << np.int64(61)

@@ -1,7 +1,7 @@
 """Kernels of the accuracy/size frontier: smallest errors for every number of leaves at once.
 
 e[t]  smallest error of a tree with at most t + 1 leaves, so never increasing in t;  a node of height h has 2^h of them.
-The kernels of `trainer.families.exact.kernels.dp` that are called here count the pairs.
+The kernels of `trainer.families.exact.kernels.sides` that are called here count the pairs.
 (Exact search with a leaf budget: Demirovic et al. 2022, section 4.4.)
 """
 
@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.dp import FAR, both_sides
+from trainer.families.exact.kernels.sides import both_sides
+from trainer.families.exact.kernels.two import FAR, one_split_of_side, side_as_leaf
 from trainer.kernels.compiled import kernel
 
 NEXT, TWOS, STOPPED = 0, 1, 2
@@ -133,32 +134,16 @@ def three_frontier(node, P, Rn, costs, lb, frontier, state, budget):
 @kernel
 def two_frontier(node, P, min_leaf, height, best, choice, inner):
     """best[t] and choice[t] of a node of height one or two; inner[t] = positions of the splits of both children, or -1."""
-    classes, m = node.ones.shape
+    m = node.ones.shape[1]
     best[0] = np.int64(node.totals.sum()) - node.totals.max()
     best[1:] = FAR
     error, child = np.empty((2, 2), np.int64), np.empty(2, np.int64)
     for f in range(m):
         for s in range(2):
-            size, top = np.int64(0), np.int64(0)
-            for k in range(classes):
-                value = np.int64(node.ones[k, f] if s else node.totals[k] - node.ones[k, f])
-                size += value
-                top = max(top, value)
-            error[s, 0], error[s, 1], child[s] = size - top, FAR, -1
-            if height == 1:
-                continue
-            for q in range(m):
-                if q == f:
-                    continue
-                one, top1, top0 = np.int64(0), np.int64(0), np.int64(0)
-                for k in range(classes):
-                    both = np.int64(P[k, min(f, q), max(f, q)])
-                    inside = both if s else node.ones[k, q] - both
-                    outside = (node.ones[k, f] if s else node.totals[k] - node.ones[k, f]) - inside
-                    one += inside
-                    top1, top0 = max(top1, inside), max(top0, outside)
-                if one >= min_leaf and size - one >= min_leaf and size - top1 - top0 < error[s, 1]:
-                    error[s, 1], child[s] = size - top1 - top0, q
+            size, error[s, 0] = side_as_leaf(node, f, s)
+            error[s, 1], child[s] = FAR, -1
+            if height > 1:
+                error[s, 1], child[s] = one_split_of_side(node, P, f, s, size, min_leaf)
         for a in range(height):
             for b in range(height):
                 t = a + b + 1

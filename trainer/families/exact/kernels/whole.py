@@ -10,24 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.dp import (
-    BEST,
-    CHOICE,
-    STOPPED,
-    TWOS,
-    Budget,
-    Kept,
-    Sides,
-    count_bounds,
-    node_bounds,
-    own_values,
-    place,
-    price,
-    row_major,
-    share,
-    three,
-)
+from trainer.families.exact.kernels.bounds import Sides, count_bounds, node_bounds, share
 from trainer.families.exact.kernels.node import Data, pair_counts, prepare, split_rows
+from trainer.families.exact.kernels.sides import row_major
+from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, place, three
+from trainer.families.exact.kernels.two import own_values, price
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32

@@ -15,8 +15,9 @@ import numpy as np
 
 from trainer.errors import ParameterError
 from trainer.families.exact.kernels import count as kc
-from trainer.families.exact.kernels import dp
 from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.kernels.bounds import Sides, count_bounds
+from trainer.families.exact.kernels.sides import row_major
 from trainer.families.exact.workbench.space import NONE_BANNED, Space, literal
 
 MOST_INT64 = 1 << 62
@@ -221,10 +222,10 @@ class Counter:
         if not m:
             return []
         lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
-        sides = dp.Sides(lower, exact)
-        dp.count_bounds(node, g.Q, g.P, height - 1, np.ones(3, np.uint8), sides)
+        sides = Sides(lower, exact)
+        count_bounds(node, g.Q, g.P, height - 1, np.ones(3, np.uint8), sides)
         if height == 3:
-            P, Rn = self.pairs(node), dp.row_major(node)
+            P, Rn = self.pairs(node), row_major(node)
             costs = np.array([g.Q, g.P, self.space.min_leaf, self.similar], np.int64)
             kc.three_sums(node, P, Rn, costs, sides, budget, self.space.flag)
         if self.space.stopped():

@@ -1,0 +1,40 @@
+"""How long the local search goes on without a better tree, before the solver begins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainer import make_classifier
+from trainer.families.oblique import tree_search
+from trainer.families.oblique.local import LocalSearch
+
+
+def rows(turned: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (n = 24) in three columns, parted by a threshold of the first but for some that lie far on the other side of it."""
+    draw = np.random.default_rng(3)
+    X = draw.normal(size=(24, 3))
+    y = (X[:, 0] > 0).astype(int)
+    far = np.argsort(X[:, 0])[[0, -1, 1, -2, 2, -3][:turned]]
+    y[far] = 1 - y[far]
+    return X, y
+
+
+@pytest.mark.parametrize(
+    ("turned", "small", "expected"),
+    [(1, 2_000, tree_search.LESS_PATIENCE), (6, 2_000, tree_search.PATIENCE), (1, 10, tree_search.PATIENCE)],
+)
+def test_it_ends_sooner_where_one_row_can_be_won_and_the_model_is_small(monkeypatch, turned, small, expected):
+    seen = []
+    real = LocalSearch.run
+
+    def watched(self, starts, *, patience=1_000_000, **more):
+        seen.append(patience)
+        return real(self, starts, patience=3, **more)
+
+    monkeypatch.setattr(LocalSearch, "run", watched)
+    monkeypatch.setattr(tree_search, "FEW_CELLS", small)
+    model = make_classifier("cut-h", depth=1, threads=1, time_limit=60, first_trees="cart")
+    model.fit(*rows(turned))
+    assert seen[0] == expected
+    assert model.certificate_.status == "optimal"

@@ -1,0 +1,97 @@
+"""Kernels: lower bounds of a node and of both sides of its splits, in cost units (one error costs `unit`, one leaf `leaf`).
+
+Leaf count, equivalent points, support (Keegan et al. 2025, equations 27-40) and similarity (Demirovic et al. 2022, MurTree).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.kernels.compiled import kernel
+
+
+class Sides(NamedTuple):
+    """What is known of both sides of every split: lower bounds of their cost int64 (2, p), and uint8 (2, p), 1 where exact."""
+
+    lower: np.ndarray
+    exact: np.ndarray
+
+
+@kernel
+def node_bounds(node, unit, leaf, height, bounds):
+    """Cost as a leaf, and the leaf-count, equivalent-points and support bound of the node itself.
+
+    bounds (3,): whether to use equivalent points, the leaf count, and support.
+    """
+    use_equal, use_classes, use_support = bounds[0], bounds[1], bounds[2]
+    counts = np.sort(node.totals.astype(np.int64))[::-1]
+    size = counts.sum()
+    as_leaf = (size - counts[0]) * unit + leaf
+    if use_support and size * unit <= 2 * leaf:
+        return as_leaf, as_leaf
+    best, top = as_leaf, counts[0]
+    for t in range(2, min(1 << height, max(2, len(counts))) + 1):
+        top += counts[t - 1] if t <= len(counts) else 0
+        wrong = np.int64(node.equal) if use_equal else np.int64(0)
+        if use_classes:
+            wrong = max(wrong, size - top)
+        best = min(best, wrong * unit + t * leaf)
+    return as_leaf, best
+
+
+@kernel
+def count_bounds(node, unit, leaf, height, bounds, sides):
+    """Lower bounds of both sides of every split: leaf count, equivalent points, support; exact[s, p] = 1 where tight.
+
+    lower[s, p] in cost units.  A tree with t leaves predicts at most t classes.  bounds (3,): which to use, in the order of `node_bounds`.
+    """
+    use_equal, use_classes, use_support = bounds[0], bounds[1], bounds[2]
+    lb, exact = sides
+    classes, m = node.ones.shape
+    counts = np.empty(classes, np.int64)
+    most = 1 << height
+    for p in range(m):
+        for s in range(2):
+            size = 0
+            for k in range(classes):
+                counts[k] = node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
+                size += counts[k]
+            floor = 0
+            if use_equal:
+                floor = node.equal_ones[p] if s else node.equal - node.equal_ones[p]
+            counts.sort()
+            as_leaf = (size - counts[classes - 1]) * unit + leaf
+            best = as_leaf
+            if not (use_support and size * unit <= 2 * leaf):
+                top = counts[classes - 1]
+                for t in range(2, most + 1):
+                    wrong = floor
+                    if use_classes and t <= classes:
+                        top += counts[classes - t]
+                        wrong = max(wrong, size - top)
+                    best = min(best, wrong * unit + t * leaf)
+                    if t >= classes:
+                        break
+            lb[s, p] = max(lb[s, p], best)
+            exact[s, p] = 1 if best == as_leaf else 0
+
+
+@kernel
+def share(node, P, p, s, value, unit, lb):
+    """Similarity: a tree for x_q = r does for x_p = s too, wrong at most on the rows of the latter outside the former."""
+    classes, m = node.ones.shape
+    size_p = 0
+    for k in range(classes):
+        size_p += node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
+    for q in range(m):
+        if q == p:
+            continue
+        inside = 0
+        for k in range(classes):
+            both = P[k, min(p, q), max(p, q)]
+            inside += both if s else node.ones[k, q] - both
+        # rows of side (p, s) with x_q = 1: outside of side (q, 0); the others are outside of side (q, 1)
+        lb[0, q] = max(lb[0, q], value - inside * unit)
+        lb[1, q] = max(lb[1, q], value - (size_p - inside) * unit)

@@ -1,0 +1,209 @@
+"""Kernels: cheapest trees of depth two on a node (`trainer.families.exact.kernels.node`), from counts of pairs.
+
+P[k,p,q] weight of class k with x_p = x_q = 1, p < q
+e[t]     smallest error of a tree of depth 2 with t leaves (t = 1..4; index t - 1)
+(Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations 27-40.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.kernels.compiled import kernel
+
+i32 = np.int32
+FAR = np.int64(1) << np.int64(40)  # an error count that no data set reaches
+
+
+@kernel
+def evaluate_two(c, a, t, f, left, right):
+    """Correct rows of the best children of f and of each q > f (two classes), from the pair counts c[k, q] of row f."""
+    n = a.shape[1] - f - 1
+    x0, x1 = a[0, f], a[1, f]
+    y0, y1 = i32(t[0] - x0), i32(t[1] - x1)
+    c0, c1, b0, b1 = c[0, f + 1 :], c[1, f + 1 :], a[0, f + 1 :], a[1, f + 1 :]
+    L, Rt = left[f + 1 :], right[f + 1 :]
+    best_l, best_r = i32(0), i32(0)
+    for q in range(n):
+        p0, p1 = c0[q], c1[q]
+        q0, q1 = i32(b0[q] - p0), i32(b1[q] - p1)
+        m11 = max(p0, p1)
+        m10 = max(i32(x0 - p0), i32(x1 - p1))
+        m01 = max(q0, q1)
+        m00 = max(i32(y0 - q0), i32(y1 - q1))
+        best_l = max(best_l, i32(m00 + m01))
+        best_r = max(best_r, i32(m10 + m11))
+        L[q] = max(L[q], i32(m00 + m10))
+        Rt[q] = max(Rt[q], i32(m01 + m11))
+    left[f] = max(left[f], best_l)
+    right[f] = max(right[f], best_r)
+
+
+@kernel
+def evaluate_many(c, a, t, f, left, right, buffer, min_leaf):
+    """As `evaluate_two` for any number of classes and a smallest leaf; `buffer` is int32 (8, features)."""
+    n = a.shape[1] - f - 1
+    m00, m01, m10, m11 = buffer[0, :n], buffer[1, :n], buffer[2, :n], buffer[3, :n]
+    buffer[:4, :n] = i32(0)
+    for k in range(a.shape[0]):
+        x, y = a[k, f], i32(t[k] - a[k, f])
+        ck, bk = c[k, f + 1 :], a[k, f + 1 :]
+        for q in range(n):
+            both = ck[q]
+            rest = i32(bk[q] - both)
+            m11[q] = max(m11[q], both)
+            m10[q] = max(m10[q], i32(x - both))
+            m01[q] = max(m01[q], rest)
+            m00[q] = max(m00[q], i32(y - rest))
+    if min_leaf > 1:
+        _too_small(c, a, t, f, buffer, min_leaf)
+    L, Rt = left[f + 1 :], right[f + 1 :]
+    best_l, best_r = left[f], right[f]
+    for q in range(n):
+        best_l = max(best_l, i32(m00[q] + m01[q]))
+        best_r = max(best_r, i32(m10[q] + m11[q]))
+        L[q] = max(L[q], i32(m00[q] + m10[q]))
+        Rt[q] = max(Rt[q], i32(m01[q] + m11[q]))
+    left[f], right[f] = best_l, best_r
+
+
+@kernel
+def _too_small(c, a, t, f, buffer, min_leaf):
+    """Give a leaf with fewer than `min_leaf` rows a value that no sum makes positive."""
+    n = a.shape[1] - f - 1
+    for q in range(n):
+        both, x, b, all_rows = 0, 0, 0, 0
+        for k in range(a.shape[0]):
+            both += c[k, f + 1 + q]
+            x += a[k, f]
+            b += a[k, f + 1 + q]
+            all_rows += t[k]
+        if all_rows - x - b + both < min_leaf:
+            buffer[0, q] = i32(-(1 << 29))
+        if b - both < min_leaf:
+            buffer[1, q] = i32(-(1 << 29))
+        if x - both < min_leaf:
+            buffer[2, q] = i32(-(1 << 29))
+        if both < min_leaf:
+            buffer[3, q] = i32(-(1 << 29))
+
+
+@kernel
+def values(a, t, left, right, min_leaf, e):
+    """e[0..3]: smallest errors with 1 to 4 leaves, from the best children of every root feature."""
+    classes, m = a.shape
+    total, top = np.int64(0), i32(0)
+    for k in range(classes):
+        total += t[k]
+        top = max(top, t[k])
+    e[0] = total - top
+    e[1] = e[2] = e[3] = FAR
+    for f in range(m):
+        one, top1, top0 = np.int64(0), i32(0), i32(0)
+        for k in range(classes):
+            one += a[k, f]
+            top1 = max(top1, a[k, f])
+            top0 = max(top0, i32(t[k] - a[k, f]))
+        if one < min_leaf or total - one < min_leaf:
+            continue
+        e[1] = min(e[1], total - top0 - top1)
+        if left[f] >= 0:
+            e[2] = min(e[2], total - left[f] - top1)
+        if right[f] >= 0:
+            e[2] = min(e[2], total - top0 - right[f])
+        if left[f] >= 0 and right[f] >= 0:
+            e[3] = min(e[3], total - left[f] - right[f])
+
+
+@kernel
+def price(e, unit, leaf, most):
+    """Smallest cost over 1..most leaves: `unit` for each error, `leaf` for each leaf."""
+    best = e[0] * unit + leaf
+    for t in range(1, most):
+        if e[t] < FAR:
+            best = min(best, e[t] * unit + (t + 1) * leaf)
+    return best
+
+
+@kernel
+def own_values(node, P, min_leaf, e):
+    """e[t] of the node itself."""
+    classes, m = node.ones.shape
+    left, right = np.full(m, -1, i32), np.full(m, -1, i32)
+    buffer = np.empty((4, m), i32)
+    for f in range(m):
+        if classes == 2 and min_leaf <= 1:
+            evaluate_two(P[:, f, :], node.ones, node.totals, f, left, right)
+        else:
+            evaluate_many(P[:, f, :], node.ones, node.totals, f, left, right, buffer, min_leaf)
+    values(node.ones, node.totals, left, right, min_leaf, e)
+
+
+@kernel
+def side_as_leaf(node, f, s):
+    """Weight of the rows with x_f = s, and the errors of a leaf there."""
+    size, top = np.int64(0), np.int64(0)
+    for k in range(len(node.ones)):
+        value = np.int64(node.ones[k, f] if s else node.totals[k] - node.ones[k, f])
+        size += value
+        top = max(top, value)
+    return size, size - top
+
+
+@kernel
+def one_split_of_side(node, P, f, s, size, min_leaf):
+    """Fewest errors of one split of the `size` rows with x_f = s, and the first position that has so few; FAR and -1: none."""
+    classes, m = node.ones.shape
+    fewest, position = FAR, -1
+    for q in range(m):
+        if q == f:
+            continue
+        one, top1, top0 = np.int64(0), np.int64(0), np.int64(0)
+        for k in range(classes):
+            both = np.int64(P[k, min(f, q), max(f, q)])
+            inside = both if s else node.ones[k, q] - both
+            outside = (node.ones[k, f] if s else node.totals[k] - node.ones[k, f]) - inside
+            one += inside
+            top1, top0 = max(top1, inside), max(top0, outside)
+        if one >= min_leaf and size - one >= min_leaf and size - top1 - top0 < fewest:
+            fewest, position = size - top1 - top0, q
+    return fewest, position
+
+
+@kernel
+def best_two(node, P, unit, leaf, min_leaf, most):
+    """Positions (root, child where x = 0, child where x = 1; -1: a leaf) of a cheapest tree with depth two at most.
+
+    The first in search order among the cheapest; `most` leaves (2 for depth one, 4 for depth two). The values of all pairs are
+    taken row by row, as in `own_values`: column by column a thousand questions take a second.
+    """
+    classes, m = node.ones.shape
+    total = np.int64(node.totals.sum())
+    best, root = (total - node.totals.max()) * unit + leaf, -1
+    correct = np.full((2, m), -1, i32)
+    if most > 2:
+        buffer = np.empty((4, m), i32)
+        for f in range(m):
+            if classes == 2 and min_leaf <= 1:
+                evaluate_two(P[:, f, :], node.ones, node.totals, f, correct[0], correct[1])
+            else:
+                evaluate_many(P[:, f, :], node.ones, node.totals, f, correct[0], correct[1], buffer, min_leaf)
+    for f in range(m):
+        cost = np.int64(0)
+        for s in range(2):
+            size, wrong = side_as_leaf(node, f, s)
+            as_leaf = wrong * unit + leaf
+            cost += as_leaf if correct[s, f] < 0 else min(as_leaf, (size - correct[s, f]) * unit + 2 * leaf)
+        if cost < best:
+            best, root = cost, f
+    if root < 0 or most == 2:
+        return (root, -1, -1), best
+    return (root, _child(node, P, root, 0, unit, leaf, min_leaf), _child(node, P, root, 1, unit, leaf, min_leaf)), best
+
+
+@kernel
+def _child(node, P, f, s, unit, leaf, min_leaf):
+    """The first split that makes the rows with x_f = s cheapest, -1 where a leaf is as cheap."""
+    size, as_leaf = side_as_leaf(node, f, s)
+    errors, position = one_split_of_side(node, P, f, s, size, min_leaf)
+    return position if errors * unit + leaf < as_leaf * unit else -1

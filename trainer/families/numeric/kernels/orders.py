@@ -1,0 +1,154 @@
+"""Kernels on the orders of a node's rows: where values change, sums along an order, class weights.
+
+The symbols are those of `trainer.families.numeric.kernels.records`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.families.numeric.kernels.records import LOW
+from trainer.kernels.compiled import kernel
+
+
+@kernel
+def ends(Z, rank, E, sizes):
+    """Fill E[f, :sizes[f]] with the positions after which the value of feature f changes."""
+    F, m = Z.shape
+    for f in range(F):
+        at = 0
+        for j in range(m - 1):
+            if rank[f, Z[f, j]] != rank[f, Z[f, j + 1]]:
+                E[f, at] = j
+                at += 1
+        sizes[f] = at
+
+
+@kernel
+def changes(Z, E, sizes, y, C, counts):
+    """Fill C[f, :counts[f]] with the ends between values whose rows are not all of the same class, and C[f, counts[f]] with m.
+
+    Errors of one split, sum of (rows - majority) of both sides, are concave in the rows of one class that change sides, so between
+    two such ends the smallest is at an end; that holds for every subset of the rows.
+    """
+    for f in range(len(Z)):
+        kept, first, pending = 0, 0, np.int32(-1)
+        before = np.int64(-1)  # class of the value before: -1 none yet, -2 several
+        for e in range(sizes[f] + 1):
+            last = E[f, e] if e < sizes[f] else Z.shape[1] - 1
+            own = np.int64(y[Z[f, first]])
+            for j in range(first + 1, last + 1):
+                if y[Z[f, j]] != own:
+                    own = np.int64(-2)
+                    break
+            if e > 0 and (own == -2 or own != before):
+                C[f, kept] = pending
+                kept += 1
+            before, pending, first = own, last, last + 1
+        counts[f] = kept
+        C[f, kept] = Z.shape[1]
+
+
+@kernel
+def divide(Z, rank, f, t):
+    """Orders of the rows with rank <= t of feature f, and of the others."""
+    F, m = Z.shape
+    k = 0
+    for j in range(m):
+        k += 1 if rank[f, Z[f, j]] <= t else 0
+    low, high = np.empty((F, k), np.int32), np.empty((F, m - k), np.int32)
+    r = rank[f]
+    for g in range(F):
+        a, b = 0, 0
+        for j in range(m):
+            i = Z[g, j]
+            if r[i] <= t:
+                low[g, a] = i
+                a += 1
+            else:
+                high[g, b] = i
+                b += 1
+    return low, high
+
+
+@kernel
+def class_weights(Z, y, weight, classes):
+    """Weight of each class among the rows of a node."""
+    totals = np.zeros(classes, np.int64)
+    for j in range(Z.shape[1]):
+        totals[y[Z[0, j]]] += weight[Z[0, j]]
+    return totals
+
+
+@kernel
+def weight_and_errors(totals):
+    """Sum of the class weights, and of those that are wrong in a leaf (loops: numba compiles sum and max for a second)."""
+    total, most = np.int64(0), np.int64(0)
+    for k in range(len(totals)):
+        total += totals[k]
+        most = max(most, totals[k])
+    return total, total - most
+
+
+@kernel
+def largest(values):
+    """The largest of numbers that are not negative."""
+    most = np.int64(0)
+    for k in range(len(values)):
+        most = max(most, values[k])
+    return most
+
+
+@kernel
+def smallest(values):
+    """The smallest number."""
+    least = values[0]
+    for k in range(1, len(values)):
+        least = min(least, values[k])
+    return least
+
+
+@kernel
+def prefixes(Z, inc):
+    """S[g, j]: sum of inc over the first j + 1 rows in the order of g (two classes)."""
+    F, m = Z.shape
+    S = np.empty((F, m), np.int64)
+    for g in range(F):
+        total = np.int64(0)
+        for j in range(m):
+            total += inc[Z[g, j]]
+            S[g, j] = total
+    return S
+
+
+@kernel
+def signed(S, C, counts):
+    """D[g, e]: class 0 less class 1 up to the end C[g, e], from the sums of `prefixes`."""
+    D = np.empty((len(S), max(1, largest(counts))), np.int64)
+    for g in range(len(S)):
+        for e in range(counts[g]):
+            D[g, e] = (S[g, C[g, e]] & LOW) - (S[g, C[g, e]] >> 32)
+    return D
+
+
+@kernel
+def ranked(values):
+    """Positions of the values in ascending order, equal ones as they come (merge sort: numba's takes seconds to compile)."""
+    n, width = len(values), 1
+    order, other = np.empty(n, np.int64), np.empty(n, np.int64)
+    for k in range(n):
+        order[k] = k
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle, end = min(low + width, n), min(low + 2 * width, n)
+            i, j = low, middle
+            for k in range(low, end):
+                if i < middle and (j >= end or values[order[i]] <= values[order[j]]):
+                    other[k] = order[i]
+                    i += 1
+                else:
+                    other[k] = order[j]
+                    j += 1
+        order, other = other, order
+        width *= 2
+    return order

@@ -1,0 +1,69 @@
+"""Records of the depth-two search over all thresholds, and its symbols.
+
+Z[f,j]   the j-th row of the node in the order of feature f          rank[f,i]  dense rank of row i's value of feature f
+E[f]     ends: positions j of Z[f] after which the value changes     inc[i]     weight of row i, shifted by 32 bits for class 1
+C[f]     the ends of E[f] on whose sides not all rows are of one class: a tree of one split needs no others; m ends them
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+LOW = np.int64(0xFFFFFFFF)
+FAR = np.int64(1) << np.int64(61)
+NONE, ONE, BLOCK = (
+    np.uint64(0),
+    np.uint64(1),
+    np.uint64(32),
+)  # unsigned positions: an index that may be negative costs a test for each row
+
+
+class Node(NamedTuple):
+    """The rows of a node: Z, E and C int32 (F, m); S, D of `prefixes` and `signed`; y, weight, inc; errors of one split."""
+
+    Z: np.ndarray
+    E: np.ndarray
+    C: np.ndarray
+    S: np.ndarray
+    D: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    inc: np.ndarray
+    errors: np.ndarray
+
+
+class Tables(NamedTuple):
+    """What is known of the thresholds 1..count of a feature; 0 and count + 1 stand for all rows on one side.
+
+    line    int64 (5, thresholds): bounds of the cost left and right, weight on the left, and a stack of intervals (first, last)
+    G       int32 (2, thresholds, F): errors with one split on g on either side: bounds, exact where g was looked at
+    good    int64 (thresholds, 2): the feature that was best on either side
+    first   int64 (F + 4,): the features in the order of the scans
+    left    int64 (rows,): inc of the rows on the left, else 0
+    whole   int64 (3, K): class weights on the left, on the right and of the node
+    room    int64 (rows of the node or 2 K,): for the scans; found int64 (6,): what they found
+    """
+
+    line: np.ndarray
+    G: np.ndarray
+    good: np.ndarray
+    first: np.ndarray
+    left: np.ndarray
+    whole: np.ndarray
+    room: np.ndarray
+    found: np.ndarray
+
+
+class Task(NamedTuple):
+    """Costs of an error and of a leaf, two classes or not, all weight, cost of one split; the feature, its thresholds, the best single one (-1: none)."""
+
+    unit: int
+    leaf: int
+    two: bool
+    total: int
+    one_split: int
+    f: int
+    thresholds: int
+    place: int

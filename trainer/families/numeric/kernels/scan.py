@@ -1,0 +1,134 @@
+"""Kernels: the best single split of a feature, for a node or for both sides of a threshold at once.
+
+The symbols are those of `trainer.families.numeric.kernels.records`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.families.numeric.kernels.orders import class_weights, weight_and_errors
+from trainer.families.numeric.kernels.records import BLOCK, FAR, LOW, NONE, ONE
+from trainer.kernels.compiled import kernel
+
+
+@kernel
+def scan_two(order, marks, prefix, signed, left, whole, sums, out):
+    """Fewest errors of one split of a feature at most, on the side where `left` holds inc (else 0) and on the other; two classes.
+
+    out: errors and position of each side (-1: a leaf; not sought from the cut on), and the bounds of both, which take the place of
+    their cuts.  whole: class weights of each side.  With s = class 0 less
+    class 1 before a threshold, D = l0 - l1 and L = l0 + l1 a split errs (L - max(|D|, |2 s - D|)) / 2 times, so that the largest
+    and the smallest s say how good the best is.  The errors before a threshold never fall from one threshold to the next: the scan
+    ends where they have reached the cuts, and they then bound the thresholds that are left.  sums: room for a number per row.
+    """
+    m = np.uint64(len(order))
+    l0, l1, r0, r1, cut_l, cut_r = whole[0, 0], whole[0, 1], whole[1, 0], whole[1, 1], out[4], out[5]
+    acc, j, e = np.int64(0), NONE, NONE
+    low_l, high_l, low_r, high_r = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    rest_l, rest_r = FAR, FAR
+    while np.uint64(marks[e]) < m:
+        block = min(j + BLOCK, m)
+        while j < block:
+            acc += left[np.uint32(order[j])]
+            sums[j] = (acc & LOW) - (acc >> 32)
+            j += ONE
+        while np.uint64(marks[e]) < block:
+            s = sums[np.uint64(marks[e])]
+            t = signed[e] - s
+            low_l, high_l = min(low_l, s), max(high_l, s)
+            low_r, high_r = min(low_r, t), max(high_r, t)
+            e += ONE
+        rest = prefix[block - ONE] - acc
+        a, b = min(acc & LOW, acc >> 32), min(rest & LOW, rest >> 32)
+        if a >= cut_l and b >= cut_r:
+            rest_l, rest_r = a, b
+            break
+    for side in range(2):
+        size, D = (l0 + l1, l0 - l1) if side == 0 else (r0 + r1, r0 - r1)
+        low, high = (low_l, high_l) if side == 0 else (low_r, high_r)
+        out[2 * side], out[2 * side + 1] = (size - abs(D)) // 2, -1
+        wrong = (size - max(2 * high - D, D - 2 * low)) // 2
+        if wrong < out[2 * side]:
+            out[2 * side] = wrong
+            if wrong < (cut_l if side == 0 else cut_r):
+                sought = high if 2 * high - D >= D - 2 * low else low
+                k = NONE
+                while (sums[np.uint64(marks[k])] if side == 0 else signed[k] - sums[np.uint64(marks[k])]) != sought:
+                    k += ONE
+                out[2 * side + 1] = marks[k]
+    out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
+
+
+@kernel
+def scan_many(order, marks, y, weight, left, whole, seen, out):
+    """As `scan_two` for any number of classes; seen: room for two numbers per class."""
+    K, cut_l, cut_r = whole.shape[1], out[4], out[5]
+    low, high = seen[:K], seen[K : 2 * K]  # views: a sum of indices costs a test for each row
+    size_l, leaf_l = weight_and_errors(whole[0])
+    size_r, leaf_r = weight_and_errors(whole[1])
+    out[0], out[1], out[2], out[3] = leaf_l, -1, leaf_r, -1
+    for k in range(2 * K):
+        seen[k] = 0
+    top_l, top_r = np.int64(0), np.int64(0)  # of the classes seen so far
+    sum_l, sum_r = np.int64(0), np.int64(0)
+    rest_l, rest_r = FAR, FAR
+    j, e = NONE, NONE
+    while np.uint64(marks[e]) < np.uint64(len(order)):
+        end = np.uint64(marks[e])
+        e += ONE
+        changed_l, changed_r = False, False
+        while j <= end:
+            i = np.uint32(order[j])
+            own = np.uint32(y[i])
+            here = left[i]
+            if here:
+                low[own] += here
+                top_l = max(top_l, low[own])
+                sum_l += here
+                changed_l = True
+            else:
+                high[own] += weight[i]
+                top_r = max(top_r, high[own])
+                sum_r += weight[i]
+                changed_r = True
+            j += ONE
+        if changed_l:
+            rest = np.int64(0)
+            for k in range(K):
+                rest = max(rest, whole[0, k] - low[k])
+            if size_l - top_l - rest < out[0]:
+                out[0], out[1] = size_l - top_l - rest, np.int64(end)
+        if changed_r:
+            rest = np.int64(0)
+            for k in range(K):
+                rest = max(rest, whole[1, k] - high[k])
+            if size_r - top_r - rest < out[2]:
+                out[2], out[3] = size_r - top_r - rest, np.int64(end)
+        if sum_l - top_l >= cut_l and sum_r - top_r >= cut_r:
+            rest_l, rest_r = sum_l - top_l, sum_r - top_r
+            break
+    out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
+
+
+@kernel
+def best_one(Z, E, sizes, y, weight, classes, errors, places):
+    """errors[f], places[f]: fewest errors of one split on each feature, and the index of its end (-1: none)."""
+    totals = class_weights(Z, y, weight, classes)
+    everything, as_leaf = weight_and_errors(totals)
+    seen = np.empty(classes, np.int64)
+    for f in range(len(Z)):
+        seen[:] = 0
+        errors[f], places[f] = as_leaf, -1
+        j = NONE
+        for e in range(sizes[f]):
+            end = np.uint64(E[f, e])
+            while j <= end:
+                i = np.uint32(Z[f, j])
+                seen[np.uint32(y[i])] += weight[i]
+                j += ONE
+            low, high = np.int64(0), np.int64(0)
+            for k in range(classes):
+                low, high = max(low, seen[k]), max(high, totals[k] - seen[k])
+            if everything - low - high < errors[f]:
+                errors[f], places[f] = everything - low - high, e

@@ -1,0 +1,212 @@
+"""Kernels of the exact search over all thresholds: depth-two optima of a node by interval pruning.
+
+L, R     costs of the rows on either side of a threshold             cost       unit * errors + leaf * leaves
+
+The other symbols are those of `trainer.families.numeric.kernels.records`.
+With thresholds s < t of one feature L(s) <= L(t) and R(s) >= R(t), and between them each changes by at most the weight of the rows
+between, so that what is known of two thresholds bounds all of those between them (Brita, van der Linden & Demirovic 2025, ConTree).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.families.numeric.kernels.orders import (
+    changes,
+    class_weights,
+    ends,
+    largest,
+    prefixes,
+    ranked,
+    signed,
+    smallest,
+    weight_and_errors,
+)
+from trainer.families.numeric.kernels.records import FAR, Node, Tables, Task
+from trainer.families.numeric.kernels.scan import best_one, scan_many, scan_two
+from trainer.kernels.compiled import kernel
+
+
+@kernel
+def _seat(order, before, now, y, weight, inc, left, whole):
+    """Put the first `now` rows of the order on the left side, where the first `before` are; whole: class weights as in `Tables`."""
+    for j in range(min(before, now), max(before, now)):
+        i = np.uint32(order[j])
+        joins = now > before
+        left[i] = inc[i] if joins else 0
+        whole[0, np.uint32(y[i])] += weight[i] if joins else -weight[i]
+    for k in range(whole.shape[1]):
+        whole[1, k] = whole[2, k] - whole[0, k]
+
+
+@kernel
+def _floors(line, unit, a, b, c):
+    """Lower bounds of the costs of both sides of threshold c between the thresholds a and b."""
+    low = max(line[0, a], line[0, b] - unit * (line[2, b] - line[2, c]))
+    high = max(line[1, b], line[1, a] - unit * (line[2, c] - line[2, a]))
+    return low, high
+
+
+@kernel
+def _trim(line, unit, a, b, best, least):
+    """First and last threshold between a and b that may cost less than `best`; `least`, or the least bound of those left out."""
+    lo, hi = a + 1, b - 1
+    if lo <= hi and line[0, a] + line[1, b] >= best:
+        return b, a, min(least, line[0, a] + line[1, b])
+    while lo <= hi:
+        low, high = _floors(line, unit, a, b, lo)
+        if low + high < best:
+            break
+        least = min(least, low + high)
+        lo += 1
+    while lo <= hi:
+        low, high = _floors(line, unit, a, b, hi)
+        if low + high < best:
+            break
+        least = min(least, low + high)
+        hi -= 1
+    return lo, hi, least
+
+
+@kernel
+def _begin(order, marks, weight, line, G, good, errors, task):
+    """Fill the tables for a feature with its order and ends: nothing is known of its thresholds yet."""
+    at, behind, last = 0, np.int64(0), task.thresholds + 1
+    for e in range(task.thresholds):
+        while at <= marks[e]:
+            behind += weight[order[at]]
+            at += 1
+        line[2, e + 1] = behind
+    line[2, 0], line[2, last] = 0, task.total
+    line[0, 0], line[1, 0], line[0, last], line[1, last] = task.leaf, task.one_split, task.one_split, task.leaf
+    line[3, 0], line[4, 0] = 0, last
+    for g in range(len(errors)):
+        G[0, 0, g], G[1, 0, g] = 0, errors[g]
+        G[0, last, g], G[1, last, g] = errors[g], 0
+    good[0, 0], good[0, 1], good[last, 0], good[last, 1] = -1, -1, -1, -1
+
+
+@kernel
+def _inherit(line, G, good, first, a, b, c):
+    """Bounds of the errors at threshold c from those at a and b, and the order of the features: first those best at a and b."""
+    first[0], first[1], first[2], first[3] = good[a, 0], good[a, 1], good[b, 0], good[b, 1]
+    for g in range(G.shape[2]):
+        G[0, c, g] = max(G[0, a, g], G[0, b, g] - (line[2, b] - line[2, c]))
+        G[1, c, g] = max(G[1, b, g], G[1, a, g] - (line[2, c] - line[2, a]))
+        first[4 + g] = g
+
+
+@kernel(inline="always")
+def _thresholds(node, tables, task, best, flag, answer):
+    """The least cost below `best` with this first question (negative: ended by the flag), a bound of the others; answer: positions."""
+    Z, E, C, S, D, y, weight, inc, errors = node
+    line, G, good, first, left, whole, room, out = tables
+    unit, leaf, two, _, _, f, count, place = task
+    _begin(Z[f], E[f], weight, line, G, good, errors, task)
+    depth, floor, seated = 1, FAR, 0  # rows before `seated` in the order of f are on the left
+    while depth:
+        depth -= 1
+        a, b = line[3, depth], line[4, depth]
+        lo, hi, floor = _trim(line, unit, a, b, best, floor)
+        if lo > hi:
+            continue
+        if flag[0]:
+            return np.int64(-1), floor
+        # the best single split first
+        c = place + 1 if a == 0 and b == count + 1 and lo <= place + 1 <= hi else (lo + hi) // 2
+        before, seated = seated, E[f, c - 1] + 1
+        _seat(Z[f], before, seated, y, weight, inc, left, whole)
+        leaf_l, leaf_r = weight_and_errors(whole[0])[1], weight_and_errors(whole[1])[1]
+        floor_l, floor_r = _floors(line, unit, a, b, c)
+        # a side with so many errors is of no use, whatever the other side has
+        useless_l = (best - floor_r - 2 * leaf + unit - 1) // unit
+        useless_r = (best - floor_l - 2 * leaf + unit - 1) // unit
+        found_l, found_r, low_l, low_r = leaf_l, leaf_r, leaf_l, leaf_r
+        gl, gr, at_l, at_r = -1, -1, -1, -1
+        _inherit(line, G, good, first, a, b, c)
+        for k in range(len(first)):
+            g = first[k]
+            if g < 0:
+                continue
+            cut_l, cut_r = min(found_l, useless_l), min(found_r, useless_r)
+            done_l, done_r = G[0, c, g] >= cut_l, G[1, c, g] >= cut_r
+            if not (done_l and done_r):
+                out[4], out[5] = 0 if done_l else cut_l, 0 if done_r else cut_r
+                if two:
+                    scan_two(Z[g], C[g], S[g], D[g], left, whole, room, out)
+                else:
+                    scan_many(Z[g], C[g], y, weight, left, whole, room, out)
+                G[0, c, g], G[1, c, g] = max(G[0, c, g], out[4]), max(G[1, c, g], out[5])
+                if out[0] < found_l:
+                    found_l, gl, at_l = out[0], g, out[1]
+                if out[2] < found_r:
+                    found_r, gr, at_r = out[2], g, out[3]
+            low_l, low_r = min(low_l, G[0, c, g]), min(low_r, G[1, c, g])
+        good[c, 0], good[c, 1] = gl, gr
+        as_l, as_r = leaf_l * unit + leaf, leaf_r * unit + leaf
+        line[0, c] = max(floor_l, min(as_l, low_l * unit + 2 * leaf))
+        line[1, c] = max(floor_r, min(as_r, low_r * unit + 2 * leaf))
+        floor = min(floor, line[0, c] + line[1, c])
+        of_l, of_r = found_l * unit + 2 * leaf, found_r * unit + 2 * leaf
+        if min(of_l, as_l) + min(of_r, as_r) < best:
+            best = min(of_l, as_l) + min(of_r, as_r)
+            answer[0], answer[1], answer[3], answer[5] = f, seated - 1, at_l, at_r
+            answer[2], answer[4] = gl if of_l < as_l else -1, gr if of_r < as_r else -1
+        line[3, depth], line[4, depth] = a, c
+        line[3, depth + 1], line[4, depth + 1] = c, b
+        depth += 2
+    _seat(Z[f], seated, 0, y, weight, inc, left, whole)
+    return best, floor
+
+
+@kernel
+def depth_two(Z, rows, classes, costs, ub, flag, answer, LB):
+    """The smallest cost below `ub` of a tree of depth two at most, or `ub`; negative where flag[0] ended the search.
+
+    rows: rank, y, weight, inc.  costs: unit, leaf.  answer: feature, rank of its threshold, then the same for the children (feature
+    -1: a leaf).  LB[f]: lower bounds of the trees whose first question is about f, read and raised.
+    """
+    rank, y, weight, inc = rows
+    F, m = Z.shape
+    unit, leaf, two = costs[0], costs[1], classes == 2
+    totals = class_weights(Z, y, weight, classes)
+    answer[:] = -1
+    total, wrong = weight_and_errors(totals)
+    as_leaf = wrong * unit + leaf
+    best = min(ub, as_leaf)
+    if m < 2 or as_leaf == leaf or best <= 2 * leaf or total * unit <= 2 * leaf or smallest(LB) >= best:
+        return best
+    E, sizes = np.empty((F, m), np.int32), np.zeros(F, np.int64)
+    ends(Z, rank, E, sizes)
+    errors, places = np.empty(F, np.int64), np.empty(F, np.int64)
+    best_one(Z, E, sizes, y, weight, classes, errors, places)
+    C, changing = np.empty((F, m), np.int32), np.zeros(F, np.int64)
+    changes(Z, E, sizes, y, C, changing)
+    S = prefixes(Z, inc) if two else np.empty((F, 1), np.int64)
+    D = signed(S, C, changing) if two else np.empty((F, 1), np.int64)
+    node = Node(Z, E, C, S, D, y, weight, inc, errors)
+    most = largest(sizes) + 2
+    tables = Tables(
+        np.empty((5, most), np.int64), np.empty((2, most, F), np.int32), np.empty((most, 2), np.int64), np.empty(F + 4, np.int64),
+        np.zeros(rank.shape[1], np.int64), np.zeros((3, classes), np.int64), np.empty(max(m, 2 * classes), np.int64),
+        np.empty(6, np.int64),
+    )  # fmt: skip
+    for k in range(classes):
+        tables.whole[2, k] = totals[k]
+    order = ranked(errors)
+    one_split = min(as_leaf, errors[order[0]] * unit + 2 * leaf)
+    for f in order:
+        if sizes[f] == 0:
+            LB[f] = max(LB[f], one_split)
+        if sizes[f] == 0 or LB[f] >= best:
+            continue
+        task = Task(unit, leaf, two, total, one_split, f, sizes[f], places[f])
+        best, floor = _thresholds(node, tables, task, best, flag, answer)
+        if best < 0:
+            return best
+        # of more rows than these, a threshold may part none of these: what is left is a single split
+        LB[f] = max(LB[f], min(floor, one_split))
+    for k in (0, 2, 4):
+        if answer[k] >= 0:
+            answer[k + 1] = rank[answer[k], Z[answer[k], answer[k + 1]]]
+    return best
