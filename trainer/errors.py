@@ -62,3 +62,7 @@ class InfeasibleError(TrainerError):
         super().__init__(message)
         self.best = best
         self.of = of
+
+
+class ConversionError(TrainerError, ValueError):
+    """A model of another program cannot be read, or not be said exactly as a tree of this one."""

@@ -13,23 +13,28 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trainer import ESTIMATOR_NAMES
 from trainer.certificate import Certificate
+from trainer.claims import claim_words
+from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ParameterError, listed
 from trainer.estimator_input import read_matrix, read_table
 from trainer.method import Method, Settings
 from trainer.methods import METHODS, get
-from trainer.monitor import Monitor
+from trainer.notebook import watched
 from trainer.pose import limits_of, pose
 from trainer.run import fit as run_fit
 from trainer.table import Labels
 from trainer.tree.nodes import Tree
+from trainer.tree.picture.html import tree_html
 from trainer.whole_weights import WholeWeights, whole_weights
+from trainer.workbench import METHOD, Workbench, bench_of
 
 
 class TreeClassifier(ClassifierMixin, BaseEstimator):
@@ -54,6 +59,14 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         number (`trainer.whole_weights`). Rows of weight 0 are left out. Methods with `class_weight` also take a dictionary from labels
         to weights, which multiply those of the rows, or None; a label that does not occur is an error.
         """
+        problem, settings, counted = self._problem(X, y, sample_weight)
+        with watched(self._method.id, limits_of(settings)) as monitor:
+            self.tree_, certificate, _ = run_fit(self._method, problem, settings, monitor)
+        self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
+        return self
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Settings, WholeWeights | None]:
+        """What `fit` trains on; sets `classes_` and the names and number of features."""
         given = self.get_params(deep=False)
         by_class = given.get("class_weight") if isinstance(given.get("class_weight"), Mapping) else None
         if "class_weight" in given and (by_class is not None or given["class_weight"] is None):
@@ -79,11 +92,18 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
                 f"it has {len(self.classes_)} classes, and the method '{self._method.id}' takes two."
             )
         labels = Labels(name="class", classes=_class_names(self.classes_), codes=codes.astype(np.int32))
-        problem = pose(table, labels, settings, weights=weights)
-        monitor = Monitor(limits_of(settings))
-        self.tree_, certificate, _ = run_fit(self._method, problem, settings, monitor)
-        self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
-        return self
+        return pose(table, labels, settings, weights=weights), settings, counted
+
+    @available_if(lambda self: self._method.id == METHOD)
+    def workbench(self, X: Any, y: Any, sample_weight: Any = None) -> Workbench:
+        """The trees of this estimator's settings on these rows, to argue with: wishes with their prices, and all good trees.
+
+        Rows, labels and weights as in `fit`. Only the classifier of the method `exact` has it. Raises ParameterError for limits on
+        leaves, recalls, pairs and numbers of columns, which cannot be combined with wishes.
+        """
+        problem, settings, _ = clone(self)._problem(X, y, sample_weight)  # what was fitted stays as it is
+        self._method.check(settings, problem.names)
+        return bench_of(problem, settings)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, shape (n,), of the type of the training labels."""
@@ -119,6 +139,15 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         """The number of leaves of the tree."""
         check_is_fitted(self)
         return self.tree_.n_leaves
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: the fitted tree with its claim; before `fit` what scikit-learn shows of every estimator."""
+        if not hasattr(self, "tree_"):
+            return str(super()._html_repr())
+        said, tree = self.certificate_, self.tree_
+        right = f"{said.correct:,} of {said.n:,} training rows are right, {tree.n_leaves} leaves, depth {tree.depth}."
+        lines = [repr(self), claim_words(said.to_json()), said.scope and f"Searched: {said.scope}.", right]
+        return tree_html(tree, [line for line in lines if line])
 
     def _matrix(self, X: Any) -> FloatArray:
         check_is_fitted(self)

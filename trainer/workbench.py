@@ -60,6 +60,20 @@ class GoodRequest:
     sample: int = 0
 
 
+def bench_of(problem: Problem, settings: Settings) -> Workbench:
+    """A workbench with the settings of the method `exact`; raises ParameterError for limits that it cannot keep together with wishes."""
+    for name in LIMITS_NOT_YET:
+        if settings[name]:
+            raise ParameterError({name: "it cannot be combined with wishes and good trees. Leave it out."})
+    return Workbench(
+        problem,
+        depth=settings["depth"],
+        min_leaf=settings["min_leaf"],
+        without=[name.strip() for name in settings["forbidden"].split(";") if name.strip()],
+        memory=settings["memory_limit"] * 500_000 if settings["memory_limit"] else 1 << 30,
+    )
+
+
 class Session:
     """A workbench on the rows and settings of a training request; further questions use what earlier ones have found.
 
@@ -73,9 +87,6 @@ class Session:
                 {"method": f"wishes and good trees need the method '{METHOD}'; this is '{request.method}'."}
             )
         self.settings: Settings = self.method.settings(request.parameters)
-        for name in LIMITS_NOT_YET:
-            if self.settings[name]:
-                raise ParameterError({name: "it cannot be combined with wishes and good trees. Leave it out."})
         check_evaluation(request.test_share, 0, len(request.table))
         self.rows, self.held_out = holdout(request.labels.codes, request.test_share, self.settings["seed"])
         weights = None if request.weights is None else request.weights[self.rows]
@@ -83,13 +94,7 @@ class Session:
             request.table.take(self.rows), request.labels.take(self.rows), self.settings, weights=weights
         )
         self.method.check(self.settings, self.problem.names)
-        self.bench = Workbench(
-            self.problem,
-            depth=self.settings["depth"],
-            min_leaf=self.settings["min_leaf"],
-            without=[name.strip() for name in self.settings["forbidden"].split(";") if name.strip()],
-            memory=self.settings["memory_limit"] * 500_000 if self.settings["memory_limit"] else 1 << 30,
-        )
+        self.bench = bench_of(self.problem, self.settings)
 
     def monitor(self) -> Monitor:
         """The limits of one question, from now."""

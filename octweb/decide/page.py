@@ -8,7 +8,6 @@ from typing import Any
 from octweb.decide.asked import Asked, controls
 from octweb.decide.facts import decision
 from octweb.decide.pictures import rows_picture, share_picture
-from octweb.figures.palette import swatch
 from octweb.registry.units import statistics_of
 from octweb.registry.workspace.scene import Scene
 from trainer.explain.carried import carried
@@ -17,6 +16,7 @@ from trainer.explain.statistics import priced
 from trainer.explain.words import value_text
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.numbers import label, number_text, unit
+from trainer.tree.picture.palette import swatch
 from trainer.tree.splits import Split
 
 FEW_TERMS = 3  # columns of a sum whose question is written out

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.histogram import stacked_bars
-from octweb.figures.palette import swatch
 from octweb.registry.workspace.scene import Scene
 from trainer.tree.nodes import Node
 from trainer.tree.numbers import number_text
+from trainer.tree.picture.palette import swatch
 from trainer.tree.splits.base import BELOW, BETWEEN
 
 WIDTH, HEIGHT, SIDE = 560, 52, 14

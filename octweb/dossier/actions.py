@@ -9,7 +9,6 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.core.files.storage import default_storage
 from django.db import transaction
 from django.urls import reverse
 from rest_framework.exceptions import ValidationError
@@ -182,13 +181,4 @@ def tidy(now: datetime) -> int:
         if last is None or last.pk != job.pk:
             job.delete()
             removed += 1
-    try:
-        _, names = default_storage.listdir(FOLDER)
-    except FileNotFoundError:
-        return removed
-    known = set(ModelDossier.objects.values_list("file", flat=True))
-    for name in (f"{FOLDER}/{name}" for name in names):
-        if name not in known and files.age(name, now) > files.ORPHAN_LIFE:
-            files.remove(default_storage, name)
-            removed += 1
-    return removed
+    return removed + files.remove_unknown(FOLDER, ModelDossier.objects.values_list("file", flat=True), now)

@@ -8,8 +8,8 @@ from typing import Any
 from django.template.loader import render_to_string
 
 from octweb.core import badges
-from octweb.dossier import picture
 from trainer.tree.nodes import Tree
+from trainer.tree.picture import paper
 
 MATRIX = 8  # classes up to which all mistakes are in one table
 MISTAKES = 40  # kinds of mistakes listed where there are more classes
@@ -28,8 +28,8 @@ def to_html(record: Mapping[str, Any], tree: Tree) -> str:
         "title": title,
         "running": css_text(f"octweb · dossier · {_short(title)} · {record['made']['at'][:10]}"),
         "badge": _badge(claim),
-        "pictures": picture.pictures(tree),
-        "swatches": [(name, picture.colour(k, len(tree.classes))) for k, name in enumerate(tree.classes)],
+        "pictures": paper.pictures(tree),
+        "swatches": [(name, paper.colour(k, len(tree.classes))) for k, name in enumerate(tree.classes)],
         "part": best,
         "part_words": ACTUAL[best],
         "measured": record["performance"][best],

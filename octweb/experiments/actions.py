@@ -171,7 +171,7 @@ def _checked(dataset: Dataset, trial: Trial, time_limit: float, seed: int) -> tu
         wanted.setdefault("seed", seed)
     settings = method.settings(wanted)
     runs.check_settings(method, settings, dataset)
-    return method, runs.within_limits(method, settings.to_json())
+    return method, runs.within_limits(method, settings.to_json(), said=wanted)
 
 
 def _queue(experiment: Experiment, number: int, method: Any, parameters: dict[str, Any]) -> None:

@@ -13,13 +13,13 @@ from django.utils import timezone
 
 from octweb.core.templatetags.octweb import NARROW
 from octweb.experiments.models import Candidate, Experiment
-from octweb.figures.outline import tree_outline
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.runs import advice
 from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
 from trainer.evaluate import Choice, Honest, Record, Score, choose, honest
 from trainer.methods import get
 from trainer.tree.file import from_json
+from trainer.tree.picture.outline import tree_outline
 
 COLUMNS = {"one column": 1, "groups of categories": 1, "two columns": 2, "many columns": 3}
 SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Order of the queue"}

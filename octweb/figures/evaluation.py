@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from html import escape as html
 from typing import Any
 
-from octweb.figures.palette import COLOURS, SHAPES, axis, escape, frame
 from octweb.places import FILES
 from trainer.evaluate import Report
 from trainer.evaluate.tables import MEASURES, sentence
+from trainer.tree.picture.palette import COLOURS, SHAPES, axis, escape, frame
 
 STATIC = FILES / "static"
 ROW = 26  # pixels for a data set

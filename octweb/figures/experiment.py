@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from octweb.figures.palette import axis, escape, frame, short
+from trainer.tree.picture.palette import axis, escape, frame, short
 
 LABELLED = 12
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from octweb.figures.palette import axis, count_axis, escape, frame, short
+from trainer.tree.picture.palette import axis, count_axis, escape, frame, short
 
 SYMBOLS = {"proved": "square", "gap": "circle-dot", "heuristic": "circle-open"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.figures.palette import axis, count_axis, frame
+from trainer.tree.picture.palette import axis, count_axis, frame
 
 
 def growth_figure(

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.names import named
-from octweb.figures.palette import LEGEND, axis, class_styles, count_axis, escape, frame
 from trainer.dtypes import CodeArray, FloatArray
+from trainer.tree.picture.names import named
+from trainer.tree.picture.palette import LEGEND, axis, class_styles, count_axis, escape, frame
 
 BINS = 32
 FEW = 12  # up to so many different values each has a bar of its own

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.palette import axis, class_styles, escape, frame, whole_ticks
+from trainer.tree.picture.palette import axis, class_styles, escape, frame, whole_ticks
 
 HEIGHT = 300
 MAX_CUTS = 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from octweb.figures.palette import axis, frame
+from trainer.tree.picture.palette import axis, frame
 
 
 def shares(kept: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.figures.palette import class_styles, drawn, escape, frame
 from trainer.tree.nodes import Tree
+from trainer.tree.picture.palette import class_styles, drawn, escape, frame
 
 WIDTH, HEIGHT, EDGE = 280, 116, 8
 MANY = 0.1  # edges with more than this share of the rows are drawn thicker

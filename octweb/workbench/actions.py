@@ -55,7 +55,7 @@ def open_for(
     for limit in LIMITS_NOT_YET:
         if checked[limit]:
             raise Unprocessable(f"'{limit}' cannot be combined with wishes. Open a model without it.")
-    settings = within_limits(method, checked.to_json())
+    settings = within_limits(method, checked.to_json(), said=values)
     check_settings(method, checked, dataset)
     queue.check_waiting(Workbench, owner)
     with transaction.atomic():

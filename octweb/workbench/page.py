@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from octweb.figures.outline import class_bar
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from trainer.tree.describe import split_text
 from trainer.tree.file import ModelFile, from_json
 from trainer.tree.numbers import decimal_text
+from trainer.tree.picture.outline import class_bar
 
 MOST_SHOWN = 40  # questions of a price list
 

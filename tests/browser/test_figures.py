@@ -11,8 +11,8 @@ import pytest
 from octweb.figures.frontier import frontier_figure
 from octweb.figures.progress import progress_figure
 from octweb.figures.split import split_figures
-from octweb.figures.tree import tree_figure
 from tests.octweb.figures.specimens import one_split, tree_of
+from trainer.tree.picture.figure import tree_figure
 
 pytestmark = pytest.mark.browser
 

@@ -16,6 +16,7 @@ from octweb.registry import actions as registry
 from octweb.registry.data import rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
+from octweb.serving.coding import packed
 from tests.browser.accessible import violations
 from trainer.run import TrainRequest, train
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
@@ -325,11 +326,9 @@ def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
     assert TreeModel.objects.count() == 2
 
 
-@pytest.mark.parametrize("which", ["small", "wide"])
+@pytest.mark.parametrize("which", ["small", "wide", "twenty"])
 def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which):
-    """What the page itself is responsible for, counted as it goes over the wire with the compression of the static files."""
-    import gzip
-
+    """What the page itself is responsible for, counted as the server of the product sends it: the test's own server packs nothing."""
     page = opened(request.getfixturevalue(which))
     page.goto("about:blank")  # what was still on its way for the page before is not counted
     answers = []
@@ -341,10 +340,9 @@ def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which)
     for answer in answers:
         # asked for again: the browser does not keep every body
         body = page.context.request.get(answer.url).body() if answer.status == 200 else b""
-        packed = "/static/" in answer.url or answer.headers.get("content-encoding") == "gzip"
-        sizes[answer.url] = len(gzip.compress(body, 6)) if packed else len(body)
+        sizes[answer.url] = len(packed(body, "gzip")[0])
     assert any("plotly" in url for url in sizes)
     assert len(answers) == len(sizes), sorted(answer.url for answer in answers)
-    assert sum(sizes.values()) <= MOST_BYTES, sizes
+    assert sum(sizes.values()) <= MOST_BYTES, sorted((s, u) for u, s in sizes.items())[-6:]
     drawn = [url for url in sizes if "/figures/tree/" in url]
     assert len(drawn) == 1

@@ -77,7 +77,7 @@ class Node:
         return self.impurity - self.impurity_bound <= ROUNDING * max(1, self.rows)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Tree:
     """A binary classification tree over the columns of `schema` that predicts one of `classes`."""
 
@@ -193,6 +193,29 @@ class Tree:
                     record |= {"impurity": v.impurity, "impurity_bound": v.impurity_bound, "measure": v.measure}
             records.append(record)
         return records
+
+    def plot(self, *, width: float = 1100.0, height: float = 700.0) -> Any:
+        """The tree as a `plotly.graph_objects.Figure`, as much of it open as can be read in so many pixels.
+
+        Raises ImportError where plotly is not installed.
+        """
+        # pictures are made of trees, and plotly takes a second to import: both only where somebody asks
+        from plotly.graph_objects import Figure
+
+        from trainer.tree.picture.figure import tree_figure
+        from trainer.tree.picture.tokens import resolved
+
+        return Figure(resolved(tree_figure(self, room=(width, height))))
+
+    def __repr__(self) -> str:
+        """In one line; `rules_text` and `to_json` have all of it."""
+        leaves = "1 leaf" if self.n_leaves == 1 else f"{self.n_leaves} leaves"
+        return f"<Tree: {leaves}, depth {self.depth}, {len(self.schema)} columns, {len(self.classes)} classes>"
+
+    def _repr_html_(self) -> str:
+        from trainer.tree.picture.html import tree_html
+
+        return tree_html(self)
 
     def save(self, path: str) -> None:
         """Write the tree as a model file that claims nothing; `trainer.tree.file` has those of a training."""

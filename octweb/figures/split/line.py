@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.histogram import histogram_figure
-from octweb.figures.names import named
-from octweb.figures.palette import LEGEND, ClassStyle, axis, class_styles, escape, frame, short
 from octweb.figures.plane import cut_segment, half_plane
 from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.figures.split.scene import Scene, impurity_words, rows_words, sentence
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.describe import number_text, split_text
+from trainer.tree.picture.names import named
+from trainer.tree.picture.palette import LEGEND, ClassStyle, axis, class_styles, escape, frame, short
 from trainer.tree.splits import Linear, Threshold
 
 MAX_POINTS = 5000

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.histogram import histogram_figure
-from octweb.figures.names import short_names
-from octweb.figures.palette import axis, escape, frame, short
 from octweb.figures.split.scene import Scene, impurity_words, missing_words, rows_words, sentence
 from trainer.tree.describe import number_text
+from trainer.tree.picture.names import short_names
+from trainer.tree.picture.palette import axis, escape, frame, short
 from trainer.tree.splits import Linear
 
 MAX_TERMS = 10

@@ -10,11 +10,11 @@ import pytest
 from octweb.dossier.document import to_html
 from octweb.dossier.folder import LARGEST_HTML
 from octweb.dossier.pdf import to_pdf
-from octweb.dossier.picture import MOST, PAPER, below, pictures
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
 from tests.trainer.verify.files import many_classes, trained
 from trainer.dossier import dossier
 from trainer.tree.file import read
+from trainer.tree.picture.paper import MOST, PAPER, below, pictures
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 7, 24, 64])

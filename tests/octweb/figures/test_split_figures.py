@@ -12,7 +12,6 @@ from octweb.decide.pictures import rows_picture
 from octweb.figures.frontier import frontier_figure
 from octweb.figures.growth import growth_figure
 from octweb.figures.histogram import histogram_figure
-from octweb.figures.palette import class_styles, short
 from octweb.figures.plane import cut_segment, half_plane
 from octweb.figures.quality import threshold_figure
 from octweb.figures.split import split_figures
@@ -21,6 +20,7 @@ from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
 from tests.octweb.figures.test_tree_figure import _valid
 from tests.seeds import seeds
 from trainer.tree.numbers import shortest_between
+from trainer.tree.picture.palette import class_styles, short
 from trainer.tree.splits import goes_left
 
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import plotly.graph_objects as go
 import pytest
 
-from octweb.figures.outline import counts_text
-from octweb.figures.palette import escape, text_width, wrap
-from octweb.figures.tree import tree_figure
-from octweb.figures.tree_layout import leaves_below
 from octweb.figures.tree_map import tree_map
-from octweb.figures.tree_words import leaf_share
 from tests.octweb.figures.specimens import tree_of
+from trainer.tree.picture.figure import tree_figure
+from trainer.tree.picture.layout import leaves_below
+from trainer.tree.picture.outline import counts_text
+from trainer.tree.picture.palette import escape, text_width, wrap
+from trainer.tree.picture.words import leaf_share
 
 
 def _valid(figure):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.figures.palette import swatch
 from trainer.tree.nodes import Node, Tree
+from trainer.tree.picture.palette import swatch
 
 SHOWN_CLASSES = 6
 

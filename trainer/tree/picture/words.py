@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from octweb.figures.outline import counts_text
-from octweb.figures.palette import escape, fit, text_width
-from octweb.figures.tree_layout import (
+from trainer.tree.nodes import Node
+from trainer.tree.picture.layout import (
     BAR,
     FONT,
     LINE,
@@ -23,7 +22,8 @@ from octweb.figures.tree_layout import (
     leaves_below,
     strip_top,
 )
-from trainer.tree.nodes import Node
+from trainer.tree.picture.outline import counts_text
+from trainer.tree.picture.palette import escape, fit, text_width
 
 Unseen = Mapping[int, tuple[int, int]]
 

@@ -6,20 +6,19 @@ Cards are placed by the layout of the model page. Colours are those of the light
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from html import escape
 
-from django.utils.html import escape
-
-from octweb.figures.palette import MAX_CLASSES, fit
-from octweb.figures.tree_layout import BAR, FONT, LINE, PAD, SMALL, Box, Placed, band, bar_top, first_view, place
-from trainer.tree.nodes import Tree
+from trainer.tree.describe import leaf_text, split_text
+from trainer.tree.nodes import Node, Tree
+from trainer.tree.picture.layout import BAR, FONT, LINE, PAD, SMALL, Box, Placed, band, bar_top, first_view, place
+from trainer.tree.picture.palette import MAX_CLASSES, fit
+from trainer.tree.picture.tokens import CLASSES, LIGHT
 
 PAPER = 674.0  # pixels between the margins of a page
 SMALLEST = 0.7  # a picture may be shrunk to this share of its size
 ROOM = (0.8 * PAPER / SMALLEST, 1150.0)  # `first_view` lets pictures shrink to 0.8 itself
 MOST = 40  # pictures; the rules of a larger tree are in the text
-COLOURS = ("#1f6fc4", "#d9661f", "#21481c", "#ab3572", "#855819", "#760a90", "#2e97c4", "#b2707b")
-OTHER = "#87909b"
-INK, INK2, EDGE = "#15191e", "#4a535e", "#87909b"
+INK, INK2, EDGE, FAINT = LIGHT["ink"], LIGHT["ink-2"], LIGHT["line-strong"], LIGHT["line"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +32,7 @@ class Picture:
 
 def colour(k: int, classes: int) -> str:
     """The colour of class `k`."""
-    return OTHER if classes > MAX_CLASSES and k >= MAX_CLASSES - 1 else COLOURS[k % len(COLOURS)]
+    return LIGHT["c-other"] if classes > MAX_CLASSES and k >= MAX_CLASSES - 1 else CLASSES[k % len(CLASSES)]
 
 
 def pictures(tree: Tree) -> list[Picture]:
@@ -63,6 +62,20 @@ def below(tree: Tree, node: int) -> tuple[Tree, list[int]]:
         for v in (tree.nodes[i] for i in ids)
     )
     return replace(tree, nodes=nodes), ids
+
+
+def svg_of(tree: Tree, room: tuple[float, float] = ROOM) -> tuple[str, int]:
+    """The tree in one picture, and how many of its nodes are in closed branches because there is no room (width, height) for them."""
+    placed = place(tree, closed=first_view(tree, room))
+    svg = _svg(placed, list(range(len(tree.nodes))), tree.nodes[0].rows)
+    return svg, len(tree.nodes) - len(placed.boxes)
+
+
+def hover_text(tree: Tree, v: Node) -> str:
+    """The whole rule or prediction of a node, and its rows of every class, the most frequent first."""
+    head = leaf_text(tree, v) if v.split is None else split_text(v.split, tree.schema) + "?"
+    present = sorted(((n, c) for n, c in zip(v.counts, tree.classes, strict=True) if n), key=lambda pair: -pair[0])
+    return "\n".join([head, *(f"{n:,} {c}" for n, c in present), f"{v.rows:,} training rows in all"])
 
 
 def _svg(placed: Placed, ids: list[int], whole: int) -> str:
@@ -107,10 +120,11 @@ def _answer(answer: str, child: Box) -> str:
 
 def _card(placed: Placed, box: Box, number: int) -> str:
     v, brief = box.node, placed.brief
-    edge = "#dfe3e8" if v.is_leaf else EDGE
+    edge = FAINT if v.is_leaf else EDGE
     left, top = box.left + PAD, box.top + 8 + LINE - 4
     out = [
-        f'<rect x="{box.left:.1f}" y="{box.top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="6" fill="#fff" stroke="{edge}"/>'
+        f"<g><title>{escape(hover_text(placed.tree, v))}</title>",
+        f'<rect x="{box.left:.1f}" y="{box.top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="6" fill="{LIGHT["card"]}" stroke="{edge}"/>',
     ]
     if v.is_leaf:
         name = fit(brief.classes[v.label], box.inner - 14, FONT)
@@ -125,7 +139,7 @@ def _card(placed: Placed, box: Box, number: int) -> str:
         out += [_text(left, top + LINE * i, line, bold=True) for i, line in enumerate(box.lines)]
         words = f"node {number} goes on" if box.closed else f"node {number} · {v.rows:,} rows"
         out.append(_text(left, bar_top(box) + BAR + LINE - 1, words, small=True))
-    return "".join([*out, _bar(box, len(brief.classes))])
+    return "".join([*out, _bar(box, len(brief.classes)), "</g>"])
 
 
 def _bar(box: Box, classes: int) -> str:

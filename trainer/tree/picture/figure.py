@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from octweb.figures.palette import ClassStyle, class_styles, drawn, escape, frame, wrap
-from octweb.figures.tree_layout import (
+from trainer.tree.describe import leaf_text, split_text
+from trainer.tree.nodes import Node, Tree
+from trainer.tree.picture.layout import (
     BAR,
     PAD,
     STRIP,
@@ -27,9 +28,8 @@ from octweb.figures.tree_layout import (
     place,
     strip_top,
 )
-from octweb.figures.tree_words import Unseen, rows_text, words_trace
-from trainer.tree.describe import leaf_text, split_text
-from trainer.tree.nodes import Node, Tree
+from trainer.tree.picture.palette import ClassStyle, class_styles, drawn, escape, frame, wrap
+from trainer.tree.picture.words import Unseen, rows_text, words_trace
 
 STEPS, MANY_STEPS, MANY = 18, 8, 40  # pieces of one side of a band; fewer where there are many nodes
 RIBBON = 0.36

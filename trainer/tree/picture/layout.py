@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from octweb.figures.names import short_names
-from octweb.figures.palette import text_width, wrap
 from trainer.tree.nodes import Node, Tree
+from trainer.tree.picture.names import short_names
+from trainer.tree.picture.palette import text_width, wrap
 from trainer.tree.splits import Split
 
 MARGIN, GAP, LEVEL_GAP, LEVEL_ROOM = 16, 10, 58, 132

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from octweb.figures.palette import NAME_LENGTH, ClassStyle, drawn, escape, short
+from trainer.tree.picture.palette import NAME_LENGTH, ClassStyle, drawn, escape, short
 
 ALIKE = 6  # letters that names share at their beginning or end before that part is left out
 PIECES = re.compile(r"[^_\s.\-/]*[_\s.\-/]*")

@@ -1,0 +1,37 @@
+"""Runs the notebooks of this folder and stores what they show: python -m docs.run_notebooks [NAME ...]"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+HERE = Path(__file__).resolve().parent / "notebooks"
+PATIENCE = 600  # seconds for a cell; no cell is judged by its time
+
+
+def run(path: Path) -> nbformat.NotebookNode:
+    """The notebook with the outputs of a fresh kernel; raises nbclient's CellExecutionError where a cell fails."""
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(
+        notebook, timeout=PATIENCE, record_timing=False, resources={"metadata": {"path": str(HERE.parent.parent)}}
+    ).execute()
+    return notebook
+
+
+def main(names: list[str]) -> None:
+    for path in sorted(HERE.glob("*.ipynb")):
+        if not names or path.stem in names:
+            notebook = run(path)
+            for cell in notebook.cells:
+                # bars of trainings, whose seconds differ from run to run
+                if cell.cell_type == "code":
+                    cell["outputs"] = [o for o in cell.outputs if o.get("name") != "stderr"]
+            nbformat.write(notebook, path)
+            print(f"{path.name}: stored")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

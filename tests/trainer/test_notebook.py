@@ -1,0 +1,234 @@
+"""What notebooks and shells show: trees as HTML and as Plotly figures, a bar while fitting, Ctrl-C that keeps the tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+
+from docs.run_notebooks import run
+from tests.conftest import ROOT
+from tests.octweb.figures.specimens import tree_of
+from trainer import make_classifier, notebook
+from trainer.certificate import Progress, Status
+from trainer.errors import ParameterError
+from trainer.notebook import StoppedWarning, progress_bars, words
+from trainer.tree.describe import split_text
+from trainer.tree.picture.html import tree_html
+from trainer.tree.picture.paper import hover_text
+from trainer.tree.picture.tokens import LIGHT, resolved
+
+X = np.array([[i, i % 7] for i in range(60)], float)
+Y = np.where(X[:, 0] > 29, "late", "early")
+
+
+class _Tags(HTMLParser):
+    """Opened and closed elements of a piece of HTML, and its addresses."""
+
+    VOID = ("rect", "path")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open, self.addresses, self.seen = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append(tag)
+        self.addresses += [v for k, v in attributes if k in {"src", "href"} or (v and "url(" in v)]
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture
+def person(monkeypatch):
+    """Somebody types the statements, and no training was stopped lately."""
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    monkeypatch.setattr(notebook, "_stopped_at", -1e9)
+    monkeypatch.setattr(notebook, "DELAY", 0.0)
+
+
+def test_the_colours_are_those_of_the_pages():
+    light = (ROOT / "static" / "tokens.css").read_text().split("@media")[0]
+    known = dict(re.findall(r"--([a-z0-9-]+):\s*(#[0-9a-f]+)", light))
+    assert {name: known[name] for name in LIGHT} == LIGHT
+    with pytest.raises(KeyError):
+        resolved({"a": ["var(--no-such-colour)"]})
+
+
+@pytest.mark.parametrize("classes", [2, 5, 25])
+@pytest.mark.parametrize("leaves", [1, 4, 40])
+def test_a_tree_shows_itself_without_a_network(leaves, classes):
+    tree = tree_of(leaves, classes=classes)
+    text = tree._repr_html_()
+    found = _Tags(text)
+    assert found.open == []
+    assert found.addresses == []
+    assert "script" not in found.seen
+    # the rule of every card that is drawn is whole in its title, and the rules as text have all of them
+    assert hover_text(tree, tree.nodes[0]) in unescape(text)
+    plain = unescape(text)
+    for node in tree.nodes:
+        if node.split is not None:
+            assert split_text(node.split, tree.schema) in plain
+
+
+def test_the_line_of_a_tree():
+    assert repr(tree_of(4)) == "<Tree: 4 leaves, depth 3, 4 columns, 3 classes>"
+
+
+def test_an_estimator_hands_out_a_workbench():
+    estimator = make_classifier("exact", depth=2, leaf_penalty=0.01).fit(X, Y)
+    bench = estimator.workbench(X, np.where(X[:, 1] > 3, "p", "q"))
+    assert estimator.classes_.tolist() == ["early", "late"]
+    assert bench.complete().optimal
+    assert not bench.complete(["ask root x0", "forbid root x0"]).found
+    assert not hasattr(make_classifier("cart"), "workbench")
+    with pytest.raises(ParameterError, match="max_leaves"):
+        make_classifier("exact", max_leaves=2).workbench(X, Y)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_of_the_documents_runs(path, tmp_path, monkeypatch):
+    pytest.importorskip("ipykernel")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    text = path.read_text()
+    assert str(ROOT) not in text
+    found = run(path)
+    assert found.cells
+    # what is stored was shown by these cells
+    stored = json.loads(text)["cells"]
+    assert [c["source"] if isinstance(c["source"], str) else "".join(c["source"]) for c in stored] == [
+        c["source"] for c in found.cells
+    ]
+    assert all(c.get("execution_count") for c in stored if c["cell_type"] == "code")
+
+
+def test_names_are_text():
+    from dataclasses import replace
+
+    tree = replace(tree_of(4, classes=2), classes=("<script>alert(1)</script>", 'x" onload="y'))
+    found = _Tags(tree_html(tree, ["<b>claim</b>"]))
+    assert "script" not in found.seen
+    assert "b" not in found.seen
+
+
+def test_the_figure_needs_no_page():
+    figure = tree_of(6).plot()
+    assert type(figure).__name__ == "Figure"
+    assert "var(--" not in figure.to_json()
+    assert json.loads(figure.to_json())["data"]
+
+
+def test_an_estimator_shows_its_tree_and_the_claim():
+    estimator = make_classifier("exact-numeric", depth=2)
+    assert "octweb-tree" not in estimator._repr_mimebundle_()["text/html"]
+    shown = unescape(estimator.fit(X, Y)._repr_mimebundle_()["text/html"])
+    assert "Proved optimal" in shown
+    assert estimator.certificate_.scope in shown
+    assert "60 of 60 training rows are right, 2 leaves" in shown
+    assert "Heuristic" in make_classifier("cart", depth=2).fit(X, Y)._repr_mimebundle_()["text/html"]
+
+
+def test_a_bar_says_what_is_known(person, monkeypatch, capsys):
+    pytest.importorskip("tqdm")
+    make_classifier("exact-numeric", depth=2).fit(X, Y)
+    said = capsys.readouterr().err
+    assert "exact-numeric" in said
+    assert "incumbent" in said
+    progress_bars(False)
+    make_classifier("exact-numeric", depth=2).fit(X, Y)
+    progress_bars(True)
+    monkeypatch.setattr("trainer.notebook.importlib.util.find_spec", lambda name: None)
+    make_classifier("exact-numeric", depth=2).fit(X, Y)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_script_sees_no_bar(capsys):
+    make_classifier("exact-numeric", depth=2).fit(X, Y)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_words_of_a_bar():
+    assert words(Progress(t=1, phase="search")) == "search"
+    some = Progress(t=1, phase="search", incumbent=0.9533, bound=0.98, gap=0.028)
+    assert words(some) == "search, incumbent 0.9533, bound 0.98, gap 2.8 %"
+
+
+def hard():
+    """A search that takes far longer than any test."""
+    r = np.random.default_rng(3)
+    return r.normal(size=(2_000, 12)), r.integers(0, 2, 2_000)
+
+
+@pytest.fixture
+def pressed():
+    """Presses Ctrl-C half a second from now, again and again as often as asked, until the test is over."""
+    over, threads = threading.Event(), []
+
+    def press(times=1):
+        def work():
+            for _ in range(times):
+                if over.wait(0.5):
+                    return
+                os.kill(os.getpid(), signal.SIGINT)
+
+        threads.append(threading.Thread(target=work))
+        threads[-1].start()
+
+    yield press
+    over.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_ctrl_c_keeps_the_tree(person, pressed):
+    data, labels = hard()
+    usual = signal.getsignal(signal.SIGINT)
+    pressed()
+    with pytest.warns(StoppedWarning, match="Ctrl-C"):
+        estimator = make_classifier("exact-numeric", depth=4, time_limit=300).fit(data, labels)
+    assert signal.getsignal(signal.SIGINT) is usual
+    said = estimator.certificate_
+    assert said.status is Status.CANCELLED
+    assert said.bound > said.objective >= 0.5
+    assert not said.proved_optimal
+    assert (estimator.predict(data) == labels).mean() == pytest.approx(said.correct / said.n)
+
+
+def test_ctrl_c_ends_a_loop_of_trainings(person, pressed):
+    data, labels = hard()
+    pressed()
+    start = time.monotonic()
+    with pytest.warns(StoppedWarning), pytest.raises(KeyboardInterrupt):
+        cross_val_score(make_classifier("exact-numeric", depth=4, time_limit=300), data, labels, cv=5)
+    assert time.monotonic() - start < 200
+
+
+def test_a_training_that_a_person_begins_later_is_not_ended(person, monkeypatch):
+    monkeypatch.setattr(notebook, "_stopped_at", time.monotonic())
+    with pytest.raises(KeyboardInterrupt):
+        make_classifier("cart", depth=2).fit(X, Y)
+    monkeypatch.setattr(notebook, "_stopped_at", time.monotonic() - notebook.AT_ONCE)
+    assert make_classifier("cart", depth=2).fit(X, Y).tree_.n_leaves == 2
+
+
+def test_in_a_script_ctrl_c_does_what_it_always_does(pressed):
+    data, labels = hard()
+    pressed()
+    with pytest.raises(KeyboardInterrupt):
+        make_classifier("exact-numeric", depth=4, time_limit=300).fit(data, labels)
