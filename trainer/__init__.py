@@ -28,7 +28,7 @@ ESTIMATOR_NAMES = {
     "odt": "ODTClassifier",
 }
 
-__all__ = ["ESTIMATOR_NAMES", "Tree", "Workbench", "__version__", "make_classifier"]
+__all__ = ["ESTIMATOR_NAMES", "Tree", "Workbench", "__version__", "make_classifier", "progress_bars"]
 
 
 def __getattr__(name: str) -> Any:
@@ -40,6 +40,10 @@ def __getattr__(name: str) -> Any:
         from trainer.families.exact.workbench.bench import Workbench
 
         return Workbench
+    if name == "progress_bars":
+        from trainer.notebook import progress_bars
+
+        return progress_bars
     if name == "make_classifier" or name in ESTIMATOR_NAMES.values():
         from trainer import estimators
 

@@ -22,6 +22,7 @@ from rest_framework.exceptions import ValidationError
 from octweb.audit import actions as audit
 from octweb.core.deleting import hide
 from octweb.core.problems import Conflict
+from octweb.demo.visits import no_part_of_the_demo, refuse, visit_of
 from octweb.registry.audited import recorded
 from octweb.registry.families import claim, family_of
 from octweb.registry.models import Family, Level, ReviewEvent, Share, State, TreeModel, TreeModelQuerySet
@@ -136,6 +137,7 @@ def delete(model: TreeModel) -> None:
 def share(model: TreeModel, *, by, username: str, level: str) -> Share:
     """Open the model to one more person, for reading or for calls; raises PermissionDenied and ValidationError."""
     _own(model, by)
+    refuse(by, "Sharing")
     person = get_user_model().objects.filter(username=username.strip(), is_active=True).first()
     if person is None:
         raise ValidationError({"username": f"There is no account '{username.strip()[:150]}'."})
@@ -257,6 +259,8 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
 
 def _forbidden(model: TreeModel, verb: str, user) -> str | None:
     """Why `user` may not do this to the model, whatever its state; None if allowed."""
+    if verb == "ask" and visit_of(user) is not None:
+        return no_part_of_the_demo("Approval")
     if verb not in FOR_STAFF:
         return None if user.is_staff or user.pk == model.owner_id else "Only the owner or an administrator may do this."
     if not user.is_staff:

@@ -20,7 +20,6 @@ from django.utils.safestring import SafeString
 from rest_framework.exceptions import APIException
 
 from octweb.core.problems import Damaged, flatten
-from octweb.figures.outline import tree_outline
 from octweb.registry import actions
 from octweb.registry.claims import claims
 from octweb.registry.data import check_again
@@ -28,6 +27,7 @@ from octweb.registry.models import Family, ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.errors import TrainerError
 from trainer.tree.describe import rules_text
+from trainer.tree.picture.outline import tree_outline
 
 
 def _or_damage(show: Callable[[Any, TreeModel], Any]) -> Callable[[Any, TreeModel], Any]:

@@ -14,6 +14,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -34,6 +35,7 @@ from octweb.registry.answers import (
     table_answer,
 )
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV, predict_arrow, predict_columns, predict_csv
+from octweb.registry.bringing_views import BringSerializer, brought
 from octweb.registry.claims import certificate_status
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
@@ -93,6 +95,7 @@ class ModelList(ListAPIView):
     """Your models and those that were approved; administrators see all."""
 
     serializer_class = ModelSerializer
+    parser_classes = [MultiPartParser]
     queryset = TreeModel.objects.none()
 
     def get_queryset(self):
@@ -127,6 +130,16 @@ class ModelList(ListAPIView):
     )
     def get(self, request: Request) -> Response:
         return self.list(request)
+
+    @extend_schema(
+        operation_id="models_create",
+        description="A tree of LightGBM, PMML or an octweb file as a draft, counted on one of your data sets.",
+        request={"multipart/form-data": BringSerializer},
+        responses={201: ModelDetailSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429, 503),
+    )
+    def post(self, request: Request) -> Response:
+        model = brought(request.user, request.data)
+        return Response(ModelDetailSerializer(model, context={"request": request}).data, status=201)
 
 
 class ModelDetail(APIView):

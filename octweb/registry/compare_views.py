@@ -12,7 +12,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from octweb.core.attachments import as_file
-from octweb.figures.outline import tree_outline
 from octweb.registry import page
 from octweb.registry.claims import claims
 from octweb.registry.compare import compared
@@ -22,6 +21,7 @@ from octweb.registry.parsed import model_file
 from octweb.registry.views import picked_of_dataset
 from octweb.registry.workspace.performance import unseen_interval
 from octweb.registry.workspace.scene import Scene
+from trainer.tree.picture.outline import tree_outline
 
 MOST = 6  # trees side by side
 

@@ -14,9 +14,7 @@ from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
 from octweb.figures.frontier import frontier_figure
-from octweb.figures.palette import without_legend
 from octweb.figures.split import split_figures
-from octweb.figures.tree import tree_figure
 from octweb.figures.tree_map import tree_map
 from octweb.registry.api import readable_model
 from octweb.registry.models import TreeModel
@@ -24,6 +22,8 @@ from octweb.registry.page import coefficient_frontier, data_of, frontier_tree, l
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace.scene import Scene
 from trainer.tree.nodes import Tree
+from trainer.tree.picture.figure import tree_figure
+from trainer.tree.picture.palette import without_legend
 
 MOST_NUMBERS = 10_000  # of nodes in one address
 

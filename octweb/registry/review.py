@@ -14,7 +14,6 @@ from django.views.decorators.http import require_GET, require_POST
 from rest_framework.exceptions import APIException
 
 from octweb.core.problems import flatten
-from octweb.figures.outline import tree_outline
 from octweb.registry import actions, page
 from octweb.registry.claims import claims
 from octweb.registry.data import check_again
@@ -23,6 +22,7 @@ from octweb.registry.models import Family, Level, State, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import Scene
+from trainer.tree.picture.outline import tree_outline
 
 # steps of the page that set more than the state: verb, arguments
 STEPS: dict[str, tuple[str, dict[str, Any]]] = {

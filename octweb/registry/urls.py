@@ -2,12 +2,13 @@
 
 from django.urls import path
 
-from octweb.registry import compare_views, review, views
+from octweb.registry import bringing_views, compare_views, review, views
 from octweb.registry.workspace import views as workspace
 
 app_name = "registry"
 urlpatterns = [
     path("", views.model_list, name="list"),
+    path("bring/", bringing_views.model_bring, name="bring"),
     path("compare/", compare_views.model_compare, name="compare"),
     path("compare/rows.csv", compare_views.compare_rows, name="compare-rows"),
     path("compare/figure/", views.model_frontier, name="frontier"),

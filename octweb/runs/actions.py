@@ -64,7 +64,7 @@ def enqueue(
         return before
     declared = get(method)
     checked = declared.settings(parameters or {})
-    values = within_limits(declared, checked.to_json())
+    values = within_limits(declared, checked.to_json(), said=parameters or {})
     check_evaluation(test_share, folds, dataset.rows)
     check_settings(declared, checked, dataset)
     if warm_start is not None:
@@ -156,13 +156,13 @@ def tidy(now: datetime) -> int:
     return purge(TrainingRun, now) + purge(TreeModel, now) + datasets.purge(now)
 
 
-def within_limits(method: Method, values: dict[str, Any]) -> dict[str, Any]:
-    """The server's own limits on time, memory and threads; a missing limit becomes the server's."""
+def within_limits(method: Method, values: dict[str, Any], *, said: Mapping[str, Any]) -> dict[str, Any]:
+    """The server's own limits on time, memory and threads; one that was not `said`, or whose default is larger, becomes the server's."""
     errors = {}
     for name, limit in server_limits().items():
         if method.parameter(name) is None:
             continue
-        if values.get(name) is None:
+        if values.get(name) is None or (said.get(name) is None and values[name] > limit):
             values[name] = limit
         elif values[name] > limit:
             errors[name] = f"this server allows at most {limit:,} {UNITS[name]}; you asked for {values[name]:g}."

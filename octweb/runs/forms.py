@@ -56,7 +56,7 @@ def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
         "label": LABELS.get(parameter.name, parameter.label),
         "help_text": HELP.get(parameter.name, parameter.help),
         "required": parameter.default is not None and parameter.type not in {"boolean", "text"},
-        "initial": parameter.default,
+        "initial": _default(parameter),
     }
     field = _of_names(parameter, dataset, common) or _of_type(parameter, common)
     field.unit = UNITS.get(parameter.name, parameter.unit)  # type: ignore[attr-defined]
@@ -268,6 +268,12 @@ def _put(data: QueryDict, name: str, value: Any) -> None:
         data.pop(name, None)
     else:
         data[name] = "on" if value is True else value
+
+
+def _default(parameter: Parameter) -> Any:
+    """The declared default, within what this server allows."""
+    limit = server_limits().get(parameter.name)
+    return parameter.default if limit is None or parameter.default is None else min(parameter.default, limit)
 
 
 def _server_limit(parameter: Parameter) -> float | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.figures.outline import tree_outline
 from octweb.runs.models import TrainingRun
 from trainer.errors import TrainerError
 from trainer.table import ColumnSchema
 from trainer.tree.nodes import Tree, tree_from_json
+from trainer.tree.picture.outline import tree_outline
 
 SHOWN = 50
 

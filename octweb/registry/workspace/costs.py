@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.palette import swatch
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import Scene
 from trainer.evaluate.intervals import of_mean
 from trainer.tree.describe import number_text
+from trainer.tree.picture.palette import swatch
 
 MATRIX_TO = 4  # classes up to which each pair of actual and predicted class has a cost of its own
 MOST = 1e9

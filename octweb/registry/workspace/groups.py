@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from octweb.core.files import local_path
-from octweb.figures.palette import swatch
 from octweb.registry.workspace.scene import Scene
 from trainer.evaluate.groups import FEWEST, grouped
 from trainer.evaluate.intervals import wilson
+from trainer.tree.picture.palette import swatch
 
 
 def columns_of(scene: Scene) -> list[dict[str, Any]]:

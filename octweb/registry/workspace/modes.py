@@ -6,9 +6,6 @@ from typing import Any
 
 from django.urls import reverse
 
-from octweb.figures.names import short_names
-from octweb.figures.outline import tree_outline
-from octweb.figures.palette import swatch
 from octweb.registry import actions, page, snippets
 from octweb.registry.claims import claims, is_proved
 from octweb.registry.data import check_again, example_row
@@ -20,6 +17,9 @@ from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
 from trainer.goal import Goal
+from trainer.tree.picture.names import short_names
+from trainer.tree.picture.outline import tree_outline
+from trainer.tree.picture.palette import swatch
 
 MAP_FROM = 17  # leaves from which a small map of the whole tree is shown
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too

@@ -7,11 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.names import short_names
-from octweb.figures.outline import class_bar
-from octweb.figures.palette import swatch
 from octweb.figures.split.impurity import best_threshold, gini_rows
-from octweb.figures.tree_layout import leaves_below
 from octweb.registry.workspace.scene import Scene
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.evaluate.intervals import wilson
@@ -19,6 +15,10 @@ from trainer.table import Kind
 from trainer.tree.describe import number_text, split_text
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import shortest_between
+from trainer.tree.picture.layout import leaves_below
+from trainer.tree.picture.names import short_names
+from trainer.tree.picture.outline import class_bar
+from trainer.tree.picture.palette import swatch
 from trainer.tree.splits import Threshold, goes_left
 
 HEAVY = 3  # terms of a hyperplane that the headline names

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.palette import swatch
 from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
 from trainer.evaluate.curves import Curve, brier, curve
 from trainer.evaluate.intervals import of_folds, wilson
+from trainer.tree.picture.palette import swatch
 
 FOLDS = "folds"
 WORDS = {

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.runs.page_trees import train_missing
 from trainer.errors import DataError
 from trainer.methods import METHODS
 from trainer.reference import write_pages
@@ -17,12 +18,21 @@ class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         parser.add_argument(
-            "--write", metavar="FOLDER", help="write the tables of parameters into the pages of this folder"
+            "--write",
+            metavar="FOLDER",
+            help="write tables of parameters and pictures of trees into the pages of this folder",
+        )
+        parser.add_argument(
+            "--again",
+            metavar="METHOD",
+            action="append",
+            default=[],
+            help="with --write: train the tree of this method's page again; trees that are missing are trained anyway",
         )
 
     def handle(self, *args, **options):
         if options["write"]:
-            self._write(Path(options["write"]))
+            self._write(Path(options["write"]), options["again"])
             return
         if options["json"]:
             self.stdout.write(json.dumps({"methods": [method.to_json() for method in METHODS]}))
@@ -34,9 +44,9 @@ class Command(BaseCommand):
                 default = "none" if p.default is None else p.default
                 self.stdout.write(f"  {p.name} = {default}: {p.help} ({p.allowed()})")
 
-    def _write(self, folder):
+    def _write(self, folder, again):
         try:
-            changed = write_pages(folder)
+            changed = [*train_missing(folder, again=again), *write_pages(folder)]
         except (OSError, DataError) as error:
             raise CommandError(str(error)) from None
         self.stdout.write("\n".join(map(str, changed)) or "every page is up to date")

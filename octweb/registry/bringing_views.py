@@ -1,0 +1,99 @@
+"""The page and the API call by which a tree of another program becomes a draft."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from rest_framework import serializers
+from rest_framework.exceptions import APIException
+
+from octweb.core.api import Text
+from octweb.datasets.models import Dataset
+from octweb.registry.bringing import FORMS, MOST_BYTES, bring
+from octweb.registry.models import TreeModel
+from trainer.errors import DataError, TrainerError
+
+
+class BringSerializer(serializers.Serializer):
+    """A file of another program, and the data set on which its tree is counted."""
+
+    file = serializers.FileField(
+        allow_empty_file=True, help_text="LightGBM (text or JSON), PMML 4, or a model file of octweb"
+    )
+    dataset = serializers.UUIDField(help_text="one of your data sets; the columns of the tree are found in it by name")
+    title = Text(required=False, default="", allow_blank=True, max_length=200)
+    classes = Text(
+        required=False, default="", allow_blank=True, max_length=2000,
+        help_text="names of the classes in the order of the source, with commas: no,yes; LightGBM does not keep them",
+    )  # fmt: skip
+    form = serializers.ChoiceField([*FORMS], required=False, default="", help_text="empty: found out")
+
+
+def brought(user: Any, data: Any) -> TreeModel:
+    """The model of a call; raises ValidationError, Http404 for a data set of others, and what `bring` raises."""
+    form = BringSerializer(data=data)
+    form.is_valid(raise_exception=True)
+    values = dict(form.validated_data)
+    dataset = Dataset.objects.get_visible(user, values.pop("dataset"))
+    return bring(owner=user, dataset=dataset, source_name=values["file"].name or "model", **values)
+
+
+@login_required
+def model_bring(request: HttpRequest) -> HttpResponse:
+    """Choose a file and a data set; the tree becomes a draft, and the page says what does not fit."""
+    datasets = Dataset.objects.visible_to(request.user).order_by("-created")
+    context: dict[str, Any] = {
+        "datasets": datasets[:500],
+        "limit": MOST_BYTES // 10**6,
+        "forms": FORMS,
+        "chosen": request.POST.get("dataset") or request.GET.get("dataset", ""),
+        "title": request.POST.get("title", ""),
+        "classes": request.POST.get("classes", ""),
+        "form": request.POST.get("form", ""),
+    }
+    if request.method != "POST":
+        return render(request, "registry/bring.html", context)
+    status = 422
+    try:
+        model = bring(
+            owner=request.user,
+            file=_file(request),
+            source_name=request.FILES["file"].name or "model",
+            dataset=_dataset(datasets, context["chosen"]),
+            title=context["title"],
+            classes=context["classes"],
+            form=context["form"] if context["form"] in FORMS else "",
+        )
+        messages.success(
+            request, f"{model.title} is a draft: counted on {model.dataset.name}, nothing is claimed of it."
+        )
+        return redirect("registry:detail", model.pk)
+    except DataError as error:
+        context |= {"error": str(error), "problems": error.problems}
+    except TrainerError as error:
+        context |= {"error": str(error), "problems": ()}
+    except APIException as error:
+        context |= {"error": str(error.detail), "problems": ()}
+        status = error.status_code
+    return render(request, "registry/bring.html", context, status=status)
+
+
+def _file(request: HttpRequest) -> Any:
+    if "file" not in request.FILES:
+        raise DataError("Choose a file first.")
+    return request.FILES["file"]
+
+
+def _dataset(datasets: Any, chosen: str) -> Dataset:
+    try:
+        found = datasets.filter(pk=uuid.UUID(chosen)).first()
+    except ValueError:
+        found = None
+    if found is None:
+        raise DataError("Choose one of your data sets: the tree is counted on its rows.")
+    return found

@@ -1,0 +1,116 @@
+"""`manage.py convert SOURCE --output MODEL.json`: a tree of LightGBM or PMML as a model file. It never opens the database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from octweb.datasets.reading_flags import add_reading_flags, given_of, reading_of_file
+from octweb.runs.command import FAILED, USAGE
+from octweb.runs.interrupts import Cancelled, Interrupts
+from trainer.convert import FORMS, Converted, convert, counted, fitted_to, form_of, rival, uncounted
+from trainer.convert.source import MOST_BYTES
+from trainer.data.raw import RawTable
+from trainer.data.read_file import read
+from trainer.data.reader import reading_of
+from trainer.data.reading import Reading
+from trainer.errors import ConversionError, ParameterError, TrainerError
+from trainer.tree.describe import rules_text
+from trainer.tree.file import write
+
+
+class Command(BaseCommand):
+    help = (
+        "Convert a tree of another program into a model file that claims nothing: a LightGBM model of one tree (the text of "
+        "save_model or the JSON of dump_model), a TreeModel of PMML 4, or a model file of octweb without its claims. scikit-learn's trees are converted from Python: "
+        "trainer.convert.from_sklearn."
+    )
+    requires_system_checks: tuple[str, ...] = ()
+
+    def add_arguments(self, parser):
+        parser.add_argument("source", metavar="SOURCE", help="the file of the other program")
+        parser.add_argument(
+            "--from", dest="form", choices=FORMS, help="what SOURCE is; found out where it is not given"
+        )
+        parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
+        parser.add_argument(
+            "--data", metavar="TABLE", help="CSV (also .gz) or Parquet: rows on which the tree is counted"
+        )
+        parser.add_argument("--target", metavar="COLUMN", help="the column of the classes; PMML names it itself")
+        parser.add_argument(
+            "--classes", metavar="A,B", help="the names of the classes in the order of the source, such as no,yes"
+        )
+        parser.add_argument("--name", default="", help="a name, kept in the model file")
+        parser.add_argument(
+            "--compare",
+            action="store_true",
+            help="search for a better tree with as many leaves and the same depth, over all thresholds; needs --data",
+        )
+        parser.add_argument(
+            "--time-limit", type=float, default=60.0, metavar="SECONDS", help="the longest time of --compare (60)"
+        )
+        add_reading_flags(parser)
+        parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.interrupts = Interrupts()
+        try:
+            self._run(options)
+        except ParameterError as error:
+            raise CommandError(str(error), returncode=USAGE) from error
+        except (TrainerError, OSError) as error:
+            raise CommandError(" ".join(str(error).split()), returncode=FAILED) from error
+        except Cancelled as error:
+            raise CommandError("cancelled", returncode=FAILED) from error
+        except MemoryError as error:
+            raise CommandError("out of memory; give fewer rows", returncode=FAILED) from error
+
+    def _run(self, options: dict[str, Any]) -> None:
+        if options["compare"] and not options["data"]:
+            raise ParameterError({"compare": "needs --data, the rows on which trees are compared."})
+        if options["time_limit"] <= 0:
+            raise ParameterError({"time-limit": "must be more than 0 seconds."})
+        found = self._source(options)
+        if not options["data"]:
+            model = uncounted(found, target=options["target"] or "", name=options["name"])
+            record: dict[str, Any] = {"counted": False}
+        else:
+            if found.form == "lightgbm" and not options["target"]:
+                raise ParameterError(
+                    {"target": "LightGBM does not keep it: say which column of --data has the classes."}
+                )
+            raw, reading = _rows(options)
+            model = counted(found, raw, reading, target=options["target"] or "", name=options["name"])
+            own = model.certificate
+            record = {"counted": True, "n": own["n"], "correct": own["correct"], "train_accuracy": own["objective"]}
+        record |= {"leaves": model.tree.n_leaves, "depth": model.tree.depth, "classes": list(model.tree.classes)}
+        if options["output"]:
+            write(model, options["output"])
+        self.stdout.write(rules_text(model.tree))
+        if record["counted"]:
+            self.stdout.write(f"{record['correct']} of {record['n']} rows correct, {record['leaves']} leaves")
+        if options["compare"]:
+            tree, table, labels = fitted_to(found.tree, raw, reading, model.target)
+            best = rival(tree, table, labels, time_limit=options["time_limit"], on_start=self.interrupts.on_start)
+            self.stdout.write(best.words)
+            record["compare"] = best.to_json()
+        if options["json"]:
+            self.stdout.write(json.dumps(record, allow_nan=False))
+
+    def _source(self, options: dict[str, Any]) -> Converted:
+        path = Path(options["source"])
+        if path.stat().st_size > MOST_BYTES:
+            raise ConversionError(f"{path} is larger than {MOST_BYTES // 10**6} MB and is not read.")
+        content = path.read_bytes()
+        classes = [name.strip() for name in options["classes"].split(",")] if options["classes"] else None
+        return convert(content, options["form"] or form_of(content), classes=classes)
+
+
+def _rows(options: dict[str, Any]) -> tuple[RawTable, Reading]:
+    """The rows of --data, and how their cells are read."""
+    given = given_of(options)
+    raw = read(options["data"], **given.structure)
+    return raw, reading_of_file(options) or reading_of(raw, given)

@@ -1,0 +1,112 @@
+"""scikit-learn's trees, read from their arrays: the class and the leaf of every row are those of scikit-learn."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
+
+from tests.seeds import seeds
+from trainer.convert import from_sklearn
+from trainer.convert.single_precision import LARGEST, double_threshold
+from trainer.errors import ConversionError
+
+TREES, ROWS = 50, 1000
+
+
+def table(rng: np.random.Generator, rows: int) -> np.ndarray:
+    """Columns of wide and narrow scales, with ties; doubles that singles do not hold."""
+    scales = np.array([1.0, 1e-30, 1e30, 1e-3])
+    X = rng.normal(size=(rows, 4)) * scales
+    return np.hstack([X, rng.integers(0, 2, (rows, 1)), rng.integers(-50, 50, (rows, 1)) / 10])
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, ExtraTreeClassifier])
+def test_every_row_has_the_class_and_the_leaf_of_scikit_learn(kind):
+    for seed in range(TREES // 2):
+        rng = np.random.default_rng(seed)
+        X = table(rng, 150)
+        y = rng.integers(0, 2 + seed % 3, len(X))
+        source = kind(max_depth=int(rng.integers(1, 9)), random_state=seed).fit(X, y)
+        tree = from_sklearn(source)
+        rows = np.vstack([table(rng, ROWS - 600), near(source, X, rng, 600)])
+        assert len(rows) == ROWS
+        assert [tree.classes[k] for k in tree.predict(rows)] == [str(c) for c in source.predict(rows)]
+        leaves, theirs = tree.apply(rows), source.apply(rows)
+        assert len(set(zip(leaves, theirs, strict=True))) == len(set(leaves)) == len(set(theirs))
+        assert tree.predict_proba(rows) == pytest.approx(source.predict_proba(rows), abs=1e-12)
+
+
+def near(source, X, rng, rows: int) -> np.ndarray:
+    """Rows of X in which a value stands a few doubles beside what singles make of a threshold."""
+    out = X[rng.integers(0, len(X), rows)].copy()
+    branches = np.flatnonzero(source.tree_.children_left >= 0)
+    if len(branches):
+        for row in out:
+            v = int(rng.choice(branches))
+            single = np.float32(source.tree_.threshold[v])
+            middle = (float(single) + float(np.nextafter(single, np.float32(np.inf)))) / 2
+            row[source.tree_.feature[v]] = middle + float(rng.integers(-3, 4)) * np.spacing(middle)
+    return out
+
+
+@seeds(300)
+def test_the_threshold_on_doubles_passes_exactly_what_the_one_on_singles_passes(seed):
+    rng = np.random.default_rng(seed)
+    threshold = float(
+        rng.choice([rng.normal(), rng.normal() * 10.0 ** rng.integers(-44, 38), float(np.float32(rng.normal()))])
+    )
+    cut = double_threshold(threshold)
+    beside = cut + np.arange(-40, 41) * np.spacing(abs(cut))
+    wide = threshold * (1 + rng.normal(size=200) * 10.0 ** rng.integers(-9, 0, 200))
+    for x in np.concatenate([beside, wide]):
+        assert (float(np.float32(x)) <= threshold) == (x <= cut), (x.hex(), cut.hex())
+
+
+@pytest.mark.parametrize("threshold", [0.0, -0.0, 1e-46, -1e-46, LARGEST, -LARGEST, 1e300, math.inf])
+def test_thresholds_at_the_ends_of_single_precision(threshold):
+    cut = double_threshold(threshold)
+    for x in (cut, math.nextafter(cut, math.inf), math.nextafter(cut, -math.inf), 0.0, -0.0, LARGEST, -LARGEST):
+        with np.errstate(over="ignore"):
+            single = np.float32(x)
+        if np.isfinite(single):  # scikit-learn refuses others
+            assert (float(single) <= threshold) == (x <= cut)
+
+
+def test_a_threshold_that_no_single_passes_is_refused():
+    with pytest.raises(ConversionError, match="single precision"):
+        double_threshold(-1e300)
+    with pytest.raises(ConversionError, match="nan"):
+        double_threshold(math.nan)
+
+
+def test_names_classes_and_counts_are_those_of_the_fit():
+    import pandas as pd
+
+    frame = pd.DataFrame({"petal width": [0.1, 0.2, 1.0, 2.0], "count": [1, 2, 3, 4]})
+    source = DecisionTreeClassifier(random_state=0).fit(frame, ["no", "no", "yes", "yes"])
+    tree = from_sklearn(source)
+    assert [c.name for c in tree.schema] == ["petal width", "count"]
+    assert tree.classes == ("no", "yes")
+    assert [v.counts for v in tree.nodes] == [(2, 2), (2, 0), (0, 2)]
+    assert [c.name for c in from_sklearn(source, ["a", "b"]).schema] == ["a", "b"]
+    weighed = DecisionTreeClassifier(random_state=0).fit(frame, [0.0, 0.0, 1.0, 1.0], sample_weight=[0.3, 1, 1, 0.5])
+    assert from_sklearn(weighed).classes == ("0", "1")
+    assert all(v.counts == (0, 0) for v in from_sklearn(weighed).nodes)
+
+
+def test_what_is_no_classifier_of_one_tree_is_refused():
+    X, y = np.arange(8.0).reshape(-1, 1), np.arange(8) % 2
+    for estimator, words in (
+        (DecisionTreeClassifier(), "not been fitted"),
+        (DecisionTreeRegressor().fit(X, y), "not a fitted classifier"),
+        (RandomForestClassifier(n_estimators=2).fit(X, y), "not a fitted classifier"),
+        (DecisionTreeClassifier().fit(X, np.column_stack([y, y])), "predicts 2 columns"),
+    ):
+        with pytest.raises(ConversionError, match=words):
+            from_sklearn(estimator)
+    with pytest.raises(ConversionError, match="2 names"):
+        from_sklearn(DecisionTreeClassifier().fit(X, y), ["a", "b"])

@@ -1,0 +1,106 @@
+"""The MLflow flavour, in the clients' environment: logged, loaded, served, with the answers of the tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.conftest import ROOT
+from trainer.errors import DataError, RowError
+from trainer.estimators import make_classifier
+from trainer.mlflow_flavour import TreePredictor, save_model
+from trainer.tree.file import ModelFile, read
+
+PYTHON = Path(os.environ.get("OCTWEB_CLIENTS_PYTHON", ROOT / ".venv" / "clients" / "bin" / "python"))
+SCRIPT = """
+import json, sys
+import mlflow, pandas as pd
+from fastapi.testclient import TestClient
+from mlflow.pyfunc import scoring_server
+from trainer import mlflow_flavour
+
+asked = json.load(sys.stdin)
+frame = pd.DataFrame(asked["rows"])
+mlflow.set_tracking_uri(asked["store"])
+with mlflow.start_run():
+    logged = mlflow_flavour.log_model(asked["model"], name="tree")
+loaded = mlflow.pyfunc.load_model(logged.model_uri)
+mlflow_flavour.save_model(asked["model"], asked["folder"])
+saved = mlflow.pyfunc.load_model(asked["folder"])
+client = TestClient(scoring_server.init(saved))
+body = {"dataframe_split": frame.to_dict("split")}
+served = client.post("/invocations", json=body)
+broken = client.post("/invocations", json={"dataframe_split": frame.drop(columns="width").to_dict("split")})
+print(json.dumps({
+    "logged": loaded.predict(frame).tolist(),
+    "saved": saved.predict(frame).tolist(),
+    "served": [served.status_code, served.json()["predictions"]],
+    "broken": [broken.status_code, broken.text],
+    "loader": loaded.metadata.flavors["python_function"]["loader_module"],
+    "pickle": [str(p) for p in __import__("pathlib").Path(asked["folder"]).rglob("*.pkl")],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {"width": rng.normal(size=40), "count": rng.integers(0, 5, 40), "odor": rng.choice(["foul", "none"], 40)}
+    )
+
+
+@pytest.fixture(scope="module")
+def classifier(frame):
+    y = np.where((frame["width"] > 0) & (frame["odor"] == "none"), "yes", "no")
+    return make_classifier("exact-numeric", depth=2).fit(frame, y)
+
+
+@pytest.mark.skipif(not PYTHON.exists(), reason="the clients' environment is not there: make .venv/clients/.ready")
+def test_a_tree_is_logged_loaded_and_served(frame, classifier, tmp_path):
+    classifier.tree_.save(str(tmp_path / "tree.json"))
+    question = {
+        "rows": frame.to_dict("list"), "model": str(tmp_path / "tree.json"), "folder": str(tmp_path / "saved"),
+        "store": f"file:{tmp_path / 'runs'}",
+    }  # fmt: skip
+    environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+    done = subprocess.run(
+        [PYTHON, "-W", "ignore", "-c", SCRIPT], input=json.dumps(question), capture_output=True, text=True, timeout=300,
+        cwd=tmp_path, env=environment | {"PYTHONPATH": str(ROOT), "MLFLOW_ALLOW_FILE_STORE": "true"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    expected = classifier.predict(frame).tolist()
+    assert set(expected) == {"no", "yes"}
+    assert found["logged"] == found["saved"] == expected
+    assert found["served"] == [200, expected]
+    assert found["broken"][0] == 400
+    assert "width" in found["broken"][1]
+    assert found["loader"] == "trainer.mlflow_flavour"
+    assert found["pickle"] == []
+    assert read(next((tmp_path / "saved").rglob("*.json"))).tree.to_json() == classifier.tree_.to_json()
+
+
+def test_the_predictor_answers_frames_and_records(frame, classifier):
+    predictor = TreePredictor(ModelFile.of_tree(classifier.tree_))
+    assert predictor.predict(frame).tolist() == classifier.predict(frame).tolist()
+    assert predictor.predict(frame.to_dict("records")).tolist() == classifier.predict(frame).tolist()
+    shares = predictor.predict(frame, {"output": "probabilities"})
+    assert [[row["no"], row["yes"]] for row in shares] == classifier.predict_proba(frame).tolist()
+    with pytest.raises(RowError, match="width"):
+        predictor.predict(frame.assign(width=np.nan))
+    with pytest.raises(DataError, match="names of their columns"):
+        predictor.predict(frame.to_numpy())
+    with pytest.raises(DataError, match="not an output"):
+        predictor.predict(frame, {"output": "leaf"})
+
+
+def test_what_has_no_tree_is_refused_before_mlflow_is_asked(tmp_path):
+    with pytest.raises(DataError, match="neither a fitted classifier"):
+        save_model(make_classifier("cart"), tmp_path / "model")

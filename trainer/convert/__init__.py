@@ -1,0 +1,28 @@
+"""Trees of other programs as trees of this one: the same class for every row, or an error that says why that cannot be.
+
+Nothing of a source is run: scikit-learn's arrays, LightGBM's text or JSON, and PMML's XML are read as data.
+"""
+
+from trainer.convert.counted import counted, fitted_to, uncounted
+from trainer.convert.lightgbm import from_lightgbm
+from trainer.convert.pmml import from_pmml
+from trainer.convert.rival import Rival, rival
+from trainer.convert.sklearn import from_sklearn
+from trainer.convert.source import METHOD, Converted
+from trainer.convert.sources import FORMS, convert, form_of
+
+__all__ = [
+    "FORMS",
+    "METHOD",
+    "Converted",
+    "Rival",
+    "convert",
+    "counted",
+    "fitted_to",
+    "form_of",
+    "from_lightgbm",
+    "from_pmml",
+    "from_sklearn",
+    "rival",
+    "uncounted",
+]

@@ -1,0 +1,157 @@
+"""A converted tree on the rows of a table: its columns found there, its counts taken from them, and a model file that claims nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from trainer.certificate import Certificate, Guarantee, Status
+from trainer.convert.source import METHOD, Converted, class_text
+from trainer.data.folds import rows_record
+from trainer.data.raw import RawTable
+from trainer.data.reader import Reading, build_as_read
+from trainer.errors import DataError, closest, listed
+from trainer.run import metrics_of
+from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table, fingerprint
+from trainer.tree.file import ModelFile
+from trainer.tree.known_rows import packed
+from trainer.tree.nodes import Tree, grow, to_draft
+
+ORIGINS = {"lightgbm": "LightGBM", "pmml": "PMML", "scikit-learn": "scikit-learn", "octweb": "a model file"}
+SCOPE = "one tree, made by another program"
+
+
+def fitted_to(tree: Tree, raw: RawTable, reading: Reading, target: str) -> tuple[Tree, Table, Labels]:
+    """The tree with the columns and categories of a file, without counts, and the file's rows as it reads them.
+
+    Columns that the tree does not ask may be absent. Raises DataError that names columns, cells or classes that do not fit.
+    """
+    names = [name for name in reading.names(raw.names) if name != target]
+    place = _places(tree, names)
+    kinds = {place[j]: tree.schema[j].kind for j in place}
+    policies = {place[j]: tree.schema[j].missing for j in place if tree.schema[j].missing is MissingPolicy.CATEGORY}
+    table, labels, _ = build_as_read(
+        raw, reading, target=target, kinds=kinds, missing=policies, ignore=[n for n in names if n not in kinds]
+    )
+    lost = [place[j] for j in tree.used_columns if place[j] not in table.names]
+    if lost:
+        raise DataError(f"Column '{lost[0]}', which the tree asks, has no value in the file.")
+    chosen = [j for j in place if place[j] in table.names]
+    columns = [_under(tree.schema[j], table.columns[table.names.index(place[j])]) for j in chosen]
+    own = replace(table, columns=tuple(columns))
+    moved = {j: i for i, j in enumerate(chosen)}
+    nodes = tuple(
+        v if v.split is None else replace(v, split=v.split.renamed(lambda j: moved[j], lambda _, code: code))
+        for v in tree.nodes
+    )
+    return Tree(schema=own.schema, classes=tree.classes, nodes=nodes), own, _labels(labels, tree.classes)
+
+
+def counted(converted: Converted, raw: RawTable, reading: Reading, *, target: str = "", name: str = "") -> ModelFile:
+    """The model file of a converted tree on the rows of a file: what is counted on them, and no claim. Raises DataError.
+
+    `target`: the column of the classes, by default the one that the source names.
+    """
+    bare, table, labels = fitted_to(converted.tree, raw, reading, target or converted.target)
+    matrix = table.matrix()
+    tree = grow(to_draft(bare), matrix, labels.codes, schema=bare.schema, classes=bare.classes)
+    metrics = metrics_of(tree, matrix, labels.codes, None)
+    certificate = Certificate(
+        method=METHOD,
+        guarantee=Guarantee.HEURISTIC,
+        status=Status.HEURISTIC,
+        scope=SCOPE,
+        objective=metrics["accuracy"],
+        correct=metrics["correct"],
+        n=metrics["n"],
+        leaves=tree.n_leaves,
+        depth=tree.depth,
+        note=f"The tree comes from {ORIGINS[converted.form]}. It was counted on the rows of this table, not trained here.",
+    )
+    return ModelFile(
+        tree=tree,
+        target=labels.name,
+        method=METHOD,
+        name=name,
+        metrics={"train": metrics},
+        certificate=certificate.to_json(),
+        fingerprint=fingerprint(table, labels),
+        rows=rows_record(len(table), np.zeros(0, np.int64), None, None, None),
+        training_rows=packed(tree, matrix, labels.codes),
+        reading=table.reading,
+    )
+
+
+def uncounted(converted: Converted, *, target: str = "", name: str = "") -> ModelFile:
+    """The model file of a converted tree without rows: the counts are those of the source, or 0."""
+    certificate = {
+        "method": METHOD,
+        "guarantee": str(Guarantee.HEURISTIC),
+        "status": str(Status.HEURISTIC),
+        "scope": SCOPE,
+        "note": f"The tree comes from {ORIGINS[converted.form]}. No rows were counted here.",
+    }
+    return ModelFile(
+        tree=converted.tree, target=target or converted.target, method=METHOD, name=name, certificate=certificate
+    )
+
+
+def _places(tree: Tree, names: Sequence[str]) -> dict[int, str]:
+    """The file's name of each column of the tree that the file has; LightGBM writes blanks of names as underscores."""
+    plain: dict[str, list[str]] = {}
+    for name in names:
+        plain.setdefault(name.replace(" ", "_"), []).append(name)
+    found: dict[int, str] = {}
+    for j, column in enumerate(tree.schema):
+        if column.name in names:
+            found[j] = column.name
+        elif len(near := plain.get(column.name, [])) == 1:
+            found[j] = near[0]
+    lacking = [tree.schema[j].name for j in tree.used_columns if j not in found]
+    if lacking:
+        raise DataError(
+            f"The file lacks {len(lacking)} of the {len(tree.used_columns)} columns that the tree asks: {listed(lacking)}."
+            f"{closest(lacking[0], names)} Its columns are: {listed(names, 12)}.",
+            problems=tuple(f"Column '{name}' is missing." for name in lacking),
+        )
+    if len(set(found.values())) < len(found):
+        raise DataError("Two columns of the tree fit the same column of the file. Rename them.")
+    return found
+
+
+def _under(own: ColumnSchema, column: Column) -> Column:
+    """The column with the source's categories first, then those that only the file has; its unit and codes stay."""
+    schema = replace(column.schema, missing=own.missing)
+    if own.kind is not Kind.CATEGORICAL:
+        return replace(column, schema=schema)
+    known = dict.fromkeys(own.categories)
+    categories = (*known, *(word for word in column.schema.categories if word not in known))
+    place: Mapping[str, int] = {word: code for code, word in enumerate(categories)}
+    new = np.array([float(place[word]) for word in column.schema.categories] + [np.nan])
+    codes = np.where(np.isnan(column.values), len(new) - 1, column.values).astype(np.int64)
+    return Column(schema=replace(schema, categories=categories), values=new[codes])
+
+
+def _labels(labels: Labels, classes: Sequence[str]) -> Labels:
+    """The labels with codes of the tree's classes; raises DataError for classes that the tree does not know."""
+    place = {name: code for code, name in enumerate(classes)}
+    strange = [name for name in labels.classes if name not in place]
+    numbers = {class_text(_number(name)): name for name in strange}
+    if strange and all(text in place for text in numbers):  # "1.0" in the file for 1
+        place |= {name: place[text] for text, name in numbers.items()}
+    elif strange:
+        raise DataError(
+            f"The target '{labels.name}' has classes that the tree does not know: {listed(strange, 10)}. Its classes are: "
+            f"{listed(classes, 10)}. Name them as in the file, in the order of the source (--classes no,yes)."
+        )
+    new = np.array([place[name] for name in labels.classes], np.int32)
+    return Labels(name=labels.name, classes=tuple(classes), codes=new[labels.codes])
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,305 @@
+"""LightGBM models of one tree, from the text of `save_model` or the JSON of `dump_model`.
+
+Both are read as data. A category is a number in LightGBM; its name is the one that pandas had, which LightGBM writes at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trainer.convert.source import MOST_BYTES, class_text, too_deep, tree_of
+from trainer.errors import ConversionError
+from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
+from trainer.tree.splits import Interval, Subset, Threshold
+
+ZERO = float(np.float32(1e-35))  # what LightGBM takes for 0 where 0 means missing
+CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of decision_type
+MISSING = ("None", "Zero", "NaN")  # its third and fourth bit
+OBJECTIVE = re.compile(r"binary(\s|$)")
+SIGMOID = re.compile(r"sigmoid:(\S+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Leaf:
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Branch:
+    """A question about column `feature`: `cut` for numbers, else the codes `members`, which go left."""
+
+    feature: int
+    left: _Leaf | _Branch
+    right: _Leaf | _Branch
+    cut: float = 0.0
+    members: frozenset[int] | None = None
+    missing: str = "None"
+    default_left: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Model:
+    names: Sequence[str]
+    levels: Mapping[int, Sequence[int]]  # codes of the columns that list them
+    categorical: Sequence[int] | None  # which columns the parameters say are categorical; None if they do not say
+    pandas: Sequence[Sequence[Any]] | None
+    objective: str
+    root: _Leaf | _Branch
+
+
+def from_lightgbm(text: str | bytes, classes: Sequence[str] | None = None) -> Tree:
+    """The tree of a LightGBM model of one tree and two classes: the same class for every row without gaps.
+
+    `classes`: the names of classes 0 and 1, which LightGBM does not keep; "0" and "1" by default. Raises ConversionError.
+    """
+    if len(text) > MOST_BYTES:
+        raise ConversionError(f"The model is larger than {MOST_BYTES // 10**6} MB and is not read.")
+    try:
+        plain = text.decode("utf-8") if isinstance(text, bytes) else text
+        model = _of_json(plain) if plain.lstrip().startswith("{") else _of_text(plain)
+    except ConversionError:
+        raise
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ConversionError(
+            f"This is not a complete LightGBM model ({type(error).__name__}: {str(error)[:100]}). Write it again with save_model."
+        ) from error
+    named = ["0", "1"] if classes is None else [str(c) for c in classes]
+    if len(named) != 2:
+        raise ConversionError(f"The model has two classes; {len(named)} names were given.")
+    return tree_of(_draft(model), _schema(model), named)
+
+
+# -- what the text and the JSON say ----------------------------------------------------------------------------------------
+
+
+def _of_text(text: str) -> _Model:
+    head, *trees = re.split(r"^Tree=\d+$", text, flags=re.MULTILINE)
+    if not head.startswith("tree") or "end of trees" not in text:
+        raise ConversionError('This is not the text of a LightGBM model: it begins with "tree" and has "end of trees".')
+    said = _pairs(head)
+    _one_tree(len(trees), int(said["num_tree_per_iteration"]))
+    own = _pairs(trees[0].split("end of trees")[0])
+    if int(own.get("is_linear") or 0):
+        raise ConversionError("The leaves of this LightGBM tree are linear models; a leaf here is a class.")
+    names = said["feature_names"].split(" ")
+    infos = said.get("feature_infos", "").split(" ")
+    levels = {
+        j: [int(word) for word in info.split(":")] for j, info in enumerate(infos) if info and info[0] not in "[n"
+    }
+    tail = text.split("end of trees", 1)[1]
+    categorical = re.search(r"^\[categorical_feature: ([\d,]*)\]$", tail, re.MULTILINE)
+    pandas = re.search(r"^pandas_categorical:(.*)$", tail, re.MULTILINE)
+    return _Model(
+        names=names,
+        levels=levels,
+        categorical=None if categorical is None else [int(j) for j in categorical[1].split(",") if j],
+        pandas=None if pandas is None else json.loads(pandas[1]),
+        objective=said.get("objective", ""),
+        root=_root_of_text(own),
+    )
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def _root_of_text(own: Mapping[str, str]) -> _Leaf | _Branch:
+    values = [float(word) for word in own["leaf_value"].split()]
+    if int(own["num_leaves"]) == 1:
+        return _Leaf(value=values[0])
+    whole = {
+        name: [int(word) for word in own.get(name, "").split()]
+        for name in ("split_feature", "decision_type", "left_child", "right_child", "cat_boundaries", "cat_threshold")
+    }
+    cuts = [float(word) for word in own["threshold"].split()]
+    seen: set[int] = set()
+
+    def visit(node: int, depth: int) -> _Leaf | _Branch:
+        too_deep(depth)
+        if node in seen:
+            raise ConversionError(f"Node {node} of the LightGBM tree has two parents.")
+        seen.add(node)
+        if node < 0:
+            return _Leaf(value=values[~node])
+        bits = whole["decision_type"][node]
+        members = None
+        if bits & CATEGORICAL:
+            first, end = whole["cat_boundaries"][int(cuts[node]) : int(cuts[node]) + 2]
+            members = frozenset(
+                32 * i + b
+                for i, word in enumerate(whole["cat_threshold"][first:end])
+                for b in range(32)
+                if word >> b & 1
+            )
+        return _Branch(
+            feature=whole["split_feature"][node],
+            left=visit(whole["left_child"][node], depth + 1),
+            right=visit(whole["right_child"][node], depth + 1),
+            cut=cuts[node],
+            members=members,
+            missing=MISSING[bits >> 2 & 3],
+            default_left=bool(bits & DEFAULT_LEFT),
+        )
+
+    return visit(0, 0)
+
+
+def _of_json(text: str) -> _Model:
+    said = json.loads(text)
+    if "tree_info" not in said:
+        raise ConversionError('This JSON is not a LightGBM model: it has no "tree_info".')
+    _one_tree(len(said["tree_info"]), int(said["num_tree_per_iteration"]))
+    names = list(said["feature_names"])
+    infos = said.get("feature_infos") or {}
+    values = {names.index(name): info.get("values") or [] for name, info in infos.items() if name in names}
+    return _Model(
+        names=names,
+        levels={j: [int(v) for v in own] for j, own in values.items() if own},
+        categorical=None,
+        pandas=said.get("pandas_categorical"),
+        objective=str(said.get("objective", "")),
+        root=_root_of_json(said["tree_info"][0]["tree_structure"], 0),
+    )
+
+
+def _root_of_json(node: Mapping[str, Any], depth: int) -> _Leaf | _Branch:
+    too_deep(depth)
+    if "split_feature" not in node:
+        if "leaf_coeff" in node:
+            raise ConversionError("The leaves of this LightGBM tree are linear models; a leaf here is a class.")
+        return _Leaf(value=float(node["leaf_value"]))
+    codes = node["decision_type"] == "=="
+    if not codes and node["decision_type"] != "<=":
+        raise ConversionError(f"A decision of the type '{str(node['decision_type'])[:20]}' is not known.")
+    if node["missing_type"] not in MISSING:
+        raise ConversionError(f"The missing type '{str(node['missing_type'])[:20]}' is not known.")
+    return _Branch(
+        feature=int(node["split_feature"]),
+        left=_root_of_json(node["left_child"], depth + 1),
+        right=_root_of_json(node["right_child"], depth + 1),
+        cut=0.0 if codes else float(node["threshold"]),
+        members=frozenset(int(word) for word in str(node["threshold"]).split("||")) if codes else None,
+        missing=node["missing_type"],
+        default_left=bool(node["default_left"]),
+    )
+
+
+def _one_tree(trees: int, classes: int) -> None:
+    if classes > 1:
+        raise ConversionError(
+            f"This LightGBM model has a tree for each of {classes} classes; one tree that names the class is needed. "
+            "Train it with the objective 'binary'."
+        )
+    if trees != 1:
+        raise ConversionError(
+            f"This LightGBM model has {trees} trees; one is needed. Train it with n_estimators=1, or save one tree with "
+            "save_model(…, num_iteration=1)."
+        )
+
+
+# -- as a tree ---------------------------------------------------------------------------------------------------------------
+
+
+def _schema(model: _Model) -> list[ColumnSchema]:
+    """Columns of codes have the names that pandas had, and a category for missing values, which go right as in LightGBM."""
+    levels = _levels(model)
+    return [
+        ColumnSchema(name=name, kind=Kind.NUMERIC)
+        if j not in levels
+        else ColumnSchema(
+            name=name,
+            kind=Kind.CATEGORICAL,
+            categories=(*levels[j].values(), MISSING_CATEGORY),
+            missing=MissingPolicy.CATEGORY,
+        )
+        for j, name in enumerate(model.names)
+    ]
+
+
+def _levels(model: _Model) -> dict[int, dict[int, str]]:
+    """The names of the codes, rising, of each column that has codes."""
+    asked: dict[int, set[int]] = {}
+    _walk(
+        model.root,
+        lambda v: asked.setdefault(v.feature, set()).update(v.members or ()) if v.members is not None else None,
+    )
+    columns = sorted(set(model.categorical) if model.categorical is not None else set(asked) | set(model.levels))
+    found: dict[int, dict[int, str]] = {}
+    if model.pandas:
+        if len(columns) != len(model.pandas):
+            raise ConversionError(
+                "The file does not tell which of the columns are those whose categories pandas named. Give the text of save_model, "
+                "and make every categorical column a category of pandas."
+            )
+        for j, values in zip(columns, model.pandas, strict=True):
+            found[j] = {code: class_text(value) for code, value in enumerate(values)}
+    else:
+        for j in columns:
+            codes = {code for code in (*model.levels.get(j, ()), *asked.get(j, ())) if code >= 0}
+            found[j] = {code: str(code) for code in sorted(codes)}
+    for j, own in found.items():
+        if MISSING_CATEGORY in own.values() or len(set(own.values())) < len(own):
+            raise ConversionError(f"Column '{model.names[j]}' has two categories that would have the same name.")
+    return found
+
+
+def _walk(node: _Leaf | _Branch, see: Callable[[_Branch], Any]) -> None:
+    if isinstance(node, _Branch):
+        see(node)
+        _walk(node.left, see)
+        _walk(node.right, see)
+
+
+def _draft(model: _Model) -> Draft:
+    if not OBJECTIVE.match(model.objective):
+        raise ConversionError(
+            f"The objective of this LightGBM model is '{model.objective[:40] or 'not stated'}'; a tree here classifies, which needs 'binary'."
+        )
+    slope = SIGMOID.search(model.objective)
+    sigmoid = float(slope[1]) if slope else 1.0
+    places = {j: {code: place for place, code in enumerate(own)} for j, own in _levels(model).items()}
+
+    def visit(node: _Leaf | _Branch) -> Draft:
+        if isinstance(node, _Leaf):
+            return DraftLeaf(label=_label(node.value, sigmoid))
+        return _branch(node, visit(node.left), visit(node.right), model, places)
+
+    return visit(model.root)
+
+
+def _label(value: float, sigmoid: float) -> int:
+    """The class of a leaf as LightGBM's classifier says it: the first of the two that is most probable."""
+    try:
+        p = 1.0 / (1.0 + math.exp(-sigmoid * value))
+    except OverflowError:
+        p = 0.0
+    return int(p > 1.0 - p)
+
+
+def _branch(node: _Branch, left: Draft, right: Draft, model: _Model, places: Mapping[int, Mapping[int, int]]) -> Draft:
+    name = model.names[node.feature]
+    if node.members is not None:
+        # a code that no category has cannot occur
+        own = places[node.feature]
+        codes = tuple(sorted(own[c] for c in node.members if c in own))
+        return DraftBranch(split=Subset(feature=node.feature, codes=codes), left=left, right=right)
+    if node.feature in places:
+        raise ConversionError(f"Column '{name}' is categorical, and yet the tree compares it with a number.")
+    # 0 and what is nearly 0 go left by the comparison, or right, or some of both
+    if node.missing == "Zero" and not (node.cut >= ZERO if node.default_left else node.cut < -ZERO):
+        raise ConversionError(
+            f"LightGBM takes 0 for missing in column '{name}' and sends it to a side of its own, which no split here does. "
+            "Train with zero_as_missing=false."
+        )
+    if node.missing == "NaN" and node.default_left:
+        # a missing value goes right here, so that its side must be the right one
+        return DraftBranch(split=Interval(feature=node.feature, low=node.cut, high=math.inf), left=right, right=left)
+    return DraftBranch(split=Threshold(feature=node.feature, threshold=node.cut), left=left, right=right)

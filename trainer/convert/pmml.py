@@ -1,0 +1,153 @@
+"""PMML 4.x with one TreeModel as a tree: what can be said exactly, and the name of the element that cannot.
+
+A node's children are asked in their order, each by its predicate; the first that is true is taken. That is a chain of branches, of
+which the last child, if it is what the others leave, needs no question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from trainer.convert.pmml_fields import Fields, fields_of
+from trainer.convert.pmml_predicates import Asked, asked, opposite
+from trainer.convert.source import MOST_BYTES, Converted, CountedLeaf, too_deep, tree_of
+from trainer.convert.xml_tree import Element, parse
+from trainer.errors import ConversionError
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
+from trainer.tree.splits import Subset
+
+ASIDE = {"Extension", "Header", "MiningBuildTask", "DataDictionary", "TransformationDictionary", "TreeModel"}
+OF_MODEL = {"Extension", "MiningSchema", "Output", "LocalTransformations", "Node", "ModelStats", "ModelExplanation",
+            "ModelVerification"}  # fmt: skip
+STRATEGIES = {"none", "lastPrediction", "nullPrediction", "defaultChild"}
+PREDICATES = ("SimplePredicate", "SimpleSetPredicate", "CompoundPredicate", "True", "False")
+
+
+def from_pmml(content: bytes) -> Tree:
+    """The tree of a PMML document: the same class for every row without gaps. Raises ConversionError that names the element."""
+    return read_pmml(content).tree
+
+
+def read_pmml(content: bytes) -> Converted:
+    """The tree and its target."""
+    if len(content) > MOST_BYTES:
+        raise ConversionError(f"The document is larger than {MOST_BYTES // 10**6} MB and is not read.")
+    root = parse(content)
+    if root.name != "PMML" or not str(root.get("version", "")).startswith("4"):
+        raise ConversionError(f"This is not PMML of version 4: it begins with {root}, version {root.get('version')}.")
+    if odd := next((child for child in root.children if child.name not in ASIDE), None):
+        raise ConversionError(f"{odd} is not a TreeModel. One tree is needed, not a model made of other parts.")
+    model = _only(root, "TreeModel")
+    if model.get("functionName") != "classification":
+        raise ConversionError(f"{model} has the function '{model.get('functionName')}'; a tree here classifies.")
+    if odd := next((child for child in model.children if child.name not in OF_MODEL), None):
+        raise ConversionError(f"{odd} cannot be said by a tree of this program.")
+    if (strategy := model.get("missingValueStrategy", "none")) not in STRATEGIES:
+        raise ConversionError(f"{model} has the missingValueStrategy '{strategy}', which no single path can follow.")
+    fields = fields_of(root, model)
+    reader = _Reader(fields, _classes(model, fields), model.get("noTrueChildStrategy", "returnNullPrediction") or "")
+    top = _only(model, "Node")
+    if _predicate(top).name != "True":
+        raise ConversionError(f"{top} is the root and has a condition of its own; it needs <True/>.")
+    draft = reader.node(top, 0)
+    return Converted(tree=tree_of(draft, fields.schema, reader.classes), target=fields.target, form="pmml")
+
+
+def _only(parent: Element, name: str) -> Element:
+    found = list(parent.all(name))
+    if len(found) != 1:
+        raise ConversionError(f"{parent} has {len(found)} elements <{name}>; one is needed.")
+    return found[0]
+
+
+def _predicate(node: Element) -> Element:
+    found = [child for child in node.children if child.name.endswith("Predicate") or child.name in ("True", "False")]
+    if len(found) != 1:
+        raise ConversionError(f"{node} has {len(found)} predicates; one is needed.")
+    if found[0].name not in PREDICATES:
+        raise ConversionError(f"{found[0]} is a predicate that is not known here.")
+    return found[0]
+
+
+def _classes(model: Element, fields: Fields) -> list[str]:
+    """The classes in the order of the target's field, then those that only nodes name."""
+    named = list(fields.classes)
+    stack = list(model.all("Node"))
+    while stack:
+        node = stack.pop(0)
+        shares = [str(child.get("value")) for child in node.all("ScoreDistribution")]
+        score = node.get("score")
+        for value in [*shares, *([score] if score is not None else [])]:
+            if value not in named:
+                named.append(value)
+        stack += node.all("Node")
+    return named
+
+
+class _Reader:
+    """Reads nodes under one set of fields and classes."""
+
+    def __init__(self, fields: Fields, classes: Sequence[str], no_child: str) -> None:
+        self.fields, self.classes, self.no_child = fields, list(classes), no_child
+        self.code = {label: k for k, label in enumerate(self.classes)}
+
+    def node(self, node: Element, depth: int) -> Draft:
+        """The draft of a node and what is below it."""
+        too_deep(depth)
+        if odd := next((c for c in node.all("Partition", "Regression", "DecisionTree")), None):
+            raise ConversionError(f"{odd} cannot be said by a tree of this program.")
+        children = list(node.all("Node"))
+        if not children:
+            return self._leaf(node)
+        return self._chain(node, [(child, _predicate(child)) for child in children], depth)
+
+    def _chain(self, node: Element, rest: list[tuple[Element, Element]], depth: int) -> Draft:
+        (child, predicate), *others = rest
+        if predicate.name == "True":
+            return self.node(child, depth + 1)
+        below = self.node(child, depth + 1)
+        closed = len(others) == 1 and opposite(predicate, others[0][1])
+        if predicate.name == "False":
+            return DraftBranch(split=self._never(predicate), left=below, right=self._others(node, others, depth))
+        question: Asked = asked(predicate, self.fields, closed=closed)
+        after = self.node(others[0][0], depth + 1) if closed else self._others(node, others, depth)
+        if question.swapped:
+            below, after = after, below
+        return DraftBranch(split=question.split, left=below, right=after)
+
+    def _others(self, node: Element, others: list[tuple[Element, Element]], depth: int) -> Draft:
+        too_deep(depth)
+        if others:
+            return self._chain(node, others, depth + 1)
+        if self.no_child != "returnLastPrediction":
+            raise ConversionError(
+                f"{node} has rows that no child takes and that get no prediction (noTrueChildStrategy returnNullPrediction); "
+                "a tree here answers every row."
+            )
+        return DraftLeaf(label=self._label(node))
+
+    def _never(self, predicate: Element) -> Subset:
+        """A question that no row passes."""
+        for j, column in enumerate(self.fields.schema):
+            if column.categories:
+                return Subset(feature=j, codes=())
+        raise ConversionError(f"{predicate}: no column here can be asked what no row passes. Remove its node.")
+
+    def _leaf(self, node: Element) -> CountedLeaf:
+        counts = [0] * len(self.classes)
+        for share in node.all("ScoreDistribution"):
+            size = float(share.get("recordCount") or "nan")
+            if not (math.isfinite(size) and size >= 0 and size.is_integer()):
+                return CountedLeaf(label=self._label(node))
+            counts[self.code[str(share.get("value"))]] += int(size)
+        return CountedLeaf(label=self._label(node), counts=tuple(counts) if list(node.all("ScoreDistribution")) else ())
+
+    def _label(self, node: Element) -> int:
+        """The score of a node, or the most frequent class of its shares."""
+        if (score := node.get("score")) is not None:
+            return self.code[score]
+        shares = [(float(s.get("recordCount") or 0), str(s.get("value"))) for s in node.all("ScoreDistribution")]
+        if not shares:
+            raise ConversionError(f"{node} has neither a score nor a ScoreDistribution.")
+        return self.code[max(shares, key=lambda share: share[0])[1]]

@@ -1,0 +1,208 @@
+"""The fields of a PMML document: columns, the target, and derived fields that are weighted sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainer.convert.xml_tree import Element
+from trainer.errors import ConversionError
+from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.tree.splits.base import Term
+
+NUMBERS, WORDS = {"double", "float", "integer"}, {"string", "integer"}
+TARGETS = {"target", "predicted"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields:
+    """`schema` in the order of the mining schema; `single` are the columns whose values are rounded to single precision.
+
+    `sums`: the terms of derived fields; an indicator is a sum of one term.
+    """
+
+    schema: tuple[ColumnSchema, ...]
+    target: str
+    classes: tuple[str, ...]
+    single: frozenset[int]
+    sums: Mapping[str, tuple[Term, ...]]
+
+    def column(self, name: str | None, place: Element) -> int:
+        """The column of a field; raises ConversionError where there is none."""
+        for j, column in enumerate(self.schema):
+            if column.name == name:
+                return j
+        raise ConversionError(f"{place} asks the field '{name}', which is not a column of the model.")
+
+
+def fields_of(root: Element, model: Element) -> Fields:
+    """The fields of a document; raises ConversionError for those that are not columns of numbers or categories."""
+    dictionary, mining = root.first("DataDictionary"), model.first("MiningSchema")
+    if dictionary is None or mining is None:
+        raise ConversionError("The document has no DataDictionary, or its model no MiningSchema.")
+    data = {field.get("name"): field for field in dictionary.all("DataField")}
+    words = _words_of(model)
+    schema: list[ColumnSchema] = []
+    single: set[int] = set()
+    target, classes = "class", tuple[str, ...]()
+    for field in mining.all("MiningField"):
+        name = field.get("name")
+        if name not in data:
+            raise ConversionError(f"{field} names the field '{name}', which is not in the DataDictionary.")
+        if field.get("usageType", "active") in TARGETS:
+            target, classes = str(name), tuple(_values(data[name]))
+        elif field.get("usageType", "active") == "active":
+            if data[name].get("dataType") == "float":
+                single.add(len(schema))
+            schema.append(_column(data[name], field, words.get(str(name), [])))
+    bare = Fields(schema=tuple(schema), target=target, classes=classes, single=frozenset(single), sums={})
+    return _with_sums(
+        bare, [*_derived(root.first("TransformationDictionary")), *_derived(model.first("LocalTransformations"))]
+    )
+
+
+def _values(field: Element) -> list[str]:
+    return [str(v.get("value")) for v in field.all("Value") if v.get("property", "valid") == "valid"]
+
+
+def _words_of(model: Element) -> dict[str, list[str]]:
+    """The categories that predicates name, by field, for fields that do not list theirs."""
+    found: dict[str, list[str]] = {}
+    stack = list(model.all("Node"))
+    while stack:
+        element = stack.pop()
+        if element.name == "SimplePredicate" and element.get("value") is not None:
+            found.setdefault(str(element.get("field")), []).append(str(element.get("value")))
+        elif element.name == "SimpleSetPredicate":
+            found.setdefault(str(element.get("field")), []).extend(array_of(element))
+        stack += element.children
+    return found
+
+
+def array_of(predicate: Element) -> list[str]:
+    """The words of the array of a set: separated by blanks, in quotes where they hold some."""
+    array = predicate.first("Array")
+    if array is None:
+        raise ConversionError(f"{predicate} has no <Array>.")
+    words: list[str] = []
+    text, i = array.text, 0
+    while i < len(text):
+        if text[i].isspace():
+            i += 1
+        elif text[i] == '"':
+            word, i = _quoted(text, i + 1, array)
+            words.append(word)
+        else:
+            end = next((k for k in range(i, len(text)) if text[k].isspace()), len(text))
+            words.append(text[i:end])
+            i = end
+    if array.get("n") is not None and str(len(words)) != array.get("n"):
+        raise ConversionError(f"{array} says that it has {array.get('n')} values, and has {len(words)}.")
+    return words
+
+
+def _quoted(text: str, start: int, array: Element) -> tuple[str, int]:
+    """The word that begins at `start`, behind its quote, and the place behind the quote that ends it."""
+    word, i = [], start
+    while i < len(text):
+        if text[i] == "\\" and text[i + 1 : i + 2] == '"':
+            word.append('"')
+            i += 2
+        elif text[i] == '"':
+            return "".join(word), i + 1
+        else:
+            word.append(text[i])
+            i += 1
+    raise ConversionError(f"{array} has a quote that is not closed.")
+
+
+def _column(data: Element, mining: Element, words: list[str]) -> ColumnSchema:
+    name, kind = str(data.get("name")), data.get("optype")
+    if data.get("isCyclic", "0") != "0" or mining.get("outliers", "asIs") != "asIs":
+        raise ConversionError(
+            f"{mining}: outliers are changed, or the field '{name}' is cyclic; neither can be said here."
+        )
+    instead = mining.get("missingValueReplacement")
+    if kind == "continuous" and data.get("dataType") in NUMBERS and instead is None:
+        return ColumnSchema(name=name, kind=Kind.NUMERIC)
+    if kind in ("categorical", "ordinal") and data.get("dataType") in WORDS:
+        categories = tuple(dict.fromkeys([*_values(data), *([] if _values(data) else words)]))
+        if instead is None:
+            return ColumnSchema(name=name, kind=Kind.CATEGORICAL, categories=categories)
+        if instead == MISSING_CATEGORY:
+            own = categories if instead in categories else (*categories, instead)
+            return ColumnSchema(name=name, kind=Kind.CATEGORICAL, categories=own, missing=MissingPolicy.CATEGORY)
+    if instead is not None:
+        raise ConversionError(
+            f"{mining} puts '{instead[:40]}' in the place of a missing '{name}'; here such a row gets no answer."
+        )
+    raise ConversionError(
+        f"{data}: the field '{name}' is {kind} of the type {data.get('dataType')}, which cannot be a column here."
+    )
+
+
+# -- derived fields ----------------------------------------------------------------------------------------------------------
+
+
+def _derived(parent: Element | None) -> list[Element]:
+    if parent is None:
+        return []
+    if odd := next((c for c in parent.children if c.name not in ("DerivedField", "Extension")), None):
+        raise ConversionError(f"{odd} cannot be said by a tree of this program.")
+    return list(parent.all("DerivedField"))
+
+
+def _with_sums(bare: Fields, derived: list[Element]) -> Fields:
+    sums: dict[str, tuple[Term, ...]] = {}
+    for field in derived:
+        own = [child for child in field.children if child.name != "Extension"]
+        if len(own) != 1 or field.get("dataType") != "double":
+            raise ConversionError(f"{field} is not a weighted sum of columns in double precision.")
+        sums[str(field.get("name"))] = _terms(own[0], bare, sums)
+    return Fields(schema=bare.schema, target=bare.target, classes=bare.classes, single=bare.single, sums=sums)
+
+
+def _terms(element: Element, bare: Fields, sums: Mapping[str, tuple[Term, ...]]) -> tuple[Term, ...]:
+    """The terms of a sum whose additions go from left to right, as those of a linear split do."""
+    if element.name == "NormDiscrete":
+        j = bare.column(element.get("field"), element)
+        value, column = element.get("value"), bare.schema[j]
+        if value not in column.categories or element.get("mapMissingTo") != "0":
+            raise ConversionError(
+                f"{element} must be 1 for one known category and 0 for all others, with mapMissingTo 0."
+            )
+        return ((j, column.categories.index(value), 1.0),)
+    parts = element.children
+    if element.name == "Apply" and element.get("function") == "+" and len(parts) == 2:
+        last = _terms(parts[1], bare, sums)
+        if len(last) == 1:
+            return (*_terms(parts[0], bare, sums), *last)
+    if (
+        element.name == "Apply"
+        and element.get("function") == "*"
+        and [p.name for p in parts] == ["Constant", "FieldRef"]
+    ):
+        (j, level, _), factor = _reference(parts[1], bare, sums), _number(parts[0])
+        return ((j, level, factor),)
+    raise ConversionError(
+        f"{element} is not part of a weighted sum of columns, the only derived field that a split can ask."
+    )
+
+
+def _reference(element: Element, bare: Fields, sums: Mapping[str, tuple[Term, ...]]) -> Term:
+    name = str(element.get("field"))
+    if name in sums:
+        if len(sums[name]) == 1 and sums[name][0][1] >= 0 and sums[name][0][2] == 1.0:
+            return sums[name][0]
+        raise ConversionError(f"{element} is a sum in a sum.")
+    j = bare.column(name, element)
+    if bare.schema[j].kind is Kind.CATEGORICAL or j in bare.single:
+        raise ConversionError(f"{element}: '{name}' is not a number in double precision.")
+    return (j, -1, 1.0)
+
+
+def _number(element: Element) -> float:
+    try:
+        return float(element.text)
+    except ValueError as error:
+        raise ConversionError(f"{element} is not a number: '{element.text[:40]}'.") from error

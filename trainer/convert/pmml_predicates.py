@@ -1,0 +1,159 @@
+"""Predicates of PMML as splits: which side of which question is the rows for which a predicate is true."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.convert.pmml_fields import Fields, array_of
+from trainer.convert.single_precision import double_threshold
+from trainer.convert.xml_tree import Element
+from trainer.errors import ConversionError
+from trainer.table import Kind
+from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold
+from trainer.tree.splits.base import AMONG, BELOW, BETWEEN
+
+OPPOSITE = {
+    "lessOrEqual": "greaterThan", "lessThan": "greaterOrEqual", "equal": "notEqual", "isMissing": "isNotMissing",
+    "isIn": "isNotIn",
+}  # fmt: skip
+OPPOSITE |= {after: before for before, after in OPPOSITE.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A split whose left side is the rows of a predicate, or its right side if `swapped`."""
+
+    split: Split
+    swapped: bool = False
+
+
+def opposite(one: Element, other: Element) -> bool:
+    """Whether `other` is true for exactly the rows without gaps for which `one` is false."""
+    if other.name != one.name or one.get("field") != other.get("field"):
+        return False
+    if one.name == "SimplePredicate":
+        if OPPOSITE.get(str(one.get("operator"))) != other.get("operator"):
+            return False
+        return one.get("value") == other.get("value") or _same_number(one.get("value"), other.get("value"))
+    if one.name == "SimpleSetPredicate":
+        same = set(array_of(one)) == set(array_of(other))
+        return same and OPPOSITE.get(str(one.get("booleanOperator"))) == other.get("booleanOperator")
+    return False
+
+
+def asked(predicate: Element, fields: Fields, *, closed: bool) -> Asked:
+    """The split of a predicate. `closed`: what follows it is what it leaves, so that a missing value has no side of its own."""
+    if predicate.name == "CompoundPredicate":
+        return _compound(predicate, fields)
+    name = predicate.get("field")
+    if name in fields.sums:
+        return Asked(split=_sum(predicate, fields))
+    j = fields.column(name, predicate)
+    if predicate.name == "SimpleSetPredicate":
+        return _among(j, array_of(predicate), predicate.get("booleanOperator") == "isNotIn", predicate, fields)
+    operator = str(predicate.get("operator"))
+    if fields.schema[j].kind is Kind.CATEGORICAL:
+        if operator not in ("equal", "notEqual"):
+            raise ConversionError(
+                f"{predicate} compares the category '{name}' with {operator}; equal and notEqual are known."
+            )
+        return _among(j, [str(predicate.get("value"))], operator == "notEqual", predicate, fields)
+    return _number(j, operator, predicate, fields, closed)
+
+
+def _number(j: int, operator: str, predicate: Element, fields: Fields, closed: bool) -> Asked:
+    if operator == "isNotMissing":
+        return Asked(split=Interval(feature=j, low=-math.inf, high=math.inf))
+    if operator not in ("lessOrEqual", "lessThan", "greaterThan", "greaterOrEqual", "equal"):
+        raise ConversionError(f"{predicate} asks {operator} of a number, which no split here does.")
+    value = _value(predicate)
+    at, below = _at_most(value, j in fields.single), _below(value, j in fields.single)
+    if operator in ("lessOrEqual", "lessThan"):
+        return Asked(split=Threshold(feature=j, threshold=at if operator == "lessOrEqual" else below))
+    if operator == "equal":
+        return Asked(split=Interval(feature=j, low=below, high=at))
+    low = at if operator == "greaterThan" else below
+    if closed:
+        return Asked(split=Threshold(feature=j, threshold=low), swapped=True)
+    # a missing value is not above, and goes right
+    return Asked(split=Interval(feature=j, low=low, high=math.inf))
+
+
+def _at_most(value: float, single: bool) -> float:
+    """The threshold of x <= value."""
+    return double_threshold(_single(value)) if single else value
+
+
+def _below(value: float, single: bool) -> float:
+    """The threshold of x < value."""
+    return double_threshold(math.nextafter(_single(value), -math.inf)) if single else math.nextafter(value, -math.inf)
+
+
+def _single(value: float) -> float:
+    """A constant that is compared with singles is one."""
+    return float(np.float32(value))
+
+
+def _among(j: int, words: Sequence[str], swapped: bool, predicate: Element, fields: Fields) -> Asked:
+    column = fields.schema[j]
+    if column.kind is not Kind.CATEGORICAL:
+        raise ConversionError(f"{predicate} asks the number '{column.name}' for a set of categories.")
+    place = {word: code for code, word in enumerate(column.categories)}
+    # a word that the field does not list is not among its values
+    codes = tuple(sorted({place[word] for word in words if word in place}))
+    return Asked(split=Subset(feature=j, codes=codes), swapped=swapped)
+
+
+def _compound(predicate: Element, fields: Fields) -> Asked:
+    """`or` of categories of one field, or `and` of an end below and an end above."""
+    parts, operator = predicate.children, predicate.get("booleanOperator")
+    names = {part.get("field") for part in parts if part.name in ("SimplePredicate", "SimpleSetPredicate")}
+    if len(names) == 1 and all(part.name in ("SimplePredicate", "SimpleSetPredicate") for part in parts):
+        found = [asked(part, fields, closed=False) for part in parts]
+        flat = [a.split.flat(fields.schema) for a in found]
+        if operator == "or" and all(f.test == AMONG for f in flat) and not any(a.swapped for a in found):
+            codes = tuple(sorted({code for f in flat for code, member in enumerate(f.member) if member}))
+            return Asked(split=Subset(feature=flat[0].feature, codes=codes))
+        if operator == "and" and all(f.test in (BELOW, BETWEEN) for f in flat):
+            low, high = max(f.low for f in flat), min(f.high for f in flat)
+            return Asked(split=Interval(feature=flat[0].feature, low=low, high=high))
+    raise ConversionError(
+        f"{predicate} combines predicates with '{operator}' in a way that no split here does: "
+        "'or' of categories of one field and 'and' of two ends of one number are known."
+    )
+
+
+def _sum(predicate: Element, fields: Fields) -> Linear:
+    if predicate.name != "SimplePredicate" or predicate.get("operator") != "lessOrEqual":
+        raise ConversionError(f"{predicate} asks a derived field otherwise than by lessOrEqual.")
+    terms = fields.sums[str(predicate.get("field"))]
+    return Linear(
+        features=tuple(j for j, _, _ in terms),
+        coefficients=tuple(a for *_, a in terms),
+        threshold=_value(predicate),
+        levels=tuple(level for _, level, _ in terms),
+    )
+
+
+def _value(predicate: Element) -> float:
+    try:
+        value = float(str(predicate.get("value")))
+    except ValueError as error:
+        raise ConversionError(
+            f"{predicate} compares with '{str(predicate.get('value'))[:40]}', which is not a number."
+        ) from error
+    if not math.isfinite(value):
+        raise ConversionError(f"{predicate} compares with {value}; a finite number is needed.")
+    return value
+
+
+def _same_number(one: str | None, other: str | None) -> bool:
+    to_number: Callable[[str], float] = float
+    try:
+        return to_number(str(one)) == to_number(str(other))
+    except ValueError:
+        return False

@@ -1,0 +1,181 @@
+"""Whether a better tree with as many leaves exists, over all thresholds: the exact search, with a price of leaves where one is needed.
+
+A tree with the highest accuracy less λ for each leaf shows of every tree with at most L leaves that its right rows are at most
+n · (optimum + λ · L). Prices are tried until that bound is met or a better tree of the size is found.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from trainer.certificate import Evidence
+from trainer.monitor import Monitor
+from trainer.run import TrainRequest, TrainResult, train
+from trainer.table import Labels, Table
+from trainer.tree.nodes import Tree
+
+SEARCH = "exact-numeric"
+DEEPEST = 4  # what the search takes
+MOST_PRICES = 12
+PRICE = Context(prec=12, rounding=ROUND_HALF_EVEN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rival:
+    """What a search found against a tree of `leaves` and `depth` with `correct` of `n` rows right.
+
+    `bound`: no tree of at most these leaves and this depth has more rows right; None if nothing is known. `tree`: the best one
+    that was found, with `best` rows right.
+    """
+
+    correct: int
+    n: int
+    leaves: int
+    depth: int
+    best: int
+    bound: int | None
+    tree: Tree | None
+    seconds: float
+
+    @property
+    def verdict(self) -> str:
+        """ "not optimal", "no better tree", or "open"."""
+        if self.best > self.correct:
+            return "not optimal"
+        return "no better tree" if self.bound is not None and self.bound <= self.correct else "open"
+
+    @property
+    def words(self) -> str:
+        """The verdict as a sentence."""
+        size = f"at most {self.leaves} {_many(self.leaves, 'leaf', 'leaves')} and depth {self.depth}"
+        if self.verdict == "not optimal":
+            fewer = self.best - self.correct
+            more = self.bound is None or self.bound > self.best
+            tail = " There may be still better ones." if more else " No tree of that size has fewer (proved)."
+            return f"Not optimal: a better tree with as many leaves exists: {fewer} fewer {_many(fewer, 'mistake', 'mistakes')}.{tail}"
+        if self.verdict == "no better tree":
+            return f"No better tree with {size} exists over all thresholds and single categories (proved)."
+        if self.bound is None:
+            return f"Open: no better tree with {size} was found, and nothing is proved: the search goes to depth {DEEPEST}."
+        fewer = self.bound - self.correct
+        return (
+            f"Open: no better tree with {size} was found; one with at most {fewer} fewer "
+            f"{_many(fewer, 'mistake', 'mistakes')} is not excluded."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a dictionary; mistakes are rows that are not right."""
+        return {
+            "verdict": self.verdict, "words": self.words, "mistakes": self.n - self.correct,
+            "best_mistakes": self.n - self.best, "least_mistakes": None if self.bound is None else self.n - self.bound,
+            "leaves": self.leaves, "depth": self.depth, "seconds": round(self.seconds, 3),
+        }  # fmt: skip
+
+
+def rival(
+    tree: Tree,
+    table: Table,
+    labels: Labels,
+    *,
+    time_limit: float = 60.0,
+    on_start: Callable[[Monitor], None] | None = None,
+) -> Rival:
+    """Search for a tree with at most the leaves and the depth of `tree` that has more rows of `table` right; seconds of wall time."""
+    start = time.monotonic()
+    correct = int((tree.predict(table.matrix()) == labels.codes).sum())
+    search = _Search(tree, table, labels, correct, start + time_limit, on_start)
+    if tree.depth:
+        search.run()
+    else:
+        search.best = search.bound = int(labels.counts().max())  # of a tree without a question the majority is best
+    return Rival(
+        correct=correct,
+        n=len(table),
+        leaves=tree.n_leaves,
+        depth=tree.depth,
+        best=search.best,
+        bound=None if search.bound is None else max(search.bound, search.best),
+        tree=search.tree,
+        seconds=time.monotonic() - start,
+    )
+
+
+class _Search:
+    """The prices that were tried, the best tree of the size, and the least bound."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        table: Table,
+        labels: Labels,
+        correct: int,
+        end: float,
+        on_start: Callable[[Monitor], None] | None,
+    ) -> None:
+        self.leaves, self.depth = tree.n_leaves, min(tree.depth, DEEPEST)
+        self.whole = tree.depth <= DEEPEST  # whether bounds hold for the tree's depth
+        self.table, self.labels, self.end, self.on_start = table, labels, end, on_start
+        self.best = correct
+        self.tree: Tree | None = None
+        self.bound: int | None = None
+
+    def run(self) -> None:
+        """Try prices from 0 on, each between a tree that is small enough and one that is too large."""
+        n = len(self.table)
+        small = (1, int(self.labels.counts().max()))
+        large = self._solve(Fraction(0))
+        for _ in range(MOST_PRICES):
+            if large is None or large[0] <= self.leaves or self._settled():
+                return
+            price = _price(Fraction(large[1] - small[1], n * (large[0] - small[0])))
+            found = self._solve(price)
+            if found is None or found in (small, large):
+                return  # the neighbours on the hull of all trees: no price tells more
+            if found[0] <= self.leaves:
+                small = found
+            else:
+                large = found
+
+    def _settled(self) -> bool:
+        return self.bound is not None and self.bound <= self.best
+
+    def _solve(self, price: Fraction) -> tuple[int, int] | None:
+        """Leaves and right rows of the best tree at a price; None if the time was too short for a proof."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            return None
+        result = self._trained(price, left)
+        certificate = result.certificate
+        own = (result.tree.n_leaves, certificate.correct)
+        if own[0] <= self.leaves and own[1] > self.best:
+            self.best, self.tree = own[1], result.tree
+        cost = next((e["bound"] for e in certificate.evidence if e["kind"] == Evidence.INTERVAL_PRUNING), None)
+        if self.whole and cost is not None:
+            n = len(self.table)
+            most = math.floor(n - Fraction(cost) + n * price * self.leaves)
+            self.bound = most if self.bound is None else min(self.bound, most)
+        return own if certificate.proved_optimal else None
+
+    def _trained(self, price: Fraction, seconds: float) -> TrainResult:
+        parameters = {"depth": self.depth, "leaf_penalty": str(_decimal(price)), "time_limit": seconds}
+        request = TrainRequest(table=self.table, labels=self.labels, method=SEARCH, parameters=parameters)
+        return train(request, on_start=self.on_start)
+
+
+def _decimal(price: Fraction) -> Decimal:
+    return PRICE.divide(Decimal(price.numerator), Decimal(price.denominator))
+
+
+def _price(slope: Fraction) -> Fraction:
+    """The price as it is written, so that search and bound use the same number."""
+    return Fraction(_decimal(slope))
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return one if count == 1 else more

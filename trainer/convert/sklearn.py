@@ -1,0 +1,71 @@
+"""scikit-learn's DecisionTreeClassifier (and ExtraTreeClassifier) as a tree, read from its arrays.
+
+scikit-learn rounds every value to single precision before it compares, so that its threshold on singles is not the one on doubles.
+A missing number has a side in scikit-learn; here its row gets no answer, as in every tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trainer.convert.single_precision import double_threshold
+from trainer.convert.source import CountedLeaf, class_text, too_deep, tree_of
+from trainer.errors import ConversionError
+from trainer.table import ColumnSchema, Kind
+from trainer.tree.nodes import Draft, DraftBranch, Tree
+from trainer.tree.splits import Threshold
+
+NO_CHILD = -1
+
+
+def from_sklearn(estimator: Any, feature_names: Sequence[str] | None = None) -> Tree:
+    """The tree of a fitted classifier of one tree: the same class for every row of finite numbers.
+
+    `feature_names`: one for each column; by default those of the fit, or x0, x1, … Counts are those of the fit if its rows had
+    whole weights, or 0. Raises ConversionError for what is not such a classifier.
+    """
+    names = _names(estimator, feature_names)
+    source = estimator.tree_
+    classes = [class_text(c) for c in estimator.classes_]
+    counts = _counts(source)
+    labels = source.value[:, 0, :].argmax(axis=1)
+
+    def visit(node: int, depth: int) -> Draft:
+        too_deep(depth)
+        left, right = int(source.children_left[node]), int(source.children_right[node])
+        if left == NO_CHILD:
+            return CountedLeaf(label=int(labels[node]), counts=counts[node] if counts else ())
+        feature, cut = int(source.feature[node]), double_threshold(float(source.threshold[node]))
+        low, high = visit(left, depth + 1), visit(right, depth + 1)
+        return DraftBranch(split=Threshold(feature=feature, threshold=cut), left=low, right=high)
+
+    schema = [ColumnSchema(name=name, kind=Kind.NUMERIC) for name in names]
+    return tree_of(visit(0, 0), schema, classes)
+
+
+def _names(estimator: Any, given: Sequence[str] | None) -> list[str]:
+    kind = type(estimator).__name__
+    if not hasattr(estimator, "tree_") or not hasattr(estimator, "classes_"):
+        if hasattr(estimator, "get_depth") and hasattr(estimator, "predict_proba") and not hasattr(estimator, "tree_"):
+            raise ConversionError(f"This {kind} has not been fitted. Call fit first.")
+        raise ConversionError(f"{kind} is not a fitted classifier of one tree, such as DecisionTreeClassifier.")
+    if int(estimator.n_outputs_) != 1:
+        raise ConversionError(f"This {kind} predicts {estimator.n_outputs_} columns; a tree here predicts one.")
+    width = int(estimator.n_features_in_)
+    found = list(given) if given is not None else list(getattr(estimator, "feature_names_in_", []))
+    found = [str(name) for name in found] or [f"x{j}" for j in range(width)]
+    if len(found) != width:
+        raise ConversionError(f"feature_names has {len(found)} names; the classifier was fitted on {width} columns.")
+    return found
+
+
+def _counts(source: Any) -> list[tuple[int, ...]]:
+    """Rows of each class at every node; empty if the weights of the fit do not give whole rows."""
+    weights = source.value[:, 0, :] * source.weighted_n_node_samples[:, None]
+    whole = np.rint(weights)
+    if np.abs(weights - whole).max() > 1e-6 or (whole.sum(axis=1) != source.n_node_samples).any():
+        return []
+    return [tuple(int(c) for c in row) for row in whole]

@@ -1,0 +1,61 @@
+"""A file of another program by its form: what it is, and the tree in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainer.convert.lightgbm import from_lightgbm
+from trainer.convert.pmml import read_pmml
+from trainer.convert.source import MOST_BYTES, Converted
+from trainer.errors import ConversionError
+from trainer.tree.file import from_json
+from trainer.tree.nodes import Tree
+
+FORMS = ("lightgbm", "pmml", "octweb")
+
+
+def form_of(content: bytes) -> str:
+    """The form of a file by how it begins; raises ConversionError for a file that is none."""
+    head = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head.startswith(b"<"):
+        return "pmml"
+    if head.startswith(b"{") and b'"octweb-tree"' in head:
+        return "octweb"
+    if head.startswith((b"{", b"tree\n", b"tree\r\n")):
+        return "lightgbm"
+    raise ConversionError("This is neither PMML, nor the text or JSON of a LightGBM model, nor a model file of octweb.")
+
+
+def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) -> Converted:
+    """The tree in a file of one of FORMS; `classes` names the classes in the order of the source. Raises ConversionError."""
+    if form == "lightgbm":
+        return Converted(tree=from_lightgbm(content, classes), target="class", form=form)
+    if form not in FORMS:
+        raise ConversionError(f"'{form[:40]}' is not one of {', '.join(FORMS)}.")
+    found = read_pmml(content) if form == "pmml" else _of_octweb(content)
+    return found if classes is None else replace(found, tree=_renamed(found.tree, classes))
+
+
+def _of_octweb(content: bytes) -> Converted:
+    """The tree of a model file of this program; what the file claims stays behind."""
+    if len(content) > MOST_BYTES:
+        raise ConversionError(f"The model file is larger than {MOST_BYTES // 10**6} MB and is not read.")
+    try:
+        model = from_json(json.loads(content, parse_constant=_refused))
+    except (ValueError, RecursionError) as error:
+        raise ConversionError(f"The model file is not JSON: {str(error)[:200]}.") from error
+    return Converted(tree=model.tree, target=model.target, form="octweb")
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def _renamed(tree: Tree, classes: Sequence[str]) -> Tree:
+    if len(classes) != len(tree.classes) or len(set(classes)) != len(classes):
+        raise ConversionError(
+            f"The tree has {len(tree.classes)} classes; {len(set(classes))} different names were given."
+        )
+    return replace(tree, classes=tuple(classes))
