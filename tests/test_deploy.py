@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import configparser
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tools import image_size
 
 DEPLOY = ROOT / "deploy"
 UNITS = ("octweb-web.service", "octweb-worker@.service")
@@ -85,6 +88,42 @@ def test_the_dockerfile_copies_what_there_is():
         if line.startswith("COPY "):
             for source in line.split()[1:-1]:
                 assert (ROOT / source).exists(), source
+
+
+def test_the_linter_has_nothing_against_the_dockerfile_and_would_say_so(tmp_path):
+    linter = Path(sys.executable).with_name("hadolint")
+    done = subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout) == (0, "")
+    worse = tmp_path / "Dockerfile"
+    worse.write_text((DEPLOY / "Dockerfile").read_text().replace("python:3.11-slim", "python:latest"))
+    done = subprocess.run([linter, worse], capture_output=True, text=True, timeout=600)
+    assert (done.returncode, "DL3007" in done.stdout) == (1, True)
+
+
+def test_the_image_runs_as_nobody_with_a_health_check_and_every_other_container_has_none():
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    first = {line.split()[0]: line for line in reversed(lines) if line and line[0].isupper()}
+    (uid,) = re.findall(r"--uid (\d+)", "\n".join(lines))
+    assert first["USER"] == f"USER {uid}"
+    assert "/readyz" in first["HEALTHCHECK"]
+    assert first["VOLUME"] == "VOLUME /data"
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    own = {name: service for name, service in services.items() if service["image"] == "octweb"}
+    assert {name for name, service in own.items() if "healthcheck" not in service} == {"web"}
+    for service in own.values():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+
+
+def test_the_size_that_is_stated_is_that_of_the_pinned_packages():
+    text = (DEPLOY / "Dockerfile").read_text()
+    installed = {name: version for file in image_size.lists(text) for name, version in image_size.pins(file).items()}
+    if platform.machine() != "x86_64" or any(version(name) != pin for name, pin in installed.items()):
+        pytest.skip("the packages of this environment are not those of the image")
+    said = float(
+        re.search(r"about ([\d,]+) MB above its base", (ROOT / "docs" / "deploy.md").read_text())[1].replace(",", "")
+    )
+    assert sum(image_size.sizes().values()) / 1e6 == pytest.approx(said, rel=0.1)
 
 
 def test_gunicorn_takes_its_file(monkeypatch):

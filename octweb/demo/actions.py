@@ -1,0 +1,94 @@
+"""Begin and end a visit; pages and the worker call these."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from axes.models import AccessLog
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.crypto import get_random_string, salted_hmac
+
+from octweb.demo.deleting import delete_all
+from octweb.demo.models import Visit
+
+log = logging.getLogger(__name__)
+
+LIFE = timedelta(days=1)
+LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that looks like another
+
+
+class Full(Exception):
+    """No visitor more today, from here or from anywhere; the message is for the visitor."""
+
+
+def begin(*, address: str | None) -> Visit:
+    """A new account without a password, for a day; raises Full."""
+    now, origin = timezone.now(), _origin(address)
+    with transaction.atomic():
+        _refuse_many(now, origin)
+        user = get_user_model()(username=f"visitor-{get_random_string(12, LETTERS)}", first_name="Visitor")
+        user.set_unusable_password()
+        user.save(force_insert=True)
+        return Visit.objects.create(user=user, begun=now, until=now + LIFE, origin=origin)
+
+
+def end(visit: Visit) -> bool:
+    """Delete the account with all that it holds, at once; what runs is stopped by its worker, which finds no row any more.
+
+    False where a thing of another account needs one of the visitor's: that one stays, and the account with it, which nobody can
+    use any more. The log says so.
+    """
+    user = visit.user
+    if user is None:
+        return True
+    # first nobody can come in any more: no call begins while things are being deleted
+    get_user_model().objects.filter(pk=user.pk).update(is_active=False)
+    Session.objects.filter(session_key=visit.session).delete()
+    AccessLog.objects.filter(username=user.get_username()).delete()
+    try:
+        kept = delete_all(user)
+    except IntegrityError as error:  # a call or a worker wrote something meanwhile
+        kept = [str(error)]
+    if kept:
+        log.warning("the demo account %s is not deleted yet: %s", user.get_username(), "; ".join(kept))
+    return not kept
+
+
+def end_due(now: datetime) -> int:
+    """End the visits whose day is over, and forget them; returns how many. OCTWEB_DEMO may have been switched off meanwhile."""
+    ended = 0
+    for visit in Visit.objects.filter(until__lte=now).select_related("user"):
+        if end(visit):
+            visit.delete()
+            ended += 1
+    return ended
+
+
+def _refuse_many(now: datetime, origin: str) -> None:
+    today = Visit.objects.filter(begun__gt=now - LIFE)
+    if today.filter(origin=origin).count() >= settings.DEMO_VISITORS_PER_ADDRESS:
+        raise Full(
+            f"{settings.DEMO_VISITORS_PER_ADDRESS} demos were begun from your network within a day, which is the limit. "
+            "Go on with one of them, or come back tomorrow."
+        )
+    if today.count() >= settings.DEMO_VISITORS:
+        raise Full(
+            f"{settings.DEMO_VISITORS} demos were begun within a day, which is the limit of this server. Come back tomorrow."
+        )
+
+
+def _origin(address: str | None) -> str:
+    """A keyed hash of the network that asks: of an address, or of the half of an IPv6 address that a customer is given."""
+    network: Any = "unknown"
+    if address is not None:
+        found = ip_address(address)
+        found = getattr(found, "ipv4_mapped", None) or found
+        network = found if found.version == 4 else ip_network((found, 64), strict=False)
+    return salted_hmac("octweb.demo", str(network), algorithm="sha256").hexdigest()

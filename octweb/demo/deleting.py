@@ -1,0 +1,90 @@
+"""Deleting an account with all that belongs to it, rows and files, whatever kinds of things there are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from django.core.files.storage import Storage
+from django.db import models, router, transaction
+from django.db.models import ProtectedError
+from django.db.models.deletion import Collector
+
+from octweb.core import files
+from octweb.demo.visits import owned_models
+
+
+class _Whole(Collector):
+    """Django's deletion, which here looks at every row: it may name files."""
+
+    def can_fast_delete(self, objs: Any, from_field: Any = None) -> bool:
+        return False
+
+    def stored(self) -> set[tuple[Storage, str]]:
+        """Where the files of the collected rows lie."""
+        return {
+            (getattr(row, field.name).storage, getattr(row, field.name).name)
+            for model, rows in self.data.items()
+            for field in model._meta.concrete_fields
+            if isinstance(field, models.FileField)
+            for row in rows
+            if getattr(row, field.name)
+        }
+
+
+def delete_all(user: Any) -> list[str]:
+    """Delete the user and all that depends on the account; the files go once the database agreed.
+
+    Returns what stays since a thing of another account needs it, in words; then the user stays as well.
+    """
+    with transaction.atomic():
+        # a worker that renews its lease waits for this, and finds its row gone
+        for model in owned_models():
+            list(model._default_manager.select_for_update().filter(owner=user).values_list("pk", flat=True))
+        groups: list[Any] = [_rows(model, user) for model in _holding(user)]
+        kept: list[str] = []
+        while groups:
+            left, kept = [], []
+            for rows in groups:
+                try:
+                    _delete(rows)
+                except ProtectedError as error:  # what needs it goes first
+                    left.append(rows)
+                    kept.append(f"{rows.model._meta.verbose_name}: {str(error.args[0])[:200]}")
+            if len(left) == len(groups):
+                return kept
+            groups = left
+        _delete(type(user)._default_manager.filter(pk=user.pk))
+    return []
+
+
+def _holding(user: Any) -> list[type[models.Model]]:
+    """Every model whose rows are the user's: those with a key to the user that go when the user goes."""
+    return [
+        relation.related_model
+        for relation in user._meta.get_fields(include_hidden=True)
+        if relation.auto_created and not relation.concrete and getattr(relation, "on_delete", None) is models.CASCADE
+    ]
+
+
+def _rows(model: Any, user: Any) -> Any:
+    keys = [
+        field
+        for field in model._meta.concrete_fields
+        if field.is_relation and field.related_model is type(user) and field.remote_field.on_delete is models.CASCADE
+    ]
+    wanted = models.Q()
+    for key in keys:
+        wanted |= models.Q(**{key.name: user})
+    return model._base_manager.filter(wanted)
+
+
+def _delete(rows: Any) -> None:
+    """Delete rows with all that depends on them; raises ProtectedError."""
+    collector = _Whole(using=router.db_for_write(rows.model), origin=rows)
+    collector.collect(list(rows.all()))
+    stored = collector.stored()
+    with transaction.atomic():
+        collector.delete()
+    for storage, name in stored:
+        transaction.on_commit(partial(files.remove, storage, name))

@@ -1,0 +1,53 @@
+"""Two buttons: try it now, and delete everything now. Only a POST does anything, so that no crawler makes an account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import auth, messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from octweb.core.throttles import client_address
+from octweb.core.views import too_many
+from octweb.demo import actions
+from octweb.demo.visits import visit_of
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+@require_POST
+def begin(request: HttpRequest) -> HttpResponse:
+    """Make an account for a day and sign the visitor in to it; who is signed in goes home as they are."""
+    if not settings.DEMO:
+        raise Http404("This server has no demo.")
+    if request.user.is_authenticated:
+        return redirect("home")
+    try:
+        visit = actions.begin(address=client_address(request))
+    except actions.Full as full:
+        return too_many(request, str(full), seconds=3600)
+    user: Any = visit.user
+    auth.login(request, user, backend=BACKEND)
+    request.session.set_expiry(visit.until)
+    request.session.save()
+    visit.session = request.session.session_key or ""
+    visit.save(update_fields=["session"])
+    return redirect("home")
+
+
+@require_POST
+def end(request: HttpRequest) -> HttpResponse:
+    """Delete the visitor's account with all that it holds."""
+    visit = visit_of(request.user)
+    if visit is None:
+        raise Http404("There is no demo of yours.")
+    gone = actions.end(visit)
+    auth.logout(request)
+    if gone:
+        messages.success(request, "Your demo is over. The account and everything in it were deleted.")
+    else:
+        messages.info(request, "Your demo is over. The rest of it is deleted within a day.")
+    return redirect("home")

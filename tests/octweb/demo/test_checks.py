@@ -1,0 +1,66 @@
+"""What a public demo may not be combined with: commands and web processes refuse to start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from octweb.demo.checks import refuse_unsafe, safe
+from tests.conftest import ROOT
+
+UNSAFE = [
+    ({"DEBUG": True}, "E001", "OCTWEB_DEBUG"),
+    ({"ALLOWED_HOSTS": ["*"], "HTTPS": True, "PROXIES": 1}, "E002", "OCTWEB_ALLOWED_HOSTS"),
+    ({"HTTPS": True, "PROXIES": 0}, "E003", "OCTWEB_PROXIES"),
+    ({"ALLOWED_HOSTS": ["trees.example.org"]}, "E004", "OCTWEB_HTTPS"),
+    ({"DEMO_ITEMS": 0}, "E005", "OCTWEB_DEMO_ITEMS"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _sound(settings):
+    settings.DEMO, settings.DEBUG, settings.HTTPS, settings.PROXIES = True, False, False, 0
+    settings.ALLOWED_HOSTS, settings.MAX_TRAINING_SECONDS = ["localhost"], 60
+
+
+def test_on_one_machine_and_behind_a_proxy_with_tls_it_may_run(settings):
+    assert safe() == []
+    settings.ALLOWED_HOSTS, settings.HTTPS, settings.PROXIES = ["trees.example.org"], True, 1
+    assert safe() == []
+    refuse_unsafe()
+
+
+@pytest.mark.parametrize(("changes", "number", "named"), UNSAFE)
+def test_what_is_unsafe_is_refused_and_named(settings, changes, number, named):
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    (found,) = safe()
+    assert found.id == f"octweb.demo.{number}"
+    assert named in found.msg + found.hint
+    with pytest.raises(ImproperlyConfigured, match=named):
+        refuse_unsafe()
+    settings.DEMO = False
+    assert safe() == []
+
+
+def test_long_trainings_are_a_warning(settings):
+    settings.MAX_TRAINING_SECONDS = 3600
+    (found,) = safe()
+    assert found.id == "octweb.demo.W001"
+    refuse_unsafe()
+
+
+def test_a_command_refuses_and_the_limits_begin_small(tmp_path):
+    environment = os.environ | {"OCTWEB_DEMO": "1", "OCTWEB_DEBUG": "1", "OCTWEB_DATA_DIR": str(tmp_path)}
+    check = [sys.executable, str(ROOT / "manage.py"), "check"]
+    done = subprocess.run(check, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "octweb.demo.E001" in done.stderr
+    code = "from octweb import settings as s; print(s.MAX_ROWS, s.MAX_TRAINING_SECONDS, s.MAX_QUEUED_RUNS)"
+    environment |= {"OCTWEB_MAX_ROWS": "77"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["77", "60", "3"]  # what is set counts
