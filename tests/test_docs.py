@@ -3,21 +3,56 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from docs.modules import made
 from tests.conftest import ROOT
 from trainer.methods import METHODS
-from trainer.reference import page_with_table
+from trainer.reference import model_path, page_with_table, page_with_tree, picture
+from trainer.tree.file import read
 
 DOCS = ROOT / "docs"
+STALE = "stale; run `manage.py methods --write docs/methods`"
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
 def test_every_method_has_a_page_with_todays_parameters(method):
     page = (DOCS / "methods" / f"{method.id}.md").read_text(encoding="utf-8")
-    assert page == page_with_table(page, method), "stale; run `manage.py methods --write docs/methods`"
+    assert page == page_with_table(page, method), STALE
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
+def test_every_method_shows_a_tree_and_its_paper(method):
+    path = model_path(DOCS / "methods", method)
+    page, model = (DOCS / "methods" / f"{method.id}.md").read_text(encoding="utf-8"), read(path)
+    assert model.method == method.id
+    assert method.paper in page
+    assert page == page_with_tree(page, method, model), STALE
+    assert path.with_suffix(".svg").read_text(encoding="utf-8") == picture(model), STALE
+
+
+def test_no_tree_is_left_of_a_method_that_is_gone():
+    kept = {path.stem for path in (DOCS / "methods" / "trees").iterdir()}
+    assert kept == {method.id for method in METHODS}
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    """And every page of the navigation is there. A new page gets its line in mkdocs.yml."""
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert set(listed(config["nav"])) == pages
+
+
+def listed(nav: object) -> Iterator[str]:
+    """The pages of a navigation in the form of MkDocs."""
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for part in nav.values() if isinstance(nav, dict) else nav:
+            yield from listed(part)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)

@@ -1,6 +1,7 @@
 """A hook of hatchling: the wheel needs what requirements.in names, so that there is one list.
 
-The extra `hosts` is requirements-hosts.in: files in a bucket, folds on a cluster; `pdf` is requirements-pdf.in: dossiers as PDF.
+The extra `hosts` is requirements-hosts.in: files in a bucket, folds on a cluster; `pdf` is requirements-pdf.in: dossiers as PDF;
+`mlflow` is requirements-mlflow.in: trees as MLflow models.
 """
 
 from __future__ import annotations
@@ -26,4 +27,5 @@ class Requirements(MetadataHookInterface):
         metadata["optional-dependencies"] = {
             "hosts": needed(root / "requirements-hosts.in"),
             "pdf": needed(root / "requirements-pdf.in"),
+            "mlflow": needed(root / "requirements-mlflow.in"),
         }

@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from octweb.core.limits import server_limits
 from octweb.core.problems import Conflict
 from octweb.datasets import samples
 from octweb.runs import actions
@@ -28,16 +29,23 @@ def first_samples() -> list[samples.Sample]:
     return [by_slug[slug] for slug in FIRST_SAMPLES]
 
 
+def first_run() -> dict[str, Any]:
+    """The settings of the first run, within the time that this server allows."""
+    limit = min(FIRST_RUN["parameters"]["time_limit"], server_limits()["time_limit"])
+    return FIRST_RUN | {"parameters": FIRST_RUN["parameters"] | {"time_limit": limit}}
+
+
 @login_required
 @require_POST
 def start_sample(request: HttpRequest, slug: str) -> HttpResponse:
     """Take a sample and train the best small tree on it."""
     if slug not in FIRST_SAMPLES:
         raise Http404("There is no such sample.")
-    dataset = samples.load(owner=request.user, slug=slug)
+    dataset = None
     try:
-        run = actions.enqueue(owner=request.user, dataset=dataset, **FIRST_RUN)
+        dataset = samples.load(owner=request.user, slug=slug)
+        run = actions.enqueue(owner=request.user, dataset=dataset, **first_run())
     except Conflict as error:
         messages.warning(request, str(error.detail))
-        return redirect("datasets:detail", dataset.pk)
+        return redirect("home") if dataset is None else redirect("datasets:detail", dataset.pk)
     return redirect("runs:detail", run.pk)

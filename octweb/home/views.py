@@ -8,12 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from octweb.datasets.models import Dataset
-from octweb.figures.outline import tree_outline
 from octweb.home.start import first_samples
 from octweb.jobs.models import RunStatus
 from octweb.registry.models import State, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.runs.models import TrainingRun
+from trainer.tree.picture.outline import tree_outline
 
 SHOWN = 5
 ACTIVE = (RunStatus.QUEUED, RunStatus.RUNNING)

@@ -1,0 +1,46 @@
+"""The documentation below /docs/: the site that `make docs` builds, open to everybody like the sign-in page.
+
+Nothing of the policy of pages is loosened for it: the site is built without scripts inside its pages.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from pathlib import Path
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+TYPES = {".js": "text/javascript", ".webp": "image/webp", ".ipynb": "application/json"}  # not known on every system
+
+
+@require_safe
+def documentation(request: HttpRequest, page: str = "") -> HttpResponse:
+    """A file of the site; without a site, a page that says how to build it."""
+    site = settings.DOCS_DIR
+    if not (site / "index.html").is_file():
+        return render(request, "home/no_documentation.html", status=404)
+    path = file_of(site, page)
+    if path is None:
+        raise Http404("There is no such page of the documentation.")
+    kind = TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    if kind.startswith("text/"):
+        kind += "; charset=utf-8"
+    # asked for again, a page costs its ETag; a new build is seen at once
+    return HttpResponse(path.read_bytes(), content_type=kind, headers={"Cache-Control": "no-cache"})
+
+
+def file_of(site: Path, page: str) -> Path | None:
+    """The file of an address below /docs/, `index.html` for a folder; None for one that is missing or lies elsewhere."""
+    if any(part.startswith(".") for part in page.split("/")):
+        return None
+    try:
+        root = site.resolve()
+        path = (root / page.lstrip("/")).resolve()  # a link that leads out of the site is one of another place
+        if page == "" or page.endswith("/"):
+            path = path / "index.html"
+        return path if path.is_relative_to(root) and path.is_file() else None
+    except (OSError, ValueError):  # a name that is too long, or holds a zero
+        return None

@@ -1,0 +1,94 @@
+"""The documentation in a browser: below /docs/ of the application, under its policy, and opened from the disk without any server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PYTHON = Path(os.environ.get("OCTWEB_DOCS_PYTHON", ROOT / ".venv" / "docs" / "bin" / "python"))
+PICTURES = os.environ.get("OCTWEB_PICTURES")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(not PYTHON.exists(), reason="the environment of the site is not there: make .venv/docs/.ready"),
+]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("built")
+    command = [PYTHON, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
+    subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=True)
+    return folder
+
+
+@pytest.fixture
+def opened(browser):
+    """A function that opens an address in a window of a width, and keeps what the browser complains about."""
+    contexts = []
+
+    def show(address: str, *, width: int = 1440):
+        contexts.append(browser.new_context(viewport={"width": width, "height": 900}))
+        page = contexts[-1].new_page()
+        page.problems = []
+        page.on("console", lambda m: page.problems.append(m.text) if m.type in {"error", "warning"} else None)
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.goto(address, wait_until="networkidle")
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+
+
+def search(page, words: str) -> str:
+    """The first page that the site's search finds."""
+    box = page.locator("input.md-search__input")
+    box.click()
+    box.press_sequentially(words)
+    first = page.locator(".md-search-result__item a").first
+    first.wait_for(timeout=60_000)
+    return first.get_attribute("href")
+
+
+def keep(page, name: str) -> None:
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / f"{name}.png")
+
+
+def test_below_the_application(built, settings, live_server, opened, media):
+    settings.DOCS_DIR = built
+    page = opened(f"{live_server.url}/docs/")
+    keep(page, "docs-1440")
+    assert page.locator("h1").inner_text().startswith("Start here")
+    assert "hyperplanes" in search(page, "hyperplanes")
+    page.goto(f"{live_server.url}/docs/methods/cart.html", wait_until="networkidle")
+    keep(page, "docs-method")
+    assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
+    page.locator("label[for=__palette_1]").click()  # the scripts of the page run under the policy
+    assert page.locator("body").get_attribute("data-md-color-scheme") == "slate"
+    page.reload(wait_until="networkidle")
+    assert page.locator("body").get_attribute("data-md-color-scheme") == "slate"
+    keep(page, "docs-dark")
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("name", ["index", "which-method", "how-we-know", "gallery", "call", "methods/exact"])
+def test_on_a_phone_nothing_is_wider_than_the_window(built, settings, live_server, opened, media, name):
+    settings.DOCS_DIR = built
+    page = opened(f"{live_server.url}/docs/{name}.html", width=380)
+    keep(page, f"docs-380-{name.replace('/', '-')}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    assert page.problems == []
+
+
+def test_from_the_disk(built, opened):
+    page = opened((built / "methods" / "cart.html").as_uri())
+    assert "hyperplanes" in search(page, "hyperplanes")
+    assert page.problems == []

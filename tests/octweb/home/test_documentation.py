@@ -1,0 +1,94 @@
+"""The documentation below /docs/: files of the built site and nothing else, under the policy of all pages."""
+
+import pytest
+from django.urls import reverse
+
+from octweb.home.documentation import file_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def site(tmp_path, settings, media):
+    folder = tmp_path / "site"
+    (folder / "methods").mkdir(parents=True)
+    (folder / "index.html").write_text("<h1>Start here – ≤</h1>", encoding="utf-8")
+    (folder / "methods" / "cart.html").write_text("<h1>cart</h1>")
+    (folder / "methods" / "index.html").write_text("<h1>methods</h1>")
+    (folder / "search.js").write_text("1")
+    (folder / "tree.svg").write_text("<svg/>")
+    (folder / ".hidden").write_text("hidden")
+    (tmp_path / "secret.html").write_text("secret")
+    (folder / "linked.html").symlink_to(tmp_path / "secret.html")
+    settings.DOCS_DIR = folder
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "text"),
+    [
+        ("/docs/", "text/html; charset=utf-8", "Start here – ≤"),
+        ("/docs/index.html", "text/html; charset=utf-8", "Start here"),
+        ("/docs/methods/cart.html", "text/html; charset=utf-8", "cart"),
+        ("/docs/methods/", "text/html; charset=utf-8", "methods"),
+        ("/docs/search.js", "text/javascript; charset=utf-8", "1"),
+        ("/docs/tree.svg", "image/svg+xml", "<svg/>"),
+    ],
+)
+def test_files_of_the_site_are_served_to_everybody(client, site, address, kind, text):
+    answer = client.get(address)
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == kind
+    assert text in answer.content.decode()
+    assert "script-src 'self';" in answer["Content-Security-Policy"] + ";"
+    assert answer["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_page_that_did_not_change_is_not_sent_again(client, site):
+    first = client.get("/docs/")
+    assert client.get("/docs/", headers={"If-None-Match": first["ETag"]}).status_code == 304
+    (site / "index.html").write_text("new")
+    assert client.get("/docs/", headers={"If-None-Match": first["ETag"]}).content == b"new"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "../secret.html", "methods/../../secret.html", "..%2fsecret.html", "%2e%2e/secret.html", "linked.html", ".hidden", "/etc/passwd",
+        "%2fetc%2fpasswd", "nowhere.html", "methods", "a%00b", "x" * 5000, "index.html/", "..\\secret.html",
+    ],
+)  # fmt: skip
+def test_nothing_else_is_served(client, site, page):
+    answer = client.get(f"/docs/{page}")
+    assert answer.status_code == 404
+    assert b"Nothing here" in answer.content
+    assert b"secret" not in answer.content.replace(page.encode(), b"")
+
+
+@pytest.mark.parametrize(
+    "page", ["../secret.html", "methods/../../secret.html", "linked.html", ".hidden", "/etc/passwd", "a\0b"]
+)
+def test_no_file_of_another_place_is_found(site, page):
+    """Asked directly, since a client may tidy an address before it is sent."""
+    assert file_of(site, page) is None
+
+
+def test_without_a_site_a_page_says_how_to_build_it(client, tmp_path, settings, media):
+    settings.DOCS_DIR = tmp_path / "nothing"
+    for address in ("/docs/", "/docs/methods/cart.html"):
+        answer = client.get(address)
+        assert answer.status_code == 404
+        assert b"make docs" in answer.content
+
+
+def test_it_can_only_be_read(client, site):
+    assert client.head("/docs/").status_code == 200
+    assert client.post("/docs/").status_code == 405
+    assert client.options("/docs/")["Allow"] == "GET, HEAD, OPTIONS"
+
+
+def test_every_page_has_the_link(client, owner, media):
+    link = f'href="{reverse("documentation")}"'
+    assert link in client.get(reverse("login")).content.decode()
+    client.force_login(owner)
+    assert link in client.get(reverse("home")).content.decode()
