@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8000
 export OCTWEB_DATA_DIR ?= $(CURDIR)/var
 
-.PHONY: setup run wheel test test-fast lint bench lock clean torture mixed hosts
+.PHONY: setup run docs wheel test test-fast lint bench lock clean torture mixed hosts
 
 setup: $(VENV)/.runtime
 
@@ -32,13 +32,24 @@ $(VENV)/.bench: $(VENV)/.test requirements-bench.txt
 run: setup
 	PORT=$(PORT) $(BIN)/python manage.py serve
 
+# what writes the documentation as a site, in an environment of its own
+$(VENV)/docs/.ready: requirements-docs.txt
+	test -x $(VENV)/docs/bin/python || $(PYTHON) -m venv $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	touch $@
+
+# the documentation as a site, in build/docs: open build/docs/index.html, or /docs/ of the application
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(VENV)/docs/.ready
+	$(VENV)/docs/bin/mkdocs build --strict --quiet
+
 # the package that pip installs, in dist/, with its kernels compiled (docs/install.md)
 wheel: export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba-cache
-wheel: $(VENV)/.test
+wheel: $(VENV)/.test docs
 	$(BIN)/python -m tools.ready
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
-test: $(VENV)/.test $(VENV)/clients/.ready
+test: $(VENV)/.test $(VENV)/clients/.ready $(VENV)/docs/.ready
 	BIN=$(BIN) tests/run.sh
 
 test-fast: $(VENV)/.test
@@ -59,6 +70,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint deploy/Dockerfile
 	$(BIN)/python tests/audit.py
 
 bench: $(VENV)/.bench

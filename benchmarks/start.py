@@ -1,8 +1,9 @@
 """Cold and warm start of a training: processor seconds of `manage.py train` on iris, first without and then with compiled kernels.
 
-Usage: python benchmarks/start.py [--method bivariate] [--ready build/ready]
+Usage: python benchmarks/start.py [--method bivariate] [--depth 2] [--ready build/ready [--no-bare]]
 
-With --ready a third number: the first start with the kernels that `python -m tools.ready` compiled ahead, as from the wheel.
+With --ready another number: the first start with the kernels that `python -m tools.ready` compiled ahead, as from the wheel, and the
+kernels that were compiled at run time all the same, since they are not among those. --no-bare leaves out the start without any.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from trainer.methods import METHODS  # noqa: E402  (the project is found from any folder)
 
 
 def iris(path: Path) -> None:
@@ -48,32 +51,51 @@ execute_from_command_line(sys.argv)
 """
 
 
+def compiled_in(folder: Path) -> list[str]:
+    """The kernels whose code numba kept in a folder: compiled at run time."""
+    return sorted({path.name.partition("-")[0] for path in folder.rglob("*.nbc")})
+
+
+def measured(method: str, depth: int | None, ready: Path | None, bare: bool) -> tuple[list[float], list[str]]:
+    """Processor seconds of the starts in the order of the columns, and what was compiled beside the shipped kernels."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "iris.csv"
+        iris(data)
+        variables = os.environ | {"OCTWEB_DATA_DIR": folder, "PYTHONPATH": str(ROOT)}
+        empty = [variables | {"NUMBA_CACHE_DIR": str(Path(folder) / name)} for name in ("one", "two")]
+        arguments = ["train", str(data), "--target=species", f"--method={method}"]
+        arguments += [f"--depth={depth}"] if depth else []
+        command = [sys.executable, str(ROOT / "manage.py"), *arguments]
+        figures, compiled = [], []
+        if bare:
+            figures.append(processor_seconds(command, empty[0]))
+        if ready:
+            shipped = [sys.executable, "-c", WITH_READY, str(ready.resolve()), *arguments]
+            figures.append(processor_seconds(shipped, empty[1]))
+            compiled = compiled_in(Path(folder) / "two")
+            command, empty[0] = (command, empty[0]) if bare else (shipped, empty[1])
+        figures.append(min(processor_seconds(command, empty[0]) for _ in range(2)))
+    return figures, compiled
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--method", action="append", help="default: every method that needs no solver")
+    parser.add_argument("--method", action="append", help="default: every method")
+    parser.add_argument("--depth", type=int, help="default: that of the method")
     parser.add_argument("--ready", type=Path, help="a folder of kernels that were compiled ahead")
+    parser.add_argument("--no-bare", action="store_true", help="no start without compiled kernels; needs --ready")
     given = parser.parse_args()
-    heads = [
-        "method",
-        "first start, s",
-        *(["first start, shipped kernels, s"] if given.ready else []),
-        "second start, s",
-    ]
+    if given.no_bare and not given.ready:
+        parser.error("--no-bare needs --ready")
+    bare = not given.no_bare
+    heads = ["method", *(["first start, s"] if bare else [])]
+    heads += [*(["first start, shipped kernels, s"] if given.ready else []), "second start, s"]
+    heads += ["compiled at run time"] if given.ready else []
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
-    for method in given.method or ["cart", "bivariate", "exact"]:
-        with tempfile.TemporaryDirectory() as folder:
-            data = Path(folder) / "iris.csv"
-            iris(data)
-            variables = os.environ | {"OCTWEB_DATA_DIR": folder, "PYTHONPATH": str(ROOT)}
-            empty = [variables | {"NUMBA_CACHE_DIR": str(Path(folder) / name)} for name in ("one", "two")]
-            arguments = ["train", str(data), "--target=species", f"--method={method}"]
-            command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-            figures = [processor_seconds(command, empty[0])]
-            if given.ready:
-                shipped = [sys.executable, "-c", WITH_READY, str(given.ready.resolve()), *arguments]
-                figures.append(processor_seconds(shipped, empty[1]))
-            figures.append(min(processor_seconds(command, empty[0]) for _ in range(3)))
-            print(f"| {method} | {' | '.join(f'{figure:.2f}' for figure in figures)} |", flush=True)
+    for method in given.method or [method.id for method in METHODS]:
+        figures, compiled = measured(method, given.depth, given.ready, bare)
+        cells = [f"{figure:.2f}" for figure in figures] + ([", ".join(compiled) or "none"] if given.ready else [])
+        print(f"| {method} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ _PACKED = (
 )  # a wheel carries templates, static files, checkers and the format of proofs there (pyproject.toml)
 INSTALLED = _PACKED.is_dir()
 FILES = _PACKED if INSTALLED else ROOT
+DOCUMENTATION = _PACKED / "site" if INSTALLED else ROOT / "build" / "docs"  # what `make docs` writes
 # -P: a file in the working folder of a child must never be imported in place of a module
 COMMAND = [sys.executable, "-P", "-m", "octweb"] if INSTALLED else [sys.executable, str(ROOT / "manage.py")]
 

@@ -15,9 +15,11 @@ SHIPPED = places.FILES  # holds templates, static, checker and docs/proof-format
 COMMAND = places.COMMAND  # starts a command of octweb in a process of its own
 DATA_DIR = Path(text("OCTWEB_DATA_DIR", str(places.data()))).resolve()
 MEDIA_ROOT = DATA_DIR / "files"
+DOCS_DIR = Path(text("OCTWEB_DOCS_DIR", str(places.DOCUMENTATION)))  # the site that `make docs` builds
 FILES = text("OCTWEB_FILES", "")  # where uploads, tables and predictions lie: a folder, or s3://bucket/prefix
 
 DEBUG = boolean("OCTWEB_DEBUG", False)
+DEMO = boolean("OCTWEB_DEMO", False)  # visitors get an account for a day; all limits below begin small (docs/demo.md)
 HTTPS = boolean("OCTWEB_HTTPS", False)  # served behind TLS: secure cookies, HSTS, redirect
 SECRET_KEY = secret_key(DATA_DIR)
 ALLOWED_HOSTS = words("OCTWEB_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
@@ -26,25 +28,30 @@ FORCE_SCRIPT_NAME = text("SCRIPT_NAME", "") or None  # the part of addresses bef
 CSRF_TRUSTED_ORIGINS = words("OCTWEB_TRUSTED_ORIGINS", "")
 
 # limits with names; every one is said in the error that it causes
-MAX_UPLOAD_BYTES = integer("OCTWEB_MAX_UPLOAD_MB", 200) * 1_000_000
-MAX_UNPACKED_BYTES = integer("OCTWEB_MAX_UNPACKED_MB", 400) * 1_000_000  # of a .gz or Parquet file
-MAX_ROWS = integer("OCTWEB_MAX_ROWS", 2_000_000)
-MAX_COLUMNS = integer("OCTWEB_MAX_COLUMNS", 2_000)
-MAX_READING_BYTES = integer("OCTWEB_MAX_READING_MB", 2048) * 1_000_000  # memory of a process that reads one file
-MAX_READING_SECONDS = integer("OCTWEB_MAX_READING_SECONDS", 600)
+MAX_UPLOAD_BYTES = integer("OCTWEB_MAX_UPLOAD_MB", 2 if DEMO else 200) * 1_000_000
+MAX_UNPACKED_BYTES = integer("OCTWEB_MAX_UNPACKED_MB", 16 if DEMO else 400) * 1_000_000  # of a .gz or Parquet file
+MAX_ROWS = integer("OCTWEB_MAX_ROWS", 5_000 if DEMO else 2_000_000)
+MAX_COLUMNS = integer("OCTWEB_MAX_COLUMNS", 100 if DEMO else 2_000)
+MAX_READING_BYTES = (
+    integer("OCTWEB_MAX_READING_MB", 1024 if DEMO else 2048) * 1_000_000
+)  # memory of a process that reads one file
+MAX_READING_SECONDS = integer("OCTWEB_MAX_READING_SECONDS", 60 if DEMO else 600)
 READERS = integer("OCTWEB_READERS", 2)  # such processes of one host at the same time
 MAX_UPLOADS_AT_ONCE = integer(
-    "OCTWEB_MAX_UPLOADS_AT_ONCE", 10
+    "OCTWEB_MAX_UPLOADS_AT_ONCE", 4 if DEMO else 10
 )  # of one web process, those that wait for a reader included
-MAX_PREDICT_BYTES = integer("OCTWEB_MAX_PREDICT_MB", 32) * 1_000_000
-MAX_PREDICT_ROWS = integer("OCTWEB_MAX_PREDICT_ROWS", 100_000)
-MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 50)  # for each user
-MAX_TRAINING_SECONDS = integer("OCTWEB_MAX_TRAINING_SECONDS", 24 * 3600)
-MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 4096)
-MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", os.cpu_count() or 1)
-MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 3600)  # for one file of rows to be predicted
+MAX_PREDICT_BYTES = integer("OCTWEB_MAX_PREDICT_MB", 2 if DEMO else 32) * 1_000_000
+MAX_PREDICT_ROWS = integer("OCTWEB_MAX_PREDICT_ROWS", 5_000 if DEMO else 100_000)
+MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 3 if DEMO else 50)  # for each user
+MAX_TRAINING_SECONDS = integer("OCTWEB_MAX_TRAINING_SECONDS", 60 if DEMO else 24 * 3600)
+MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 1_500 if DEMO else 4096)
+MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", 1 if DEMO else os.cpu_count() or 1)
+MAX_BATCH_SECONDS = integer("OCTWEB_MAX_BATCH_SECONDS", 60 if DEMO else 3600)  # for one file of rows to be predicted
 KEEP_PREDICTIONS_DAYS = integer("OCTWEB_KEEP_PREDICTIONS_DAYS", 7)  # answers of such files
 MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # of stored files that come from a bucket
+DEMO_VISITORS = integer("OCTWEB_DEMO_VISITORS", 200)  # accounts of visitors within a day
+DEMO_VISITORS_PER_ADDRESS = integer("OCTWEB_DEMO_VISITORS_PER_ADDRESS", 10)
+DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and all else of one visitor
 # the approver of a model must not be its owner; where nothing is said, as soon as there are two administrators
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
 WEBHOOK_HOSTS = words("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that messages of users may go to
@@ -76,6 +83,7 @@ INSTALLED_APPS = [
     "knox",
     "rest_framework",
     "octweb.core",
+    "octweb.demo",
     "octweb.audit",
     "octweb.jobs",
     "octweb.datasets",
@@ -122,6 +130,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "octweb.demo.context.demo",
             ],
             "builtins": ["octweb.core.templatetags.octweb"],
         },
@@ -230,7 +239,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "octweb.core.pagination.Pages",
     "DEFAULT_THROTTLE_CLASSES": ["octweb.core.throttles.UserThrottle", "octweb.core.throttles.StrangerThrottle"],
     "DEFAULT_THROTTLE_RATES": {
-        "user": text("OCTWEB_RATE_USER", "6000/min"),
+        "user": text("OCTWEB_RATE_USER", "300/min" if DEMO else "6000/min"),
         "stranger": text("OCTWEB_RATE_STRANGER", "60/min"),
     },
     "NUM_PROXIES": PROXIES,  # without it a stranger who makes up X-Forwarded-For is another stranger each time

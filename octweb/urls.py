@@ -10,6 +10,7 @@ from octweb.core import views as core
 from octweb.decide.public import public_page
 from octweb.dossier.views import public_key
 from octweb.home import trash
+from octweb.home.documentation import documentation
 from octweb.home.glossary import glossary_page
 from octweb.home.search import search_page
 from octweb.home.start import start_sample
@@ -27,6 +28,7 @@ admin.site.index_title = "Review and accounts"
 
 urlpatterns = [
     path("", home, name="home"),
+    path("demo/", include("octweb.demo.urls")),
     path("start/<slug:slug>/", start_sample, name="start"),
     path("notifications/", wishes, name="notify"),
     path("deleted/", trash.deleted, name="deleted"),
@@ -34,6 +36,8 @@ urlpatterns = [
     path("delete/<slug:kind>/<uuid:pk>/", trash.delete, name="delete"),
     path("search/", search_page, name="search"),
     path("words/", glossary_page, name="glossary"),
+    path("docs/", documentation, name="documentation"),
+    path("docs/<path:page>", documentation, name="documentation-page"),
     path("datasets/", include("octweb.datasets.urls")),
     path("runs/", include("octweb.runs.urls")),
     path("experiments/", include("octweb.experiments.urls")),

@@ -8,11 +8,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
 _django = get_wsgi_application()
 
 from octweb.core.allocator import keep_blocks  # noqa: E402
+from octweb.demo.checks import refuse_unsafe  # noqa: E402
 from octweb.environment import boolean  # noqa: E402
 from octweb.serving.quick import QuickApplication  # noqa: E402  (models need the applications to be ready)
 from octweb.serving.warming import warm  # noqa: E402
 from octweb.serving.wire import LONG, Wire  # noqa: E402
 
+refuse_unsafe()
 keep_blocks()
 warm(kernels=boolean("OCTWEB_WARM", True))
 application = QuickApplication(Wire(QuickApplication(_django)), most=LONG)

@@ -32,3 +32,4 @@ if __name__ == "__main__":
     test = lock("requirements-test", hosts | pdf)
     lock("requirements-bench", test)
     lock("requirements-clients", set())
+    lock("requirements-docs", set())

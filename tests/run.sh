@@ -24,6 +24,7 @@ echo "== lint, types, import contracts"
 "$BIN/ruff" format --check .
 "$BIN/mypy"
 "$BIN/lint-imports"
+"$BIN/hadolint" deploy/Dockerfile
 
 echo "== browser"
 bash tests/find_chromium.sh
@@ -36,7 +37,7 @@ echo "== tests of the application (PostgreSQL), and several hosts (PostgreSQL, a
 # hosts mostly wait for leases that end
 bash tests/with_postgres.sh "$BIN/python" -m tests.hosts --runs 3 >"$hosts" 2>&1 &
 campaign=$!
-bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb/{jobs,runs,batch,datasets,experiments,registry,workbench,checking,core} \
+bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb/{jobs,runs,batch,datasets,experiments,registry,workbench,checking,core,demo} \
     -m "not slow" --only-database -n 3 --dist loadfile --no-loadscope-reorder
 wait "$campaign" && status=0 || status=$?
 cat "$hosts"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from trainer.reference import BEGIN, END
+from trainer.reference import BEGIN, END, TREE_BEGIN, TREE_END
 
 SHOW = """
 from io import BytesIO
@@ -90,8 +90,10 @@ def test_form_and_api_offer_it(changed):
 def test_its_page_gets_a_table_and_python_a_classifier(changed):
     pages = changed / "docs"
     shutil.copytree(ROOT / "docs" / "methods", pages)
-    (pages / "majority.md").write_text(f"# Most frequent class\n\n{BEGIN}\n{END}\n")
+    (pages / "majority.md").write_text(f"# Most frequent class\n\n{TREE_BEGIN}\n{TREE_END}\n\n{BEGIN}\n{END}\n")
     command(changed, "methods", "--write", str(pages))
     assert "| `leaf_penalty` | 0 |" in (pages / "majority.md").read_text()
+    assert "Paper: folklore." in (pages / "majority.md").read_text()
+    assert "<svg" in (pages / "trees" / "majority.svg").read_text()
     said = command(changed, "shell", "-c", "import trainer; print(trainer.make_classifier('majority'))")
     assert "MajorityClassifier" in said

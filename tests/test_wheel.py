@@ -14,6 +14,7 @@ from octweb.__main__ import without_data
 from tests.conftest import ROOT
 from tests.wheel_walk import Walk
 from tools.metadata import needed
+from tools.wheel import BuiltBefore
 from trainer.ready import processor_can
 
 
@@ -57,13 +58,18 @@ def test_what_the_library_alone_needs_is_what_the_page_says():
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     said = set(re.search(r"the library needs -->.*?pip install (numpy[^\n]*)", page, re.DOTALL)[1].split())
     owners = packages_distributions()
-    assert {plain(owners[name][0]) for name in imported("trainer")} == said
+    # mlflow is of an extra, and its pins are not octweb's, so that it is in the clients' environment alone; plotly is for `plot`
+    assert "`plot` of a tree needs plotly" in page
+    assert {plain(owners[name][0]) for name in imported("trainer") - {"mlflow", "plotly"}} == said
 
 
 @pytest.mark.parametrize("package", ["trainer", "octweb"])
 def test_the_wheel_needs_every_package_that_is_imported(package):
     owners = packages_distributions()
-    files = [ROOT / f"{name}.in" for name in ("requirements", "requirements-hosts", "requirements-pdf")]
+    files = [
+        ROOT / f"{name}.in"
+        for name in ("requirements", "requirements-hosts", "requirements-pdf", "requirements-mlflow")
+    ]
     wanted = {plain(line) for file in files for line in needed(file)}
     brought = {
         "dask": "distributed",
@@ -94,3 +100,15 @@ def test_from_the_wheel_to_a_proved_tree_and_a_served_page(tmp_path):
     assert "stop" in walk.seconds
     assert (walk.work / "site" / "octweb.sqlite3").exists()  # --data, relative to where the command was given
     assert (tmp_path / "share" / "octweb" / "secret_key").exists()  # `octweb train` without it: the user's data folder
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_the_wheel_carries_the_documentation_where_it_was_built(tmp_path, monkeypatch, built):
+    monkeypatch.delenv("OCTWEB_READY_KERNELS", raising=False)
+    site = tmp_path / "build" / "docs"
+    site.mkdir(parents=True)
+    if built:
+        (site / "index.html").write_text("<h1>Start here</h1>")
+    data: dict[str, dict[str, str]] = {"force_include": {}}
+    BuiltBefore(str(tmp_path), {}, None, None, str(tmp_path), "wheel").initialize("standard", data)
+    assert data["force_include"] == ({str(site): "octweb/_packed/site"} if built else {})

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from octweb.audit import chain
 from octweb.audit.models import Head, Record
+from octweb.demo.visits import visit_of
 
 ONLY = 1  # the key of the one head
 
@@ -24,8 +25,12 @@ def hold() -> Head:
 def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) -> Record:
     """Add a record about a model or a data set, in the transaction that is under way; `by` is a user, or None for the system.
 
-    Details are texts, whole numbers, truth values and None.
+    Details are texts, whole numbers, truth values and None. The chain stays when a visitor of the demo is deleted: it gets none of
+    the names that a visitor chose.
     """
+    if visit_of(by) is not None:
+        name = f"{thing._meta.verbose_name} of a visitor"
+        details = {key: value for key, value in details.items() if key != "file"}
     with transaction.atomic():
         head = hold()
         made = Record(

@@ -11,7 +11,6 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
 from octweb.batch.explained import check
@@ -28,7 +27,6 @@ from trainer.errors import DataError
 from trainer.explain.least import COLUMNS
 
 MAGIC_BYTES = 64
-ORPHAN_LIFE = timedelta(days=1)  # longer than any upload takes between its file and its row
 
 
 def enqueue(
@@ -134,15 +132,10 @@ def _remove_orphans(now: datetime) -> int:
     removed = 0
     for folder in orphans:
         _, names = default_storage.listdir(folder)
-        times = [default_storage.get_modified_time(f"{folder}/{name}") for name in names]
-        if all(_aware(t) < now - ORPHAN_LIFE for t in times):
+        if all(files.age(f"{folder}/{name}", now) > files.ORPHAN_LIFE for name in names):
             remove_files(folder)
             removed += 1
     return removed
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
 
 
 def _look_at(file: File) -> None:

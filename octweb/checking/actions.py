@@ -112,13 +112,4 @@ SHA-256 of the model file on the server: {model.sha256}
 def tidy(now: datetime) -> int:
     """Remove old checks, and proofs whose model is gone."""
     removed, _ = ModelCheck.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
-    try:
-        _, names = default_storage.listdir(FOLDER)
-    except FileNotFoundError:
-        return removed
-    known = set(Proof.objects.values_list("file", flat=True))
-    for name in (f"{FOLDER}/{name}" for name in names):
-        if name not in known and files.age(name, now) > files.ORPHAN_LIFE:
-            files.remove(default_storage, name)
-            removed += 1
-    return removed
+    return removed + files.remove_unknown(FOLDER, Proof.objects.values_list("file", flat=True), now)

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -56,6 +56,19 @@ def age(name: str, now: datetime) -> timedelta:
     """How long ago a stored file was changed."""
     moment = default_storage.get_modified_time(name)
     return now - (moment if timezone.is_aware(moment) else timezone.make_aware(moment))
+
+
+def remove_unknown(folder: str, known: Iterable[str], now: datetime) -> int:
+    """Remove the stored files of a folder that are not among `known` names and older than an upload may take; returns how many."""
+    try:
+        _, names = default_storage.listdir(folder)
+    except FileNotFoundError:
+        return 0
+    kept = set(known)
+    old = [name for name in (f"{folder}/{name}" for name in names) if name not in kept and age(name, now) > ORPHAN_LIFE]
+    for name in old:
+        remove(default_storage, name)
+    return len(old)
 
 
 def place_in(file: FieldFile, target: Path) -> Path:

@@ -98,7 +98,11 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 def forbidden(request: HttpRequest, exception: Exception | None = None, reason: str = "") -> HttpResponse:
     return _error(
-        request, 403, "Not allowed", reason or "You may not do this.", "Sign in with an account that may, or go back."
+        request,
+        403,
+        "Not allowed",
+        reason or str(exception or "") or "You may not do this.",
+        "Sign in with an account that may, or go back.",
     )
 
 
@@ -112,6 +116,13 @@ def locked_out(request: HttpRequest, credentials: dict[str, str], *args: object)
         f"The password was wrong {settings.AXES_FAILURE_LIMIT} times. Signing in with this name from here is locked.",
         f"Wait {seconds // 60} minutes, or ask an administrator.",
     )
+    response["Retry-After"] = str(seconds)
+    return response
+
+
+def too_many(request: HttpRequest, detail: str, *, seconds: int) -> HttpResponse:
+    """429 with the time after which it is worth trying again."""
+    response = _error(request, 429, "Too many for now", detail, "Try again later.")
     response["Retry-After"] = str(seconds)
     return response
 

@@ -26,6 +26,7 @@ from octweb.datasets import intake, reader
 from octweb.datasets.choice import Choice, Outlook, Reading, Staged, merge, outlook_of
 from octweb.datasets.models import Dataset, Upload
 from octweb.datasets.stored import CHANGED, csv_lines, digest, first_of, first_rows, load, load_with_report, path_of
+from octweb.demo.visits import refuse_more
 from trainer.errors import DataError
 
 __all__ = [
@@ -50,6 +51,7 @@ class Finished(File):
 
 def stage(*, owner, file: BinaryIO, source_name: str, reading: Reading | None = None) -> Upload:
     """Keep a file for its second step with the rows that were read; raises DataError, and keeps nothing, where it cannot be read."""
+    refuse_more(owner)
     prune()
     reading = reading or Reading()
     with reader.scratch() as folder, reader.on_disk(file, folder) as source:
@@ -100,6 +102,7 @@ def create(
     sample: str = "",
 ) -> Dataset:
     """A data set from a file in one step; raises DataError, and stores nothing, where it cannot be used."""
+    refuse_more(owner)
     with reader.scratch() as folder, reader.on_disk(file, folder) as source:
         dataset = _new(owner, source_name, source.stat().st_size, name)
         dataset.sample = sample

@@ -93,6 +93,16 @@ def model_rows(rows: Path, model: Path) -> dict[str, Any]:
     return {"arrays": list(arrays), "same": same}
 
 
+def bring(rows: Path, foreign: Path, kept: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """The document of a model in the file `foreign` of another program, counted on stored rows; `said`: target, name, classes, form."""
+    from trainer.convert import convert, counted, form_of  # what trains is loaded for this alone
+
+    content = foreign.read_bytes()
+    found = convert(content, said["form"] or form_of(content), classes=said["classes"] or None)
+    own = TableReading.from_json(kept)
+    return {"document": counted(found, _stored(rows), own, target=said["target"], name=said["name"]).to_json()}
+
+
 def build_with(
     raw: RawTable, target: str, choice: Choice, reading: TableReading | None = None
 ) -> tuple[Table, Labels, LoadReport]:
@@ -178,6 +188,7 @@ DEEDS: dict[str, Callable[..., dict[str, Any]]] = {
     "describe": describe,
     "create": create,
     "model_rows": model_rows,
+    "bring": bring,
 }
 
 
@@ -189,6 +200,8 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         arguments["reading"] = Reading(**request["reading"])
     if "model" in request:
         arguments["model"] = Path(request["model"])
+    if "foreign" in request:
+        arguments |= {"foreign": Path(request["foreign"]), "said": request["said"]}
     if "choice" in request:
         arguments["choice"] = Choice.from_json(request["choice"])
     if "kept" in request:

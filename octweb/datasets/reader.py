@@ -116,6 +116,15 @@ def model_rows(rows: Path, document: str) -> tuple[dict[str, np.ndarray], bool]:
         return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in found["arrays"]}, found["same"]
 
 
+def bring(rows: Path, content: bytes, said: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
+    """`intake.bring`, always by another process, which has limits on memory and time."""
+    with scratch() as folder:
+        foreign = folder / "foreign"
+        foreign.write_bytes(content)
+        request = {"do": "bring", "rows": str(rows), "foreign": str(foreign), "said": said, "kept": kept}
+        return _read(request, folder, small=False)["document"]
+
+
 def _of_rows(do: str, rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
     request = {"do": do, "rows": str(rows), "choice": choice.to_json(), "kept": kept}
     with scratch() as folder:

@@ -36,12 +36,12 @@ from octweb.datasets.forms import (
 )  # fmt: skip
 from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Dataset, Upload
-from octweb.figures.palette import swatch
 from trainer.data.infer import guess_target
 from trainer.data.reading import around_notes
 from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 from trainer.tree.numbers import decimal_text
+from trainer.tree.picture.palette import swatch
 
 SIGNS = {"delimiters": DELIMITERS, "encodings": ENCODINGS, "decimals": DECIMALS, "thousands_signs": THOUSANDS_SIGNS}
 PREVIEW_ROWS = FIRST_LINES

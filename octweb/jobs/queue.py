@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from octweb.core.problems import Conflict
+from octweb.demo.visits import refuse_more
 from octweb.jobs.models import FINISHED, Job, RunStatus, WorkerBeat
 
 
@@ -50,7 +51,8 @@ def refuse_unfinished(job: Job) -> None:
 
 
 def check_waiting(model: type[Job], owner: Any) -> None:
-    """Raise Conflict where the owner has as many jobs of this kind in the queue as one may have."""
+    """Raise Conflict where the owner has as many jobs of this kind in the queue as one may have, or a visitor too many things."""
+    refuse_more(owner)
     waiting = model._default_manager.filter(owner=owner, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).count()
     if waiting >= settings.MAX_QUEUED_RUNS:
         names = model._meta.verbose_name_plural

@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
+from octweb.demo.visits import refuse
 from octweb.notify.models import Wish
 from octweb.notify.news import MOST_FAILURES, deliver
 from octweb.notify.webhook import Undelivered, checked
@@ -21,6 +22,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
     wish = Wish.objects.filter(user=user).first() or Wish(user=user)
     error = ""
     if request.method == "POST":
+        refuse(user, "Being told by mail or webhook")
         url = request.POST.get("webhook", "").strip()[:500]
         wish.email = "email" in request.POST
         try:

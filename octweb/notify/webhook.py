@@ -21,6 +21,8 @@ from django.conf import settings
 SECONDS = 5.0
 READ = 1024  # bytes of an answer
 SIGNATURE = "X-Octweb-Signature"
+# prefixes of IPv6 that gateways translate to IPv4: the last 32 bits (RFC 6052), and within a network as it likes (RFC 8215)
+NAT64, LOCAL_NAT64 = ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48")
 
 
 class Undelivered(Exception):
@@ -80,8 +82,17 @@ def _address(host: str, port: int) -> str:
 
 def _public(text: str) -> bool:
     address = ipaddress.ip_address(text.partition("%")[0])
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_global) and not address.is_multicast
+    reached = _within(address) or address
+    return address not in LOCAL_NAT64 and reached.is_global and not reached.is_multicast
+
+
+def _within(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The address of IPv4 that one of IPv6 stands for: a gateway on the way would translate it."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    if address in NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
 
 
 def _connection(scheme: str, host: str, address: str, port: int) -> http.client.HTTPConnection:

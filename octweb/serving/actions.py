@@ -10,6 +10,7 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.core.names import checked_name
 from octweb.core.problems import Conflict
+from octweb.demo.visits import visit_of
 from octweb.serving.authentication import forget
 from octweb.serving.models import ApiToken, Scope
 
@@ -21,7 +22,8 @@ def create_token(
 ) -> tuple[ApiToken, str]:
     """A token and its secret, which is stored nowhere; `days` until it expires, None for never.
 
-    One that is `made_by` another token may do no more than that one, and lives no longer.
+    One that is `made_by` another token may do no more than that one, and lives no longer. That of a visitor of the demo ends with
+    the visit.
     """
     if scope not in Scope.values:
         raise ValidationError({"scope": f"'{scope}' is not one of {', '.join(Scope.values)}."})
@@ -42,6 +44,9 @@ def create_token(
                 {"days": "A token cannot make another token that expires later than itself; sign in to make it."}
             )
         expiry = left
+    if (visit := visit_of(owner)) is not None:  # it goes with the account
+        left = visit.until - timezone.now()
+        expiry = left if expiry is None else min(expiry, left)
     if made_by is not None and made_by.scope == Scope.PREDICT and scope != Scope.PREDICT:
         raise ValidationError(
             {"scope": "A token for predictions cannot make a token that may do more; sign in to make it."}

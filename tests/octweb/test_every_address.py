@@ -133,6 +133,7 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
                 "number": "1",
                 "format": "json",
                 "form": "html",
+                "page": "index.html",
             }.get(name)
             assert value is not None, f"{route}: no value is known for <{name}>. Add one."
         address = address.replace(placeholder, value)
@@ -172,6 +173,21 @@ def test_no_crossing_and_no_server_error(route, things, owner, stranger):
     assert all(status < 500 for status in mine.values()), mine
     if private and not route.startswith(ABSENT):
         assert any(status not in {404, 405} for status in mine.values()), mine
+
+
+def test_no_address_changes_anything_for_a_page_of_another_site(things, owner):
+    """A foreign page can send the owner's cookie, and it can send neither the token of a form nor a header of its own."""
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    client.force_login(owner)
+    refused = 0
+    for route in ROUTES:
+        address, _ = filled(route, things)
+        for method in ("post", "put", "patch", "delete"):
+            for headers in ({}, {"Origin": "https://elsewhere.example"}):
+                answer = getattr(client, method)(address, headers=headers)
+                assert answer.status_code in {401, 403, 404, 405}, (route, method, answer.status_code)
+                refused += answer.status_code == 403
+    assert refused > 100
 
 
 def admin_addresses(things: Things) -> list[str]:

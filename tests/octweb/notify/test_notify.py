@@ -111,7 +111,12 @@ def test_private_and_broken_addresses_are_refused(url):
 
 @pytest.mark.parametrize(
     ("address", "public"),
-    [("8.8.8.8", True), ("192.168.1.1", False), ("100.64.0.1", False), ("::ffff:10.0.0.1", False), ("fe80::1%eth0", False), ("224.0.0.1", False)],
+    [
+        ("8.8.8.8", True), ("192.168.1.1", False), ("100.64.0.1", False), ("::ffff:10.0.0.1", False), ("fe80::1%eth0", False), ("224.0.0.1", False),
+        # gateways translate these to IPv4
+        ("64:ff9b::7f00:1", False), ("64:ff9b::a9fe:a9fe", False), ("64:ff9b::808:808", True), ("64:ff9b:1::808:808", False),
+        ("2002:7f00:1::1", False), ("2002:808:808::1", True), ("2606:4700::1111", True), ("ff0e::1", False),
+    ],
 )  # fmt: skip
 def test_which_addresses_are_public(address, public):
     assert _public(address) is public

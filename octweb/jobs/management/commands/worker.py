@@ -14,6 +14,7 @@ from django.utils.crypto import get_random_string
 from django_tasks_db.management.commands.db_worker import Worker
 
 from octweb.core import files
+from octweb.demo import actions as demo
 from octweb.jobs.queue import tidy
 from octweb.jobs.reaper import beat, reap, sweep
 from octweb.jobs.supervisor import stopping, worker_name
@@ -21,6 +22,7 @@ from octweb.jobs.supervisor import stopping, worker_name
 log = logging.getLogger(__name__)
 
 TIDY_SECONDS = 3600.0
+VISITS_SECONDS = 60.0  # between looks at visitors of the demo whose day is over
 
 
 class Slot(Worker):
@@ -76,13 +78,25 @@ def _tidy() -> None:
         log.exception("reaper: old files could not be removed")
 
 
+def _end_visits() -> None:
+    try:
+        demo.end_due(timezone.now())
+    except DatabaseError:
+        raise
+    except Exception:  # as above; the visit is tried again at the next look
+        log.exception("reaper: a demo account could not be deleted")
+
+
 def _reap_for_ever(every: float) -> None:
-    tidied = -TIDY_SECONDS
+    tidied, looked = -TIDY_SECONDS, -VISITS_SECONDS
     while True:
         try:
             beat(worker_name())
             reap()
             sweep()
+            if time.monotonic() - looked > VISITS_SECONDS:
+                looked = time.monotonic()
+                _end_visits()
             if time.monotonic() - tidied > TIDY_SECONDS:
                 tidied = time.monotonic()
                 _tidy()
