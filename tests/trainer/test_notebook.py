@@ -178,6 +178,7 @@ def hard():
 @pytest.fixture
 def pressed():
     """Presses Ctrl-C half a second from now, again and again as often as asked, until the test is over."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
     over, threads = threading.Event(), []
 
     def press(times=1):
@@ -194,6 +195,7 @@ def pressed():
     over.set()
     for thread in threads:
         thread.join()
+    signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_keeps_the_tree(person, pressed):

@@ -1,7 +1,7 @@
 """Splits that are said to be the best for their rows: impurities counted again, and the best split of a node by plain sweeps.
 
-Every way in which a line parts points in a plane is that of a line through two of them (`trainer.verify.planes`), so that small nodes
-are proved; in large ones the thresholds of all columns are tried, which can only refute.
+All lines over each two features are swept (`trainer.verify.lines`), which proves a node. Where that takes too long, the thresholds of all
+columns are tried, which can only refute.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import TOLERANCE, Finding, asked, exact, recounted
-from trainer.verify.planes import coordinates, partings
+from trainer.verify.lines import sides, whole
 from trainer.verify.recount import Counts
 from trainer.verify.rows import Rows
 from trainer.verify.structure import METHODS
 
-POINTS, WORK = 64, 200_000  # points in a plane, and their squares over all pairs of features and nodes
+WORK = 300_000_000  # squares of points in a plane, over all pairs of features and nodes
 SLACK = float(TOLERANCE)
 
 
@@ -79,7 +79,7 @@ def _bounds(
     certain = "are not counted" not in str(
         model["certificate"].get("scope")
     )  # lines that pass very near to rows count, too
-    for v in bounded:
+    for v in sorted(bounded, key=_size):  # small ones first, so that many are proved
         bound, own = float(v["impurity_bound"]) - SLACK * _size(v), rows.take(reach[v["id"]])
         sweep = _Sweep(model, own)
         if bound > sweep.single():
@@ -88,8 +88,8 @@ def _bounds(
         if bound <= 0:
             proved += 1
             continue
+        best = sweep.pairs(left)
         left -= sweep.work
-        best = sweep.pairs() if left > 0 else None
         if best is not None and bound > best and certain:
             words = f"Node {v['id']} claims that no split is below {v['impurity_bound']}; a line has {best:.9g}."
             return [Finding(claim="splits", verdict="refuted", detail=words, role="optimality")]
@@ -111,6 +111,7 @@ class _Sweep:
 
     def __init__(self, model: dict[str, Any], rows: Rows) -> None:
         self.measure, self.least = str(asked(model, "impurity") or "gini"), int(asked(model, "min_leaf") or 1)
+        self.work = 0  # what `pairs` has spent
         self.Y = np.zeros((len(rows), len(model["classes"])))
         self.Y[np.arange(len(rows)), rows.labels] = rows.weights
         self.features: list[np.ndarray] = []
@@ -124,11 +125,6 @@ class _Sweep:
                 self.features.append(values)
         self.features = [f for f in self.features if f.min() < f.max()]
 
-    @property
-    def work(self) -> int:
-        """Squares of points over all pairs of features."""
-        return max(1, len(self.features) ** 2 // 2) * min(len(self.Y), POINTS) ** 2
-
     def single(self) -> float:
         """The least impurity of a threshold on one feature; infinite if none separates the rows."""
         best = np.inf
@@ -139,19 +135,27 @@ class _Sweep:
             best = min(best, self._least(np.cumsum(counts, axis=0)[:-1]))
         return float(best)
 
-    def pairs(self) -> float | None:
-        """The least impurity of a line over two features, or None if a plane has too many points, or points too far apart."""
-        best = self.single()
-        for one, other in itertools.combinations(self.features, 2):
-            points = coordinates(list(range(len(one))), [one, other])
-            if points is None or len(set(points)) > POINTS:
-                return None
-            place: dict[tuple[int, int], int] = {}
-            where = [place.setdefault(point, len(place)) for point in points]
-            counts = np.zeros((len(place), self.Y.shape[1]))
-            np.add.at(counts, where, self.Y)
-            best = min(best, self._least(partings(list(place)).astype(float) @ counts))
-        return best
+    def pairs(self, work: int) -> float | None:
+        """The least impurity of a line over two features, or None if that takes more than `work`, or points lie too far apart."""
+        columns = [whole(feature) for feature in self.features]
+        if any(column is None for column in columns):
+            return None
+        planes = [self._points(one, other) for one, other in itertools.combinations(columns, 2)]
+        self.work = sum(len(points) ** 2 for points, _ in planes)
+        if self.work > work:
+            self.work = 0
+            return None
+        parts = (part for points, counts in planes for part in sides(points, counts))
+        return min([self.single(), *(self._least(part) for part in parts)])
+
+    def _points(self, one: Any, other: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The different points of two columns, and their class counts."""
+        levels = [np.unique(column, return_inverse=True) for column in (one, other)]
+        height = len(levels[1][0])
+        cells, where = np.unique(levels[0][1] * height + levels[1][1], return_inverse=True)
+        counts = np.zeros((len(cells), self.Y.shape[1]))
+        np.add.at(counts, where, self.Y)
+        return np.column_stack([levels[0][0][cells // height], levels[1][0][cells % height]]), counts
 
     def _least(self, part: np.ndarray) -> float:
         """The least impurity of the splits with these counts on one side."""
