@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
+# Python keeps compiled modules, whatever the shell says: pip leaves that to the first import, and workers and children start often
+unexport PYTHONDONTWRITEBYTECODE
 export OCTWEB_DATA_DIR ?= $(CURDIR)/var
 
 .PHONY: setup run docs wheel test test-fast lint bench lock clean torture mixed hosts
@@ -12,21 +14,21 @@ setup: $(VENV)/.runtime
 $(VENV)/.runtime: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "octweb needs Python 3.11 or newer; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements.txt
 	touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements-test.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements-test.txt
 	touch $@
 
 # clients whose pins are not octweb's, in an environment of their own
 $(VENV)/clients/.ready: $(VENV)/.test requirements-clients.txt
 	test -x $(VENV)/clients/bin/python || $(PYTHON) -m venv $(VENV)/clients
-	$(VENV)/clients/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-clients.txt
+	$(VENV)/clients/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements-clients.txt
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.test requirements-bench.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements-bench.txt
 	touch $@
 
 run: setup
@@ -35,7 +37,7 @@ run: setup
 # what writes the documentation as a site, in an environment of its own
 $(VENV)/docs/.ready: requirements-docs.txt
 	test -x $(VENV)/docs/bin/python || $(PYTHON) -m venv $(VENV)/docs
-	$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	$(VENV)/docs/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements-docs.txt
 	touch $@
 
 # the documentation as a site, in build/docs: open build/docs/index.html, or /docs/ of the application

@@ -72,13 +72,13 @@ def assert_proved_as_published(
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("name", SMALL)
 def test_accelerated_meets_the_optima_of_the_paper(data_folder, name, depth):
-    for record in published(data_folder, name, depth)[::3]:
+    for record in published(data_folder, name, depth)[::6]:
         assert_proved_as_published(data_folder, name, depth, record)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("formulation", [FlowOCT, BendOCT, AcceleratedBendOCT])
-@pytest.mark.parametrize("name", ["monk1", "monk3", "soybean-small", "iris_QT_5"])
+@pytest.mark.parametrize("name", ["monk3", "soybean-small", "iris_QT_5"])
 def test_flowoct_bendoct_and_accelerated_agree_at_depth_two(data_folder, name, formulation):
     records = [record for record in published(data_folder, name, 2) if float(record["lambda"]) >= 0.02]
     for record in records[:: 3 if formulation is FlowOCT else 1]:  # some take it ten seconds
@@ -98,7 +98,7 @@ def test_every_other_solver_proves_what_the_exact_search_proves(data_folder, nam
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["monk3", "soybean-small", "iris_QT_5"])
+@pytest.mark.parametrize("name", ["monk3", "iris_QT_5"])
 def test_oct_and_binoct_prove_what_the_exact_search_proves(data_folder, name):
     """BinOCT knows complete trees and no price of a leaf."""
     X, y = table(data_folder, name)

@@ -309,7 +309,7 @@ def test_the_checker_recounts_the_goal(tmp_path):
 @pytest.mark.parametrize("solver", ["search", "scip"])
 def test_every_stored_subset_keeps_the_limit(tmp_path, solver):
     """Categories that do not occur at a node, and some that occur nowhere, count, too; the rows go where they went."""
-    for seed in range(60 if solver == "search" else 16):
+    for seed in range(30 if solver == "search" else 8):
         rng = np.random.default_rng(seed)
         n, card = int(rng.integers(10, 25)), 1 + seed % 2
         columns = [rng.integers(0, 8, n) for _ in range(2)]

@@ -100,7 +100,7 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
         [{**lines[0], "scale": 1}, *lines[1:]],
         lines[:-1],
     ]
-    for k in rng.permutation(np.arange(1, len(lines)))[:2].tolist():
+    for k in rng.permutation(np.arange(1, len(lines)))[:1].tolist():
         changed += [[*lines[:k], one, *lines[k + 1 :]] for one in mutations(lines[k])]
         changed.append([*lines[:k], *lines[k + 1 :]])
     texts = ["\n".join(json.dumps(line) for line in one) for one in changed]
