@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from trainer.certificate import Guarantee, Status
 from trainer.data.problem import Names, Problem
+from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, TrainerError
 from trainer.goal import Goal
 from trainer.milo import BACKENDS
@@ -166,7 +167,8 @@ class Solution:
     tree. `goal` says what is maximised instead of accuracy. `finished` is False when the monitor stopped the search; the status
     then comes from the monitor. `scope` says of which questions the claim speaks, where only the search knows; `unproved` names
     a part of the claim that is open even where bound and objective agree. `proof`, asked whether it has to stop, makes the steps
-    that prove the bound, or None if they would be too many or take too long.
+    that prove the bound, or None if they would be too many or take too long. `questions` gives the answers uint8 (n, m) of the training
+    rows to yes/no questions over which the trees of the method are those of the exact search, which then proves the bound.
     """
 
     draft: Draft
@@ -185,6 +187,7 @@ class Solution:
     note: str = ""  # what somebody who reads the claim should know of it, as a sentence
     wishes: tuple[str, ...] = ()  # what the tree was asked to keep at its places, for the scope
     proof: Callable[[Callable[[], bool]], Proof | None] | None = field(default=None, repr=False, compare=False)
+    questions: Callable[[], BitArray] | None = field(default=None, repr=False, compare=False)
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
         """Why the run ended, before the gap is looked at."""

@@ -1,6 +1,7 @@
 """Proofs of trained trees as files: which family writes the steps, the header, and the limits (docs/proof-format.md).
 
-The mixed-integer methods over yes/no questions search the same trees as the exact search, which proves theirs afterwards.
+The mixed-integer methods over yes/no questions, and `odt` with few categories, search the same trees as the exact search, which proves
+theirs afterwards.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from trainer.certificate import Evidence
 from trainer.data.problem import Problem
+from trainer.dtypes import BitArray
 from trainer.families.exact.solve import solve_binary
 from trainer.method import Method, NotProved, Proof, Settings, Solution
 
@@ -27,7 +29,7 @@ SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 LARGEST = 50_000_000  # bytes of a file
 
 
-OWN_STEPS = {"exact", "exact-numeric"}
+OWN_STEPS = {"exact", "exact-numeric", "odt"}
 
 
 def provable(method: str) -> bool:
@@ -80,8 +82,10 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
         raise NotProved("This method prices leaves in its own way.")
     if solution.proof is not None:
         found = solution.proof(stop)
+    elif solution.questions is not None:
+        found = _afterwards(solution.questions(), problem, settings, stop)
     elif method.id in SAME_TREES and "binarise" in settings:
-        found = _afterwards(problem, settings, stop)
+        found = _afterwards(problem.binary.bits(problem.table), problem, settings, stop)
     else:
         raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")
     if found is None:
@@ -89,10 +93,10 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
     return found
 
 
-def _afterwards(problem: Problem, settings: Settings, stop: Callable[[], bool]) -> Proof | None:
+def _afterwards(bits: BitArray, problem: Problem, settings: Settings, stop: Callable[[], bool]) -> Proof | None:
     """The proof of the exact search over the same trees; restrictions that it does not support can only make the best cost higher."""
     found = solve_binary(
-        problem.binary.bits(problem.table),
+        bits,
         problem.y,
         n_classes=problem.n_classes,
         weights=problem.weights,

@@ -16,9 +16,11 @@ import numpy as np
 from trainer.verify.findings import asked, exact, items
 from trainer.verify.questions import questions
 from trainer.verify.rows import Rows
+from trainer.verify.search import cuts_of_bins
 
 QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 THRESHOLDS = {"exact-numeric"}
+MOST_SUBSETS = 1000  # questions of `odt`
 
 
 class NoProof(Exception):
@@ -52,16 +54,10 @@ def read_space(model: dict[str, Any], rows: Rows) -> Space:
     method = model["method"]
     if model["certificate"].get("goal"):
         raise NoProof("the proof steps prove bounds of errors and leaves, and this goal is a different one")
-    if method not in QUESTIONS | THRESHOLDS or (method in QUESTIONS and asked(model, "binarise") is None):
-        raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
     penalty = exact(model["certificate"].get("leaf_penalty") or "0")
     if method == "binoct" and penalty:
         raise NoProof("'binoct' prices leaves in its own way")
-    if method in THRESHOLDS:
-        X, column_of = _matrix(model["columns"], rows.columns)
-    else:
-        found = questions(model, rows)
-        X, column_of = found.matrix, found.columns.tolist()
+    X, column_of = _answers(model, rows)
     kept = rows.weights > 0
     most = asked(model, "max_leaves")
     return Space(
@@ -75,9 +71,22 @@ def read_space(model: dict[str, Any], rows: Rows) -> Space:
         min_leaf=int(asked(model, "min_leaf") or 1),
         max_leaves=None if most is None else int(most),
         allowed=_allowed(model, column_of),
-        apart=_apart(model, column_of) if method in QUESTIONS else None,
+        apart=None if method in THRESHOLDS else _apart(model, column_of),
         digest=digest(rows),
     )
+
+
+def _answers(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
+    """What the questions ask of all rows, and the column of each."""
+    method = model["method"]
+    if method == "odt":
+        return _subsets(model, rows)
+    if method in THRESHOLDS:
+        return _matrix(model["columns"], rows.columns)
+    if method not in QUESTIONS or asked(model, "binarise") is None:
+        raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
+    found = questions(model, rows)
+    return found.matrix, found.columns.tolist()
 
 
 def digest(rows: Rows) -> str:
@@ -110,6 +119,31 @@ def _levels(values: np.ndarray) -> list[np.ndarray]:
     present = np.unique(values)
     kept = present[1:] if len(present) == 2 else present if len(present) > 2 else present[:0]
     return [values == level for level in kept]
+
+
+def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
+    """The subsets of categories without the first one that occurs, in the order of their bits, and the ends of bins."""
+    if asked(model, "topology") or asked(model, "select"):
+        raise NoProof("there are proof steps for complete topologies over all columns only")
+    if asked(model, "negative_weight") not in (None, "1", 1):
+        raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
+    card, made, column_of = int(asked(model, "max_card") or 0), list[np.ndarray](), list[int]()
+    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
+        levels = np.unique(values)
+        k = len(levels)
+        if column["kind"] != "categorical":
+            made += [values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"]))]
+        elif k > 10 and 1 << (k - 1) > MOST_SUBSETS:
+            raise NoProof(f"column '{column['name']}' has more subsets than the {MOST_SUBSETS} that are checked")
+        else:
+            for mask in range(1, 1 << (k - 1)):
+                some = [levels[i + 1] for i in range(k - 1) if mask >> i & 1]
+                if not card or min(len(some), k - len(some)) <= card:
+                    made.append(np.isin(values, some))
+        column_of += [j] * (len(made) - len(column_of))
+    if len(made) > MOST_SUBSETS:
+        raise NoProof(f"there are more subsets than the {MOST_SUBSETS} that are checked")
+    return np.array(made, bool).reshape(len(made), len(rows)).T, column_of
 
 
 def _matrix(columns: Sequence[dict], values: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:

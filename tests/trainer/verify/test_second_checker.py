@@ -36,6 +36,7 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact-numeric", {"depth": 2}),
     ("exact-numeric", {"depth": 3, "leaf_penalty": 0.015}),
     ("exact-numeric", {"depth": 3, "class_weight": "balanced"}),
+    ("odt", {"depth": 3, "bins": 4}),
 ]
 SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}  # ordinary numbers lie between
 

@@ -15,6 +15,7 @@ import numpy as np
 from trainer.certificate import Evidence, Guarantee
 from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
+from trainer.families.odt.as_questions import MOST, count, questions
 from trainer.families.odt.choice import AUTO, choose_topology, selected
 from trainer.families.odt.goals import GOALS, Reach, goal_of, oriented, weighted
 from trainer.families.odt.grouping import make_groups, relabelled, within_limit
@@ -79,6 +80,8 @@ def _solve(
         "encoded_features": int(groups.sizes.sum()),
         "goal": goal,
     }
+    if goal is None and not settings["topology"].strip() and settings["select"] == "none" and count(groups) <= MOST:
+        stated["questions"] = lambda: questions(groups)
     if settings["solver"] not in ("auto", "search") and shape is not None and len(groups.sizes):
         return solve_mip(problem, groups, shape, goal, settings, monitor, stated)
     if goal is not None and (goal.sensitivity or goal.specificity or settings["frontier"]):

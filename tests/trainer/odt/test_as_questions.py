@@ -1,0 +1,74 @@
+"""Subsets as yes/no questions: the proof that another search writes over them is that of `odt`, and says nothing that is false."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from tests.seeds import seeds
+from trainer.data.reader import load
+from trainer.families.odt.as_questions import MOST
+from trainer.run import TrainRequest, save, train
+from trainer.verify import verify
+
+
+def trained(folder, seed, **parameters):
+    """Model, proof and file of a random table of categories and numbers with equal rows."""
+    r = np.random.default_rng(seed)
+    n, classes = int(r.integers(12, 50)), 2 + (seed % 3 == 0)
+    columns = [r.integers(0, r.integers(1, 6), n) for _ in range(3)]
+    numbers, answers = r.integers(0, 7, n), r.integers(0, classes, n)
+    answers[:classes] = range(classes)
+    rows = [f"u{a},v{b},w{c},{d / 4},k{k}" for a, b, c, d, k in zip(*columns, numbers, answers, strict=True)]
+    data = folder / "rows.csv"
+    data.write_text("\n".join(["a,b,c,number,class", *rows]) + "\n")
+    table, labels, *_ = load(data, target="class", kinds={"a": "categorical", "b": "categorical", "c": "categorical"})
+    proof, model = folder / "proof.gz", folder / "model.json"
+    asked = {"depth": 1 + seed % 3, "bins": 2 + seed % 4, "max_card": (0, 0, 1, 2)[seed % 4]} | parameters
+    request = TrainRequest(
+        table=table, labels=labels, method="odt", parameters=asked, test_share=0, folds=0, proof=proof
+    )
+    result = train(request)
+    save(result.model, model)
+    return model, proof, data, result
+
+
+def bound(found):
+    return next(f for f in found if f.claim == "bound")
+
+
+@seeds(60)
+def test_every_optimum_is_proved(tmp_path_factory, seed):
+    folder = tmp_path_factory.mktemp("odt")
+    model, proof, data, result = trained(folder, seed)
+    assert result.summary["proof"]["made"], result.summary["proof"]
+    said = bound(verify(model, data, proof))
+    assert (said.verdict, "no tree exceeds" in said.detail) == ("proved", True), said
+    lines = gzip.decompress(proof.read_bytes()).decode().splitlines()
+    header = json.loads(lines[0])
+    # one more than is true must not be shown by the same steps
+    proof.write_text("\n".join([json.dumps(header | {"goal": header["goal"] + header["scale"]}), *lines[1:]]))
+    assert next(f for f in verify(model, data, proof) if f.claim == "proof").verdict == "refuted"
+
+
+@pytest.mark.parametrize("parameters", [{"topology": "imbalanced"}, {"select": "cart"}, {"negative_weight": "2"}])
+def test_other_spaces_have_no_proof_and_say_so(tmp_path, parameters):
+    _, proof, _, result = trained(tmp_path, 1, **parameters)
+    assert not result.summary["proof"]["made"]
+    assert result.summary["proof"]["reason"]
+    assert not proof.exists()
+
+
+def test_too_many_subsets_are_left_alone(tmp_path):
+    r = np.random.default_rng(0)
+    rows = [f"u{i % 11},k{r.integers(2)}" for i in range(60)]
+    data = tmp_path / "rows.csv"
+    data.write_text("\n".join(["a,class", *rows]) + "\n")
+    table, labels, *_ = load(data, target="class")
+    proof = tmp_path / "proof.gz"
+    result = train(TrainRequest(table=table, labels=labels, method="odt", parameters={"depth": 2}, proof=proof))
+    assert MOST < 2**10
+    assert not result.summary["proof"]["made"]
