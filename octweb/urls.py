@@ -57,6 +57,7 @@ urlpatterns = [
     path("api/v1/", include("octweb.experiments.api_urls")),
     path("api/v1/", include("octweb.workbench.api_urls")),
     path("api/v1/", include("octweb.registry.api_urls")),
+    path("api/v1/", include("octweb.checking.api_urls")),
     path("api/v1/", include("octweb.decide.api_urls")),
     path("api/v1/", include("octweb.dossier.api_urls")),
     path("api/v1/", include("octweb.serving.api_urls")),

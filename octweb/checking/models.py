@@ -1,4 +1,5 @@
-"""Proof: the file that goes with a model; ModelCheck: the independent checker run over a model, its rows and its proof."""
+"""Proof: the file that goes with a model; ModelCheck: the independent checker run over a model, its rows and its proof; Comparison: the
+search for a better tree than a brought one."""
 
 from __future__ import annotations
 
@@ -52,3 +53,30 @@ class ModelCheck(Job):
     def lines(self) -> list[dict[str, Any]]:
         """Claim, verdict and detail of each line."""
         return list(self.summary.get("claims", []))
+
+
+class Comparison(Job):
+    """One search for a better tree of the same size than a brought one; its summary is `compare` of `manage.py convert`."""
+
+    TASK = "octweb.checking.tasks.compare_model"
+    TIDY = "octweb.checking.comparing.tidy"
+    ADVICE = "Compare the tree on a machine with more memory: manage.py convert --compare."
+
+    model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="comparisons")
+    seconds = models.PositiveIntegerField()  # the longest time of the search
+
+    class Meta(Job.Meta):
+        abstract = False
+        verbose_name = "comparison"
+
+    def __str__(self) -> str:
+        return f"comparison of {self.model_id}"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """The verdict with its numbers, see `trainer.convert.rival.Rival.to_json`; empty before there is one."""
+        return dict(self.summary) if "verdict" in self.summary else {}

@@ -1,9 +1,10 @@
-"""The task of a check: supervise its child. It goes before trainings, which may take hours."""
+"""The tasks of checks, which go before trainings that may take hours, and of comparisons, which wait with the trainings."""
 
 from __future__ import annotations
 
 from django_tasks import task
 
+from octweb.checking.comparing_work import ComparisonSupervisor
 from octweb.checking.work import CheckSupervisor
 from octweb.jobs.supervisor import stopping, worker_name
 
@@ -12,3 +13,9 @@ from octweb.jobs.supervisor import stopping, worker_name
 def check_model(job_id: str) -> str:
     """Check one model; returns the job's last status. A job that somebody else has is left alone."""
     return CheckSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()
+
+
+@task()
+def compare_model(job_id: str) -> str:
+    """Compare one brought tree; returns the job's last status. A job that somebody else has is left alone."""
+    return ComparisonSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

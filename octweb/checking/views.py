@@ -18,7 +18,7 @@ from octweb.jobs.queue import queue_position, worker_seen
 from octweb.registry.models import TreeModel
 
 
-def _model(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
+def model_of(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
     """A model that the caller may read, or, `inside`, whose rows the caller may see."""
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
     if inside and not request.user.is_staff:
@@ -46,14 +46,14 @@ def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", status: in
 @require_GET
 def panel(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """The last check of the model, line by line."""
-    return _panel(request, _model(request, pk, inside=True))
+    return _panel(request, model_of(request, pk, inside=True))
 
 
 @login_required
 @require_POST
 def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Check again; the panel follows the job."""
-    model = _model(request, pk, inside=True)
+    model = model_of(request, pk, inside=True)
     refusal = ""
     try:
         actions.start(owner=request.user, model=model)
@@ -68,7 +68,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @require_GET
 def bundle(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Model, proof and how to check, as one zip."""
-    model = _model(request, pk, inside=False)
+    model = model_of(request, pk, inside=False)
     audit.record("exported", model, by=request.user, format="files of the check")
     response = HttpResponse(actions.bundle(model), content_type="application/zip")
     return as_file(response, f"{model.family.name}-{model.version}-check.zip")

@@ -70,7 +70,9 @@ def model_bring(request: HttpRequest) -> HttpResponse:
             form=context["form"] if context["form"] in FORMS else "",
         )
         messages.success(
-            request, f"{model.title} is a draft: counted on {model.dataset.name}, nothing is claimed of it."
+            request,
+            f"{model.title} is a draft: counted on {model.dataset.name}, nothing is claimed of it. "
+            "Proof & dossier can search for a better tree of its size.",
         )
         return redirect("registry:detail", model.pk)
     except DataError as error:

@@ -32,7 +32,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 # addresses of Django's own parts and of files, which hold nobody's objects
 ELSEWHERE = ("admin/", "accounts/", "static/", "media/")
 
-# what the owner's small objects do not have: approval, rows of the training, a kept incumbent
+# what the owner's small objects do not have: approval, a comparison, rows of the training, a kept incumbent
 ABSENT = (
     "v2",
     "api/v1/models/<uuid:pk>/figures/nodes/",
@@ -42,6 +42,7 @@ ABSENT = (
     "api/v1/models/<uuid:pk>/figures/calibration/",
     "api/v1/models/<uuid:pk>/figures/roc/",
     "api/v1/models/<uuid:pk>/figures/precision-recall/",
+    "api/v1/models/<uuid:pk>/comparison/cancel/",
     "models/<uuid:pk>/rows",
     "models/<uuid:pk>/groups/",
     "models/<uuid:pk>/dossier/<slug:form>/",

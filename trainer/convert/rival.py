@@ -18,6 +18,7 @@ from trainer.certificate import Evidence
 from trainer.monitor import Monitor
 from trainer.run import TrainRequest, TrainResult, train
 from trainer.table import Labels, Table
+from trainer.tree.describe import rules_text
 from trainer.tree.nodes import Tree
 
 SEARCH = "exact-numeric"
@@ -30,8 +31,8 @@ PRICE = Context(prec=12, rounding=ROUND_HALF_EVEN)
 class Rival:
     """What a search found against a tree of `leaves` and `depth` with `correct` of `n` rows right.
 
-    `bound`: no tree of at most these leaves and this depth has more rows right; None if nothing is known. `tree`: the best one
-    that was found, with `best` rows right.
+    `bound`: no tree of at most these leaves and this depth has more rows right; None if nothing is known. `tree`: a better one
+    with `best` rows right, if one was found. `columns`: the names of those that its trees may ask.
     """
 
     correct: int
@@ -42,6 +43,12 @@ class Rival:
     bound: int | None
     tree: Tree | None
     seconds: float
+    columns: tuple[str, ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the least number of mistakes is known, so that more time would find nothing else."""
+        return self.bound is not None and self.bound <= self.best
 
     @property
     def verdict(self) -> str:
@@ -70,11 +77,12 @@ class Rival:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The record as a dictionary; mistakes are rows that are not right."""
+        """The record as a dictionary; mistakes are rows that are not right, `rules` those of the better tree as text."""
         return {
-            "verdict": self.verdict, "words": self.words, "mistakes": self.n - self.correct,
+            "verdict": self.verdict, "words": self.words, "n": self.n, "mistakes": self.n - self.correct,
             "best_mistakes": self.n - self.best, "least_mistakes": None if self.bound is None else self.n - self.bound,
-            "leaves": self.leaves, "depth": self.depth, "seconds": round(self.seconds, 3),
+            "leaves": self.leaves, "depth": self.depth, "columns": list(self.columns),
+            "rules": "" if self.tree is None else rules_text(self.tree), "seconds": round(self.seconds, 3),
         }  # fmt: skip
 
 
@@ -103,6 +111,7 @@ def rival(
         bound=None if search.bound is None else max(search.bound, search.best),
         tree=search.tree,
         seconds=time.monotonic() - start,
+        columns=tuple(table.names),
     )
 
 

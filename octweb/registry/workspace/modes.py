@@ -16,6 +16,7 @@ from octweb.registry.workspace.mode import ADDED, Mode
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
+from trainer.convert.source import METHOD
 from trainer.goal import Goal
 from trainer.tree.picture.names import short_names
 from trainer.tree.picture.outline import tree_outline
@@ -84,6 +85,7 @@ def _proof(scene: Scene) -> dict[str, Any]:
     return {
         "certificate": certificate,
         "proved": is_proved(model),
+        "brought": model.method == METHOD,
         "claims": claims(model),
         "goal_words": Goal.from_json(certificate["goal"]).words() if certificate.get("goal") else "",
         "checked": check_again(model) if scene.inside else None,

@@ -13,6 +13,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from sklearn.tree import DecisionTreeClassifier
 
+from octweb.runs.interrupts import Interrupts
 from trainer.convert import from_sklearn
 from trainer.tree.file import read
 from trainer.tree.pmml import to_pmml
@@ -96,6 +97,9 @@ def test_a_better_tree_is_found_and_the_best_one_is_proved(folder):
     text, record = convert(folder, "bad.pmml", "--data", folder / "rows.csv", "--compare")
     own = record["compare"]
     assert own["verdict"] == "not optimal"
+    assert own["stopped"] is False
+    assert own["columns"] == ["width", "height"]
+    assert "height ≤ 0.05?" in own["rules"]
     fewer = own["mistakes"] - own["best_mistakes"]
     assert f"Not optimal: a better tree with as many leaves exists: {fewer} fewer mistake" in text
     assert own["least_mistakes"] == own["best_mistakes"] == 0  # the rows are those of a tree of depth two
@@ -107,7 +111,20 @@ def test_a_better_tree_is_found_and_the_best_one_is_proved(folder):
     (folder / "best.pmml").write_text(to_pmml(read(out).tree, target="edible"))
     text, record = convert(folder, "best.pmml", "--data", folder / "rows.csv", "--compare")
     assert record["compare"]["verdict"] == "no better tree"
+    assert record["compare"]["rules"] == ""
     assert "(proved)" in text
+
+
+def test_a_search_that_was_stopped_says_so(folder, monkeypatch):
+    class Stopped(Interrupts):
+        def on_start(self, monitor):
+            self.cancelled = True
+            super().on_start(monitor)
+
+    monkeypatch.setattr("octweb.runs.management.commands.convert.Interrupts", Stopped)
+    _, record = convert(folder, "bad.pmml", "--data", folder / "rows.csv", "--compare")
+    assert record["compare"]["stopped"] is True
+    assert record["compare"]["verdict"] == "open"
 
 
 @pytest.mark.parametrize(

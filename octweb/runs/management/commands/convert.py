@@ -96,7 +96,7 @@ class Command(BaseCommand):
             tree, table, labels = fitted_to(found.tree, raw, reading, model.target)
             best = rival(tree, table, labels, time_limit=options["time_limit"], on_start=self.interrupts.on_start)
             self.stdout.write(best.words)
-            record["compare"] = best.to_json()
+            record["compare"] = best.to_json() | {"stopped": self.interrupts.cancelled and not best.settled}
         if options["json"]:
             self.stdout.write(json.dumps(record, allow_nan=False))
 

@@ -1,0 +1,77 @@
+"""The comparison of a brought tree with the best one of its size; pages, API and worker call these."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from rest_framework.exceptions import ValidationError
+
+from octweb.checking.models import Comparison
+from octweb.jobs import queue
+from octweb.jobs.models import FINISHED, RunStatus
+from octweb.registry.models import TreeModel
+from trainer.convert.rival import DEEPEST
+from trainer.convert.source import METHOD
+
+KEPT = timedelta(days=30)  # a comparison can be made again at any time
+USUAL_SECONDS = 60
+NO_ROWS = "The data set of this tree is not there any more, so there is nothing to compare on. Bring the tree again with a data set that is there."
+
+
+def is_brought(model: TreeModel) -> bool:
+    """Whether the tree was made by another program: those that were trained here have a claim of their own."""
+    return model.method == METHOD
+
+
+def has_rows(model: TreeModel) -> bool:
+    """Whether the data set on which the tree was counted is still there."""
+    return model.dataset is not None and model.dataset.deleted_at is None and bool(model.dataset.file)
+
+
+def is_deep(model: TreeModel) -> bool:
+    """Whether the tree is deeper than the search goes: a better tree may be found then, but nothing can be proved."""
+    return model.depth > DEEPEST
+
+
+def longest() -> int:
+    """The most seconds that a comparison may take on this server."""
+    return int(settings.MAX_TRAINING_SECONDS)
+
+
+def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Comparison:
+    """A comparison in the queue, or the one that is there already; `seconds` is the longest time of the search.
+
+    Raises ValidationError where there is nothing to compare or the time is out of range, and Conflict.
+    """
+    if not is_brought(model):
+        raise ValidationError(
+            {"model": "Only a tree of another program is compared: this one was trained here and says what it claims."}
+        )
+    if not has_rows(model):
+        raise ValidationError({"model": NO_ROWS})
+    time = min(USUAL_SECONDS, longest()) if seconds is None else seconds
+    if not 1 <= time <= longest():
+        raise ValidationError({"seconds": f"Give seconds from 1 to {longest():,}."})
+    with transaction.atomic():
+        TreeModel.objects.select_for_update().only("pk").get(pk=model.pk)
+        waiting = Comparison.objects.filter(model=model, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).first()
+        if waiting is not None:
+            return waiting
+        queue.check_waiting(Comparison, owner)
+        job = Comparison.objects.create(owner=owner, model=model, seconds=time)
+        transaction.on_commit(lambda: queue.send(job))
+    return job
+
+
+def latest(model: TreeModel) -> Comparison | None:
+    """The last comparison of a model, whatever became of it."""
+    return Comparison.objects.filter(model=model).order_by("-created").first()
+
+
+def tidy(now: datetime) -> int:
+    """Remove old comparisons; returns how many."""
+    removed, _ = Comparison.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
+    return removed

@@ -1,0 +1,95 @@
+"""The job of a comparison: its child is `manage.py convert --compare` on a copy of the model and the stored rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from octweb.audit import actions as audit
+from octweb.checking.comparing import NO_ROWS, has_rows
+from octweb.checking.models import Comparison
+from octweb.core.files import place_in
+from octweb.core.problems import Damaged
+from octweb.datasets.stored import digest
+from octweb.jobs.child import Process
+from octweb.jobs.models import RunStatus
+from octweb.jobs.supervisor import Refused, ResultSupervisor
+from octweb.registry.parsed import document_of
+
+START_SECONDS = 120.0  # reading the rows and compiling do not count as time of the search
+MEMORY_SLACK = 1.25  # beyond this share of the limit the child is killed
+
+
+class ComparisonChild(Process):
+    """`manage.py convert --compare`; what it prints last is the result."""
+
+    data: Path = Path()
+
+    @property
+    def result(self) -> Path:
+        return self.folder / "stdout"
+
+    def write_inputs(self) -> None:
+        model = self.job.model
+        (self.folder / "model.json").write_text(document_of(model), encoding="utf-8")
+        (self.folder / "reading.json").write_text(json.dumps(model.dataset.reading), encoding="utf-8")
+        self.data = place_in(model.dataset.file, self.folder / "data.parquet")
+        if digest(self.data) != model.dataset.sha256:
+            raise Refused(
+                "The stored file of the data set was changed outside octweb, so the numbers would mean nothing."
+            )
+
+    def command(self) -> list[str]:
+        return [
+            *settings.COMMAND,
+            "convert",
+            "--from=octweb",
+            f"--data={self.data}",
+            f"--reading={self.folder / 'reading.json'}",
+            f"--target={self.job.model.dataset.target}",
+            "--compare",
+            f"--time-limit={self.job.seconds}",
+            "--json",
+            "--",
+            str(self.folder / "model.json"),
+        ]
+
+
+class ComparisonSupervisor(ResultSupervisor):
+    """One attempt at one comparison."""
+
+    jobs = Comparison
+    noun = "comparison"
+
+    def load(self) -> Comparison:
+        return Comparison.objects.select_related("model__dataset", "owner").get(pk=self.job_id)
+
+    def prepare(self, job: Comparison) -> ComparisonChild:
+        if not has_rows(job.model):
+            raise Refused(NO_ROWS)
+        try:
+            return ComparisonChild.prepare(job)
+        except FileNotFoundError as error:
+            raise Refused("The stored file of the data set is gone. Upload it again.") from error
+        except Damaged as error:
+            raise Refused(str(error)) from error
+
+    def limits(self, job: Comparison) -> tuple[float, float]:
+        return START_SECONDS + 1.1 * job.seconds, MEMORY_SLACK * settings.MAX_TRAINING_MB
+
+    def complete(self, summary: dict[str, Any]) -> bool:
+        return bool(summary) and not summary["compare"]["stopped"]
+
+    def store(self, job: Comparison, child: Process, summary: dict[str, Any]) -> None:
+        found = summary["compare"]
+        status = RunStatus.CANCELLED if found["stopped"] else RunStatus.SUCCEEDED
+        with transaction.atomic():
+            audit.record(
+                "compared", job.model, by=job.owner, verdict=found["verdict"], rows=found["n"],
+                mistakes=found["mistakes"], best_mistakes=found["best_mistakes"], least_mistakes=found["least_mistakes"],
+            )  # fmt: skip
+            self.end(status, summary=found | self.noted(), log=self._log(child))
