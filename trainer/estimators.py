@@ -98,8 +98,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
     def workbench(self, X: Any, y: Any, sample_weight: Any = None) -> Workbench:
         """The trees of this estimator's settings on these rows, to argue with: wishes with their prices, and all good trees.
 
-        Rows, labels and weights as in `fit`. Only the classifier of the method `exact` has it. Raises ParameterError for limits on
-        leaves, recalls, pairs and numbers of columns, which cannot be combined with wishes.
+        Rows, labels and weights as in `fit`. Only the classifier of the method `exact` has it. Limits on leaves, recalls, pairs and
+        numbers of columns bind completions and prices; all good trees cannot be counted within them.
         """
         problem, settings, _ = clone(self)._problem(X, y, sample_weight)  # what was fitted stays as it is
         self._method.check(settings, problem.names)

@@ -14,11 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trainer.certificate import Evidence
+from trainer.constraints import Constraints
 from trainer.data.folds import check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
+from trainer.families.exact.constrain import column_pairs, exact_constraints
 from trainer.families.exact.workbench.bench import Stopped, Workbench
 from trainer.families.exact.workbench.complete import Completion, QuestionPrice
+from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.good import GoodTrees
 from trainer.method import Settings, Solution
 from trainer.methods import get
@@ -32,7 +35,6 @@ from trainer.tree.shapes import LabelledShape
 from trainer.version import VERSION
 
 METHOD = "exact"
-LIMITS_NOT_YET = ("max_leaves", "recall", "forbidden_pairs", "max_columns")
 TICK, MEMORY_TICKS = 0.05, 10
 MOST_LISTED = 100_000
 T = TypeVar("T")
@@ -61,15 +63,20 @@ class GoodRequest:
 
 
 def bench_of(problem: Problem, settings: Settings) -> Workbench:
-    """A workbench with the settings of the method `exact`; raises ParameterError for limits that it cannot keep together with wishes."""
-    for name in LIMITS_NOT_YET:
-        if settings[name]:
-            raise ParameterError({name: "it cannot be combined with wishes and good trees. Leave it out."})
+    """A workbench with the settings of the method `exact`. Raises ParameterError for limits that the rows cannot meet."""
+    constraints = exact_constraints(problem, settings)
+    if constraints is None and settings["max_leaves"]:
+        constraints = Constraints(max_leaves=settings["max_leaves"])
+    pairs = column_pairs(problem, settings)
+    limits = None
+    if constraints is not None or pairs:
+        limits = Limits(constraints=constraints or Constraints(), pairs=pairs)
     return Workbench(
         problem,
         depth=settings["depth"],
         min_leaf=settings["min_leaf"],
         without=[name.strip() for name in settings["forbidden"].split(";") if name.strip()],
+        limits=limits,
         memory=settings["memory_limit"] * 500_000 if settings["memory_limit"] else 1 << 30,
     )
 
@@ -77,7 +84,7 @@ def bench_of(problem: Problem, settings: Settings) -> Workbench:
 class Session:
     """A workbench on the rows and settings of a training request; further questions use what earlier ones have found.
 
-    Raises ParameterError for another method than `exact`, and for limits that it cannot keep together with wishes.
+    Raises ParameterError for another method than `exact`, and for limits that the rows cannot meet.
     """
 
     def __init__(self, request: TrainRequest) -> None:

@@ -21,7 +21,7 @@ from octweb.registry.parsed import model_file
 from octweb.runs.actions import check_settings, within_limits
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from trainer.methods import get
-from trainer.workbench import LIMITS_NOT_YET, METHOD
+from trainer.workbench import METHOD
 
 MOST_STEPS = 5000
 MOST_WISHES = 100
@@ -40,7 +40,7 @@ def open_for(
 ) -> Workbench:
     """A new workbench on a model's rows and settings, or on a data set; its first step is the tree without wishes.
 
-    Raises Unprocessable for a model of another method, and ParameterError for settings that wishes cannot be combined with.
+    Raises Unprocessable for a model of another method, and ParameterError for settings that the method does not know.
     """
     dataset = dataset if model is None else model.dataset
     if dataset is None:
@@ -52,9 +52,6 @@ def open_for(
         test_share = kept if test_share is None else test_share
     method = get(METHOD)
     checked = method.settings({"time_limit": EDIT_SECONDS} | values)
-    for limit in LIMITS_NOT_YET:
-        if checked[limit]:
-            raise Unprocessable(f"'{limit}' cannot be combined with wishes. Open a model without it.")
     settings = within_limits(method, checked.to_json(), said=values)
     check_settings(method, checked, dataset)
     queue.check_waiting(Workbench, owner)

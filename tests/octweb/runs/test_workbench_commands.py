@@ -58,6 +58,27 @@ def test_a_completion_is_a_training_record_with_wishes_and_prices(csv_file, tmp_
     assert not [f for f in findings if f.verdict == "refuted"]
 
 
+def test_wishes_are_kept_together_with_limits_on_the_whole_tree(csv_file, tmp_path):
+    output, common = tmp_path / "model.json", [str(csv_file), "--target=class", "--depth=3", "--leaf-penalty=0.001"]
+    wish, limits = "--wish=depth n 1", ["--set=max_leaves=3", "--set=recall=no:0.9"]
+    free = record_of("complete", *common, wish)
+    record = record_of("complete", *common, wish, *limits, f"--output={output}")
+    assert record["status"] == "optimal"
+    assert record["leaves"] <= 3
+    assert record["objective"] < free["objective"]
+    # the optimum without the wish is that of training within the limits
+    trained = record_of("train", *common, "--method=exact", *limits)
+    assert record["optimum"] == {"objective": trained["objective"], "bound": trained["objective"], "proved": True}
+    verdicts = {f.claim: f.verdict for f in verify(output, csv_file)}
+    assert "refuted" not in verdicts.values()
+    assert {verdicts["max_leaves"], verdicts["recall no:0.9"], verdicts["wish 'depth n 1'"]} == {"recounted"}
+    with pytest.raises(CommandError, match="limits"):
+        run("complete", *common, "--wish=leaf root", *limits, "--set=recall=no:1; yes:1")
+    with pytest.raises(CommandError, match="filters") as caught:
+        run("good-trees", *common, "--slack=0.1", *limits)
+    assert caught.value.returncode == 2
+
+
 def test_wishes_that_contradict_each_other_are_named(csv_file):
     out = StringIO()
     arguments = ["--wish=leaf y no", "--wish=depth n 2", "--wish=ask yn height"]
@@ -74,7 +95,7 @@ def test_wishes_that_contradict_each_other_are_named(csv_file):
     [
         (["--wish=ask root colur"], "Did you mean 'colour'"),
         (["--wish=ask root height <= x"], "not a number"),
-        (["--set=max_leaves=3"], "max_leaves"),
+        (["--set=recall=maybe:0.5"], "recall"),
         (["--depth=99"], "depth"),
     ],
 )

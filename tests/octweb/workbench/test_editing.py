@@ -9,7 +9,6 @@ import threading
 import time
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from octweb.core.problems import Conflict, Unprocessable
@@ -205,12 +204,11 @@ def dataset_queue(owner, dataset):
     return runs.enqueue(owner=owner, dataset=dataset, method="cart")
 
 
-def test_other_methods_and_limits_that_wishes_cannot_keep_are_refused(owner, dataset):
+def test_other_methods_are_refused_and_limits_on_the_whole_tree_are_taken(owner, dataset):
     from octweb.registry import actions as registry
 
     other = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="Cart")
     with pytest.raises(Unprocessable, match="method 'exact'"):
         actions.open_for(owner=owner, model=other)
-    with pytest.raises(Unprocessable, match="max_leaves"):
-        actions.open_for(owner=owner, dataset=dataset, parameters={"max_leaves": 3})
-    assert connection.vendor
+    bench = actions.open_for(owner=owner, dataset=dataset, parameters={"max_leaves": 3, "recall": "no: 0.5"})
+    assert (bench.parameters["max_leaves"], bench.parameters["recall"]) == (3, "no: 0.5")

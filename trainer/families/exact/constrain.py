@@ -54,3 +54,14 @@ def exact_constraints(problem: Problem, settings: Settings) -> Constraints | Non
     for keep in KEEP.values():
         asked |= keep(problem, settings)
     return Constraints(max_leaves=settings["max_leaves"], columns=_columns(problem), **asked) if asked else None
+
+
+def column_pairs(problem: Problem, settings: Settings) -> dict[int, frozenset[int]]:
+    """For each column of a forbidden pair the columns that no path asks beside it, by number."""
+    found: dict[int, frozenset[int]] = {}
+    names = problem.names
+    for pair in forbidden_pairs(settings, names):
+        one, other = (names.columns.index(name) for name in pair)
+        found[one] = found.get(one, frozenset()) | {other}
+        found[other] = found.get(other, frozenset()) | {one}
+    return found

@@ -9,7 +9,9 @@ from trainer.data.problem import Problem
 from trainer.errors import ParameterError
 from trainer.families.exact.workbench.complete import Completer, Completion, QuestionPrice
 from trainer.families.exact.workbench.count import Stopped
+from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.good import Filters, GoodTrees, first_trees, limit_of
+from trainer.families.exact.workbench.limited import LimitedCompleter
 from trainer.families.exact.workbench.prefix import Prefix
 from trainer.families.exact.workbench.space import NONE_BANNED, Space
 from trainer.families.exact.workbench.wishes import Wish, parse_all
@@ -20,17 +22,29 @@ from trainer.tree.shapes import LabelledShape, Shape
 __all__ = ["GoodTrees", "Stopped", "Workbench"]
 
 MOST_DEPTH = 20
+GOOD_TREES_WORDS = (
+    "good trees lie around the best tree of all, and are not counted within limits on leaves, recalls, pairs or numbers of columns. "
+    "Leave the limits out and choose by filters."
+)
 
 
 class Workbench:
     """Trees of depth ≤ `depth` over the yes/no questions of the problem's encoding.
 
-    `min_leaf`: the smallest weight of rows in a leaf; `without`: columns that are never asked. `memory`: bytes that caches may take.
-    Raises ParameterError or DataError for what the exact search cannot take. Not for several threads at once.
+    `min_leaf`: the smallest weight of rows in a leaf; `without`: columns that are never asked; `limits`: on leaves, recalls and columns
+    of the whole tree, which bind completions and prices. `memory`: bytes that caches may take. Raises ParameterError or DataError for
+    what the exact search cannot take. Not for several threads at once.
     """
 
     def __init__(
-        self, problem: Problem, *, depth: int = 3, min_leaf: int = 1, without: Sequence[str] = (), memory: int = 1 << 30
+        self,
+        problem: Problem,
+        *,
+        depth: int = 3,
+        min_leaf: int = 1,
+        without: Sequence[str] = (),
+        limits: Limits | None = None,
+        memory: int = 1 << 30,
     ) -> None:
         if not 0 <= depth <= MOST_DEPTH:
             raise ParameterError({"depth": f"it must lie between 0 and {MOST_DEPTH}; it is {depth}."})
@@ -38,7 +52,8 @@ class Workbench:
         self.problem, self.depth = problem, depth
         self.space = Space(problem, depth=depth, min_leaf=min_leaf, banned=banned, memory=memory)
         self.prefix = Prefix(self.space)
-        self.completer = Completer(self.prefix)
+        self.limits = limits
+        self.completer = Completer(self.prefix) if limits is None else LimitedCompleter(self.prefix, limits)
 
     @property
     def questions(self) -> tuple[str, ...]:
@@ -59,7 +74,8 @@ class Workbench:
     ) -> Completion:
         """The best tree that keeps the wishes, with a proved bound and the price of each wish, costs in rows.
 
-        time_limit in seconds; `stop()` is asked about every 50 ms. Wishes that no tree keeps come back with a `conflict`.
+        time_limit in seconds; `stop()` is asked about every 50 ms. Wishes that no tree keeps come back with a `conflict`. Raises
+        InfeasibleError where no tree is within the limits, whatever the wishes.
         """
         read = self.wishes(wishes)
         self.space.begin(time_limit, stop)
@@ -138,7 +154,9 @@ class Workbench:
         return [(Fraction(cost, Q), tree) for cost, tree in found]
 
     def _least(self) -> int:
-        """The least cost of all trees, in 1/Q rows."""
+        """The least cost of all trees, in 1/Q rows. Raises ParameterError where limits bind the whole tree."""
+        if self.limits is not None:
+            raise ParameterError({"limits": GOOD_TREES_WORDS})
         known = self.space.solve(self.space.all_rows, (), self.space.depth, NONE_BANNED)
         if not known.exact:
             raise Stopped

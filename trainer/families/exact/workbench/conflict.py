@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def questions_about(prefix: Prefix, items: Items, column: int) -> list[int]:
     return [*prefix.space.questions.of_column(column), *held]
 
 
-def minimal_conflict(feasible: Feasible, wishes: Sequence[Wish], held: Items) -> tuple[Wish, ...]:
+def minimal_conflict(feasible: Callable[[Items], bool], wishes: Sequence[Wish], held: Items) -> tuple[Wish, ...]:
     """A smallest set of wishes that no tree keeps: without any one of them a tree exists. Found by leaving out one after the other."""
     kept = list(wishes)
     for wish in wishes:

@@ -175,8 +175,8 @@ class Space:
             best = min(best, (total - top) * g.unit + t * g.leaf)
         return best
 
-    def cost_of(self, tree: LabelledShape) -> tuple[int, int]:
-        """Errors and leaves of a tree over all rows."""
+    def cost_of(self, tree: LabelledShape, rows: np.ndarray | None = None) -> tuple[int, int]:
+        """Errors and leaves of a tree over some rows of the instance, by default all."""
 
         def visit(part: LabelledShape, rows: np.ndarray) -> tuple[int, int]:
             if not isinstance(part, tuple):
@@ -186,7 +186,7 @@ class Space:
             left, right = visit(part[1], yes), visit(part[2], no)
             return left[0] + right[0], left[1] + right[1]
 
-        return visit(tree, self.all_rows)
+        return visit(tree, self.all_rows if rows is None else rows)
 
     def exact_cost(self, cost: int) -> Fraction:
         """errors + P/Q leaves, in rows, of an integer cost; of a bound the largest value that it proves."""
