@@ -1,0 +1,94 @@
+"""Bringing a tree in a real browser: choose a file, look at the tree, ask whether a better one exists, and read the answer."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from octweb.checking.comparing_work import ComparisonSupervisor
+from octweb.checking.models import Comparison
+from octweb.datasets import actions as datasets
+from tests.browser.accessible import violations
+from trainer.convert import from_sklearn
+from trainer.tree.pmml import to_pmml
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+PASSWORD = "a long password"
+
+
+@pytest.fixture
+def folder(owner, media, tmp_path):
+    """tree.pmml, of random thresholds, and text.pmml, which is none; the rows are a data set of the owner."""
+    rng = np.random.default_rng(11)
+    X = np.column_stack([rng.integers(0, 9, 120), rng.normal(size=120).round(1)])
+    y = np.where((X[:, 0] > 3) & (X[:, 1] > 0), "yes", "no")
+    lines = ["width,height,edible", *(f"{a:g},{b},{label}" for (a, b), label in zip(X, y, strict=True))]
+    text = io.BytesIO("\n".join(lines).encode())
+    datasets.create(owner=owner, file=text, source_name="rows.csv", name="Mushrooms", target="edible")
+    tree = DecisionTreeClassifier(max_leaf_nodes=3, max_depth=2, splitter="random", random_state=0).fit(X, y)
+    found = from_sklearn(tree, feature_names=["width", "height"])
+    (tmp_path / "tree.pmml").write_text(to_pmml(found, target="edible"))
+    (tmp_path / "text.pmml").write_text("hello")
+    return tmp_path
+
+
+@pytest.fixture
+def page(browser, live_server):
+    """A page of a person who is signed in; anything on the console but a refused form fails the test."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, bypass_csp=True)
+    found, trouble = context.new_page(), []
+    found.set_default_timeout(120_000)
+    found.on("console", lambda m: trouble.append(m.text) if "status of 422" not in m.text else None)
+    found.on("pageerror", lambda error: trouble.append(str(error)))
+    yield found
+    context.close()
+    assert trouble == []
+
+
+def test_a_tree_is_brought_looked_at_and_compared(page, live_server, folder):
+    page.goto(f"{live_server.url}/accounts/login/")
+    page.fill("#id_username", "olga")
+    page.fill("#id_password", PASSWORD)
+    page.click("main button.primary")
+    page.wait_for_url(f"{live_server.url}/")
+    page.goto(f"{live_server.url}/models/")
+    page.click("text=Bring your own tree")
+    assert violations(page) == []
+
+    page.set_input_files("#file", str(folder / "text.pmml"))
+    page.click("text=Make it a draft")
+    page.wait_for_selector("text=neither PMML")
+    assert violations(page) == []
+    page.set_input_files("#file", str(folder / "tree.pmml"))
+    page.fill("#title", "Our old tree")
+    page.click("text=Make it a draft")
+    page.wait_for_selector("h1 >> text=Our old tree")
+    page.wait_for_selector("#hits .hit.leaf")
+    assert page.locator("#hits .hit.leaf").count() == 3
+    assert violations(page) == []
+
+    page.click(".tabs >> text=Proof")
+    page.wait_for_selector("#comparison-seconds")
+    page.focus("#comparison-seconds")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("30")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#comparison >> text=in the queue")
+    assert violations(page) == []
+    job = Comparison.objects.get()
+    assert job.seconds == 30
+    supervisor = ComparisonSupervisor(job_id=str(job.pk), worker="test", stopping=threading.Event())
+    assert supervisor.run() == "succeeded"
+    page.wait_for_selector("#comparison >> text=Not optimal: a better tree with as many leaves exists")
+    assert page.is_visible("#comparison >> text=0 (proved)")
+    page.click("#comparison summary")
+    assert "width" in page.inner_text("#comparison pre")
+    page.wait_for_load_state("networkidle")
+    for width in (1440, 380):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
