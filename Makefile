@@ -7,7 +7,7 @@ PORT ?= 8000
 unexport PYTHONDONTWRITEBYTECODE
 export OCTWEB_DATA_DIR ?= $(CURDIR)/var
 
-.PHONY: setup run docs wheel test test-fast lint bench lock clean torture mixed hosts
+.PHONY: setup run docs wheel test test-fast lint bench lock clean torture mixed hosts container
 
 setup: $(VENV)/.runtime
 
@@ -66,6 +66,10 @@ mixed: $(VENV)/.test
 
 hosts: $(VENV)/.test
 	bash tests/with_postgres.sh $(BIN)/python -m tests.hosts
+
+# the image of deploy/Dockerfile, built and tried by docker or podman; where that cannot be, this says why and fails
+container:
+	OCTWEB_CONTAINER=1 $(PYTHON) -m tests.container
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -27,6 +27,9 @@ echo "== lint, types, import contracts"
 "$BIN/lint-imports"
 "$BIN/hadolint" deploy/Dockerfile
 
+echo "== image"
+"$BIN/python" -m tests.container
+
 echo "== browser"
 bash tests/find_chromium.sh
 for one in "${warming[@]}"; do wait "$one"; done

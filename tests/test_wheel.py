@@ -68,7 +68,13 @@ def test_the_wheel_needs_every_package_that_is_imported(package):
     owners = packages_distributions()
     files = [
         ROOT / f"{name}.in"
-        for name in ("requirements", "requirements-hosts", "requirements-pdf", "requirements-mlflow")
+        for name in (
+            "requirements",
+            "requirements-hosts",
+            "requirements-pdf",
+            "requirements-fast",
+            "requirements-mlflow",
+        )
     ]
     wanted = {plain(line) for file in files for line in needed(file)}
     brought = {

@@ -40,7 +40,9 @@ def package_bytes(name: str) -> int:
 
 def copied_bytes(text: str) -> int:
     """What the Dockerfile copies of the project."""
-    sources = {source for line in re.findall(r"^COPY (.+)$", text, re.MULTILINE) for source in line.split()[:-1]}
+    sources = {
+        source for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE) for source in line.split()[:-1]
+    }
     files = [
         file for name in sources for file in ([ROOT / name] if (ROOT / name).is_file() else (ROOT / name).rglob("*"))
     ]

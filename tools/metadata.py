@@ -1,6 +1,7 @@
 """A hook of hatchling: the wheel needs what requirements.in names, so that there is one list.
 
 The extra `hosts` is requirements-hosts.in: files in a bucket, folds on a cluster; `pdf` is requirements-pdf.in: dossiers as PDF;
+`fast` is requirements-fast.in: a parser that has to be compiled;
 `mlflow` is requirements-mlflow.in: trees as MLflow models.
 """
 
@@ -27,5 +28,6 @@ class Requirements(MetadataHookInterface):
         metadata["optional-dependencies"] = {
             "hosts": needed(root / "requirements-hosts.in"),
             "pdf": needed(root / "requirements-pdf.in"),
+            "fast": needed(root / "requirements-fast.in"),
             "mlflow": needed(root / "requirements-mlflow.in"),
         }
