@@ -33,6 +33,7 @@ class Score:
 
     @property
     def mean(self) -> float:
+        """The mean accuracy of the folds."""
         return float(np.mean(self.accuracies))
 
     @property
@@ -63,6 +64,7 @@ class Honest:
 
     @property
     def accuracy(self) -> float:
+        """The share of rows that are right."""
         return self.correct / self.n
 
 

@@ -63,6 +63,7 @@ class Report:
 
     @property
     def datasets(self) -> tuple[str, ...]:
+        """The names of the data sets in the order of the cells."""
         return tuple(dict.fromkeys(cell.dataset for cell in self.cells))
 
     @property

@@ -105,14 +105,17 @@ class Tree:
 
     @property
     def leaves(self) -> tuple[Node, ...]:
+        """The nodes without a question, in the order of their ids."""
         return tuple(v for v in self.nodes if v.is_leaf)
 
     @property
     def branches(self) -> tuple[Node, ...]:
+        """The nodes with a question, in the order of their ids."""
         return tuple(v for v in self.nodes if not v.is_leaf)
 
     @property
     def n_leaves(self) -> int:
+        """The number of leaves."""
         return sum(v.is_leaf for v in self.nodes)
 
     @property

@@ -1,0 +1,154 @@
+"""Writes docs/library.md, what can be imported in Python, from the docstrings: `python -m docs.library`. A test fails if it is stale."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from trainer import ESTIMATOR_NAMES
+from trainer.methods import get
+
+PAGE = Path(__file__).resolve().parent / "library.md"
+# module: its names, where it does not list them itself in `__all__`
+MODULES: dict[str, tuple[str, ...]] = {
+    "trainer": (),
+    "trainer.run": ("TrainRequest", "TrainResult", "train"),
+    "trainer.methods": ("METHODS", "get"),
+    "trainer.certificate": ("Certificate", "Guarantee", "Limits", "Status"),
+    "trainer.tree.file": (),
+    "trainer.tree.describe": (),
+    "trainer.data.reader": (),
+    "trainer.convert": (),
+    "trainer.verify": (),
+    "trainer.evaluate": (),
+    "trainer.dossier": (),
+    "trainer.mlflow_flavour": ("log_model", "save_model"),
+    "trainer.errors": (
+        "ConversionError", "DataError", "InfeasibleError", "ModelFileError", "ParameterError", "RowError", "TrainerError",
+    ),
+}  # fmt: skip
+# of plain values, which have no docstring
+VALUES = {
+    "ESTIMATOR_NAMES": "The name of the classifier of each method.",
+    "__version__": "The version, as in the names of wheels.",
+    "METHODS": "All methods, as they are declared.",
+    "FORMAT": "The word by which a file of this kind is known.",
+    "FORMAT_VERSION": "The version of that format.",
+    "FORMS": "The forms in which a tree of another program is read.",
+    "METHOD": "What stands for the method in a model file whose tree was made elsewhere.",
+    "MAX_BYTES": "The size in bytes beyond which a model file is not read.",
+    "Verdict": "What is said of a claim: `proved`, `recounted`, `refuted` or `cannot be judged`.",
+    "UNKNOWN_CODE": "The code of a category that the model never saw; such a row goes right.",
+}
+HEAD = """# The library in Python
+
+Made by `python -m docs.library` from the docstrings. `trainer` is what can be imported; `octweb` is the application and no library. Names that are not on this page may change at
+any time. The [methods](which-method.md) have pages with their parameters, the [model file](model-file.md) has one, too.
+"""
+
+
+def names_of(module: str) -> list[str]:
+    """The public names of a module of this page."""
+    return sorted(MODULES[module] or importlib.import_module(module).__all__, key=lambda name: (name.lower(), name))
+
+
+def text_of(thing: Any) -> str:
+    """The first paragraph of the docstring as one line; empty where the thing has none of its own."""
+    own = thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__
+    first = inspect.cleandoc(own or "").split("\n\n")[0]
+    return " ".join(first.split())
+
+
+def signature(thing: Any) -> str:
+    """The arguments as they are declared, without `self` and `cls`."""
+    try:
+        found = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return ""
+    shown = []
+    for name, p in found.parameters.items():
+        if name not in ("self", "cls"):
+            default = _Bare("…") if inspect.isfunction(p.default) else p.default  # a function shows its address
+            shown.append(p.replace(annotation=_bare(p.annotation), default=default))
+    return str(found.replace(parameters=shown, return_annotation=_bare(found.return_annotation)))
+
+
+def _bare(annotation: Any) -> Any:
+    return _Bare(annotation) if isinstance(annotation, str) else annotation
+
+
+class _Bare(str):
+    """An annotation as it is written in the code, where text stands for it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def members(cls: type) -> Iterator[tuple[str, str]]:
+    """The public methods and properties that a class has of its own or from a base in this library: how to write each, and its text."""
+    seen: dict[str, Any] = {}
+    for base in reversed([b for b in cls.__mro__ if b.__module__.startswith("trainer")]):
+        seen |= {name: thing for name, thing in vars(base).items() if not name.startswith("_")}
+    fields = {f.name for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+    for name in sorted(seen.keys() - fields):
+        thing = seen[name]
+        plain = thing.__func__ if isinstance(thing, classmethod | staticmethod) else getattr(thing, "fn", thing)
+        if isinstance(thing, property) or hasattr(thing, "func"):
+            yield name, text_of(getattr(thing, "func", thing))
+        elif inspect.isfunction(plain):
+            yield f"{name}{signature(plain)}", text_of(plain)
+
+
+def entry(name: str, thing: Any) -> list[str]:
+    """The part of the page about one name."""
+    if name in VALUES or not (inspect.isclass(thing) or callable(thing)):
+        return [f"### `{name}`", "", VALUES[name], ""]
+    if inspect.isclass(thing) and issubclass(thing, enum.Enum):
+        return [f"### `{name}`", "", text_of(thing), "", "One of " + ", ".join(f"`{m.value}`" for m in thing) + ".", ""]
+    if not inspect.isclass(thing) or issubclass(thing, Exception):
+        return [
+            f"### `{name}`",
+            "",
+            *([] if inspect.isclass(thing) else [f"`{name}{signature(thing)}`", ""]),
+            text_of(thing),
+            "",
+        ]
+    lines = [f"### `{name}`", "", text_of(thing), ""]
+    if dataclasses.is_dataclass(thing):
+        lines += ["Fields: " + ", ".join(f"`{f.name}`" for f in dataclasses.fields(thing)) + ".", ""]
+    found = [f"- `{how}`" + (f": {text}" if text else "") for how, text in members(thing)]
+    return lines + ([*found, ""] if found else [])
+
+
+def estimators() -> list[str]:
+    """The classifiers, all with the same methods."""
+    from trainer.estimators import TreeClassifier
+
+    lines = ["### The classifiers", "", text_of(TreeClassifier) + " `make_classifier` takes the id of the method.", ""]
+    lines += ["| class | method | what it is |", "|---|---|---|"]
+    for method, name in ESTIMATOR_NAMES.items():
+        lines.append(f"| `{name}` | [`{method}`](methods/{method}.md) | {get(method).summary} |")
+    return [*lines, "", *(f"- `{how}`: {text}" for how, text in members(TreeClassifier)), ""]
+
+
+def made() -> str:
+    """The page."""
+    lines = [HEAD]
+    for module in MODULES:
+        found = importlib.import_module(module)
+        lines += [f"## {module}", "", text_of(found), ""]
+        for name in names_of(module):
+            lines += entry(name, getattr(found, name))
+        lines += estimators() if module == "trainer" else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(made(), encoding="utf-8")
