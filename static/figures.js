@@ -32,6 +32,13 @@ function legendRoom(figure, width) {
   return 20 * (Math.ceil(names.length / columns) - 1);
 }
 
+// A figure is drawn again in the width that its place has now: Plotly's own answer to a window of another size
+// forgets the height, and does not hear of a place that is unfolded.
+const widths = new WeakMap(); // element -> width as drawn
+const widened = new ResizeObserver((entries) => {
+  for (const { target } of entries) if (target.clientWidth && target.clientWidth !== widths.get(target)) draw(target);
+});
+
 async function draw(element) {
   const figure = loaded.get(element);
   if (!figure || !window.Plotly || !element.isConnected) return;
@@ -45,13 +52,19 @@ async function draw(element) {
   const plain = { data: figure.data, layout: { ...BASE, ...figure.layout } };
   const drawn = resolve(scale === 1 ? plain : scaled(plain, scale), style);
   drawn.layout.font = { color: style.getPropertyValue("--ink-2").trim(), family: getComputedStyle(document.body).fontFamily, ...drawn.layout.font };
-  if (!natural) drawn.layout.height = (drawn.layout.height ?? 320) + legendRoom(figure, element.clientWidth);
+  if (!natural) {
+    const width = element.clientWidth;
+    drawn.layout.height = (drawn.layout.height ?? 320) + legendRoom(figure, width);
+    if (width) drawn.layout.width = width;
+    widths.set(element, width);
+    widened.observe(element);
+  }
   if (natural) {
     scales.set(element, scale);
     element.style.overflowX = "auto";
     resized.observe(element);
   }
-  await window.Plotly.react(element, drawn.data, drawn.layout, { ...CONFIG, responsive: !natural });
+  await window.Plotly.react(element, drawn.data, drawn.layout, { ...CONFIG, responsive: false });
   const container = element.querySelector(".svg-container");
   if (natural && container) container.style.width = `${drawn.layout.width}px`; // and the style sheet centres it
   offer(element);

@@ -1,4 +1,4 @@
-// What every page does: theme, copy buttons, selects that submit their form, menus that close.
+// What every page does: theme, copy buttons, selects that submit their form, menus that close, live parts that keep the reader's place.
 "use strict";
 
 document.addEventListener("click", (event) => {
@@ -25,6 +25,21 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// a menu closes with Escape, which gives the focus back to it, and when the focus has left it
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const menu = document.querySelector("details.menu[open]");
+  if (!menu) return;
+  const inside = menu.contains(document.activeElement);
+  menu.open = false;
+  if (inside) menu.querySelector("summary").focus();
+});
+document.addEventListener("focusin", (event) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-submit-on-change]")) event.target.form.requestSubmit();
 });
@@ -42,3 +57,44 @@ document.addEventListener("toggle", (event) => {
   tip.style.top = `${badge.bottom + 6}px`;
   tip.style.left = `${Math.max(8, Math.min(badge.left, window.innerWidth - tip.offsetWidth - 8))}px`;
 }, true);
+
+// a part that is fetched again every few seconds keeps what a reader has there: the focus, how far a table is scrolled, what is unfolded
+(() => {
+  const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
+  const name = (e) => `${e.tagName} ${e.id || (e.getAttribute("aria-label") ?? e.getAttribute("name") ?? e.textContent.trim())}`;
+  // equal names stand in the same order before and after
+  const like = (part, selector, wanted) => [...part.querySelectorAll(selector)].filter((e) => name(e) === wanted);
+  let kept = null;
+
+  function place(part, selector, element) {
+    const wanted = name(element);
+    return { selector, wanted, at: like(part, selector, wanted).indexOf(element) };
+  }
+  const find = (part, { selector, wanted, at }) => like(part, selector, wanted)[at];
+
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const part = event.detail.target;
+    kept = null;
+    if (!event.detail.shouldSwap || !part?.matches?.('[hx-trigger*="every "]')) return;
+    const focused = document.activeElement;
+    kept = {
+      id: part.id,
+      focus: part.contains(focused) ? place(part, FOCUSABLE, focused) : null,
+      scrolled: [...part.querySelectorAll("[tabindex]")].filter((e) => e.scrollLeft || e.scrollTop)
+        .map((e) => [place(part, "[tabindex]", e), e.scrollLeft, e.scrollTop]),
+      unfolded: [...part.querySelectorAll("details[open] > summary")].map((e) => place(part, "details > summary", e)),
+    };
+  });
+
+  document.addEventListener("htmx:afterSwap", () => {
+    const part = kept && document.getElementById(kept.id);
+    if (!part) return;
+    for (const where of kept.unfolded) {
+      const summary = find(part, where);
+      if (summary) summary.parentElement.open = true;
+    }
+    for (const [where, left, top] of kept.scrolled) find(part, where)?.scrollTo({ left, top, behavior: "instant" });
+    if (kept.focus) find(part, kept.focus)?.focus({ preventScroll: true });
+    kept = null;
+  });
+})();

@@ -22,7 +22,7 @@ from trainer.tree.file import from_json
 from trainer.tree.picture.outline import tree_outline
 
 COLUMNS = {"one column": 1, "groups of categories": 1, "two columns": 2, "many columns": 3}
-SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Order of the queue"}
+SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Queue"}
 
 
 @dataclass(frozen=True, kw_only=True)

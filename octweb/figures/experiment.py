@@ -21,7 +21,7 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     ticks = [2**k for k in range(math.ceil(math.log2(max(2, largest))) + 1)]
     layout = frame(
         height=420,
-        margin={"l": 60, "r": 24, "t": 28, "b": 48},
+        margin={"l": 60, "r": 24, "t": 40, "b": 48},
         xaxis=axis(
             "leaves (doubling scale)", type="log", tickvals=ticks, ticktext=[f"{t:,}" for t in ticks],
             range=[-0.12, math.log10(max(2, largest)) + 0.15],
@@ -30,7 +30,7 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
         hovermode="closest",
     )  # fmt: skip
     if not shown:
-        layout["annotations"] = [_sentence("the first points appear when a candidate has all its folds")]
+        layout["annotations"] = [_sentence("the first points appear when<br>a candidate has all its folds")]
         layout["yaxis"] |= {"range": [50, 100]}
         return {"data": [], "layout": layout}
     layout["shapes"], layout["annotations"] = _band(shown)
@@ -53,7 +53,8 @@ def _trace(shown: Sequence[dict[str, Any]], proved: bool) -> dict[str, Any]:
             "type": "data", "array": [100 * p["error"] for p in own], "color": "var(--ink-3)", "thickness": 1.25, "width": 0,
         },
         "text": [_label(p) for p in own],
-        "textposition": "top center",
+        # on a narrow screen the recommended one and the highest stand close together: one has its words above, one below
+        "textposition": ["top center" if p["recommended"] else "bottom center" for p in own],
         "textfont": {"color": "var(--ink)", "size": 12},
         "cliponaxis": False,
         "customdata": [p["id"] for p in own],
@@ -94,8 +95,8 @@ def _band(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[d
         "fillcolor": "var(--proved-bg)", "line": {"width": 0}, "layer": "below",
     }  # fmt: skip
     words = {
-        "text": "within one standard error of the highest", "showarrow": False, "xref": "paper", "x": 0.01, "xanchor": "left",
-        "yref": "y", "y": high, "yanchor": "bottom", "font": {"size": 12, "color": "var(--ink-2)"},
+        "text": "band: within one standard error of the highest", "showarrow": False, "xref": "paper", "x": 0, "xanchor": "left",
+        "xshift": -52, "yref": "paper", "y": 1, "yanchor": "bottom", "yshift": 14, "font": {"size": 12, "color": "var(--ink-2)"},
     }  # fmt: skip
     return [band], [words]
 
