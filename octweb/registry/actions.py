@@ -209,6 +209,12 @@ def possible(model: TreeModel, user) -> list[str]:
     ]
 
 
+def returned(last: ReviewEvent | None, model: TreeModel) -> ReviewEvent | None:
+    """The last step of a draft if a reviewer gave it back by that; None if its owner took it back, or it was never in review."""
+    back = last is not None and last.before == State.IN_REVIEW and last.after == State.DRAFT
+    return last if last is not None and back and last.reason and last.by_id != model.owner_id else None
+
+
 def served(family: Family) -> TreeModel | None:
     """The version that is served under the family's name: the one that was published, else the highest approved one."""
     return family.versions.approved().served_first().first()

@@ -40,9 +40,16 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
 @require_GET
 def review_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """What a reviewer looks at, and what the owner can do."""
-    model = _model(request, pk)
+    return _shown(request, _model(request, pk))
+
+
+def _shown(
+    request: HttpRequest, model: TreeModel, *, refused: str = "", at: str = "", status: int = 200
+) -> HttpResponse:
+    """The page; with the words of a refusal beside the form `at`, which keeps what was typed."""
     served = actions.served(model.family)
     other = served if served is not None and served.pk != model.pk else None
+    possible = actions.possible(model, request.user)
     events = list(model.events.select_related("by"))
     asked = next((e for e in reversed(events) if e.after == State.IN_REVIEW), None)
     file = model_file(model)
@@ -61,15 +68,19 @@ def review_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "events": events,
         "asked": asked,
         "last": events[-1] if events else None,
-        "possible": actions.possible(model, request.user),
+        "asked_back": actions.returned(events[-1] if events else None, model),
+        "possible": possible,
+        "decides": not {"approve", "return", "reject"}.isdisjoint(possible),
         "own": model.owner_id == request.user.pk,
         "four_eyes": actions.four_eyes(),
         "levels": Level.choices,
         "shares": model.shares.select_related("user"),
         "can_delete": model.state not in (State.APPROVED, State.IN_REVIEW),
         "names": Family.objects.filter(owner=model.owner).exclude(pk=model.family_id).order_by("name")[:100],
+        "refused": {at: refused} if refused else {},
+        "typed": request.POST,
     }
-    return render(request, "registry/review.html", context)
+    return render(request, "registry/review.html", context, status=status)
 
 
 @login_required
@@ -94,6 +105,7 @@ def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
         model,
         lambda: actions.VERBS[name](model, by=request.user, reason=reason, **more),
         actions.TRANSITIONS[name][2],
+        at="decide",
     )
 
 
@@ -103,7 +115,7 @@ def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Serve an approved model under a name: the one it has, one of its owner's, or a new one."""
     model = _model(request, pk)
     name = request.POST.get("name", "")[:90]
-    return _answer(request, model, lambda: actions.publish(model, by=request.user, name=name), "served")
+    return _answer(request, model, lambda: actions.publish(model, by=request.user, name=name), "served", at="serve")
 
 
 @login_required
@@ -118,20 +130,31 @@ def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
             model,
             lambda: actions.unshare(model, by=request.user, username=remove),
             f"no longer shared with {remove}",
+            at="share",
         )
     level = request.POST.get("level", Level.READ)
     return _answer(
-        request, model, lambda: actions.share(model, by=request.user, username=name, level=level), f"shared with {name}"
+        request,
+        model,
+        lambda: actions.share(model, by=request.user, username=name, level=level),
+        f"shared with {name}",
+        at="share",
     )
 
 
-def _answer(request: HttpRequest, model: TreeModel, step: Any, done: str) -> HttpResponse:
+def _answer(request: HttpRequest, model: TreeModel, step: Any, done: str, *, at: str) -> HttpResponse:
+    """Take the step and go back to where it was asked for; on the page of the review a refusal stands beside its form."""
+    from_review = request.POST.get("back") == "review"
+    refused, status = "", 200
     try:
         step()
         messages.success(request, f"{model.title}: {done}.")
     except PermissionDenied as error:
-        messages.error(request, str(error))
+        refused, status = str(error), 403
     except APIException as error:
-        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
-    back = "registry:review-page" if request.POST.get("back") == "review" else "registry:detail"
-    return redirect(back, model.pk)
+        refused, status = "; ".join(e["detail"] for e in flatten(error.detail)), error.status_code
+    if refused and from_review:
+        return _shown(request, _model(request, model.pk), refused=refused, at=at, status=status)
+    if refused:
+        messages.error(request, refused)
+    return redirect("registry:review-page" if from_review else "registry:detail", model.pk)

@@ -170,5 +170,6 @@ def workspace(scene: Scene) -> dict[str, Any]:
         "served": actions.served(scene.model.family),
         "smaller": versions.smaller(scene),
         "rejected_because": versions.rejected_because(scene),
+        "asked_back": versions.asked_back(scene),
         **chosen.context(scene),
     }

@@ -143,6 +143,7 @@ def inspector(scene: Scene) -> dict[str, Any]:
         ],
         "tab": chosen,
         "inside": scene.inside,
+        "has_rows": scene.rows is not None,  # else nothing is said of unseen rows: not known is not the same as none
         "classes": len(scene.tree.classes),
         **chosen.context(scene),
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from octweb.registry.actions import returned
 from octweb.registry.claims import claims
-from octweb.registry.models import State, TreeModel
+from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace.scene import Scene
 
@@ -53,6 +54,13 @@ def rejected_because(scene: Scene) -> str:
         return ""
     event = scene.model.events.filter(after=State.REJECTED).last()
     return event.reason if event else ""
+
+
+def asked_back(scene: Scene) -> ReviewEvent | None:
+    """The step by which a reviewer gave a draft back to its owner, for those who may read its note."""
+    if scene.model.state != State.DRAFT or not scene.inside:
+        return None
+    return returned(scene.model.events.select_related("by").last(), scene.model)
 
 
 def _settings(parameters: dict[str, Any]) -> list[str]:
