@@ -119,7 +119,7 @@ def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_d
     assert check_again(model).agrees
     # what cannot be read is said as it is for small tables: there are no rows
     data._read.cache_clear()
-    monkeypatch.setattr(settings, "MAX_READING_SECONDS", 0.01)
+    settings.MAX_READING_SECONDS = 0.01
     assert data.rows_of(model) is None
     data._read.cache_clear()
 
