@@ -95,7 +95,9 @@ def _column(name: str, was: dict[str, Any], has: dict[str, Any], before: Dataset
     wide = max(was["maximum"] - was["minimum"], 1e-12)
     outside = has["minimum"] < was["minimum"] or has["maximum"] > was["maximum"]
     if outside or abs(has["median"] - was["median"]) > PART * wide:
-        words = [f"{c['minimum']:.4g} to {c['maximum']:.4g}, median {c['median']:.4g}" for c in (was, has)]
+        words = [
+            f"{c['minimum']:.4g} to {c['maximum']:.4g}, median {c['median']:.4g}".replace("-", "−") for c in (was, has)
+        ]
         found.append(Change(where=name, before=words[0], now=words[1]))
     return found
 

@@ -1,0 +1,275 @@
+"""Review with two administrators, sharing, versions of a data set and the live leaderboard, as people do it in a real Chromium."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from django.urls import reverse
+
+from octweb.experiments import actions as experiments
+from octweb.jobs.models import RunStatus
+from octweb.registry import actions as registry
+from octweb.runs import actions as runs
+from octweb.runs.models import TrainingRun
+from tests.browser.accessible import violations
+from tests.browser.test_walk import overflow, sign_in
+from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
+from tests.octweb.small_models import trained
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+FOCUSED = "document.activeElement.id || document.activeElement.textContent.trim()"
+
+
+@pytest.fixture
+def as_user(browser, live_server, media):
+    """A function that gives a page on which a user is signed in; other console lines than those of refusals fail the test."""
+    contexts, trouble = [], []
+
+    def page_of(name, *, width=1440):
+        contexts.append(browser.new_context(viewport={"width": width, "height": 900}))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(120_000)
+        page.on("console", lambda m: trouble.append(m.text) if "status of 4" not in m.text else None)
+        page.on("pageerror", lambda e: trouble.append(str(e)))
+        sign_in(page, live_server.url, name)
+        return page
+
+    yield page_of
+    for context in contexts:
+        context.close()
+    assert trouble == []
+
+
+@pytest.fixture
+def second(django_user_model):
+    return django_user_model.objects.create_superuser("bert", password="a long password")
+
+
+def small(owner, dataset=None, title="Small"):  # noqa: F811
+    return registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title=title)
+
+
+def press(page, name):
+    page.get_by_role("button", name=name, exact=True).click()
+    page.wait_for_load_state()
+
+
+def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner, staff, second):
+    model = small(owner)
+    url = live_server.url + reverse("registry:detail", args=[model.pk])
+    review = live_server.url + reverse("registry:review-page", args=[model.pk])
+    olga, ada, bert = (as_user(name) for name in ("olga", "ada", "bert"))
+
+    olga.goto(url)
+    olga.click("text=Ask for approval")
+    olga.focus("#ask-reason")
+    olga.keyboard.type("For the new counters.")
+    olga.keyboard.press("Tab")
+    olga.keyboard.press("Enter")
+    olga.wait_for_selector("text=Waiting for a reviewer")
+    assert violations(olga) == []
+
+    ada.goto(live_server.url)
+    ada.click("text=Small >> nth=0")
+    ada.wait_for_selector("text=For the new counters.")
+    press(ada, "Ask back")
+    assert "what is missing" in ada.inner_text("#refused")  # beside the note, which has the focus
+    assert ada.evaluate(FOCUSED) == "reason"
+    assert violations(ada) == []
+    ada.keyboard.type("Which counters?")
+    press(ada, "Ask back")
+    ada.wait_for_selector("text=Asked back by ada")
+
+    olga.goto(url)
+    assert "Which counters?" in olga.inner_text(".banner")
+    assert violations(olga) == []
+    olga.click("text=Answer and ask again")
+    olga.fill("#ask-reason", "Those of the west.")
+    press(olga, "Send to review")
+
+    ada.goto(review)
+    ada.wait_for_selector("text=Those of the west.")
+    ada.fill("#reason", "Too many are missed.")
+    press(ada, "Reject")
+    olga.goto(url)
+    assert "Too many are missed." in olga.inner_text(".banner.bad")
+    olga.click("text=Ask again")
+    olga.fill("#ask-reason", "The costs were agreed.")
+    press(olga, "Ask again")
+
+    bert.goto(review)
+    bert.click("text=Approve and serve")
+    bert.wait_for_selector("text=This version is served.")
+    assert violations(bert) == []
+    history = bert.inner_text("main")
+    assert history.index("Which counters?") < history.index("Too many are missed.") < history.index("costs were agreed")
+
+    own = small(staff, title="Her own")
+    registry.ask_for_approval(own, by=staff)
+    ada.goto(live_server.url + reverse("registry:review-page", args=[own.pk]))
+    assert "Four eyes" in ada.inner_text("#decide")
+    assert not ada.get_by_role("button", name="Approve").count()
+    bert.goto(live_server.url + reverse("registry:waiting"))
+    bert.click("text=Her own")
+    bert.click("text=Approve and serve")
+    bert.wait_for_selector("text=This version is served.")
+
+
+def test_a_model_is_shared_with_a_person_by_name(as_user, live_server, owner, stranger, dataset):  # noqa: F811
+    model = small(owner, dataset)
+    url = live_server.url + reverse("registry:detail", args=[model.pk])
+    olga, sam = as_user("olga", width=380), as_user("sam")
+    assert sam.goto(url).status == 404
+    olga.goto(live_server.url + reverse("registry:review-page", args=[model.pk]))
+    olga.fill("#share-name", "nobody")
+    press(olga, "Share")
+    assert "no account 'nobody'" in olga.inner_text("#not-shared")
+    assert olga.evaluate(FOCUSED) == "share-name"
+    assert olga.evaluate("scrollY") > 0  # the field is in sight, not the top of the page
+    assert violations(olga) == []
+    assert overflow(olga) <= 0
+    olga.fill("#share-name", "sam")
+    press(olga, "Share")
+    olga.wait_for_selector("text=sam: read")
+    assert sam.goto(url).status == 200
+    sam.wait_for_selector("#inspector table")
+    assert "unseen" not in sam.inner_text("#inspector")  # the rows are not shared, so nothing is said of them
+    assert violations(sam) == []
+    press(olga, "Share no longer with sam")
+    olga.wait_for_selector("text=no longer shared with sam")
+    assert sam.goto(url).status == 404
+
+
+def test_a_new_version_and_the_same_training_again(as_user, live_server, owner, dataset, tmp_path):  # noqa: F811
+    run = runs.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
+    TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.SUCCEEDED)
+    head, *lines = CSV.strip().split("\n")
+    other, later = tmp_path / "other.csv", tmp_path / "later.csv"
+    other.write_text("\n".join([head.replace("height", "length"), *lines]) + "\n")
+    later.write_text("\n".join([head, *lines, *lines[::2]]) + "\n")
+    olga = as_user("olga")
+    olga.goto(live_server.url + reverse("datasets:detail", args=[dataset.pk]))
+    olga.click("text=New version")
+    olga.set_input_files("#file", str(other))
+    press(olga, "Store as version 2")
+    assert "length" in olga.inner_text("main")  # the columns that differ are named, and nothing is stored
+    olga.set_input_files("#file", str(later))
+    press(olga, "Store as version 2")
+    olga.wait_for_selector("text=Train the same again")
+    assert f"{len(lines) + len(lines[::2])}" in olga.inner_text("main")
+    assert violations(olga) == []
+    press(olga, str(run))
+    olga.wait_for_url("**/runs/**")
+    again = TrainingRun.objects.exclude(pk=run.pk).get()
+    assert (again.method, again.parameters, again.dataset.previous_id) == (run.method, run.parameters, dataset.pk)
+    olga.goto(live_server.url + reverse("datasets:detail", args=[dataset.pk]))
+    olga.wait_for_selector("text=There is a newer version")
+
+
+@pytest.fixture
+def experiment(owner, dataset):  # noqa: F811
+    """Two candidates that wait; `done` ends the first one."""
+    return experiments.start(
+        owner=owner, dataset=dataset, candidates=[{"method": "cart"}, {"method": "exact"}], folds=3, test_share=0.2
+    )
+
+
+def done(candidate):
+    candidate.records = [
+        {"fold": f, "second": -1, "accuracy": 0.8 + f / 100, "correct": 8, "n": 10, "leaves": 2} for f in range(3)
+    ]
+    candidate.summary = {"leaves": 2, "depth": 1, "train_accuracy": 0.9, "seconds": 0.4, "status": "heuristic"}
+    candidate.summary |= {"gap": None, "metrics": {}}
+    candidate.status, candidate.document = RunStatus.SUCCEEDED, json.dumps(trained("cart", depth=2))
+    candidate.save()
+
+
+def test_a_leaderboard_takes_results_without_moving_the_reader(as_user, live_server, experiment):
+    page = as_user("olga", width=380)
+    page.goto(live_server.url + reverse("experiments:detail", args=[experiment.pk]))
+    page.wait_for_selector("#experiment-chart .main-svg")
+    page.focus("#leaderboard .seg a >> text=Leaves")
+    table = "document.querySelector('#leaderboard .scroll')"
+    page.evaluate(f"{table}.scrollLeft = 120")
+    done(experiment.candidates.first())
+    page.wait_for_selector("text=done ·")
+    assert page.evaluate(FOCUSED) == "Leaves"
+    assert page.evaluate(f"{table}.scrollLeft") == 120
+    page.wait_for_selector("#experiment-chart .point")
+    assert violations(page) == []
+    assert overflow(page) <= 0
+    # a chart keeps its height when the window becomes wider and narrower again
+    height = "document.querySelector('#experiment-chart .main-svg').getBoundingClientRect().height"
+    width = "document.querySelector('#experiment-chart .main-svg').getBoundingClientRect().width"
+    before = page.evaluate(height)
+    for size in (1440, 380):
+        page.set_viewport_size({"width": size, "height": 900})
+        page.wait_for_function(f"{width} === document.getElementById('experiment-chart').clientWidth")
+        assert (
+            page.evaluate(height) == before == page.evaluate("document.getElementById('experiment-chart').clientHeight")
+        )
+
+
+def test_what_opens_over_a_page_closes_with_escape_and_gives_the_focus_back(as_user, live_server, owner, dataset):  # noqa: F811
+    model = small(owner, dataset)
+    page = as_user("olga")
+    page.goto(live_server.url + reverse("registry:detail", args=[model.pk]))
+    page.wait_for_selector("#hits .hit")
+    open_now = "document.querySelectorAll('dialog[open], details.menu[open], :popover-open').length"
+    for opener in (
+        "[data-canvas=keys]",
+        "#find",
+        ".who details.menu > summary",
+        ".tools details.menu > summary",
+        ".badge",
+    ):
+        page.focus(opener)
+        page.keyboard.press("Enter")
+        page.wait_for_function(f"{open_now} === 1")
+        page.keyboard.press("Escape")
+        page.wait_for_function(f"{open_now} === 0")
+        assert page.evaluate(f"document.activeElement.matches({json.dumps(opener)})"), opener
+    page.focus(".who details.menu > summary")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Shift+Tab")  # a menu that the focus leaves is closed
+    page.wait_for_function(f"{open_now} === 0")
+
+
+def test_the_tab_key_goes_as_one_reads(as_user, live_server, owner, dataset):  # noqa: F811
+    model = small(owner, dataset)
+    page = as_user("olga")
+    for place in (
+        reverse("registry:detail", args=[model.pk]),
+        f"{reverse('runs:new')}?dataset={dataset.pk}",
+        reverse("registry:review-page", args=[model.pk]),
+    ):
+        page.goto(live_server.url + place)
+        page.wait_for_load_state("networkidle")
+        stops = tab_stops(page)
+        assert len(stops) > 20
+        moves = list(pairwise(stops))
+        for (part, left, bottom), (next_part, next_left, next_bottom) in moves:
+            if part == next_part:  # within a part downwards, and on one line to the right
+                assert next_bottom > bottom - 40 or next_left > left, (place, stops)
+        entered = 1 + sum(a[0] != b[0] for a, b in moves)
+        assert entered == len({part for part, *_ in stops}), (place, stops)  # a part is left when all of it was seen
+
+
+def tab_stops(page):
+    """Where the Tab key goes from the top of a page to its end: the part of the page, left and bottom edge in pixels."""
+    stops = []
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        place = page.evaluate(
+            """(() => {
+              const at = document.activeElement, box = at.getBoundingClientRect();
+              const part = at.closest(".appbar, .crumb, .head, .strip, .modes, .canvas, .insp, .foot, .side, .stack");
+              return at === document.body ? null : [part?.className ?? "skip", box.left, box.bottom + scrollY];
+            })()"""
+        )
+        if place is None:
+            return stops
+        stops.append(place)
+    raise AssertionError(f"the Tab key does not come to an end: {stops}")
