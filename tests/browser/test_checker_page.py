@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.browser.accessible import violations
 from trainer.data.reader import load
 from trainer.run import TrainRequest, save, train
 
@@ -24,6 +26,8 @@ def test_the_page_checks_files_from_disk(browser, tmp_path, method):
     page = browser.new_page()
     errors: list[object] = []
     page.on("pageerror", lambda error: errors.append(error))
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("request", lambda request: None if request.url.startswith("file:") else errors.append(request.url))
 
     def check(proof: Path) -> list[str]:
         page.goto(PAGE.as_uri())
@@ -31,14 +35,29 @@ def test_the_page_checks_files_from_disk(browser, tmp_path, method):
             page.set_input_files(f"#{name}", path)
         page.click("#go")
         page.wait_for_selector("#said li")
+        page.wait_for_function("document.getElementById('verdict').textContent.startsWith('Verdict')")
         return [item.inner_text() for item in page.query_selector_all("#said li")]
 
     said = check(proof)
     assert len(said) == 3
     assert all(line.startswith("Holds:") for line in said), said
+    assert page.inner_text("#verdict") == "Verdict: the proof holds."
+    assert page.evaluate("document.activeElement.id") == "go"
     other = tmp_path / "other.jsonl"
     other.write_bytes(gzip.decompress(proof.read_bytes()).replace(b'"rows":"', b'"rows":"0'))
     assert check(other)[0].startswith("Does not hold: The proof was made for another table")
+    assert page.inner_text("#verdict") == "Verdict: the proof does not hold."
+    rows, claims = data.read_text(), model.read_text()
+    data.write_text(rows.replace("\n0,0,", "\n1,0,", 1))
+    assert check(proof)[0].startswith("Does not hold: The proof was made for another table")
+    data.write_text(rows)
+    document = json.loads(claims)
+    document["certificate"]["bound"] -= 0.05
+    model.write_text(json.dumps(document))
+    assert check(proof)[-1].startswith("Does not hold: The model claims the bound")
+    model.write_text("not a model")
+    assert check(proof) == ["Not judged: The first file is not a model: a model file is JSON."]
+    model.write_text(claims)
     if method == "exact":
         data.write_text("x;z;y\n" + "".join(f"{k * 7 % 11},5;{k % 5};{'ab'[k * k % 7 > 2]}\n" for k in range(40)))
         table, labels, _ = load(data, target="y")
@@ -50,4 +69,17 @@ def test_the_page_checks_files_from_disk(browser, tmp_path, method):
         assert [line.partition(":")[0] for line in said] == ["Not judged"]
         assert "its column x is read in another way" in said[0]
     assert not errors
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (380, "dark")])
+def test_the_page_is_accessible_and_asks_for_what_is_missing(browser, width, theme):
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=theme)
+    page.goto(PAGE.as_uri())
+    page.focus("#go")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#verdict") == "Choose the three files first."
+    assert page.evaluate("document.activeElement.id") == "model"
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.close()
