@@ -45,15 +45,19 @@ def main() -> None:
         execute_from_command_line(["octweb", *arguments])
 
 
+OWN_DATA = ("convert", "export")  # commands with a `--data` of their own: the file of rows
+
+
 def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
     """The arguments without `--data FOLDER`, and the folder; raises ValueError where the folder is not said.
 
-    What follows `--` are values of a command, and stays.
+    What follows `--` are values of a command, and stays; so does what follows a command with a `--data` of its own.
     """
-    rest, folder = [], None
+    rest: list[str] = []
+    folder: str | None = None
     given = iter(arguments)
     for argument in given:
-        if argument == "--":
+        if argument == "--" or (argument in OWN_DATA and not rest):
             rest.append(argument)
             break
         if argument != "--data" and not argument.startswith("--data="):
@@ -62,6 +66,8 @@ def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
         folder = argument.partition("=")[2] if "=" in argument else next(given, "")
         if not folder or folder == "--":
             raise ValueError("--data needs the name of a folder: octweb --data FOLDER serve")
+    if folder is not None and Path(folder).expanduser().exists() and not Path(folder).expanduser().is_dir():
+        raise ValueError(f"--data names the folder of octweb's own data, and '{folder}' is a file")
     return [*rest, *given], folder
 
 

@@ -9,8 +9,9 @@ import sys
 from importlib.metadata import packages_distributions
 
 import pytest
+from django.core.management import get_commands, load_command_class
 
-from octweb.__main__ import without_data
+from octweb.__main__ import OWN_DATA, without_data
 from tests.conftest import ROOT
 from tests.wheel_walk import Walk
 from tools.metadata import needed
@@ -26,6 +27,9 @@ from trainer.ready import processor_can
         (["serve", "--data=there", "--port", "1"], ["serve", "--port", "1"], "there"),
         (["predict", "--", "--data", "x"], ["predict", "--", "--data", "x"], None),
         (["--data", "one", "predict", "--", "--data=x"], ["predict", "--", "--data=x"], "one"),
+        (["convert", "m.pmml", "--data", "rows.csv"], ["convert", "m.pmml", "--data", "rows.csv"], None),
+        (["--data", "one", "export", "m.json", "--data=x"], ["export", "m.json", "--data=x"], "one"),
+        (["predict", "convert", "--data", "there"], ["predict", "convert"], "there"),
     ],
 )
 def test_the_folder_of_data_is_taken_out_of_the_arguments(given, rest, folder):
@@ -36,6 +40,18 @@ def test_the_folder_of_data_is_taken_out_of_the_arguments(given, rest, folder):
 def test_a_folder_that_is_not_said_is_an_error(given):
     with pytest.raises(ValueError, match="--data needs the name of a folder"):
         without_data(given)
+
+
+def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
+    (tmp_path / "iris.csv").touch()
+    with pytest.raises(ValueError, match=r"iris.csv' is a file"):
+        without_data(["train", "--data", str(tmp_path / "iris.csv")])
+
+
+def test_every_command_with_a_data_of_its_own_keeps_it():
+    ours = [name for name, app in get_commands().items() if app.startswith("octweb.")]
+    parsers = {name: load_command_class(get_commands()[name], name).create_parser("octweb", name) for name in ours}
+    assert sorted(name for name, p in parsers.items() if "--data" in p._option_string_actions) == sorted(OWN_DATA)
 
 
 def imported(package: str) -> set[str]:

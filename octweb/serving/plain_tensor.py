@@ -10,11 +10,15 @@ import threading
 from typing import Any
 
 import numpy as np
-import simdjson
 
 from octweb.core import strict_json
 from octweb.serving.tensors import FLOATING, Request, Tensor
 from trainer.data.rows import plain_numbers
+
+try:
+    import simdjson
+except ImportError:  # it has no wheel for Python 3.14; the full parser reads every body then
+    simdjson = None
 
 SMALL_BYTES = 4_000  # below, the cells are quicker as Python objects
 MAX_BYTES = 4_000_000  # a parser keeps room for the largest body that it has seen
@@ -28,7 +32,7 @@ def plain_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Reque
     """The request with the default `outputs` in JSON, or None; the cells are finite float64."""
     if len(content) < SMALL_BYTES:
         return _small_request(content, outputs)
-    if len(content) > MAX_BYTES or content.count(b"[") != LISTS:
+    if simdjson is None or len(content) > MAX_BYTES or content.count(b"[") != LISTS:
         return None
     parser = getattr(_local, "parser", None)
     if parser is None:

@@ -201,6 +201,15 @@ def test_the_plain_parser_takes_nothing_that_the_full_one_refuses(padding, cells
     assert np.array_equal(a.values, b.values)
 
 
+def test_without_its_library_the_plain_parser_leaves_large_bodies_to_the_full_one(monkeypatch):
+    values = [0.5] * SMALL_BYTES
+    body = {"inputs": [{"name": "x", "datatype": "FP64", "shape": [len(values), 1], "data": values}]}
+    monkeypatch.setattr("octweb.serving.plain_tensor.simdjson", None)
+    assert plain_request(json.dumps(body).encode(), DEFAULT_OUTPUTS) is None
+    body["inputs"][0] |= {"shape": [2, 1], "data": [0.5, 0.25]}
+    assert plain_request(json.dumps(body).encode(), DEFAULT_OUTPUTS) is not None
+
+
 def test_the_plain_parser_reads_numbers_exactly():
     draw = np.random.default_rng(0).integers(0, 2**64, 3000, dtype=np.uint64).view(np.float64)
     values = draw[np.isfinite(draw)]
