@@ -38,14 +38,16 @@
   async function ask(text) {
     const number = ++asked;
     let hits = [];
+    let answered = true;
     if (text.trim()) {
       const answer = await fetch(`${find.dataset.url}?format=json&q=${encodeURIComponent(text)}`).catch(() => null);
-      hits = answer?.ok ? (await answer.json()).hits : [];
+      answered = Boolean(answer?.ok);
+      hits = answered ? (await answer.json()).hits : [];
     }
-    if (number === asked) show(hits, text);
+    if (number === asked) show(hits, text, answered);
   }
 
-  function show(hits, text) {
+  function show(hits, text, answered) {
     const [input, list, words] = dialog.children;
     list.textContent = "";
     hits.forEach((hit, i) => {
@@ -65,7 +67,7 @@
     list.hidden = !hits.length;
     input.setAttribute("aria-expanded", String(hits.length > 0));
     if (hits.length) input.setAttribute("aria-activedescendant", "search-hit-0"); else input.removeAttribute("aria-activedescendant");
-    words.textContent = hits.length ? `${hits.length} found. Arrows choose, Enter opens.` : text.trim() ? `Nothing has “${text.trim()}” in its name.` : "Type a part of a name.";
+    words.textContent = !answered ? "The server does not answer. Type on to ask again." : hits.length ? `${hits.length} found. Arrows choose, Enter opens.` : text.trim() ? `Nothing has “${text.trim()}” in its name.` : "Type a part of a name.";
   }
 
   function keys(event) {
@@ -110,9 +112,15 @@
     document.title = `✓ Ended: ${document.title}`;
     if (document.hidden && "Notification" in window && Notification.permission === "granted") new Notification("octweb", { body: `${name} has ended.`, icon: document.querySelector("link[rel=icon]")?.href });
   });
+  // the button says what this browser has answered, also on a later visit
+  function answered(button, answer) {
+    if (answer === "default") return;
+    button.textContent = answer === "granted" ? "This browser will say so" : "The browser does not allow it";
+    button.disabled = true;
+  }
+  for (const button of document.querySelectorAll("[data-notify]")) answered(button, "Notification" in window ? Notification.permission : "denied");
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-notify]");
-    if (!button || !("Notification" in window)) return;
-    Notification.requestPermission().then((answer) => { button.textContent = answer === "granted" ? "This browser will say so" : "The browser does not allow it"; button.disabled = true; });
+    if (button && "Notification" in window) Notification.requestPermission().then((answer) => answered(button, answer));
   });
 })();

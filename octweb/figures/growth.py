@@ -76,7 +76,8 @@ def growth_figure(
             "showgrid": False,
         }
         if rows:
-            layout["yaxis2"]["range"] = [0, 104]
+            # ticks of its own: an axis over another one would take the places of that one's ticks, such as 71.9
+            layout["yaxis2"] |= {"range": [0, 104], "tickmode": "linear", "tick0": 0, "dtick": 20}
     layout |= {"showlegend": True, "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.12}}
     layout["shapes"], layout["annotations"] = chosen(steps, at)
     return {"data": data, "layout": layout}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -100,6 +101,7 @@ def delete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
         "noun": thing._meta.verbose_name,
         "needed": protecting(thing),
         "depends": known.depends(thing),
+        "uses": f"{reverse('runs:list')}?{urlencode({'q': thing.name})}" if isinstance(thing, Dataset) else "",
         "back": reverse(known.page, args=[thing.pk]),
         "days": KEPT_FOR.days,
     }
