@@ -19,7 +19,8 @@ from common import encodings
 
 from trainer.data.problem import Problem
 from trainer.data.reader import load
-from trainer.families.exact.workbench.bench import Stopped, Workbench
+from trainer.editing.space import Stopped
+from trainer.families.exact.workbench.bench import Workbench
 
 SETS = (
     "tic-tac-toe", "breast-cancer", "fico_binary", "credit_QT_5", "kr-vs-kp", "monk1", "monk2", "monk3", "balance-scale",

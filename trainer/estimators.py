@@ -34,7 +34,7 @@ from trainer.table import Labels
 from trainer.tree.nodes import Tree
 from trainer.tree.picture.html import tree_html
 from trainer.whole_weights import WholeWeights, whole_weights
-from trainer.workbench import METHOD, Workbench, bench_of
+from trainer.workbench import EDITABLE, Bench, bench_of
 
 
 class TreeClassifier(ClassifierMixin, BaseEstimator):
@@ -94,16 +94,17 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         labels = Labels(name="class", classes=_class_names(self.classes_), codes=codes.astype(np.int32))
         return pose(table, labels, settings, weights=weights), settings, counted
 
-    @available_if(lambda self: self._method.id == METHOD)
-    def workbench(self, X: Any, y: Any, sample_weight: Any = None) -> Workbench:
+    @available_if(lambda self: self._method.id in EDITABLE)
+    def workbench(self, X: Any, y: Any, sample_weight: Any = None) -> Bench:
         """The trees of this estimator's settings on these rows, to argue with: wishes with their prices, and all good trees.
 
-        Rows, labels and weights as in `fit`. Only the classifier of the method `exact` has it. Limits on leaves, recalls, pairs and
-        numbers of columns bind completions and prices; all good trees cannot be counted within them.
+        Rows, labels and weights as in `fit`. The classifiers of `exact` and `exact-numeric` have it; good trees are counted by that of
+        `exact` alone. Limits on leaves, recalls, pairs and numbers of columns bind completions and prices, but good trees cannot be
+        counted within them.
         """
         problem, settings, _ = clone(self)._problem(X, y, sample_weight)  # what was fitted stays as it is
         self._method.check(settings, problem.names)
-        return bench_of(problem, settings)
+        return bench_of(self._method.id, problem, settings)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, shape (n,), of the type of the training labels."""

@@ -6,7 +6,7 @@ The search runs in a worker thread. The calling thread keeps time, watches memor
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -17,12 +17,15 @@ from trainer.certificate import Evidence
 from trainer.constraints import Constraints
 from trainer.data.folds import check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem
+from trainer.editing.bench import Bench
+from trainer.editing.complete import Completion, QuestionPrice
+from trainer.editing.space import Stopped
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.exact.constrain import column_pairs, exact_constraints
-from trainer.families.exact.workbench.bench import Stopped, Workbench
-from trainer.families.exact.workbench.complete import Completion, QuestionPrice
+from trainer.families.exact.workbench.bench import Workbench
 from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.good import GoodTrees
+from trainer.families.numeric.workbench.bench import NumericWorkbench
 from trainer.method import Settings, Solution
 from trainer.methods import get
 from trainer.monitor import Monitor
@@ -34,7 +37,9 @@ from trainer.tree.nodes import Tree
 from trainer.tree.shapes import LabelledShape
 from trainer.version import VERSION
 
-METHOD = "exact"
+METHOD = "exact"  # the one that counts good trees, too
+EDITABLE = ("exact", "exact-numeric")  # those whose trees can be argued with
+LIMITS = ("max_leaves", "recall", "forbidden_pairs", "max_columns")  # on the whole tree
 TICK, MEMORY_TICKS = 0.05, 10
 MOST_LISTED = 100_000
 T = TypeVar("T")
@@ -62,8 +67,20 @@ class GoodRequest:
     sample: int = 0
 
 
-def bench_of(problem: Problem, settings: Settings) -> Workbench:
-    """A workbench with the settings of the method `exact`. Raises ParameterError for limits that the rows cannot meet."""
+def bench_of(method: str, problem: Problem, settings: Settings) -> Bench:
+    """A workbench with the settings of one of EDITABLE. Raises ParameterError for limits that the rows cannot meet."""
+    if method == METHOD:
+        return exact_bench(problem, settings)
+    return NumericWorkbench(problem, depth=settings["depth"], memory=_memory(settings))
+
+
+def _memory(settings: Settings) -> int:
+    """Bytes that caches may take."""
+    return settings["memory_limit"] * 500_000 if settings["memory_limit"] else 1 << 30
+
+
+def exact_bench(problem: Problem, settings: Settings) -> Workbench:
+    """A workbench with the settings of the method `exact`."""
     constraints = exact_constraints(problem, settings)
     if constraints is None and settings["max_leaves"]:
         constraints = Constraints(max_leaves=settings["max_leaves"])
@@ -77,22 +94,26 @@ def bench_of(problem: Problem, settings: Settings) -> Workbench:
         min_leaf=settings["min_leaf"],
         without=[name.strip() for name in settings["forbidden"].split(";") if name.strip()],
         limits=limits,
-        memory=settings["memory_limit"] * 500_000 if settings["memory_limit"] else 1 << 30,
+        memory=_memory(settings),
     )
+
+
+def counts_good_trees(method: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether all good trees are counted with these settings."""
+    return method == METHOD and not any(parameters.get(name) for name in LIMITS)
 
 
 class Session:
     """A workbench on the rows and settings of a training request; further questions use what earlier ones have found.
 
-    Raises ParameterError for another method than `exact`, and for limits that the rows cannot meet.
+    Raises ParameterError for a method that is none of EDITABLE, and for limits that the rows cannot meet.
     """
 
     def __init__(self, request: TrainRequest) -> None:
         self.request, self.method = request, get(request.method)
-        if request.method != METHOD:
-            raise ParameterError(
-                {"method": f"wishes and good trees need the method '{METHOD}'; this is '{request.method}'."}
-            )
+        if request.method not in EDITABLE:
+            known = " or ".join(f"'{name}'" for name in EDITABLE)
+            raise ParameterError({"method": f"wishes need the method {known}; this is '{request.method}'."})
         self.settings: Settings = self.method.settings(request.parameters)
         check_evaluation(request.test_share, 0, len(request.table))
         self.rows, self.held_out = holdout(request.labels.codes, request.test_share, self.settings["seed"])
@@ -101,7 +122,7 @@ class Session:
             request.table.take(self.rows), request.labels.take(self.rows), self.settings, weights=weights
         )
         self.method.check(self.settings, self.problem.names)
-        self.bench = bench_of(self.problem, self.settings)
+        self.bench = bench_of(request.method, self.problem, self.settings)
 
     def monitor(self) -> Monitor:
         """The limits of one question, from now."""
@@ -169,10 +190,16 @@ class Session:
             finished=found.optimal,
             wishes=tuple(w.text for w in dict.fromkeys(found.wishes)),
             nodes=found.states,
-            encoded_features=self.bench.space.questions.encoded,
+            encoded_features=self.encoded_features,
             solver_version=VERSION,
             evidence=({"kind": Evidence.WISHES, "cost": str(found.cost), "bound": str(found.bound)},),
         )
+
+    @property
+    def encoded_features(self) -> int:
+        """As training counts them: yes/no questions, or columns with all their thresholds."""
+        encoding = self.problem.binary if self.method.binary else self.problem.numeric
+        return len(encoding.features)
 
     def objective(self, cost: Fraction) -> float:
         """The objective of a cost in rows."""
@@ -200,23 +227,26 @@ class Session:
         return ticked(lambda: self._good_trees(request, monitor), monitor, self.bench)
 
     def _good_trees(self, request: GoodRequest, monitor: Monitor) -> dict[str, Any]:
+        bench = self.bench
+        if not isinstance(bench, Workbench):
+            words = f"good trees are counted for the method '{METHOD}' only; this is '{self.request.method}'."
+            raise ParameterError({"method": words})
         try:
-            good = self.bench.good_trees(
+            good = bench.good_trees(
                 slack=request.slack, slack_rows=request.slack_rows, must=request.must, without=request.without,
                 max_leaves=request.max_leaves, recalls=request.recalls, time_limit=monitor.remaining(), stop=monitor.stopped,
             )  # fmt: skip
         except Stopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
-        return GoodRecord(self, good, request).build(monitor)
+        return GoodRecord(self, good, request, Q=bench.space.instance.Q).build(monitor)
 
 
 class GoodRecord:
     """The record of good trees, part by part; what was stopped is None and named in the status."""
 
-    def __init__(self, session: Session, good: GoodTrees, request: GoodRequest) -> None:
-        self.session, self.good, self.request = session, good, request
+    def __init__(self, session: Session, good: GoodTrees, request: GoodRequest, *, Q: int) -> None:
+        self.session, self.good, self.request, self.Q = session, good, request, Q
         self.left: list[str] = []
-        self.Q = session.bench.space.instance.Q
 
     def build(self, monitor: Monitor) -> dict[str, Any]:
         """All parts, the counts first."""
@@ -289,7 +319,7 @@ class GoodRecord:
         return {"objective": self.session.problem.objective(tree), "leaves": tree.n_leaves, "nodes": tree.to_json()}
 
 
-def ticked(work: Callable[[], T], monitor: Monitor, bench: Workbench) -> T:
+def ticked(work: Callable[[], T], monitor: Monitor, bench: Bench) -> T:
     """The result of `work`, which runs in a thread while this one looks at time, memory and signals."""
     outcome: list[T | BaseException] = []
 

@@ -20,10 +20,12 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.runs.actions import check_settings, within_limits
 from octweb.workbench.models import Kind, Step, StepState, Workbench
+from trainer.method import Method
 from trainer.methods import get
-from trainer.workbench import METHOD
+from trainer.workbench import EDITABLE, METHOD
 
 MOST_STEPS = 5000
+NO_COUNT = "Good trees are counted for the method 'exact' only, without limits on leaves, recalls, pairs and numbers of columns."
 MOST_WISHES = 100
 MOST_TEXT = 1000
 EDIT_SECONDS = 60.0  # a single answer, unless the parameters ask for another time
@@ -34,13 +36,14 @@ def open_for(
     owner: Any,
     model: TreeModel | None = None,
     dataset: Dataset | None = None,
+    method: str = METHOD,
     parameters: Mapping[str, Any] | None = None,
     test_share: float | None = None,
     name: str = "",
 ) -> Workbench:
-    """A new workbench on a model's rows and settings, or on a data set; its first step is the tree without wishes.
+    """A new workbench on a model's rows, method and settings, or on a data set; its first step is the tree without wishes.
 
-    Raises Unprocessable for a model of another method, and ParameterError for settings that the method does not know.
+    Raises Unprocessable for a method without a workbench, and ParameterError for settings that the method does not know.
     """
     dataset = dataset if model is None else model.dataset
     if dataset is None:
@@ -48,18 +51,20 @@ def open_for(
     values = dict(parameters or {})
     wishes: list[str] = []
     if model is not None:
+        method = model.method
         values, wishes, kept = _of_model(model, values)
         test_share = kept if test_share is None else test_share
-    method = get(METHOD)
-    checked = method.settings({"time_limit": EDIT_SECONDS} | values)
-    settings = within_limits(method, checked.to_json(), said=values)
-    check_settings(method, checked, dataset)
+    declared = _declared(method)
+    checked = declared.settings({"time_limit": EDIT_SECONDS} | values)
+    settings = within_limits(declared, checked.to_json(), said=values)
+    check_settings(declared, checked, dataset)
     queue.check_waiting(Workbench, owner)
     with transaction.atomic():
         bench = Workbench.objects.create(
             owner=owner,
             dataset=dataset,
             base=model,
+            method=method,
             name=name.strip()[:200] or (f"{model.family.name}" if model else dataset.name),
             parameters=settings,
             test_share=test_share or 0.0,
@@ -71,17 +76,26 @@ def open_for(
 
 def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], float]:
     """Settings, wishes and share of held-out rows of a model."""
-    if model.method != METHOD:
-        raise Unprocessable(f"The workbench edits trees of the method '{METHOD}'; this one is of '{model.method}'.")
-    file = model_file(model)
-    own = {k: v for k, v in file.parameters.items() if get(METHOD).parameter(k) is not None and v is not None}
-    own["time_limit"], own["optimal_trees"] = EDIT_SECONDS, 0
+    method, file = _declared(model.method), model_file(model)
+    own = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
+    own["time_limit"] = EDIT_SECONDS
+    own |= {"optimal_trees": 0} if model.method == METHOD else {}
     wishes = [str(record["wish"]) for record in file.certificate.get("wishes") or ()]
     return own | dict(changes), wishes, float(file.parameters.get("test_share") or 0)
 
 
+def _declared(method: str) -> Method:
+    """The declaration of a method with a workbench."""
+    if method not in EDITABLE:
+        known = " and ".join(f"'{name}'" for name in EDITABLE)
+        raise Unprocessable(f"The workbench edits trees of the methods {known}; this one is of '{method}'.")
+    return get(method)
+
+
 def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[str, Any] | None = None) -> Step:
     """A question to the workbench; the answer comes into the step."""
+    if kind == Kind.GOOD and not bench.counts_good_trees:
+        raise Unprocessable(NO_COUNT)
     if len(wishes) > MOST_WISHES or any(len(w) > MOST_TEXT for w in wishes):
         raise ValidationError({"wishes": f"at most {MOST_WISHES} wishes of {MOST_TEXT:,} characters are possible."})
     with transaction.atomic():

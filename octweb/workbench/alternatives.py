@@ -16,7 +16,7 @@ from octweb.workbench import actions, page
 from octweb.workbench.models import Kind, StepState, Workbench
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
-from trainer.workbench import METHOD
+from trainer.workbench import EDITABLE, counts_good_trees
 
 
 def ask(model: TreeModel, user: Any, node: int) -> None:
@@ -36,13 +36,17 @@ def place_of(tree: Tree, node: int) -> str:
     return "".join(letters) or "root"
 
 
+def _counts(model: TreeModel) -> bool:
+    return counts_good_trees(model.method, model_file(model).parameters)
+
+
 def _bench(model: TreeModel, owner: Any) -> Workbench | None:
     return Workbench.objects.filter(base=model, owner_id=owner).order_by("created").last()
 
 
 def _context(scene: Scene) -> dict[str, Any]:
     bench = _bench(scene.model, scene.model.owner_id)
-    found = {"bench": bench, "prices": None, "working": False, "other": False}
+    found = {"bench": bench, "prices": None, "working": False, "other": False, "counts": _counts(scene.model)}
     if bench is None:
         return found
     actions.wake_if_needed(bench)
@@ -71,5 +75,5 @@ TAB = Tab(
     label="Alternatives",
     template="workbench/_alternatives.html",
     context=_context,
-    shown=lambda scene: scene.model.method == METHOD and scene.rows is not None,
+    shown=lambda scene: scene.model.method in EDITABLE and scene.rows is not None,
 )

@@ -19,6 +19,7 @@ from octweb.registry.models import TreeModel
 from octweb.workbench import actions
 from octweb.workbench.models import Kind, Step, Workbench
 from trainer.data.folds import MOST_HELD_OUT
+from trainer.workbench import EDITABLE
 
 LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
 LOOK = 0.02
@@ -53,7 +54,7 @@ class WorkbenchSerializer(serializers.ModelSerializer):
     class Meta:
         model = Workbench
         fields = [
-            "id", "name", "dataset", "base", "parameters", "test_share", "status", "position", "unseen_looks", "created",
+            "id", "name", "dataset", "base", "method", "parameters", "test_share", "status", "position", "unseen_looks", "created",
             "used", "error", "step", "owner",
         ]  # fmt: skip
         read_only_fields = fields
@@ -69,6 +70,7 @@ class NewWorkbenchSerializer(serializers.Serializer):
 
     model = serializers.UUIDField(required=False)
     dataset = serializers.UUIDField(required=False)
+    method = serializers.ChoiceField(choices=EDITABLE, required=False)
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
     test_share = serializers.FloatField(required=False, min_value=0, max_value=MOST_HELD_OUT)
     name = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
@@ -76,6 +78,8 @@ class NewWorkbenchSerializer(serializers.Serializer):
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
         if ("model" in values) == ("dataset" in values):
             raise serializers.ValidationError({"model": "give either a model or a data set."})
+        if "model" in values and "method" in values:
+            raise serializers.ValidationError({"method": "it is that of the model; leave it out."})
         return values
 
     def create(self, validated_data: dict[str, Any]) -> Workbench:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from django.db import models
 
 from octweb.jobs.models import Job
+from trainer.workbench import counts_good_trees
 
 
 class Kind(models.TextChoices):
@@ -38,6 +39,7 @@ class Workbench(Job):
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     name = models.CharField(max_length=200, blank=True)
+    method = models.CharField(max_length=40, default="exact")  # one of trainer.workbench.EDITABLE
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
     position = models.PositiveIntegerField(default=0)
@@ -48,6 +50,11 @@ class Workbench(Job):
         abstract = False
         verbose_name = "workbench"
         verbose_name_plural = "workbenches"
+
+    @property
+    def counts_good_trees(self) -> bool:
+        """Whether all good trees can be counted here."""
+        return counts_good_trees(self.method, self.parameters)
 
     def __str__(self) -> str:
         return self.name or f"workbench of {self.dataset}"

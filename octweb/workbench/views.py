@@ -19,6 +19,7 @@ from octweb.registry.models import TreeModel
 from octweb.workbench import actions, alternatives, explore, page
 from octweb.workbench.models import Kind, StepState, Workbench
 from trainer.errors import TrainerError
+from trainer.workbench import EDITABLE
 
 VERBS = ("pin", "forbid", "leaf", "depth", "threshold", "wish")
 
@@ -33,7 +34,7 @@ def _bench(request: HttpRequest, pk: Any) -> Workbench:
 @require_GET
 def bench_list(request: HttpRequest) -> HttpResponse:
     found = Workbench.objects.visible_to(request.user).select_related("dataset", "owner", "base__family")
-    models = TreeModel.objects.visible_to(request.user).filter(method="exact").exclude(dataset=None)
+    models = TreeModel.objects.visible_to(request.user).filter(method__in=EDITABLE).exclude(dataset=None)
     context = {
         "page": Paginator(found, 30).get_page(request.GET.get("page")),
         "models": models.select_related("family").defer("document")[:50],

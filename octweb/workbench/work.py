@@ -61,6 +61,7 @@ class EditingChild(Process):
         return [
             *settings.COMMAND,
             "edit",
+            f"--method={bench.method}",
             f"--target={bench.dataset.target}",
             *arguments_of(bench.parameters.items()),
             f"--test-share={bench.test_share}",

@@ -21,6 +21,7 @@ from tests.conftest import ROOT
 from tests.octweb.figures.specimens import tree_of
 from trainer import make_classifier, notebook
 from trainer.certificate import Progress, Status
+from trainer.errors import ParameterError
 from trainer.notebook import StoppedWarning, progress_bars, words
 from trainer.tree.describe import split_text
 from trainer.tree.picture.html import tree_html
@@ -97,10 +98,14 @@ def test_an_estimator_hands_out_a_workbench():
     assert bench.complete().optimal
     assert not bench.complete(["ask root x0", "forbid root x0"]).found
     assert not hasattr(make_classifier("cart"), "workbench")
-    small = make_classifier("exact", depth=2, max_leaves=1).workbench(
-        X, Y
-    )  # limits of the estimator bind its completions
+    # limits of the estimator bind its completions
+    small = make_classifier("exact", depth=2, max_leaves=1).workbench(X, Y)
     assert small.tree(small.complete().tree).n_leaves == 1 < bench.tree(bench.complete().tree).n_leaves
+    with pytest.raises(ParameterError, match="within limits"):
+        small.good_trees(slack="0.1")
+    numeric = make_classifier("exact-numeric", depth=2).workbench(X, Y)
+    assert numeric.complete(["depth root 1"]).optimal
+    assert not hasattr(numeric, "good_trees")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)

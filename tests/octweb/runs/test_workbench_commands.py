@@ -79,6 +79,21 @@ def test_wishes_are_kept_together_with_limits_on_the_whole_tree(csv_file, tmp_pa
     assert caught.value.returncode == 2
 
 
+def test_wishes_over_all_thresholds(csv_file, tmp_path):
+    output, common = tmp_path / "model.json", [str(csv_file), "--target=class", "--method=exact-numeric", "--depth=2"]
+    record = record_of(
+        "complete", *common, "--leaf-penalty=0.01", "--wish=ask root width <= 1.625", f"--output={output}"
+    )
+    trained = record_of("train", *common, "--leaf-penalty=0.01")
+    assert record["status"] == "optimal"
+    assert record["encoded_features"] == trained["encoded_features"]
+    assert record["optimum"]["objective"] == pytest.approx(trained["objective"])
+    assert record["objective"] + record["wishes"][0]["price"] == pytest.approx(trained["objective"])
+    findings = {f.claim: f.verdict for f in verify(output, csv_file)}
+    assert "refuted" not in findings.values()
+    assert findings["bound"] == findings["optimal"] == "proved"
+
+
 def test_wishes_that_contradict_each_other_are_named(csv_file):
     out = StringIO()
     arguments = ["--wish=leaf y no", "--wish=depth n 2", "--wish=ask yn height"]
@@ -149,7 +164,8 @@ def test_bad_questions_about_good_trees_end_with_status_2(csv_file, arguments):
 
 
 def test_a_count_that_is_stopped_says_what_was_left(csv_file, monkeypatch):
-    from trainer.families.exact.workbench.count import Counter, Stopped
+    from trainer.editing.space import Stopped
+    from trainer.families.exact.workbench.count import Counter
 
     def stopped(self, limit):
         raise Stopped

@@ -208,7 +208,37 @@ def test_other_methods_are_refused_and_limits_on_the_whole_tree_are_taken(owner,
     from octweb.registry import actions as registry
 
     other = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="Cart")
-    with pytest.raises(Unprocessable, match="method 'exact'"):
+    with pytest.raises(Unprocessable, match="methods 'exact' and 'exact-numeric'"):
         actions.open_for(owner=owner, model=other)
     bench = actions.open_for(owner=owner, dataset=dataset, parameters={"max_leaves": 3, "recall": "no: 0.5"})
     assert (bench.parameters["max_leaves"], bench.parameters["recall"]) == (3, "no: 0.5")
+    with pytest.raises(Unprocessable, match="without limits"):
+        actions.ask(bench, Kind.GOOD, wishes=[], request={"slack": "0.2"})
+
+
+def test_a_model_over_all_thresholds_is_edited_and_saved(owner, dataset, serve):
+    from octweb.registry import actions as registry
+
+    document = trained("exact-numeric", depth=2, leaf_penalty=0.01)
+    bench = actions.open_for(
+        owner=owner, dataset=dataset, method="exact-numeric", parameters={"depth": 2, "leaf_penalty": 0.01}
+    )
+    edited = actions.edit(bench, add=["ask root width <= 1.625"])
+    prices = actions.ask(bench, Kind.PRICES, wishes=edited.wishes, request={"place": "root"})
+    with pytest.raises(Unprocessable, match="method 'exact' only"):
+        actions.ask(bench, Kind.GOOD, wishes=[], request={"slack": "0.2"})
+    serve(bench)
+    for step in (edited, prices):
+        step.refresh_from_db()
+        assert step.state == StepState.DONE, step.error
+    assert edited.result["status"] == "optimal"
+    assert edited.result["wishes"][0]["price"] >= 0
+    root = from_json(json.loads(edited.document)).tree.nodes[0]
+    assert root.split.threshold == 1.625
+    columns = [line["column"] for line in prices.result["prices"]]
+    assert len(columns) == len(set(columns)) > 1
+    saved = actions.save_version(bench)
+    assert saved.method == "exact-numeric"
+    assert actions.open_for(owner=owner, model=saved).method == "exact-numeric"
+    model = registry.register(owner=owner, document=document, dataset=dataset, title="All thresholds")
+    assert actions.open_for(owner=owner, model=model).method == "exact-numeric"

@@ -12,9 +12,10 @@ import pytest
 from tests.trainer.oracles.workbench import cost, random_table, shapes
 from trainer.data.problem import Problem
 from trainer.data.reader import load
+from trainer.editing.space import Stopped
 from trainer.errors import ParameterError
 from trainer.families.exact.workbench import count as counting
-from trainer.families.exact.workbench.bench import Stopped, Workbench
+from trainer.families.exact.workbench.bench import Workbench
 from trainer.table import Labels, numeric_table
 
 

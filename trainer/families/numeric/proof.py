@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from trainer.families.numeric.kernels.orders import divide
-from trainer.families.numeric.search import NumericSearch, Prepared, _Found, _Stopped
+from trainer.families.numeric.search import NumericSearch, Prepared, Stopped, _Found
 from trainer.method import Proof
 
 Step = dict[str, Any]
@@ -28,7 +28,7 @@ def made(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Proof | No
     prepared.search.flag, prepared.search.stop = np.zeros(1, np.int64), stop
     try:
         steps = prove_thresholds(prepared, depth, prepared.lower)
-    except (ProofTooLarge, _Stopped):
+    except (ProofTooLarge, Stopped):
         return None
     return Proof(scale=prepared.scale, goal=prepared.lower, steps=steps)
 

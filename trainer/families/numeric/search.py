@@ -62,7 +62,7 @@ class _Found:
     first: np.ndarray | None = None  # int64 (F,): lower bounds of the trees with each first question
 
 
-class _Stopped(Exception):
+class Stopped(Exception):
     """The time is over."""
 
 
@@ -86,7 +86,7 @@ class NumericSearch:
         """Raise if the search has to end."""
         if self.flag[0] or self.stop():
             self.flag[0] = 1
-            raise _Stopped
+            raise Stopped
 
     def solve(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None = None) -> _Found:
         """The best tree below `ub` for the rows of order, or the proof that there is none.
@@ -114,7 +114,7 @@ class NumericSearch:
         first = np.zeros(len(order), np.int64) if first is None else first
         cost = int(depth_two(order, self.rows, self.classes, self.costs, ub, self.flag, answer, first))
         if cost < 0:
-            raise _Stopped
+            raise Stopped
         if cost >= ub:
             totals = class_weights(order, self.y, self.weight, self.classes)
             as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
@@ -282,7 +282,7 @@ def solve_numeric(
     def shape(tree: Any) -> NumericShape:
         if tree is None:
             return None
-        return tree[0], _between(levels[tree[0]][0], tree[1]), shape(tree[2]), shape(tree[3])
+        return tree[0], between(levels[tree[0]][0], tree[1]), shape(tree[2]), shape(tree[3])
 
     floor = _floor_of(X, y, weight, n_classes, costs)
     counts = np.bincount(y, weight, minlength=n_classes).astype(np.int64)
@@ -321,7 +321,7 @@ def _deepen(
         search.on_better = keep
         for height in range(3, heights + 1):
             best = search.search(order, height, best, slack if height == depth else 0, news=True)
-    except _Stopped:
+    except Stopped:
         return best, False
     return best, True
 
@@ -334,7 +334,7 @@ def _floor_of(X: FloatArray, y: CodeArray, weight: CountArray, classes: int, cos
     return int((counts.sum(axis=1) - counts.max(axis=1)).sum()) * int(costs[0]) + int(costs[1])
 
 
-def _between(levels: FloatArray, rank: int) -> float:
+def between(levels: FloatArray, rank: int) -> float:
     """A number that the values of rank ≤ `rank` do not exceed and the next one does."""
     middle = float(levels[rank] / 2 + levels[rank + 1] / 2)
     return middle if levels[rank] <= middle < levels[rank + 1] else float(levels[rank])

@@ -13,7 +13,7 @@ from octweb.runs.options import INFEASIBLE
 from trainer.methods import get
 from trainer.run import TrainRequest, save
 from trainer.tree.describe import rules_text
-from trainer.workbench import METHOD, ConflictError, Session
+from trainer.workbench import EDITABLE, METHOD, ConflictError, Session
 
 
 class Command(TrainingCommand):
@@ -21,7 +21,7 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
-        parser.add_argument("--method", default=METHOD, choices=[METHOD])
+        parser.add_argument("--method", default=METHOD, choices=EDITABLE)
         parser.add_argument(
             "--wish",
             dest="wishes",

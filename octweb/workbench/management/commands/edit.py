@@ -22,7 +22,7 @@ from trainer.monitor import Monitor
 from trainer.run import TrainRequest
 from trainer.tree.file import read
 from trainer.warm import warm_workbench
-from trainer.workbench import METHOD, Session
+from trainer.workbench import EDITABLE, METHOD, Session
 
 LOOK = 0.02  # seconds between looks at the file of requests
 
@@ -32,6 +32,7 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
+        parser.add_argument("--method", default=METHOD, choices=EDITABLE)
         parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
         parser.add_argument("--schema", metavar="FILE", help="JSON list of columns: name, kind, missing, unit, role")
         parser.add_argument("--base", metavar="MODEL.json", help="the version that the editing begins with")
@@ -47,10 +48,10 @@ class Command(TrainingCommand):
 
     def run(self, options: dict[str, Any]) -> None:
         exit_with_parent()
-        raw = self.parameters(get(METHOD), options)
+        raw = self.parameters(get(options["method"]), options)
         table, labels = self.data(options)
         request = TrainRequest(
-            table=table, labels=labels, method=METHOD, parameters=raw, test_share=options["test_share"],
+            table=table, labels=labels, method=options["method"], parameters=raw, test_share=options["test_share"],
             name=options["name"],
         )  # fmt: skip
         session = Session(request)

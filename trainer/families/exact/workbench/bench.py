@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from trainer.data.problem import Problem
+from trainer.editing.bench import Bench
+from trainer.editing.complete import Completer
+from trainer.editing.prefix import Prefix
+from trainer.editing.space import NONE_BANNED, Stopped
 from trainer.errors import ParameterError
-from trainer.families.exact.workbench.complete import Completer, Completion, QuestionPrice
-from trainer.families.exact.workbench.count import Stopped
 from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.good import Filters, GoodTrees, first_trees, limit_of
 from trainer.families.exact.workbench.limited import LimitedCompleter
-from trainer.families.exact.workbench.prefix import Prefix
-from trainer.families.exact.workbench.space import NONE_BANNED, Space
-from trainer.families.exact.workbench.wishes import Wish, parse_all
+from trainer.families.exact.workbench.space import Space
 from trainer.method import exact_fraction
-from trainer.tree.nodes import Tree
-from trainer.tree.shapes import LabelledShape, Shape
-
-__all__ = ["GoodTrees", "Stopped", "Workbench"]
+from trainer.tree.shapes import Shape
 
 MOST_DEPTH = 20
 GOOD_TREES_WORDS = (
@@ -28,7 +25,7 @@ GOOD_TREES_WORDS = (
 )
 
 
-class Workbench:
+class Workbench(Bench):
     """Trees of depth ≤ `depth` over the yes/no questions of the problem's encoding.
 
     `min_leaf`: the smallest weight of rows in a leaf; `without`: columns that are never asked; `limits`: on leaves, recalls and columns
@@ -49,61 +46,13 @@ class Workbench:
         if not 0 <= depth <= MOST_DEPTH:
             raise ParameterError({"depth": f"it must lie between 0 and {MOST_DEPTH}; it is {depth}."})
         banned = frozenset(problem.names.columns.index(problem.names.column(name, "without")) for name in without)
-        self.problem, self.depth = problem, depth
-        self.space = Space(problem, depth=depth, min_leaf=min_leaf, banned=banned, memory=memory)
-        self.prefix = Prefix(self.space)
+        space = Space(problem, depth=depth, min_leaf=min_leaf, banned=banned, memory=memory)
+        prefix = Prefix(space)
+        super().__init__(
+            problem, space, Completer(prefix) if limits is None else LimitedCompleter(prefix, space, limits)
+        )
+        self.space: Space = space
         self.limits = limits
-        self.completer = Completer(self.prefix) if limits is None else LimitedCompleter(self.prefix, limits)
-
-    @property
-    def questions(self) -> tuple[str, ...]:
-        """The questions of the encoding in words."""
-        return tuple(self.space.questions.text(q) for q in range(self.space.questions.encoded))
-
-    def wishes(self, texts: Sequence[str]) -> tuple[Wish, ...]:
-        """The wishes that texts express (`trainer.families.exact.workbench.wishes.GRAMMAR`). Raises ParameterError."""
-        return parse_all(texts, self.space.questions)
-
-    def complete(
-        self,
-        wishes: Sequence[str] = (),
-        *,
-        prices: bool = True,
-        time_limit: float | None = None,
-        stop: Callable[[], bool] | None = None,
-    ) -> Completion:
-        """The best tree that keeps the wishes, with a proved bound and the price of each wish, costs in rows.
-
-        time_limit in seconds; `stop()` is asked about every 50 ms. Wishes that no tree keeps come back with a `conflict`. Raises
-        InfeasibleError where no tree is within the limits, whatever the wishes.
-        """
-        read = self.wishes(wishes)
-        self.space.begin(time_limit, stop)
-        return self.completer.complete(read, prices=prices)
-
-    def price_list(
-        self,
-        place: str,
-        wishes: Sequence[str] = (),
-        *,
-        tree: LabelledShape = None,
-        time_limit: float | None = None,
-        stop: Callable[[], bool] | None = None,
-    ) -> Iterator[QuestionPrice]:
-        """What each question would cost at a place ('root', 'y', ...) of `tree`, by default the best tree with the wishes.
-
-        Raises ParameterError where the tree does not have the place.
-        """
-        read = self.wishes(wishes)
-        self.space.begin(time_limit, stop)
-        if tree is None:
-            tree = self.completer.complete(read, prices=False).tree
-        word = "" if place == "root" else place
-        try:
-            self.completer.spot(read, tree, word)
-        except KeyError:
-            raise ParameterError({"place": f"the tree has no place '{place}'."}) from None
-        return self.completer.price_list(read, tree, word)
 
     def good_trees(
         self,
@@ -161,10 +110,6 @@ class Workbench:
         if not known.exact:
             raise Stopped
         return known.lower // self.space.instance.scale
-
-    def tree(self, shape: LabelledShape) -> Tree:
-        """The tree of a shape (question, yes, no) in the columns' own units, counted over the training rows."""
-        return self.problem.tree(self.space.questions.draft(shape))
 
 
 def _amount(value: Fraction | str | int, name: str) -> Fraction:

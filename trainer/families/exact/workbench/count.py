@@ -13,19 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from trainer.editing.space import NONE_BANNED, Stopped, literal
 from trainer.errors import ParameterError
 from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.bounds import Sides, count_bounds
 from trainer.families.exact.kernels.sides import row_major
-from trainer.families.exact.workbench.space import NONE_BANNED, Space, literal
+from trainer.families.exact.workbench.space import Space
 
 MOST_INT64 = 1 << 62
 KEY_BITS = 62
-
-
-class Stopped(Exception):
-    """The count was stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)

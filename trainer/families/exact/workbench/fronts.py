@@ -14,12 +14,13 @@ from functools import partial
 import numpy as np
 
 from trainer.constraints import Constraints
+from trainer.editing.prefix import Prefix, Spot
+from trainer.editing.questions import asked_questions, leaves_of
+from trainer.editing.space import FAR
 from trainer.families.exact.frontier import FrontierSearch
 from trainer.families.exact.kernels import pareto as dp_pareto
 from trainer.families.exact.pareto import NO_LIMIT, ParetoSearch, recall_limit
-from trainer.families.exact.workbench.prefix import Prefix, Spot
-from trainer.families.exact.workbench.questions import asked_questions, leaves_of
-from trainer.families.exact.workbench.space import FAR, MOST_SEARCHES
+from trainer.families.exact.workbench.space import MOST_SEARCHES, Space
 from trainer.tree.shapes import LabelledShape
 
 MOST_BYTES = 1 << 28  # vectors that are kept
@@ -54,8 +55,8 @@ class Vectors:
 class Fronts:
     """The search for vectors over the places of one prefix search, whose values bound it from below."""
 
-    def __init__(self, prefix: Prefix, limits: Limits) -> None:
-        self.prefix, self.space, self.limits = prefix, prefix.space, limits
+    def __init__(self, prefix: Prefix, space: Space, limits: Limits) -> None:
+        self.prefix, self.space, self.limits = prefix, space, limits
         g, c = self.space.instance, limits.constraints
         self.bounded = [k for k, _ in c.recalls]
         self.caps = [recall_limit(g, k, share) for k, share in c.recalls]

@@ -12,10 +12,11 @@ from random import Random
 
 import numpy as np
 
-from trainer.families.exact.workbench.count import Counter, Entry, Filters, Stopped, accepted, first_counts
+from trainer.editing.space import NONE_BANNED, Stopped
+from trainer.families.exact.workbench.count import Counter, Entry, Filters, accepted, first_counts
 from trainer.families.exact.workbench.listing import Answers, Lister, TooMany
 from trainer.families.exact.workbench.ranges import Ranges
-from trainer.families.exact.workbench.space import NONE_BANNED, Space
+from trainer.families.exact.workbench.space import Space
 from trainer.tree.shapes import Shape
 
 MOST_ANSWERS = 3_000_000  # sums of answers that are looked at

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from trainer.editing.complete import Completer, Completion, QuestionPrice
+from trainer.editing.conflict import minimal_conflict
+from trainer.editing.prefix import Found, Prefix, Spot
+from trainer.editing.questions import asked_questions, leaves_of, path_to, subtree
+from trainer.editing.space import FAR, NONE_BANNED, Stopped
+from trainer.editing.wishes import Item, Items, Wish, held
 from trainer.errors import InfeasibleError
-from trainer.families.exact.workbench.complete import Completer, Completion, QuestionPrice
-from trainer.families.exact.workbench.conflict import Stopped, minimal_conflict
 from trainer.families.exact.workbench.fronts import Fronts, Limits
-from trainer.families.exact.workbench.prefix import Found, Prefix, Spot
-from trainer.families.exact.workbench.questions import asked_questions, leaves_of, path_to, subtree
-from trainer.families.exact.workbench.space import FAR, NONE_BANNED
-from trainer.families.exact.workbench.wishes import Item, Items, Wish, held
+from trainer.families.exact.workbench.space import Space
 from trainer.tree.shapes import LabelledShape
 
 NONE = "No tree satisfies the limits, even without wishes. Relax one of them or allow a deeper tree."
@@ -41,9 +42,9 @@ class Best:
 class LimitedCompleter(Completer):
     """Answers about wishes over one space within limits."""
 
-    def __init__(self, prefix: Prefix, limits: Limits) -> None:
+    def __init__(self, prefix: Prefix, space: Space, limits: Limits) -> None:
         super().__init__(prefix)
-        self.limits, self.fronts = limits, Fronts(prefix, limits)
+        self.limits, self.fronts = limits, Fronts(prefix, space, limits)
 
     # -- the best tree -------------------------------------------------------------------------------------------------
 
@@ -157,7 +158,7 @@ class LimitedCompleter(Completer):
             left.append((bound, question))
         left.sort()
         # those that cost little more first: a search below a cost that is near ends early
-        near = base + max(base // 4, self.space.instance.leaf) + 1
+        near = base + max(base // 4, self.space.leaf) + 1
         for ub in (near, FAR):
             rest = []
             for bound, question in left:

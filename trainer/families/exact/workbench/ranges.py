@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from trainer.editing.space import Stopped
 from trainer.families.exact.kernels import count as kc
-from trainer.families.exact.workbench.count import Entry, Stopped
+from trainer.families.exact.workbench.count import Entry
 from trainer.families.exact.workbench.listing import Lister
 
 

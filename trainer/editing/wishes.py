@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from trainer.editing.questions import Questions
 from trainer.errors import ParameterError, closest, listed
-from trainer.families.exact.workbench.questions import Questions
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.shapes import LabelledShape
 from trainer.tree.splits import Interval, Split, Subset, Threshold
@@ -89,7 +89,7 @@ def held(wishes: Sequence[Wish], questions: Questions) -> Items:
     return frozenset(
         Item("held", w.place, w.item.number, w.item.column)
         for w in wishes
-        if w.item.verb == "ask" and w.item.number >= questions.encoded
+        if w.item.verb == "ask" and questions.foreign(w.item.number)
     )
 
 

@@ -24,7 +24,7 @@ class Questions:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.splits: list[Split] = _in_short_decimals(problem, [_left_is_yes(f) for f in problem.binary.features])
+        self.splits: Sequence[Split] = _in_short_decimals(problem, [_left_is_yes(f) for f in problem.binary.features])
         self.encoded = len(self.splits)
         self.columns: list[int] = [split.used[0] for split in self.splits]
         self._answers: list[np.ndarray] = [goes_left(split, problem.matrix) for split in self.splits]
@@ -45,10 +45,14 @@ class Questions:
         for number, known in enumerate(self.splits):
             if known == split:
                 return number
-        self.splits.append(split)
+        self.splits = [*self.splits, split]
         self.columns.append(split.used[0])
         self._answers.append(goes_left(split, self.problem.matrix))
         return len(self.splits) - 1
+
+    def foreign(self, question: int) -> bool:
+        """Whether a question parts rows as none of the encoding may."""
+        return question >= self.encoded
 
     def of_column(self, column: int) -> list[int]:
         """The questions of the encoding about a column."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from trainer.families.exact.workbench.conflict import Feasible, Stopped, minimal_conflict, reason
-from trainer.families.exact.workbench.prefix import OPEN, Found, Prefix, Spot
-from trainer.families.exact.workbench.questions import leaves_of, path_to
-from trainer.families.exact.workbench.space import FAR, literal
-from trainer.families.exact.workbench.wishes import Items, Wish, below, held
+from trainer.editing.conflict import Feasible, minimal_conflict, reason
+from trainer.editing.prefix import OPEN, Found, Prefix, Spot
+from trainer.editing.questions import leaves_of, path_to
+from trainer.editing.space import FAR, Stopped, literal
+from trainer.editing.wishes import Items, Wish, below, held
 from trainer.tree.shapes import LabelledShape
 
 
@@ -201,7 +201,7 @@ class Completer:
         tree = question, yes, no
         leaves = leaves_of(tree)
         exact = self.space.exact_cost(cost)
-        errors = exact - leaves * Fraction(self.space.instance.P, self.space.instance.Q)
+        errors = exact - leaves * self.space.leaf_rows
         return QuestionPrice(
             question=question,
             price=max(Fraction(0), exact - base),

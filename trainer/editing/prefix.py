@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.workbench.space import FAR, NONE_BANNED, Space, literal
-from trainer.families.exact.workbench.wishes import Items, below, keeps
+from trainer.editing.space import FAR, NONE_BANNED, Asked, Space, literal
+from trainer.editing.wishes import Items, below, keeps
 from trainer.tree.shapes import LabelledShape
 
 LEAF, COMMON, OPEN = -1, -2, -3  # choices beside questions: a leaf, the tree of the common search, none
@@ -205,23 +204,15 @@ class Prefix:
             return []
         space = self.space
         here = [i for i in spot.items if not i.place]
-        asks = [i for i in here if i.verb == "ask"]
-        mask = space.mask(spot.banned)
-        for ask in asks:
-            for q in np.flatnonzero(mask).tolist():
-                if space.questions.columns[q] != ask.column or ask.number not in (-1, q):
-                    mask[q] = 0
-        found: list[int] = []
-        if mask.any():
-            # with wishes on one side a question and its opposite are not the same
-            alike = alike or any(i.place for i in spot.items)
-            node = dp_node.prepare(space.instance.data, spot.rows, mask, space.min_leaf, not alike, True)
-            found = node.features.tolist()
+        asks = [Asked(i.column, i.number) for i in here if i.verb == "ask"]
+        # with wishes on one side a question and its opposite are not the same
+        alike = alike or any(i.place for i in spot.items)
+        found = space.candidates(spot.rows, spot.banned, asks, alike=alike)
         for item in here:
-            if item.verb == "held" and item.number not in found and item.column not in spot.banned | space.banned:
-                admitted = all(a.column == item.column and a.number in (-1, item.number) for a in asks)
-                if admitted and space.parts(spot.rows, item.number):
-                    found.append(item.number)
+            if item.verb != "held" or item.number in found or item.column in spot.banned | space.banned:
+                continue
+            if all(a.admits(item.column, item.number) for a in asks) and space.parts(spot.rows, item.number):
+                found.append(item.number)
         return found
 
     # -- trees ---------------------------------------------------------------------------------------------------------

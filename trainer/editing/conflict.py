@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from trainer.families.exact.workbench.prefix import Prefix, Spot
-from trainer.families.exact.workbench.wishes import Items, Wish, below, place_name
-
-
-class Stopped(Exception):
-    """The search was stopped before it could say."""
+from trainer.editing.prefix import Prefix, Spot
+from trainer.editing.space import Asked, Stopped
+from trainer.editing.wishes import Items, Wish, below, place_name
 
 
 class Feasible:
@@ -55,16 +52,16 @@ class Feasible:
         for ask in (i for i in spot.items if i.verb == "ask"):
             if len(ask.place) >= spot.height or ask.column in spot.banned | space.banned:
                 return False
-            asked = [ask.number] if ask.number >= 0 else questions_about(self.prefix, spot.items, ask.column)
+            asked = [ask.number] if ask.number >= 0 else questions_about(self.prefix, spot, ask.column)
             if not any(space.parts(spot.rows, q) for q in asked):
                 return False
         return True
 
 
-def questions_about(prefix: Prefix, items: Items, column: int) -> list[int]:
-    """The questions about a column, held ones too."""
-    held = [i.number for i in items if i.verb == "held" and i.column == column]
-    return [*prefix.space.questions.of_column(column), *held]
+def questions_about(prefix: Prefix, spot: Spot, column: int) -> list[int]:
+    """The questions about a column that part the rows of a place, and the held ones."""
+    held = [i.number for i in spot.items if i.verb == "held" and i.column == column]
+    return [*prefix.space.candidates(spot.rows, spot.banned, [Asked(column, -1)], alike=False)[:1], *held]
 
 
 def minimal_conflict(feasible: Callable[[Items], bool], wishes: Sequence[Wish], held: Items) -> tuple[Wish, ...]:

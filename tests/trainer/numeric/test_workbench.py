@@ -1,0 +1,155 @@
+"""Wishes over all thresholds against the enumeration of all trees: values, prices, conflicts, price lists."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.seeds import seeds
+from tests.trainer.exact.test_workbench import INFINITE, Brute, _plain, random_wishes
+from tests.trainer.oracles.workbench import kept, places, random_table
+from trainer.data.problem import Problem
+from trainer.families.numeric.search import solve_numeric
+from trainer.families.numeric.workbench import prefix as prefixes
+from trainer.families.numeric.workbench.bench import NumericWorkbench
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+
+
+def many_values(seed: int) -> Problem:
+    """Two numeric columns with a value for each row, and a category: places with more thresholds than are tried one by one."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(8, 12))
+    columns = [
+        Column(schema=ColumnSchema(name=f"c {j}", kind=Kind.NUMERIC), values=rng.permutation(n).astype(float))
+        for j in range(2)
+    ]
+    levels = ColumnSchema(name="c 2", kind=Kind.CATEGORICAL, categories=("a", "b", "c d"))
+    columns.append(Column(schema=levels, values=rng.integers(0, 3, n).astype(float)))
+    return Problem(
+        table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),
+        labels=Labels(name="class", classes=("no", "yes"), codes=rng.integers(0, 2, n).astype(np.int32)),
+        leaf_penalty=[Fraction(0), Fraction(1, 20)][seed % 2],
+        weights=rng.integers(1, 4, n) if seed % 3 == 0 else None,
+    )
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    monkeypatch.setattr(prefixes, "FEW", prefixes.FEW)
+
+
+def instance(seed):
+    rng = np.random.default_rng(seed)
+    prefixes.FEW = 8 if seed % 4 == 0 else 0  # at most places, what is proved of one threshold bounds others
+    many = seed % 20 == 0
+    problem = many_values(seed) if many else random_table(seed, max_rows=9)
+    depth = 3 if seed % 8 == 3 else 2
+    bench = NumericWorkbench(problem, depth=depth)
+    texts = random_wishes(rng, problem, bench.space.questions)[:3]
+    wishes = bench.wishes(texts)
+    return problem, bench, texts, wishes, Brute(problem, bench, wishes, depth), rng
+
+
+def plain(tree):
+    return (tree[0], plain(tree[1]), plain(tree[2])) if isinstance(tree, tuple) else None
+
+
+@seeds(240)
+def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
+    problem, bench, texts, wishes, brute, _ = instance(seed)
+    want, found = brute.best(wishes), bench.complete(texts)
+    if want == INFINITE:
+        assert not found.found
+        assert found.reason
+        assert brute.best(found.conflict) == INFINITE
+        for left in found.conflict:
+            assert brute.best([w for w in found.conflict if w is not left]) < INFINITE
+        return
+    assert found.found
+    assert found.cost == found.bound == want
+    shape = plain(found.tree)
+    assert kept(shape, [_plain(w) for w in wishes], brute.columns)
+    assert brute.cost(shape, [_plain(w) for w in wishes]) == want
+    errors, leaves = bench.space.cost_of(found.tree)
+    assert errors + leaves * brute.penalty == want
+    assert problem.n - problem.correct(bench.tree(found.tree)) == errors
+    for price in found.prices:
+        assert price.price == want - brute.best([w for w in wishes if w != price.wish]) >= 0
+    assert found.optimum.cost == found.optimum.bound == brute.best([])
+
+
+@seeds(120)
+def test_price_lists_give_the_cheapest_question_of_each_column(seed):
+    _, bench, texts, wishes, brute, rng = instance(seed)
+    found = bench.complete(texts)
+    if not found.found:
+        return
+    tree = plain(found.tree)
+    place = str(rng.choice([p for p, _ in places(tree)]))
+    path = [dict(places(tree))[place[:k]][0] for k in range(len(place))]
+    spoken = [_plain(w) for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
+    spoken += [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
+    trees = [(t, brute.cost(t, spoken)) for t in brute.trees if kept(t, spoken, brute.columns)]
+    least, want = min(cost for _, cost in trees), {}
+    for t, cost in trees:
+        part = dict(places(t)).get(place)
+        if part is not None:
+            column = brute.columns[part[0]]
+            want[column] = min(want.get(column, INFINITE), cost - least)
+    got = list(bench.price_list(place or "root", texts, tree=found.tree))
+    assert all(p.proved for p in got)
+    assert {brute.columns[p.question]: p.price for p in got} == want
+    assert all(p.tree[0] == p.question for p in got)
+
+
+def test_what_is_proved_of_one_threshold_spares_those_beside_it(monkeypatch):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(150, 3)).round(3)
+    y = (X[:, 0] + rng.normal(size=150) * 0.5 > 0).astype(np.int32)
+    problem = Problem(
+        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 100)
+    )
+    wishes = ["forbid y x0", "leaf ny"]
+    bench = NumericWorkbench(problem, depth=2)
+    found = bench.complete(wishes, prices=False)
+    monkeypatch.setattr(prefixes, "FEW", 10**9)  # every threshold by itself
+    plainly = NumericWorkbench(problem, depth=2)
+    assert plainly.complete(wishes, prices=False).cost == found.cost == found.bound
+    assert bench.space.nodes < 0.7 * plainly.space.nodes
+    # without wishes it is the optimum of training
+    free = solve_numeric(problem.matrix, y, n_classes=2, depth=2, leaf_cost=problem.kappa)
+    assert bench.complete([]).cost == free.cost
+
+
+def test_a_threshold_is_held_as_it_is_written_and_costs_what_its_neighbour_costs():
+    problem = many_values(3)
+    bench = NumericWorkbench(problem, depth=2)
+    held, own = (bench.complete([f"ask root c 0 <= {t}"]) for t in ("3.14159", "3.5"))
+    assert held.cost == own.cost
+    assert bench.tree(held.tree).nodes[0].split.threshold == 3.14159
+    # the row of the encoding serves as well, so that the optimum does not change
+    assert held.optimum.cost == bench.complete([]).cost
+
+
+def test_a_stopped_search_keeps_a_valid_bound():
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(200, 4)), rng.integers(0, 2, 200).astype(np.int32)
+    problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
+    for patience in (0, 4, 40):
+        left = iter(range(patience))
+        found = NumericWorkbench(problem, depth=3).complete(
+            ["forbid y x3", "depth n 1"], stop=lambda left=left: next(left, None) is None
+        )
+        assert not found.optimal
+        if found.found:
+            assert found.bound <= found.cost <= 100
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_shallow_trees(depth):
+    bench = NumericWorkbench(many_values(1), depth=depth)
+    found = bench.complete(["ask root c 0"])
+    assert found.found == (depth > 0)
+    assert bench.complete([]).optimal

@@ -1,0 +1,1 @@
+"""Wishes on a tree, whatever method searches: their words, the recursion over a partial tree, prices and conflicts."""

@@ -1,0 +1,113 @@
+"""All thresholds of all columns as numbered questions, whose splits are made when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import overload
+
+import numpy as np
+
+from trainer.data.encoding import Test
+from trainer.data.problem import Problem
+from trainer.dtypes import FloatArray
+from trainer.editing.questions import Questions
+from trainer.families.numeric.search import between
+from trainer.tree.splits import Split, Threshold, goes_left
+
+
+class ThresholdQuestions(Questions):
+    """The questions of feature f are `starts[f]`, ..., one for each of its values but the last, on the used rows `origin`.
+
+    Yes is the side that the model file calls left: small values, and the rows of a category.
+    """
+
+    def __init__(self, problem: Problem, origin: np.ndarray) -> None:
+        self.problem, self.origin = problem, origin
+        self.features = problem.numeric.features
+        X = problem.numeric.matrix(problem.table)[origin]
+        self.levels: list[FloatArray] = [np.unique(X[:, f]) for f in range(X.shape[1])]
+        self.starts = np.cumsum([0, *(max(0, len(v) - 1) for v in self.levels)])
+        self.encoded = int(self.starts[-1])
+        self.columns = [
+            f.column for k, f in enumerate(self.features) for _ in range(self.starts[k + 1] - self.starts[k])
+        ]
+        self.flipped = [f.test is not Test.VALUE for f in self.features]  # yes is the larger value
+        self.held: list[Split] = []
+        self._twins: set[int] = set()
+        self.splits: Sequence[Split] = _Splits(self)
+        self._values = cache(lambda column: np.unique(problem.matrix[:, column]))
+        self.split_of = cache(self._split_of)
+
+    def locate(self, question: int) -> tuple[int, int]:
+        """The feature of a question of the encoding, and the largest rank on its lower side."""
+        f = int(np.searchsorted(self.starts, question, side="right")) - 1
+        return f, question - int(self.starts[f])
+
+    def _split_of(self, question: int) -> Split:
+        f, rank = self.locate(question)
+        feature = self.features[f]
+        if feature.test is not Test.VALUE:
+            return feature.split()[0]
+        split = Threshold(feature=feature.column, threshold=between(self.levels[f], rank))
+        short, _ = split.shortened(self._values, self.problem.matrix)
+        same = np.array_equal(goes_left(short, self.problem.matrix), goes_left(split, self.problem.matrix))
+        return short if same else split
+
+    def answers(self, question: int) -> np.ndarray:
+        return goes_left(self.splits[question], self.problem.matrix)
+
+    def find(self, split: Split) -> int:
+        """The number of the question; another one is held. A threshold written otherwise parts the rows as one of the encoding."""
+        twin = isinstance(split, Threshold)
+        for f, feature in enumerate(self.features):
+            if feature.column != split.used[0]:
+                continue
+            if isinstance(split, Threshold) and feature.test is Test.VALUE:
+                rank = int(np.searchsorted(self.levels[f], split.threshold, side="right")) - 1
+                if 0 <= rank < len(self.levels[f]) - 1 and self.split_of(int(self.starts[f]) + rank) == split:
+                    return int(self.starts[f]) + rank
+            elif feature.test is not Test.VALUE and feature.split()[0] == split:
+                return int(self.starts[f])
+        if split not in self.held:
+            self.held.append(split)
+            self.columns.append(split.used[0])
+            if twin:
+                self._twins.add(self.encoded + len(self.held) - 1)
+        return self.encoded + self.held.index(split)
+
+    def foreign(self, question: int) -> bool:
+        return question >= self.encoded and question not in self._twins
+
+    def of_column(self, column: int) -> list[int]:
+        return [
+            q
+            for f, feature in enumerate(self.features)
+            if feature.column == column
+            for q in range(int(self.starts[f]), int(self.starts[f + 1]))
+        ]
+
+
+class _Splits(Sequence[Split]):
+    """The splits by number."""
+
+    def __init__(self, questions: ThresholdQuestions) -> None:
+        self.questions = questions
+
+    @overload
+    def __getitem__(self, question: int) -> Split: ...
+
+    @overload
+    def __getitem__(self, question: slice) -> Sequence[Split]: ...
+
+    def __getitem__(self, question: int | slice) -> Split | Sequence[Split]:
+        if isinstance(question, slice):
+            return [self[q] for q in range(*question.indices(len(self)))]
+        q = self.questions
+        return q.split_of(question) if question < q.encoded else q.held[question - q.encoded]
+
+    def __len__(self) -> int:
+        return self.questions.encoded + len(self.questions.held)
+
+    def __iter__(self) -> Iterator[Split]:
+        return (self[q] for q in range(len(self)))
