@@ -1,7 +1,7 @@
 """How large the image of deploy/Dockerfile is above its base: `python -m tools.image_size`.
 
 No image is built for it: what is counted are the bytes of the files that the pinned packages of the image have in this environment, and of
-what the Dockerfile copies. The base image and the database of the system's packages are not counted, and layers are not compressed.
+what the Dockerfile copies, without compiled Python modules, of which an environment may have few. The base image and the database of the system's packages are not counted, and layers are not compressed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ def pins(name: str) -> dict[str, str]:
 
 
 def package_bytes(name: str) -> int:
-    """What an installed package takes; raises PackageNotFoundError, and ValueError where it does not say which files it has."""
+    """What an installed package takes without compiled modules; raises PackageNotFoundError, and ValueError where it does not say which files it has."""
     files = distribution(name).files
     if files is None:
         raise ValueError(f"{name} does not list its files")
-    return sum(path.stat().st_size for path in (Path(str(file.locate())) for file in files) if path.is_file())
+    paths = (Path(str(file.locate())) for file in files if "__pycache__" not in file.parts)
+    return sum(path.stat().st_size for path in paths if path.is_file())
 
 
 def copied_bytes(text: str) -> int:

@@ -59,12 +59,12 @@ class ThresholdQuestions(Questions):
 
     def find(self, split: Split) -> int:
         """The number of the question; another one is held. A threshold written otherwise parts the rows as one of the encoding."""
-        twin = isinstance(split, Threshold)
+        cut = split.cut
         for f, feature in enumerate(self.features):
             if feature.column != split.used[0]:
                 continue
-            if isinstance(split, Threshold) and feature.test is Test.VALUE:
-                rank = int(np.searchsorted(self.levels[f], split.threshold, side="right")) - 1
+            if cut is not None and feature.test is Test.VALUE:
+                rank = int(np.searchsorted(self.levels[f], cut[1], side="right")) - 1
                 if 0 <= rank < len(self.levels[f]) - 1 and self.split_of(int(self.starts[f]) + rank) == split:
                     return int(self.starts[f]) + rank
             elif feature.test is not Test.VALUE and feature.split()[0] == split:
@@ -72,7 +72,7 @@ class ThresholdQuestions(Questions):
         if split not in self.held:
             self.held.append(split)
             self.columns.append(split.used[0])
-            if twin:
+            if cut is not None:
                 self._twins.add(self.encoded + len(self.held) - 1)
         return self.encoded + self.held.index(split)
 
