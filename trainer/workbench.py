@@ -55,7 +55,10 @@ class ConflictError(InfeasibleError):
 
 @dataclass(frozen=True, kw_only=True)
 class GoodRequest:
-    """Which good trees are requested: `slack` or `slack_rows`, decimals as written, filters, and how many are listed and drawn."""
+    """Which good trees are requested: `slack` or `slack_rows`, decimals as written, filters, and how many are listed and drawn.
+
+    `distinct`: also count with alike questions as one, which takes twenty times as long.
+    """
 
     slack: str | None = None
     slack_rows: str | None = None
@@ -65,6 +68,7 @@ class GoodRequest:
     recalls: dict[str, str] = field(default_factory=dict)
     listed: int = 10
     sample: int = 0
+    distinct: bool = False
 
 
 def bench_of(method: str, problem: Problem, settings: Settings) -> Bench:
@@ -254,7 +258,6 @@ class GoodRecord:
         record: dict[str, Any] = {
             "count": self._part("count", lambda: good.count),
             "count_without_idle": self._part("count_without_idle", lambda: good.without_idle),
-            "count_distinct": self._part("count_distinct", lambda: good.distinct),
             "answers": None,
             "answers_complete": False,
             "optimum": self.session.objective(Fraction(good.least, self.Q)),
@@ -266,6 +269,8 @@ class GoodRecord:
         if self.request.sample:
             drawn = self._part("sample", lambda: good.sample(self.request.sample, seed=self.session.settings["seed"]))
             record["sample"] = [self.tree(shape) for shape in drawn or []]
+        if self.request.distinct:
+            record["count_distinct"] = self._part("count_distinct", lambda: good.distinct)
         answers = self._part("answers", good.answers)
         if answers is not None:
             record["answers"], record["answers_complete"] = answers

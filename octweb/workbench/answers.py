@@ -16,7 +16,7 @@ from trainer.workbench import ConflictError, GoodRequest, Session
 
 PARTIAL_SECONDS = 0.25  # between pieces of a price list
 Emit = Callable[[dict[str, Any]], None]
-GOOD = ("slack", "slack_rows", "must", "without", "max_leaves", "recalls", "listed", "sample")
+GOOD = ("slack", "slack_rows", "must", "without", "max_leaves", "recalls", "listed", "sample", "distinct")
 
 
 def answer(

@@ -116,6 +116,9 @@ class GoodTreesSerializer(serializers.Serializer):
     recalls = serializers.DictField(child=serializers.CharField(max_length=40), required=False, default=dict)
     listed = serializers.IntegerField(required=False, default=10, min_value=0, max_value=1000)
     sample = serializers.IntegerField(required=False, default=0, min_value=0, max_value=1000)
+    distinct = serializers.BooleanField(
+        required=False, default=False, help_text="also count with questions that split the rows alike as one (slow)"
+    )
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
         if ("slack" in values) == ("slack_rows" in values):

@@ -50,6 +50,17 @@ class Every:
         visit(tree, np.ones(len(self.y), bool))
         return out
 
+    def parted(self, tree):
+        """A tree as the parts of the rows that it makes, whichever questions make them."""
+
+        def visit(part, rows):
+            if part is None:
+                return None
+            sides = ((part[1], rows & self.answers[part[0]]), (part[2], rows & ~self.answers[part[0]]))
+            return frozenset((side.tobytes(), visit(below, side)) for below, side in sides)
+
+        return visit(tree, np.ones(len(self.y), bool))
+
     def idle(self, tree):
         def visit(part, rows):
             if part is None:
@@ -109,6 +120,7 @@ def test_counts_order_and_ranges_are_those_of_enumeration(part, count):
         by_cost = Counter(c for c, _ in want)
         assert Counter({c: n for c, _, n in good.levels}) == by_cost
         assert good.without_idle == sum(not every.idle(t) for _, t in want), seed
+        assert good.distinct == len({every.parted(t) for _, t in want}), seed
         assert good.first_questions == Counter(t[0] for _, t in want if t is not None)
         listed = list(good.trees())
         assert [c for c, _ in listed] == sorted(c for c, _ in want)

@@ -40,6 +40,9 @@ class Command(TrainingCommand):
             "--list", type=int, default=10, dest="listed", metavar="N", help="trees to list, best first"
         )
         parser.add_argument("--sample", type=int, default=0, metavar="N", help="trees to draw uniformly")
+        parser.add_argument(
+            "--distinct", action="store_true", help="also count with questions that split the rows alike as one (slow)"
+        )
 
     def run(self, options: dict[str, Any]) -> None:
         exit_with_parent()
@@ -52,6 +55,7 @@ class Command(TrainingCommand):
             recalls=_recalls(options["recall"]),
             listed=options["listed"],
             sample=options["sample"],
+            distinct=options["distinct"],
         )
         raw = self.parameters(get(options["method"]), options)
         table, labels = self.data(options)

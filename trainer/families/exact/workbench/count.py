@@ -127,6 +127,8 @@ class Counter:
         self, space: Space, filters: Filters | None = None, *, idle: bool = True, reduce: bool = False
     ) -> None:
         self.space, self.filters, self.reduce = space, filters or Filters(), reduce
+        # one count of two levels sees which questions are alike for the rows of the upper place only
+        self.counted = 1 if reduce else 2
         self.keys = Keys(space, self.filters, idle=idle)
         self.banned = self.filters.without
         self.mask = space.mask(self.banned)
@@ -147,7 +149,7 @@ class Counter:
             return known
         if self.space.stopped():
             raise Stopped
-        found = self._small(rows, height, budget) if height <= 2 else self._large(rows, path, height, budget)
+        found = self._small(rows, height, budget) if height <= self.counted else self._large(rows, path, height, budget)
         self.memo[key] = found
         return found
 
