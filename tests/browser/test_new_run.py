@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.browser.accessible import violations
 from tests.browser.test_walk import overflow, page, sign_in  # noqa: F401 (page is a fixture)
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 
@@ -57,6 +58,17 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     for width in (1600, 1440, 380):
         page.set_viewport_size({"width": width, "height": 900})
         assert overflow(page) <= 0, width
-    page.click("#in-words button.primary")
+    # on a phone the start stays in reach, and does not cover what has the focus
+    page.focus("#id_p_min_leaf")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("3")
+    page.wait_for_selector("#in-words >> text=at least three rows", state="attached")
+    bar = page.locator("#start-bar").bounding_box()
+    field = page.locator("#id_p_min_leaf").bounding_box()
+    assert bar["y"] + bar["height"] == 900
+    assert field["y"] + field["height"] <= bar["y"]
+    assert "Exact search" in page.inner_text("#start-bar")
+    assert violations(page) == []
+    page.click("#start-bar button")
     page.wait_for_selector("text=in the queue")
     assert page.trouble == []
