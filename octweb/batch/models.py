@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import models
 
-from octweb.jobs.models import FINISHED, Job, RunStatus
+from octweb.jobs.models import Job, RunStatus
 from trainer.explain.least import COLUMNS, ORDERS
 
 FOLDER = "predictions"  # in the store of files; below it a folder for each job
@@ -50,10 +50,6 @@ class BatchPrediction(Job):
     def folder(self) -> str:
         """Where the files of this job lie in the store."""
         return f"{FOLDER}/{self.pk}"
-
-    @property
-    def is_finished(self) -> bool:
-        return self.status in FINISHED
 
     @property
     def is_ready(self) -> bool:

@@ -11,13 +11,12 @@ from typing import Any
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
-from django.db import transaction
 from rest_framework.exceptions import ValidationError
 
 from octweb.checking.models import FOLDER, ModelCheck, Proof
 from octweb.core import files
 from octweb.jobs import queue
-from octweb.jobs.models import FINISHED, RunStatus
+from octweb.jobs.models import FINISHED
 from octweb.registry.models import TreeModel
 from trainer.bundle import bundle as checker
 
@@ -43,15 +42,7 @@ def start(*, owner: Any, model: TreeModel) -> ModelCheck:
     """A check in the queue, or the one that is there already; raises ValidationError where the rows are gone, and Conflict."""
     if model.dataset is None or not model.dataset.file:
         raise ValidationError({"model": "The rows of this model are gone, so it cannot be checked here."})
-    with transaction.atomic():
-        TreeModel.objects.select_for_update().only("pk").get(pk=model.pk)
-        waiting = ModelCheck.objects.filter(model=model, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).first()
-        if waiting is not None:
-            return waiting
-        queue.check_waiting(ModelCheck, owner)
-        job = ModelCheck.objects.create(owner=owner, model=model)
-        transaction.on_commit(lambda: queue.send(job))
-    return job
+    return queue.only_one(ModelCheck, owner=owner, model=model)
 
 
 def latest(model: TreeModel) -> ModelCheck | None:

@@ -6,12 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from rest_framework.exceptions import ValidationError
 
 from octweb.checking.models import Comparison
 from octweb.jobs import queue
-from octweb.jobs.models import FINISHED, RunStatus
+from octweb.jobs.models import FINISHED
 from octweb.registry.models import TreeModel
 from trainer.convert.rival import DEEPEST
 from trainer.convert.source import METHOD
@@ -55,15 +54,7 @@ def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Compar
     time = min(USUAL_SECONDS, longest()) if seconds is None else seconds
     if not 1 <= time <= longest():
         raise ValidationError({"seconds": f"Give seconds from 1 to {longest():,}."})
-    with transaction.atomic():
-        TreeModel.objects.select_for_update().only("pk").get(pk=model.pk)
-        waiting = Comparison.objects.filter(model=model, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).first()
-        if waiting is not None:
-            return waiting
-        queue.check_waiting(Comparison, owner)
-        job = Comparison.objects.create(owner=owner, model=model, seconds=time)
-        transaction.on_commit(lambda: queue.send(job))
-    return job
+    return queue.only_one(Comparison, owner=owner, model=model, seconds=time)
 
 
 def latest(model: TreeModel) -> Comparison | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import models
 
-from octweb.jobs.models import FINISHED, Job
+from octweb.jobs.models import Job
 
 FOLDER = "proofs"  # in the store of files
 
@@ -41,10 +41,6 @@ class ModelCheck(Job):
         return f"check of {self.model_id}"
 
     @property
-    def is_finished(self) -> bool:
-        return self.status in FINISHED
-
-    @property
     def verdict(self) -> str:
         """The verdict on the whole file; empty before there is one."""
         return str(self.summary.get("verdict", ""))
@@ -71,10 +67,6 @@ class Comparison(Job):
 
     def __str__(self) -> str:
         return f"comparison of {self.model_id}"
-
-    @property
-    def is_finished(self) -> bool:
-        return self.status in FINISHED
 
     @property
     def found(self) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.urls import reverse
 from rest_framework.exceptions import ValidationError
 
@@ -61,17 +60,14 @@ def start(
     if model.dataset is None or not model.dataset.file:
         raise ValidationError({"model": "The rows of this model are gone, so there can be no dossier."})
     texts = _checked(said) if said is not None else {}
-    with transaction.atomic():
-        TreeModel.objects.select_for_update().only("pk").get(pk=model.pk)
-        waiting = ModelDossier.objects.filter(model=model, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).first()
-        if waiting is not None:
-            return waiting
-        queue.check_waiting(ModelDossier, by)
-        job = ModelDossier.objects.create(
-            owner=by, model=model, said=texts_of(model) | texts, groups=_groups(model, groups), site=site[:500]
-        )
-        transaction.on_commit(lambda: queue.send(job))
-    return job
+    return queue.only_one(
+        ModelDossier,
+        owner=by,
+        model=model,
+        said=texts_of(model) | texts,
+        groups=_groups(model, groups),
+        site=site[:500],
+    )
 
 
 def _checked(said: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from octweb.jobs.models import FINISHED, Job
+from octweb.jobs.models import Job
 
 FOLDER = "dossiers"  # in the store of files
 
@@ -29,7 +29,3 @@ class ModelDossier(Job):
 
     def __str__(self) -> str:
         return f"dossier of {self.model_id}"
-
-    @property
-    def is_finished(self) -> bool:
-        return self.status in FINISHED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from octweb.core.ownership import Deletable
-from octweb.jobs.models import FINISHED, Job, RunStatus
+from octweb.jobs.models import Job, RunStatus
 
 
 class Experiment(Deletable):
@@ -61,10 +61,6 @@ class Candidate(Job):
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def is_finished(self) -> bool:
-        return self.status in FINISHED
 
     @property
     def is_done(self) -> bool:

@@ -44,6 +44,10 @@ class Job(Owned):
         abstract = True
         indexes = [models.Index(fields=["status", "lease_until"])]
 
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
 
 class WorkerBeat(models.Model):
     """A worker process and when it was last heard of."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.apps import apps
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from octweb.core.problems import Conflict
 from octweb.demo.visits import refuse_more
 from octweb.jobs.models import FINISHED, Job, RunStatus, WorkerBeat
+
+Kind = TypeVar("Kind", bound=Job)
 
 
 def job_models() -> list[type[Job]]:
@@ -59,6 +62,22 @@ def check_waiting(model: type[Job], owner: Any) -> None:
         raise Conflict(
             f"You have {waiting} {names} queued or running; {settings.MAX_QUEUED_RUNS} is the limit. Wait or cancel one."
         )
+
+
+def only_one(kind: type[Kind], *, owner: Any, model: Any, **fields: Any) -> Kind:
+    """The job of this kind for a model that waits or runs, or else a new one of `owner` in the queue, with these fields.
+
+    Two calls at once get the same job: the model's row is locked. Raises Conflict.
+    """
+    with transaction.atomic():
+        type(model)._default_manager.select_for_update().only("pk").get(pk=model.pk)
+        waiting = kind._default_manager.filter(model=model, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).first()
+        if waiting is not None:
+            return waiting
+        check_waiting(kind, owner)
+        job = kind._default_manager.create(owner=owner, model=model, **fields)
+        transaction.on_commit(lambda: send(job))
+    return job
 
 
 def queue_position(job: Job) -> int | None:
