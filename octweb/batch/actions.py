@@ -16,8 +16,8 @@ from rest_framework.exceptions import ValidationError
 from octweb.batch.explained import check
 from octweb.batch.models import FOLDER, BatchPrediction, Format
 from octweb.core import files
+from octweb.core.faults import StoreUnavailable
 from octweb.core.parsers import TooLarge
-from octweb.core.problems import StoreUnavailable
 from octweb.datasets.actions import clean_name, suffix
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED

@@ -9,7 +9,7 @@ from django.conf import settings
 from rest_framework.exceptions import ValidationError
 
 from octweb.batch.models import BatchPrediction
-from octweb.registry import units
+from octweb.registry import marks, units
 from octweb.registry.explaining import may_see_rows
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
@@ -27,7 +27,7 @@ SHARE = (
 def wishes_of(job: BatchPrediction) -> Wishes:
     """What the process that predicts is told; units are rounded for who may not see the training rows."""
     known, source = units.statistics_of(job.model, inside=may_see_rows(job.owner, job.model))
-    change, seconds = {**units.MARKS(job.model), **job.change}, SHARE * settings.MAX_BATCH_SECONDS
+    change, seconds = {**marks.MARKS(job.model), **job.change}, SHARE * settings.MAX_BATCH_SECONDS
     tree = model_file(job.model).tree
     return wishes(tree, known, source, change=change, cost=job.cost, seconds=seconds, least=job.least)
 

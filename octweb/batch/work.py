@@ -15,7 +15,7 @@ from django.db import transaction
 from octweb.batch.explained import wishes_of
 from octweb.batch.models import BatchPrediction
 from octweb.core import files
-from octweb.core.problems import Damaged
+from octweb.core.faults import Damaged
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.jobs.supervisor import Refused, ResultSupervisor

@@ -12,8 +12,8 @@ from django.db import transaction
 from octweb.audit import actions as audit
 from octweb.checking.comparing import NO_ROWS, has_rows
 from octweb.checking.models import Comparison
+from octweb.core.faults import Damaged
 from octweb.core.files import place_in
-from octweb.core.problems import Damaged
 from octweb.datasets.stored import digest
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus

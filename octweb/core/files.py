@@ -22,7 +22,7 @@ from django.core.files.storage import Storage, default_storage
 from django.db.models.fields.files import FieldFile
 from django.utils import timezone
 
-from octweb.core.problems import StoreUnavailable
+from octweb.core.faults import StoreUnavailable
 
 log = logging.getLogger(__name__)
 

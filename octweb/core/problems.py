@@ -16,6 +16,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from octweb.core.faults import Damaged, StoreUnavailable
 from octweb.core.throttles import StrangerThrottle
 from trainer.errors import DataError, InfeasibleError, ModelFileError, ParameterError, RowError, TrainerError
 
@@ -42,14 +43,6 @@ class Unprocessable(exceptions.APIException):
 
     status_code = 422
     default_code = "unprocessable"
-
-
-class Damaged(ModelFileError):
-    """The stored document of a model is not the one that was stored."""
-
-
-class StoreUnavailable(DataError):
-    """The store of files does not answer."""
 
 
 def document(status: int, detail: str, errors: list[dict[str, Any]] | None = None) -> dict[str, Any]:

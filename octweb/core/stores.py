@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from storages.backends.s3 import S3Storage
 
-from octweb.core.problems import StoreUnavailable
+from octweb.core.faults import StoreUnavailable
 
 CONNECT_SECONDS, READ_SECONDS, ATTEMPTS = 5, 60, 4
 

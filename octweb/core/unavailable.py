@@ -11,7 +11,8 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
-from octweb.core.problems import Busy, Damaged, StoreUnavailable
+from octweb.core.faults import Damaged, StoreUnavailable
+from octweb.core.problems import Busy
 
 RETRY_SECONDS = 10
 FREE_BYTES = 50_000_000  # below this a disk counts as full

@@ -1,17 +1,31 @@
 """Decisions: one answer explained, asked by a questionnaire, and open to the public where the owner wants it."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from octweb.registry.models import TreeModel
 
 
 class DecideConfig(AppConfig):
     name = "octweb.decide"
 
     def ready(self) -> None:
-        from octweb.decide.actions import marks_of
         from octweb.decide.mode import MODE
-        from octweb.registry import units
+        from octweb.registry import marks
         from octweb.registry.workspace.mode import ADDED
 
-        units.MARKS = marks_of
+        marks.MARKS = _marks_of
         if ("performance", MODE) not in ADDED:
             ADDED.append(("performance", MODE))
+
+
+def _marks_of(model: TreeModel) -> Mapping[str, Any]:
+    """What the owner says may change; what it needs is loaded by the first question, not by every command."""
+    from octweb.decide.actions import marks_of
+
+    return marks_of(model)

@@ -23,7 +23,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
-from octweb.core.problems import StoreUnavailable
+from octweb.core.faults import StoreUnavailable
 from octweb.jobs.child import Process
 from octweb.jobs.models import FINISHED, Job, RunStatus
 from octweb.jobs.queue import send

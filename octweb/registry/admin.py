@@ -19,7 +19,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from rest_framework.exceptions import APIException
 
-from octweb.core.problems import Damaged, flatten
+from octweb.core.faults import Damaged
+from octweb.core.problems import flatten
 from octweb.registry import actions
 from octweb.registry.claims import claims
 from octweb.registry.data import check_again

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from octweb.core import badges
-from octweb.core.problems import Damaged
+from octweb.core.faults import Damaged
 from octweb.core.templatetags.octweb import percent, significant
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file

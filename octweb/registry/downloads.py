@@ -10,7 +10,7 @@ from django.http import HttpResponse
 
 from octweb.audit import actions as audit
 from octweb.core.attachments import as_file
-from octweb.registry import units
+from octweb.registry import marks
 from octweb.registry.carried import Subject, to_html
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import document_of, model_file
@@ -82,7 +82,7 @@ def subject_of(model: TreeModel, address: str = "") -> Subject:
         sha256=model.sha256,
         document=document_of(model),
         statistics=None if source == FROM_TREE else known,
-        permissions=permissions(file.tree.schema, units.MARKS(model)),
+        permissions=permissions(file.tree.schema, marks.MARKS(model)),
         address=address,
         dossier=f"{address}dossier/" if address else "",
     )

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser, TooLarge
-from octweb.registry import units
+from octweb.registry import marks, units
 from octweb.registry.api import callable_model, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
@@ -84,7 +84,7 @@ class ModelExplain(APIView):
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         model = callable_model(request, pk, document=False)
         tree = model_file(model).tree
-        rows, allowed, wanted = _asked(request.data, tree, units.MARKS(model))
+        rows, allowed, wanted = _asked(request.data, tree, marks.MARKS(model))
         parsed = parse_rows(tree.schema, tree.used_columns, plain_values(model_file(model).reading, rows))
         known, source = units.statistics_of(model, inside=may_see_rows(request.user, model))
         cost = _costs(request.data)

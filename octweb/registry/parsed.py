@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-from octweb.core.problems import Damaged
+from octweb.core.faults import Damaged
 from octweb.registry.models import TreeModel
 from trainer.errors import ModelFileError
 from trainer.tree.file import ModelFile, from_json

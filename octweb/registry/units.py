@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from octweb.registry.data import rows_of as stored_rows
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import ParsedModels, model_file
@@ -12,14 +9,6 @@ from trainer.explain.statistics import ColumnStatistics, coarse, statistics, sta
 
 FROM_ROWS, FROM_TREE = "training rows", "thresholds of the tree: the training rows are not stored"
 COARSE = "training rows, units rounded to 1, 2 or 5 times a power of ten"
-
-
-def _no_marks(model: TreeModel) -> Mapping[str, Any]:
-    return {}
-
-
-# what the owner of a model says may change, column → words; `octweb.decide` keeps it
-MARKS: Callable[[TreeModel], Mapping[str, Any]] = _no_marks
 _statistics: ParsedModels[tuple[ColumnStatistics, ...]] = ParsedModels()
 
 

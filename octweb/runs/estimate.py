@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from octweb.core.templatetags.octweb import NARROW, seconds
-from octweb.datasets import actions as datasets
+from octweb.datasets import stored as datasets
 from octweb.datasets.models import Dataset
 from octweb.runs.models import RunStatus, TrainingRun
 from trainer.certificate import Guarantee, Status

@@ -8,8 +8,8 @@ from typing import Any
 from django.db import transaction
 
 from octweb.checking.actions import keep_proof
+from octweb.core.faults import Damaged
 from octweb.core.limits import allowed
-from octweb.core.problems import Damaged
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import Refused, ResultSupervisor

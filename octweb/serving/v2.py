@@ -12,8 +12,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core import metrics, strict_json
+from octweb.core.faults import Damaged
 from octweb.core.parsers import limited
-from octweb.core.problems import Damaged, document, exception_handler
+from octweb.core.problems import document, exception_handler
 from octweb.registry.access import may_call
 from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_status

@@ -11,7 +11,7 @@ from django.http import Http404
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace.scene import Scene
-from octweb.registry.workspace.tabs import Tab
+from octweb.registry.workspace.tab import Tab
 from octweb.workbench import actions, page
 from octweb.workbench.models import Kind, StepState, Workbench
 from trainer.tree.file import from_json

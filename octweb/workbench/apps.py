@@ -2,13 +2,14 @@
 
 from django.apps import AppConfig
 
+TAB = "octweb.workbench.alternatives.TAB"
+
 
 class WorkbenchConfig(AppConfig):
     name = "octweb.workbench"
 
     def ready(self) -> None:
-        from octweb.registry.workspace.tabs import TABS
-        from octweb.workbench.alternatives import TAB
+        from octweb.registry.workspace.tab import ADDED
 
-        if TAB not in TABS:
-            TABS.insert(-1, TAB)
+        if TAB not in ADDED:
+            ADDED.append(TAB)

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from django.urls import reverse
+from django.utils.module_loading import import_string
 
 from octweb.figures.split import split_figures
 from octweb.registry import single_leaf
 from octweb.registry.claims import claims
 from octweb.registry.workspace import node, rowsets
 from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.tab import ADDED, Tab
 from trainer.tree.numbers import number_text
 
 MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tab:
-    """A tab: `context` gives its template what it shows, `shown` says for which node, `count` what stands beside its name."""
-
-    id: str
-    label: str
-    template: str
-    context: Callable[[Scene], dict[str, Any]]
-    shown: Callable[[Scene], bool] = lambda scene: True
-    count: Callable[[Scene], int | None] = lambda scene: None
 
 
 def _question(scene: Scene) -> dict[str, Any]:
@@ -93,7 +81,7 @@ def _proof(scene: Scene) -> dict[str, Any]:
     }
 
 
-TABS: list[Tab] = [  # applications above this one may add theirs
+TABS: list[Tab] = [  # applications above this one may add theirs to `tab.ADDED`
     Tab(
         id="question",
         label="Question",
@@ -123,6 +111,7 @@ TABS: list[Tab] = [  # applications above this one may add theirs
         shown=lambda scene: not scene.node.is_leaf,
         count=lambda scene: len(node.leaves_under(scene)),
     ),
+    *(import_string(name) for name in ADDED),
     Tab(id="proof", label="Proof", template="registry/inspector/_proof.html", context=_proof),
 ]
 

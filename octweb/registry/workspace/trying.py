@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.registry import page, units
+from octweb.registry import marks, page, units
 from octweb.registry.predicting import Predictions, predict_rows
 from octweb.registry.workspace.scene import Scene
 from trainer.errors import TrainerError
@@ -41,7 +41,7 @@ def try_it(scene: Scene, example: dict[str, Any]) -> dict[str, Any]:
 def _flips(scene: Scene, found: Predictions) -> dict[str, Any]:
     """The smallest change that gives the typed row another answer, and others, in words; or why there is none."""
     known, source = units.statistics_of(scene.model, inside=scene.inside)
-    allowed = permissions(scene.tree.schema, units.MARKS(scene.model))
+    allowed = permissions(scene.tree.schema, marks.MARKS(scene.model))
     record = explained(Flipper(scene.tree, known, allowed, seconds=FLIP_SECONDS), found.matrix[0], 0)
     flips = [record["flip"], *record["alternatives"]] if record["flip"] else []
     return {"sentences": [flip_text(flip) for flip in flips], "reason": record["no_flip"], "source": source}

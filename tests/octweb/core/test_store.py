@@ -17,7 +17,7 @@ from octweb.batch import actions as batch
 from octweb.batch.models import BatchPrediction
 from octweb.batch.work import PredictionSupervisor
 from octweb.core import files
-from octweb.core.problems import StoreUnavailable
+from octweb.core.faults import StoreUnavailable
 from octweb.datasets import actions, stored
 from octweb.environment import store_settings
 from octweb.jobs.supervisor import stopping
