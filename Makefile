@@ -22,7 +22,7 @@ $(VENV)/.test: $(VENV)/.runtime requirements-test.txt
 	touch $@
 
 # clients whose pins are not octweb's, in an environment of their own
-$(VENV)/clients/.ready: $(VENV)/.test requirements-clients.txt
+$(VENV)/clients/.ready: $(VENV)/.runtime requirements-clients.txt
 	test -x $(VENV)/clients/bin/python || $(PYTHON) -m venv $(VENV)/clients
 	$(VENV)/clients/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements-clients.txt
 	touch $@
@@ -51,8 +51,8 @@ wheel: $(VENV)/.test docs
 	$(BIN)/python -m tools.ready
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
-test: $(VENV)/.test $(VENV)/clients/.ready $(VENV)/docs/.ready
-	BIN=$(BIN) tests/run.sh
+test: $(VENV)/.runtime
+	MAKE="$(MAKE)" VENV=$(VENV) tests/run.sh
 
 test-fast: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m "not slow and not browser"

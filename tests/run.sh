@@ -1,24 +1,28 @@
 #!/usr/bin/env bash
 # Every check and every test: lint, types, import contracts, then pytest on SQLite and, where a server can be started, on PostgreSQL.
-# INSTANCES=200 gives every variant of a solver sixteen times as many random instances on every back end.
+# INSTANCES=200 gives every variant of a solver 25 times as many random instances on every back end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-BIN=${BIN:-.venv/bin}
+VENV=${VENV:-.venv} MAKE=${MAKE:-make}
+BIN=$VENV/bin
 unset PYTHONDONTWRITEBYTECODE # or each of the hundreds of processes would compile every module for itself
 export NUMBA_CACHE_DIR=${NUMBA_CACHE_DIR:-$PWD/.venv/numba-cache}
 # for the processors of which the wheel brings code, so that the code that is shipped is the code that is tested
 eval "$("$BIN/python" -m tools.ready --variables)"
 
-# the kernels are compiled once, beside the checks, and not by every test process for itself
-warming=()
-for methods in "exact" "odt oc1 cut-h" "bivariate exact-numeric bendoct-accelerated"; do
-    # shellcheck disable=SC2086 # a list of names
-    "$BIN/python" manage.py warm $methods >/dev/null &
-    warming+=($!)
-done
-hosts=$(mktemp)
-campaign=
+warming=() hosts=$(mktemp) campaign=
 trap 'kill "${warming[@]}" $campaign 2>/dev/null || true; rm -f "$hosts"' EXIT
+warm() { # the kernels of some methods, beside what comes next
+    "$BIN/python" manage.py warm "$@" >/dev/null &
+    warming+=($!)
+}
+
+# the kernels are compiled once, beside installing and checking, and not by every test process for itself
+warm bivariate exact-numeric bendoct-accelerated
+echo "== packages for the tests, the clients and the documentation"
+"$MAKE" --silent -j3 "$VENV"/{.test,clients/.ready,docs/.ready}
+warm exact
+warm odt oc1 cut-h
 
 echo "== lint, types, import contracts"
 "$BIN/ruff" check .
@@ -35,7 +39,7 @@ bash tests/find_chromium.sh
 for one in "${warming[@]}"; do wait "$one"; done
 
 echo "== tests (SQLite)"
-"$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-12}" "$@"
+"$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-8}" "$@"
 
 echo "== tests of the application (PostgreSQL), and several hosts (PostgreSQL, a bucket, network namespaces where they are permitted)"
 # hosts mostly wait for leases that end

@@ -10,6 +10,7 @@ import sys
 import pytest
 from rest_framework.test import APIClient
 
+from octweb.core.throttles import WINDOWS
 from octweb.serving.actions import create_token
 from tests.conftest import ROOT
 from tests.octweb.test_every_address import ROUTES, filled, things  # noqa: F401  (a fixture)
@@ -17,17 +18,17 @@ from tests.octweb.test_every_address import ROUTES, filled, things  # noqa: F401
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
 
-@pytest.mark.parametrize("route", [*ROUTES, "admin/", "accounts/login/", "accounts/logout/"])
-def test_options_on_every_address_says_what_it_takes(client, owner, things, route):  # noqa: F811
-    address, _ = filled(route, things)
-    address = "/" + address.lstrip("/")
-    nobody = client.options(address)
-    assert nobody.status_code in (200, 204, 401)
+def test_options_on_every_address_says_what_it_takes(client, owner, things):  # noqa: F811
     calls = APIClient(headers={"Authorization": f"Token {create_token(owner=owner)[1]}"})
-    answer = calls.options(address)
-    assert answer.status_code in (200, 204, 404)  # 404: the owner's object has no such part, as for GET
-    if answer.status_code != 404:
-        assert "OPTIONS" in answer["Allow"]
+    for route in [*ROUTES, "admin/", "accounts/login/", "accounts/logout/"]:
+        WINDOWS.forget()  # there are more addresses than calls that a minute allows
+        address = "/" + filled(route, things)[0].lstrip("/")
+        nobody, answer = client.options(address), calls.options(address)
+        assert nobody.status_code in (200, 204, 401), (route, nobody.status_code)
+        # 404: the owner's object has no such part, as for GET
+        assert answer.status_code in (200, 204, 404), (route, answer.status_code)
+        if answer.status_code != 404:
+            assert "OPTIONS" in answer["Allow"], route
 
 
 def test_what_they_take(client):

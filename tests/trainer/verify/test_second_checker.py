@@ -38,6 +38,7 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact-numeric", {"depth": 3, "class_weight": "balanced"}),
     ("odt", {"depth": 3, "bins": 4}),
 ]
+ALONE = (0, 7, 13, 15)  # one of each kind of questions, and one with forbidden pairs
 SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}  # ordinary numbers lie between
 
 
@@ -153,6 +154,9 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def test_the_single_file_runs_with_numpy_alone(files, tmp_path, request):
     model, proof, data = files
+    space = request.node.callspec.params["files"]
+    if space not in ALONE:
+        pytest.skip("a process of its own reads one proof of each kind of space")
     program = tmp_path / "check_octweb.py"
     program.write_text(bundle(), encoding="utf-8")
 
@@ -163,7 +167,7 @@ def test_the_single_file_runs_with_numpy_alone(files, tmp_path, request):
     done = run(model, proof, data)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("Verdict: proved\n")
-    if request.node.callspec.params["files"]:
+    if space:
         return  # what it says of a bad call is the same for every file
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"format":"octweb-proof","version":1}\n')
