@@ -15,6 +15,8 @@ SHIPPED = places.FILES  # holds templates, static, checker and docs/proof-format
 COMMAND = places.COMMAND  # starts a command of octweb in a process of its own
 DATA_DIR = Path(text("OCTWEB_DATA_DIR", str(places.data()))).resolve()
 MEDIA_ROOT = DATA_DIR / "files"
+# compiled kernels: the code may lie where the service cannot write; numba reads this when it is first imported
+os.environ.setdefault("NUMBA_CACHE_DIR", str(DATA_DIR / "numba"))
 DOCS_DIR = Path(text("OCTWEB_DOCS_DIR", str(places.DOCUMENTATION)))  # the site that `make docs` builds
 FILES = text("OCTWEB_FILES", "")  # where uploads, tables and predictions lie: a folder, or s3://bucket/prefix
 

@@ -96,6 +96,21 @@ def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chose
         assert run(package)[-1] == answer
 
 
+@pytest.mark.parametrize("writable", [True, False])
+def test_an_installation_that_cannot_be_written_keeps_code_for_the_user_or_nowhere(package, tmp_path, writable):
+    for folder in ("kernels", "family/kernels"):
+        (package / folder / "__pycache__").write_text("a file, where nothing can be put into")
+    caches = tmp_path / "caches"
+    if not writable:
+        caches.write_text("another file")
+    kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
+    environment = kept | {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": str(caches)}
+    show = "from family.kernels.caller import outer; print(outer(1))"
+    done = subprocess.run([sys.executable, "-c", show], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["12"]
+    assert bool(list(caches.rglob("*.nbc"))) is writable
+
+
 def test_another_place_with_the_same_sources_finds_the_code(package, tmp_path):
     cache = tmp_path / "cache"
     moved = tmp_path / "elsewhere"

@@ -2,7 +2,8 @@
 
 numba keeps compiled code by the contents of one file, and does not see that a kernel called from another file has changed. A kernel
 may call those of its own folder and the shared ones in this folder (families of methods do not import each other, which a contract
-checks). So the folder of compiled code (NUMBA_CACHE_DIR, or `__pycache__` here) has one folder for each state of a family: code of an
+checks). So the folder of compiled code (NUMBA_CACHE_DIR; without it `__pycache__` here, or, where the installation is read-only, the
+user's folder of caches) has one folder for each state of a family: code of an
 older version is never run, and a change of one family leaves the code of the others in use. Neither dates nor the place of the
 installation count, so compiled code can be moved with an image or shared between checkouts.
 numba reads its settings where a function is declared, so that functions of other packages stay where they are.
@@ -10,6 +11,7 @@ numba reads its settings where a function is declared, so that functions of othe
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +27,24 @@ from numba.core.caching import UserProvidedCacheLocator
 from trainer.ready import ready
 
 _HERE = Path(__file__).parent
-FOLDER = Path(config.CACHE_DIR or _HERE / "__pycache__")  # type: ignore[attr-defined]
+
+
+def _folder() -> Path:
+    """The folder of compiled code: the one that was asked for, else the first that can be written."""
+    if config.CACHE_DIR:  # type: ignore[attr-defined]
+        return Path(config.CACHE_DIR)  # type: ignore[attr-defined]
+    users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "octweb" / "kernels"
+    for folder in (_HERE / "__pycache__", users):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return users
+
+
+FOLDER = _folder()
 _LOCATOR = f"{__name__}.ByContents"
 _lock = threading.Lock()
 
@@ -64,7 +83,10 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(FOLDER), _LOCATOR  # type: ignore[attr-defined]
         try:
-            compiled = njit(cache=True, nogil=True, **options)(function)
+            try:
+                compiled = njit(cache=True, nogil=True, **options)(function)
+            except RuntimeError:  # no folder can be written: each process compiles for itself
+                return njit(nogil=True, **options)(function)
             return compiled if config.DISABLE_JIT else ready(compiled, Path(compiled.stats.cache_path).name)  # type: ignore[attr-defined]
         finally:
             config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
