@@ -24,7 +24,7 @@ from trainer.tree.describe import number_text
 
 DELAY = 0.5  # seconds that a training may take without a bar
 AT_ONCE = 1.0  # a training that begins so soon after a stopped one is the next of a loop, which the person wants to end
-STOPPED = "Training was stopped by Ctrl-C. The best tree so far is kept; its certificate says what is proved of it."
+STOPPED = "Training was stopped by Ctrl-C. The best tree so far is kept; its certificate says what is proved about it."
 
 _stopped_at = -AT_ONCE
 _bars = True

@@ -33,9 +33,7 @@ def problems(records: Iterable[Mapping[str, Any]]) -> list[str]:
         if record["number"] != expected:
             found.append(f"{place}: record {expected} is missing before it.")
         elif record["before"] != before:
-            found.append(
-                f"{place}: it does not follow the record before, which is another one than when this was written."
-            )
+            found.append(f"{place}: the record before it is not the one that was there when this was written.")
         if digest(record) != record["digest"]:
             found.append(f"{place}: its content was changed.")
         before, expected = record["digest"], record["number"] + 1

@@ -17,7 +17,7 @@ from trainer.convert.source import METHOD
 
 KEPT = timedelta(days=30)  # a comparison can be made again at any time
 USUAL_SECONDS = 60
-NO_ROWS = "The data set of this tree is not there any more, so there is nothing to compare on. Bring the tree again with a data set that is there."
+NO_ROWS = "The data set of this tree was removed, so there is nothing to compare on. Bring the tree again with another data set."
 
 
 def is_brought(model: TreeModel) -> bool:

@@ -76,7 +76,7 @@ def _refuse_many(now: datetime, origin: str) -> None:
     if today.filter(origin=origin).count() >= settings.DEMO_VISITORS_PER_ADDRESS:
         raise Full(
             f"{settings.DEMO_VISITORS_PER_ADDRESS} demos were begun from your network within a day, which is the limit. "
-            "Go on with one of them, or come back tomorrow."
+            "Continue with one of them, or come back tomorrow."
         )
     if today.count() >= settings.DEMO_VISITORS:
         raise Full(

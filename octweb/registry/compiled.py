@@ -65,7 +65,7 @@ class Compiled:
 
     @cached_property
     def shares(self) -> list[bytes]:
-        """By node: the class shares with commas between them."""
+        """By node: the class shares separated by commas."""
         return [orjson.dumps(row)[1:-1] for row in self.tree.probabilities.tolist()]
 
     @cached_property

@@ -82,7 +82,7 @@ def kinds(dataset: Dataset) -> list[Kind]:
         ),
         Kind(
             id="groups", title="Groups of categories",
-            refusal="" if groups else "These data have no column of three or more categories.",
+            refusal="" if groups else "This table has no column with three or more categories.",
             words=f"“{_short(group)} is one of these values?” Several categories on one side.",
         ),
     ]  # fmt: skip

@@ -148,7 +148,7 @@ def _derived(parent: Element | None) -> list[Element]:
     if parent is None:
         return []
     if odd := next((c for c in parent.children if c.name not in ("DerivedField", "Extension")), None):
-        raise ConversionError(f"{odd} cannot be said by a tree of this program.")
+        raise ConversionError(f"{odd} cannot be expressed by a tree of this program.")
     return list(parent.all("DerivedField"))
 
 

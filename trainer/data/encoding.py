@@ -275,7 +275,7 @@ def _refuse_too_many(table: Table, weights: CountArray | None) -> None:
     questions = sum(max(len(_counted(column, weights)) - 1, 0) for column in numeric)
     if questions * len(table) > MOST_CELLS:
         raise DataError(
-            f"All thresholds are {questions:,} questions to {len(table):,} rows, which is too many. "
+            f"All thresholds give {questions:,} questions about {len(table):,} rows, which is too many. "
             "Set 'binarise' to quantile-thresholds and choose 'bins'."
         )
 

@@ -199,7 +199,7 @@ def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
     if settings["optimal_trees"] and (constraints is not None or settings["max_leaves"]):
         raise ParameterError(
             {
-                "optimal_trees": "optimal trees are counted without max_leaves, recall, forbidden_pairs and max_columns only."
+                "optimal_trees": "optimal trees can be counted only without max_leaves, recall, forbidden_pairs and max_columns."
             }
         )
 

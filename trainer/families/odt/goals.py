@@ -54,7 +54,7 @@ def _weight(text: str) -> Fraction:
         raise ParameterError({"negative_weight": f"{text} is not from 0 to 1000."})
     if not weight and Fraction(text):
         raise ParameterError(
-            {"negative_weight": f"{text} is too small to be told from 0; it can have twelve decimals."}
+            {"negative_weight": f"{text} is too small to be distinguished from 0; use at most twelve decimals."}
         )
     return weight
 

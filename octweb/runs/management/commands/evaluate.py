@@ -59,7 +59,7 @@ class Command(BaseCommand):
             default=settings.DASK,
             help="compute the folds on this dask cluster (OCTWEB_DASK)",
         )
-        parser.add_argument("--state", metavar="FILE", help="keep finished folds here and go on from them")
+        parser.add_argument("--state", metavar="FILE", help="keep finished folds here and continue from them")
         parser.add_argument(
             "--manifest", metavar="FILE", help="JSON list of data sets: name, file, numeric_features, …"
         )
