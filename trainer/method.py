@@ -165,10 +165,10 @@ class Solution:
 
     `bound` is in the unit of the objective (mean accuracy less penalties) and None if nothing is proved about the whole
     tree. `goal` says what is maximised instead of accuracy. `finished` is False when the monitor stopped the search; the status
-    then comes from the monitor. `scope` says of which questions the claim speaks, where only the search knows; `unproved` names
+    then comes from the monitor. `scope` says which questions the claim is about, if only the search knows; `unproved` names
     a part of the claim that is open even where bound and objective agree. `proof`, asked whether it has to stop, makes the steps
     that prove the bound, or None if they would be too many or take too long. `questions` gives the answers uint8 (n, m) of the training
-    rows to yes/no questions over which the trees of the method are those of the exact search, which then proves the bound.
+    rows to yes/no questions over which the method has the same trees as the exact search, which then proves the bound.
     """
 
     draft: Draft

@@ -168,7 +168,7 @@ def predict_file(
 
     A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
     `for_spreadsheets`: labels of a CSV file that a spreadsheet would take for formulas get an apostrophe.
-    `delimiter` and `encoding` of a CSV file are found out where they are not given; cells are read as those of the training were.
+    `delimiter` and `encoding` of a CSV file are detected if they are not given; cells are read as in the training.
     `report` is called between the pieces. `more` adds columns to the answers. Raises DataError, whose `problems` name row and column, and OSError.
     """
     say = report or (lambda phase, done, total: None)

@@ -101,6 +101,6 @@ SHA-256 of the model file on the server: {model.sha256}
 
 
 def tidy(now: datetime) -> int:
-    """Remove old checks, and proofs whose model is gone."""
+    """Remove old checks, and proofs without their model."""
     removed, _ = ModelCheck.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
     return removed + files.remove_unknown(FOLDER, Proof.objects.values_list("file", flat=True), now)

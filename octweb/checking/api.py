@@ -74,7 +74,7 @@ class NewComparisonSerializer(serializers.Serializer):
 
 
 def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
-    """A model whose rows the caller may see; to all others it does not exist here, since the answer tells of the rows."""
+    """A model with rows that the caller may see; for all others it does not exist here, because the answer says something about the rows."""
     model = readable_model(request, pk)
     if not (request.user.is_staff or request.user.pk == model.owner_id):
         raise NotFound("There is no model with this id, or it is not yours.")

@@ -33,7 +33,7 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 class Windows:
-    """A sliding window of calls: those of the present window, and of the one before the share that still lies within reach."""
+    """A sliding window of calls: all calls of the present window, and the share of the previous window that is still within reach."""
 
     def __init__(self) -> None:
         self._counts: dict[
@@ -128,6 +128,6 @@ class StrangerThrottle(_Throttle):
         return None if known else f"stranger {self.get_ident(request)}"
 
     def allow_stranger(self, request: Any) -> bool:
-        """Count a call whose caller could not be told."""
+        """Count a call of an unknown caller."""
         self._seconds = WINDOWS.take(f"stranger {self.get_ident(request)}", *rate(self.scope))
         return self._seconds == 0.0

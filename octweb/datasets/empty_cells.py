@@ -61,5 +61,5 @@ def everywhere(choice: Choice, guesses: Iterable[GuessedColumn]) -> Choice:
 
 
 def _has_categories(record: Mapping[str, Any]) -> bool:
-    """Columns of categories, and those of two values: as categories they ask the same question."""
+    """Columns of categories and columns of two values: as categories these ask the same question."""
     return record["kind"] == Kind.CATEGORICAL or int(record.get("distinct") or 0) <= TWO

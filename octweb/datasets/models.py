@@ -35,7 +35,7 @@ class Dataset(Deletable):
 
 
 class Upload(Owned):
-    """A file whose kinds and target have not been confirmed; removed when confirmed or after a day."""
+    """A file with kinds and target that nobody has confirmed yet; removed when confirmed or after a day."""
 
     file = models.FileField(upload_to="uploads/%Y/%m/")
     source_name = models.CharField(max_length=255)

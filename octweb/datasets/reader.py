@@ -171,7 +171,7 @@ def _place() -> Iterator[None]:
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    """One of OCTWEB_READERS locked files: all web processes of a host share them, and the system frees those of a killed one."""
+    """One of OCTWEB_READERS locked files: all web processes of a host share them, and the system frees the files of a killed one."""
     above = settings.DATA_DIR / "readers"
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:

@@ -133,7 +133,7 @@ def _change(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str
 
 
 def _cost(scene: Scene, form: QueryDict) -> tuple[dict[str, float], str]:
-    """Column → what a change of 1 costs, and what is wrong with it; columns of which the form says nothing are not named."""
+    """Column → what a change of 1 costs, and what is wrong with it; columns about which the form says nothing are not named."""
     found: dict[str, Any] = {}
     for j in scene.tree.used_columns:
         if text := form.get(f"cost-{j}", "").strip():

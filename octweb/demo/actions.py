@@ -62,7 +62,7 @@ def end(visit: Visit) -> bool:
 
 
 def end_due(now: datetime) -> int:
-    """End the visits whose day is over, and forget them; returns how many. OCTWEB_DEMO may have been switched off meanwhile."""
+    """End the visits that are over, and forget them; returns how many. OCTWEB_DEMO may have been switched off meanwhile."""
     ended = 0
     for visit in Visit.objects.filter(until__lte=now).select_related("user"):
         if end(visit):

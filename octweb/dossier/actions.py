@@ -51,7 +51,7 @@ def start(
     groups: Sequence[str] | None = None,
     site: str = "",
 ) -> ModelDossier:
-    """A dossier in the queue, or the one that waits already. Texts and groups that are not given are those of the last one.
+    """A dossier in the queue, or the one that waits already. Texts and groups that are not given are taken from the last one.
 
     Raises PermissionDenied, ValidationError and Conflict.
     """

@@ -66,7 +66,7 @@ def _write_once(path: Path, key: Ed25519PrivateKey) -> None:
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(pem)
     try:
-        os.link(temporary, path)  # fails if another process was first, whose key then counts
+        os.link(temporary, path)  # fails if another process was first; then its key counts
     except FileExistsError:
         pass
     finally:

@@ -1,4 +1,4 @@
-"""What is special about the job of a candidate: its child is `manage.py evaluate`, whose records of folds are kept as they come."""
+"""What is special about the job of a candidate: its child is `manage.py evaluate`, and its records of folds are kept as they come."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The job's row is the only truth. It is taken with an UPDATE that names the state it expects, held by a lease that every tick
 renews with the same condition, and ended by one more conditional UPDATE in the transaction that stores what came out. So a job that
-two workers believe they have is finished by one of them, and a job whose worker died is free when its lease is over.
+two workers believe they have is finished by one of them, and if a worker died, its job is free when the lease is over.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ class Supervisor(ABC):
 
 
 class ResultSupervisor(Supervisor):
-    """One attempt at a job whose child leaves one result at its end."""
+    """One attempt at a job with a child that leaves one result at its end."""
 
     def complete(self, summary: dict[str, Any]) -> bool:
         """Whether the child had done all of its work when it ended."""

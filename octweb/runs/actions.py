@@ -157,7 +157,7 @@ def tidy(now: datetime) -> int:
 
 
 def within_limits(method: Method, values: dict[str, Any], *, said: Mapping[str, Any]) -> dict[str, Any]:
-    """The server's own limits on time, memory and threads; one that was not `said`, or whose default is larger, becomes the server's."""
+    """The server's own limits on time, memory and threads; a limit that was not `said`, or has a larger default, becomes the server's."""
     errors = {}
     for name, limit in server_limits().items():
         if method.parameter(name) is None:

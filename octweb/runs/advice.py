@@ -112,7 +112,7 @@ def answers_of(method: Method) -> Answers:
 
 
 def wishes(answers: Answers) -> tuple[str, ...]:
-    """Parameters that are offered beside those of the chosen method: asked for, they choose the method that takes them."""
+    """Parameters that are offered beside the chosen method's own: if one is filled in, a method that takes it is chosen."""
     if answers == Answers(ask="one", sure="proved"):
         return ("forbidden", "min_leaf", *(p.name for p in CONSTRAINTS))
     return ()

@@ -14,7 +14,7 @@ SHOWN = 50
 
 
 def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records that brought a new tree, newest first, each with its change against the one before."""
+    """Records that brought a new tree, newest first, each with its change against the previous one."""
     found: list[dict[str, Any]] = []
     for record in records:
         if "tree" not in record:
@@ -51,7 +51,7 @@ def outline(run: TrainingRun, record: dict[str, Any]) -> Any:
 
 
 def of_earlier_attempts(run: TrainingRun) -> Tree | None:
-    """The best tree that an attempt before the present one had found, whose worker ended."""
+    """The best tree that an earlier attempt had found before its worker ended."""
     records = run.records.filter(attempt__lt=run.attempt, record__has_key="tree").values_list("record", flat=True)
     best = max(records, key=lambda record: record.get("incumbent") or 0.0, default=None)
     return None if best is None else tree_of(run, best)

@@ -1,4 +1,4 @@
-"""What a run whose constraints no tree keeps can ask for instead: the one that gives way, and by how much."""
+"""What a run can ask for instead if no tree keeps its constraints: the constraint that gives way, and by how much."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def counted(converted: Converted, raw: RawTable, reading: Reading, *, target: st
 
 
 def uncounted(converted: Converted, *, target: str = "", name: str = "") -> ModelFile:
-    """The model file of a converted tree without rows: the counts are those of the source, or 0."""
+    """The model file of a converted tree without rows: the counts come from the source, or are 0."""
     certificate = {
         "method": METHOD,
         "guarantee": str(Guarantee.HEURISTIC),

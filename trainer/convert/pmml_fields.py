@@ -163,7 +163,7 @@ def _with_sums(bare: Fields, derived: list[Element]) -> Fields:
 
 
 def _terms(element: Element, bare: Fields, sums: Mapping[str, tuple[Term, ...]]) -> tuple[Term, ...]:
-    """The terms of a sum whose additions go from left to right, as those of a linear split do."""
+    """The terms of a sum that is added from left to right, as a linear split is."""
     if element.name == "NormDiscrete":
         j = bare.column(element.get("field"), element)
         value, column = element.get("value"), bare.schema[j]

@@ -34,9 +34,9 @@ def holdout(codes: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.
 
 
 def training_rows(codes: np.ndarray, rows: Mapping[str, Any] | None, parameters: Mapping[str, Any]) -> np.ndarray:
-    """Positions of the rows that trained a model, among those that it reads, whose classes are `codes` (n,).
+    """Positions of the rows that trained a model, among the rows that it reads, which have the classes `codes` (n,).
 
-    `rows` and `parameters` are those of the model file; files that do not say it row by row have the share and the seed.
+    `rows` and `parameters` come from the model file; files that do not say it row by row have the share and the seed.
     """
     signs = (rows or {}).get("held_out")
     if signs and len(signs) == len(codes):

@@ -58,7 +58,7 @@ class Completion:
 class QuestionPrice:
     """A question that is possible at a place: how much more the best tree with it costs than the best tree, in rows.
 
-    Where `proved` is False the price is at least `price`. `errors`, `leaves` and `tree` are those of the part at the place.
+    Where `proved` is False the price is at least `price`. `errors`, `leaves` and `tree` describe the part at the place.
     """
 
     question: int
@@ -124,7 +124,7 @@ class Completer:
         return self.space.floor(self.space.counts(self.space.all_rows), self.space.depth)
 
     def _tree(self, spot: Spot, found: Found) -> LabelledShape:
-        """The tree, whose parts are known, even if time is over."""
+        """The tree, even if time is over: all of its parts are known."""
         end, asked, flag = self.space.end, self.space.asked, int(self.space.flag[0])
         self.space.begin(None, None)
         tree = self.prefix.tree(spot, found)

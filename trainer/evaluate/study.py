@@ -164,7 +164,7 @@ def run_study(
 ) -> list[Record]:
     """All records of a study, in its order; those that `path` has already are not computed again.
 
-    `jobs` folds run at once (times are then those of a busy machine); `context` is a joblib configuration, such as that of a dask
+    `jobs` folds run at once (times are then measured on a busy machine); `context` is a joblib configuration, such as that of a dask
     cluster. `news(record, done, total)` hears of each new record. A fold that fails leaves a record with its `error`, which is
     tried again next time.
     """

@@ -277,7 +277,7 @@ def _reachable(
     options: Options,
     monitor: Monitor,
 ) -> InfeasibleError:
-    """The error with what can be reached when one kind of constraint is given up; `best` is that of the first kind."""
+    """The error with what can be reached when one kind of constraint is given up; `best` belongs to the first kind."""
     words, best, of = [str(error)], None, None
     for relaxed, kept in relaxations(side):
         remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())

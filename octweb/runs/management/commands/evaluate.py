@@ -48,7 +48,9 @@ class Command(BaseCommand):
             "--pruned", action="store_true", help="every method also with its pruning chosen by inner cross-validation"
         )
         parser.add_argument("--all-threads", action="store_true", help="time every fold with all processors as well")
-        parser.add_argument("--jobs", type=int, default=1, help="folds at once; times are then those of a busy machine")
+        parser.add_argument(
+            "--jobs", type=int, default=1, help="folds at once; times are then measured on a busy machine"
+        )
         parser.add_argument(
             "--sweep", action="append", default=[], metavar="NAME=V1,V2,…",
             help="every method that has the parameter with each of these values; repeat it for all combinations",
