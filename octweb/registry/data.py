@@ -178,8 +178,7 @@ def example_row(model: TreeModel, *, inside: bool) -> dict[str, Any]:
     tree = model_file(model).tree
     row = np.zeros(len(tree.schema))
     for node in tree.branches:
-        cut = getattr(node.split, "threshold", None)
-        if node.split is not None and cut is not None and len(node.split.used) == 1:
-            j = node.split.used[0]
-            row[j] = 0.0 if tree.schema[j].kind is Kind.BINARY else float(cut)
+        if node.split is not None and node.split.cut is not None:
+            j, cut = node.split.cut
+            row[j] = 0.0 if tree.schema[j].kind is Kind.BINARY else cut
     return record_of(model, row)

@@ -85,7 +85,7 @@ def _limited(
         constraints or Constraints(max_leaves=settings["max_leaves"]),
         n_classes=problem.n_classes,
         depth=settings["depth"],
-        leaf_cost=problem.leaf_penalty * problem.n,
+        leaf_cost=problem.kappa,
         weights=problem.weights,
         min_leaf=settings["min_leaf"],
         allowed=_allowed(problem, settings),

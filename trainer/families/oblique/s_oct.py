@@ -1,6 +1,6 @@
 """S-OCT (Boutilier, Michini & Zhou 2023): every row is routed to a leaf of the complete tree; hyperplanes are hidden rows.
 
-Labels (1)-(5) are those of docs/methods/s-oct.md. Rows of equal features are one point g, its classes are items j = (g, k).
+Labels (1)-(5) refer to docs/methods/s-oct.md. Rows of equal features are one point g, its classes are items j = (g, k).
 
 Indices    g point, j item, k class, v node of the complete tree, t terminal node
 Variables  b[v]=1: some row goes right at v;  q[g,v]=1: g passes v;  w[t,k]=1: t predicts k;  s[j,t]: item j is right at t
