@@ -109,7 +109,7 @@ class _Bar:
 
 
 def words(progress: Progress) -> str:
-    """What is known of a search: "searching, incumbent 0.953, bound 0.967, gap 1.4 %"."""
+    """What is known about a search: "searching, incumbent 0.953, bound 0.967, gap 1.4 %"."""
     said = [progress.phase]
     if progress.incumbent is not None:
         said.append(f"incumbent {number_text(progress.incumbent, 4)}")

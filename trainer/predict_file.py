@@ -1,7 +1,7 @@
 """A file of rows to a file of predictions: `predict_file` reads, predicts and writes piece by piece.
 
 A result has one row for each row of the input, in its order: `row` (from 1, without the header), `label`, the share of each class
-at the leaf, `leaf`; all but `row` are empty where a cell that the tree needs is empty. `more` adds columns that a caller works out.
+at the leaf, `leaf`; all but `row` are empty if a cell that the tree needs is empty. `more` adds columns that a caller works out.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def predict_file(
 
 @dataclass(frozen=True)
 class Source:
-    """A file of rows, and what was said of it."""
+    """A file of rows, and what was said about it."""
 
     path: Path
     limits: ReadLimits | None

@@ -48,7 +48,7 @@ def write_proof(
     path: Path, problem: Problem, method: Method, settings: Settings, solution: Solution, limits: ProofLimits,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Write the proof of a solution's bound beside its model; returns what the model file says of it.
+    """Write the proof of a solution's bound beside its model; returns what the model file says about it.
 
     Where there is none, the record says why, and no file is left.
     """

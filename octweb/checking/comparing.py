@@ -43,7 +43,7 @@ def longest() -> int:
 def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Comparison:
     """A comparison in the queue, or the one that is there already; `seconds` is the longest time of the search.
 
-    Raises ValidationError where there is nothing to compare or the time is out of range, and Conflict.
+    Raises ValidationError if there is nothing to compare or the time is out of range, and Conflict.
     """
     if not is_brought(model):
         raise ValidationError(

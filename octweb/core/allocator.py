@@ -15,7 +15,7 @@ KEPT = 8_000_000  # free bytes at the end of an arena beyond which they go back
 
 
 def keep_blocks() -> bool:
-    """Tell it; False where the C library is another one than glibc and nothing was told."""
+    """Tell it; False if the C library is another one than glibc and nothing was told."""
     if platform.libc_ver()[0] != "glibc":
         return False
     mallopt = ctypes.CDLL(None).mallopt

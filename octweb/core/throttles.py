@@ -23,7 +23,7 @@ MAX_CALLERS = 100_000
 def client_address(request: HttpRequest) -> str | None:
     """The address that asks: the connection's, or what the outermost of our own proxies (OCTWEB_PROXIES) saw.
 
-    None where there is none (a socket file, a sign-in without a request) or where a header holds something else.
+    None if there is none (a socket file, a sign-in without a request) or where a header holds something else.
     """
     found = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
     try:
@@ -86,7 +86,7 @@ def rate(scope: str) -> tuple[int, int]:
 
 
 def caller_of(user: Any, auth: Any) -> str:
-    """Who is counted: the token where there is one, else the signed-in user."""
+    """Who is counted: the token if there is one, else the signed-in user."""
     digest = getattr(auth, "digest", None)
     return f"token {digest}" if digest else f"user {user.pk}"
 

@@ -26,7 +26,7 @@ class Empties:
 
 
 def of(dataset: Dataset) -> Empties | None:
-    """What the switch would change, or None where no row is left out."""
+    """What the switch would change, or None if no row is left out."""
     dropped = int(dataset.profile.get("rows_dropped") or 0)
     if not dropped:
         return None

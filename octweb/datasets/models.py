@@ -8,7 +8,7 @@ from octweb.core.ownership import Deletable, Owned
 
 
 class Dataset(Deletable):
-    """A table that was accepted; the rows lie in a Parquet file, the schema here. Its content never changes."""
+    """A table that was accepted; the rows are in a Parquet file, the schema is here. Its content never changes."""
 
     name = models.CharField(max_length=200)
     target = models.CharField(max_length=200)

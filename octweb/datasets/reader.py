@@ -94,7 +94,7 @@ def create(source: Path, reading: Reading, choice: Choice, folder: Path) -> dict
 
 
 def foretell(rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
-    """`intake.foretell`; `size` is what the rows take in memory, None where that is not known."""
+    """`intake.foretell`; `size` is what the rows take in memory, None if that is not known."""
     return _of_rows("foretell", rows, choice, size, kept)
 
 

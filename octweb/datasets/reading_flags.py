@@ -55,7 +55,7 @@ def add_reading_flags(parser: ArgumentParser) -> None:
 
 
 def given_of(options: dict[str, Any]) -> Given:
-    """What the options say of the table; raises ParameterError."""
+    """What the options say about the table; raises ParameterError."""
     try:
         return Given(
             decimal=_by_column(options, "decimal", WORDS),
@@ -71,13 +71,13 @@ def given_of(options: dict[str, Any]) -> Given:
 
 
 def file_options(options: dict[str, Any]) -> dict[str, str | None]:
-    """Delimiter and encoding, None where they were not given."""
+    """Delimiter and encoding, None if they were not given."""
     sign = options.get("delimiter")
     return {"delimiter": DELIMITER_WORDS.get(sign, sign) if sign else None, "encoding": options.get("encoding") or None}
 
 
 def reading_of_file(options: dict[str, Any]) -> Reading | None:
-    """The reading of --reading; raises ModelFileError where the file holds none."""
+    """The reading of --reading; raises ModelFileError if the file holds none."""
     if not options.get("reading"):
         return None
     try:

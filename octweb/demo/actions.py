@@ -42,7 +42,7 @@ def begin(*, address: str | None) -> Visit:
 def end(visit: Visit) -> bool:
     """Delete the account with all that it holds, at once; what runs is stopped by its worker, which finds no row any more.
 
-    False where a thing of another account needs one of the visitor's: that one stays, and the account with it, which nobody can
+    False if a thing of another account needs one of the visitor's: that one stays, and the account with it, which nobody can
     use any more. The log says so.
     """
     user = visit.user

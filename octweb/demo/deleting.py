@@ -21,7 +21,7 @@ class _Whole(Collector):
         return False
 
     def stored(self) -> set[tuple[Storage, str]]:
-        """Where the files of the collected rows lie."""
+        """Where the files of the collected rows are stored."""
         return {
             (getattr(row, field.name).storage, getattr(row, field.name).name)
             for model, rows in self.data.items()

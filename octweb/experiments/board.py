@@ -27,7 +27,7 @@ SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Q
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A row of the leaderboard; shares in [0, 1], None where it is not known yet."""
+    """A row of the leaderboard; shares in [0, 1], None if it is not known yet."""
 
     candidate: Candidate
     title: str

@@ -26,7 +26,7 @@ START_SECONDS = 120.0  # reading the file and compiling do not count as time of 
 
 @dataclass(kw_only=True)
 class CandidateChild(Process):
-    """`manage.py evaluate` of one method; the folds that an earlier attempt finished lie in its file of records."""
+    """`manage.py evaluate` of one method; the folds that an earlier attempt finished are in its file of records."""
 
     data: Path = Path()
 

@@ -49,7 +49,7 @@ class Process(ABC):
 
     @staticmethod
     def scratch() -> Path:
-        """Where the folders of all jobs of this host lie."""
+        """Where the folders of all jobs of this host are."""
         return settings.DATA_DIR / "runs"
 
     @classmethod

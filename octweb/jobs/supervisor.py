@@ -240,7 +240,7 @@ class Supervisor(ABC):
         return not self._mine().filter(cancel_requested=True).exists()
 
     def end(self, status: Any, **changes: Any) -> None:
-        """End the job; raises LostLease where this worker does not hold it any more."""
+        """End the job; raises LostLease if this worker does not hold it any more."""
         if not self._mine().update(status=status, finished=timezone.now(), lease_until=None, **changes):
             raise LostLease  # rolls back what was stored in the same transaction
 
@@ -252,7 +252,7 @@ class Supervisor(ABC):
                 send(self.jobs._default_manager.get(pk=self.job_id))
 
     def noted(self) -> dict[str, str]:
-        """What the summary says of an attempt before that was killed; nothing where there was none."""
+        """What the summary says about an earlier attempt that was killed; nothing if there was none."""
         return {NOTE: self.note} if self.note else {}
 
     def _log(self, child: Process) -> str:

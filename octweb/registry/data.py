@@ -32,7 +32,7 @@ class Rows:
     """Rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,), `numbers` in the file.
 
     `training` are the positions of the rows that it was trained on; `same` says that their fingerprint is the model's.
-    `lines` (n,) are the lines of the uploaded file, None where they are not known.
+    `lines` (n,) are the lines of the uploaded file, None if they are not known.
     """
 
     matrix: FloatArray
@@ -50,7 +50,7 @@ class Rows:
         return np.flatnonzero(held)
 
     def position(self, number: int) -> int | None:
-        """Where the row with this number in the file stands; None where it is not among the rows."""
+        """Where the row with this number in the file stands; None if it is not among the rows."""
         found = np.flatnonzero(self.numbers == number)
         return int(found[0]) if len(found) else None
 
@@ -67,7 +67,7 @@ class Check:
 
 
 def rows_of(model: TreeModel) -> Rows | None:
-    """The rows of the model's data set; None where it is gone, was changed, or does not fit the model any more."""
+    """The rows of the model's data set; None if it is gone, was changed, or does not fit the model any more."""
     dataset = model.dataset
     if dataset is None or not dataset.file or dataset.rows * max(1, len(dataset.columns)) > MAX_CELLS:
         return None

@@ -26,7 +26,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Rows of one kind: how many, on how many the two answer differently, and which are right where one alone is."""
+    """Rows of one kind: how many, on how many the two answer differently, and which tree is right if only one is."""
 
     name: str
     n: int

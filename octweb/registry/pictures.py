@@ -148,7 +148,7 @@ def _unseen(request: Request, model: TreeModel) -> dict[int, tuple[int, int]]:
 
 
 def _closed(request: Request, tree: Tree) -> list[int] | None:
-    """The branches that the address folds up; None where it says nothing of them."""
+    """The branches that the address folds up; None if it says nothing of them."""
     if "closed" not in request.query_params:
         return None
     numbers = {number for number in _numbers(request, "closed") if number < len(tree.nodes)}
@@ -166,7 +166,7 @@ def _opened(tree: Tree, closed: set[int], node: int | None) -> list[int]:
 
 
 def _numbers(request: Request, name: str) -> list[int]:
-    """The numbers of nodes in a parameter such as `3,7`; none where it is absent."""
+    """The numbers of nodes in a parameter such as `3,7`; none if it is absent."""
     parts = [part for part in request.query_params.get(name, "").split(",") if part]
     if len(parts) > MOST_NUMBERS or not all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts):
         raise ValidationError({name: f"Give at most {MOST_NUMBERS:,} numbers of nodes, separated by commas."})

@@ -58,12 +58,12 @@ class Answers:
 
 
 def feature_columns(dataset: Dataset, kind: str = "") -> list[dict[str, Any]]:
-    """The column records that a tree may ask, of one kind where it is given."""
+    """The column records that a tree may ask about, only of one kind if it is given."""
     return [c for c in dataset.columns if c.get("role") == "feature" and (not kind or c["kind"] == kind)]
 
 
 def kinds(dataset: Dataset) -> list[Kind]:
-    """The four kinds of questions, in this order, with an example from the data where there is one."""
+    """The four kinds of questions, in this order, with an example from the data if there is one."""
     numbers, groups = feature_columns(dataset, "numeric"), _grouped(dataset)
     first = numbers[0]["name"] if numbers else "age"
     second = numbers[1]["name"] if len(numbers) > 1 else "income"

@@ -121,7 +121,7 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _special(given: list[str]) -> dict[str, tuple[float, ...]]:
-    """The special values by column; raises ParameterError or DataError where one is not written like income=-7,-8."""
+    """The special values by column; raises ParameterError or DataError if one is not written like income=-7,-8."""
     found: dict[str, tuple[float, ...]] = {}
     for item in given:
         name, equals, text = item.rpartition("=")

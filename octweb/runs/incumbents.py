@@ -33,7 +33,7 @@ def incumbents(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def tree_of(run: TrainingRun, record: dict[str, Any]) -> Tree | None:
-    """A record's tree, or None where it cannot be read any more."""
+    """A record's tree, or None if it cannot be read any more."""
     features = [c for c in run.dataset.columns if c.get("role", "feature") == "feature"]
     try:
         schema = [ColumnSchema.from_json(c) for c in record.get("columns") or features]
@@ -45,7 +45,7 @@ def tree_of(run: TrainingRun, record: dict[str, Any]) -> Tree | None:
 
 
 def outline(run: TrainingRun, record: dict[str, Any]) -> Any:
-    """The nested outline of a record's tree, or None where it cannot be read any more."""
+    """The nested outline of a record's tree, or None if it cannot be read any more."""
     tree = tree_of(run, record)
     return None if tree is None else tree_outline(tree)
 

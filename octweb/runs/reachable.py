@@ -21,7 +21,7 @@ class Reachable:
 
 
 def reachable(run: TrainingRun) -> Reachable | None:
-    """The settings of the run with its constraint at what can be reached; None where that was not found out."""
+    """The settings of the run with its constraint at what can be reached; None if that was not found out."""
     if not run.unreachable:
         return None
     best, of = run.summary.get("best"), run.summary.get("best_of")

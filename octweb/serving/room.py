@@ -36,7 +36,7 @@ class Room:
 
     @contextmanager
     def held(self, size: int, *, patience: float = PATIENCE) -> Iterator[None]:
-        """`size` bytes for the length of a `with` block; raises NoRoom where they are not free after so many seconds."""
+        """`size` bytes for the length of a `with` block; raises NoRoom if they are not free after so many seconds."""
         if size < COUNTED:
             yield
             return

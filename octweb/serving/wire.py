@@ -57,7 +57,7 @@ class Body:
         return iter(self.readline, b"")
 
     def drop(self) -> bool:
-        """Read what is left; False where it is too much, or does not come."""
+        """Read what is left; False if it is too much, or does not come."""
         if self.unread > DROPPED:
             return False
         try:

@@ -28,7 +28,7 @@ class Fields:
     sums: Mapping[str, tuple[Term, ...]]
 
     def column(self, name: str | None, place: Element) -> int:
-        """The column of a field; raises ConversionError where there is none."""
+        """The column of a field; raises ConversionError if there is none."""
         for j, column in enumerate(self.schema):
             if column.name == name:
                 return j

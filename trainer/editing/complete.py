@@ -34,7 +34,7 @@ class Optimum:
 class Completion:
     """The best tree that keeps the wishes: cost and proved bound in rows; `tree` has (question, yes, no) and classes.
 
-    `found` is False where no tree keeps the wishes (`conflict` then names some of which none can be left out), and where the
+    `found` is False if no tree keeps the wishes (`conflict` then names some wishes of which none can be left out), or if the
     search was stopped before it had one.
     """
 
@@ -157,7 +157,7 @@ class Completer:
     def spot(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Spot:
         """The subproblem of a place whose ancestors are held fast, what the wishes at the place itself ask set aside.
 
-        Raises KeyError where the tree does not have the place.
+        Raises KeyError if the tree does not have the place.
         """
         stay = held(wishes, self.space.questions)
         spot = self.prefix.settle(self.prefix.top(frozenset(w.item for w in wishes) | stay))

@@ -200,7 +200,7 @@ class Tree:
     def plot(self, *, width: float = 1100.0, height: float = 700.0) -> Any:
         """The tree as a `plotly.graph_objects.Figure`, as much of it open as can be read in so many pixels.
 
-        Raises ImportError where plotly is not installed.
+        Raises ImportError if plotly is not installed.
         """
         # pictures are made of trees, and plotly takes a second to import: both only where somebody asks
         from plotly.graph_objects import Figure

@@ -1,4 +1,4 @@
-"""What the inspector says of one node: its question or answer, where its rows go, and what each threshold would do."""
+"""What the inspector says about one node: its question or answer, where its rows go, and what each threshold would do."""
 
 from __future__ import annotations
 

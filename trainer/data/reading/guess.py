@@ -243,7 +243,7 @@ def _several_units(words: Words, parts: dict[str, Parts]) -> ColumnReading:
 
 
 def _doubtful_negatives(words: Words, parts: dict[str, Parts], *, said: bool) -> ColumnReading | None:
-    """What speaks against numbers such as (5) and 5- that are negative; None where nothing does, or there are none."""
+    """What speaks against numbers such as (5) and 5- that are negative; None if nothing does, or there are none."""
     marked = {word: own for word, own in parts.items() if own.negative}
     styles = {own.negative for own in marked.values()}
     if not styles:
@@ -275,7 +275,7 @@ def _no_common_way(
     return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=bool(how))
 
 
-# -- what the columns tell of each other -------------------------------------------------------------------------------
+# -- what the columns tell about each other -------------------------------------------------------------------------------
 
 
 class _Decimals:

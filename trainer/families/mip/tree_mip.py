@@ -200,7 +200,7 @@ def optimise(
 ) -> Found:
     """Solve a formulation; `known` is an upper bound from elsewhere, in rows, which ends the search once it is met.
 
-    Raises InfeasibleError where no tree satisfies the constraints and SolverError where the claims contradict each other.
+    Raises InfeasibleError if no tree satisfies the constraints and SolverError if the claims contradict each other.
     """
     kind = InstanceModel(formulation, news, known)
     usable = [tree for tree in starts if formulation.admits(tree)]

@@ -1,4 +1,4 @@
-"""Records of the search for subset branching: the shapes of a topology, and what is known of a row set."""
+"""Records of the search for subset branching: the shapes of a topology, and what is known about a row set."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a row set: V itself if exact, else an upper bound; recipe (group, mask) of the root, group -1 or -2: a trivial test."""
+    """What is known about a row set: V itself if exact, else an upper bound; recipe (group, mask) of the root, group -1 or -2: a trivial test."""
 
     value: int
     exact: bool

@@ -115,7 +115,7 @@ class Command(BaseCommand):
 
 
 def _empty(folder: Path) -> Path:
-    """The folder, made where it is not there; raises CommandError where it holds something that is not this dossier's."""
+    """The folder, made where it is not there; raises CommandError if it holds something that is not this dossier's."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise CommandError(f"The folder {folder} is not empty. Name a new one: a dossier is signed as a whole.")

@@ -52,7 +52,7 @@ class Command(BaseCommand):
 
 
 def _models(name: str | None) -> list[TreeModel]:
-    """The models asked for, deleted ones included; raises CommandError where there is none."""
+    """The models asked for, deleted ones included; raises CommandError if there is none."""
     models = TreeModel.objects.select_related("family").order_by("family__name", "version")
     if not name:
         return list(models)

@@ -137,7 +137,7 @@ class Command(BaseCommand):
 
 
 def _whole(study: Study, options: dict[str, Any]) -> dict[str, Any]:
-    """The tree of the one variant on all rows that are not held out; what `train --json` says of it, as `whole`."""
+    """The tree of the one variant on all rows that are not held out; what `train --json` says about it, as `whole`."""
     variant, dataset = study.variants[0], study.datasets[0]
     seeded = {"seed": study.seed} if get(variant.method).parameter("seed") else {}
     request = TrainRequest(
