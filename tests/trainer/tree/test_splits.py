@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-import octweb
-import trainer
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import Node
 from trainer.tree.splits import Interval, Linear, Subset, Threshold
@@ -68,21 +63,3 @@ def test_other_splits_have_no_set_to_make_smaller():
 )
 def test_a_split_is_proved_where_it_meets_its_bound(impurity, bound, proved):
     assert Node(id=0, counts=(5, 5), label=0, impurity=impurity, impurity_bound=bound).split_proved is proved
-
-
-def asked_kinds(source: str) -> list[str]:
-    """The places of a source that ask of which kind a split is, instead of asking the split."""
-    return re.findall(
-        r"isinstance\([^()]*\b(?:Threshold|Interval|Subset|Linear)\b[^()]*\)|isinstance\(.*?\((?:Threshold|Interval|Subset|Linear)\b.*?\)\)",
-        source,
-    )
-
-
-def test_nobody_asks_of_which_kind_a_split_is():
-    """A new kind then needs its own file only. The checker has its own splits, as records."""
-    folders = [Path(package.__file__).parent for package in (trainer, octweb)]
-    sources = {path: path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py")}
-    assert {path.name: found for path, source in sources.items() if (found := asked_kinds(source))} == {}
-    assert asked_kinds("if isinstance(node.split, Linear):\n    isinstance(split, (Subset, Threshold))") == [
-        "isinstance(node.split, Linear)", "isinstance(split, (Subset, Threshold))",
-    ]  # fmt: skip
