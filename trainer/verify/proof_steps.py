@@ -110,7 +110,7 @@ def check_proof(lines: Iterator[tuple[int, dict[str, Any]]], space: Space) -> Pr
 
 
 def _check_step(record: dict[str, Any], engine: Engine, steps: dict[int, _Step], known: Any, space: Space) -> _Step:
-    """The step of a line, if its reason holds."""
+    """The step of a line whose reason holds."""
     reason, path = record.get("by"), record.get("path")
     if reason not in REASONS or not isinstance(path, list) or not all(type(q) is int and q >= 0 for q in path):
         raise BadProof("it has no path or no known reason")
