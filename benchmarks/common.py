@@ -29,7 +29,7 @@ def encodings() -> Path | None:
 
 
 def numeric(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """X float64 (rows, columns) and class codes of a data set whose columns are numbers."""
+    """X float64 (rows, columns) and class codes of a data set with columns of numbers."""
     about = next(d for d in json.loads((folder / "manifest.json").read_text()) if d["name"] == name)
     table = pd.read_csv(folder / about["file"])
     columns = [*about["numeric_features"], *about["categorical_features"]]

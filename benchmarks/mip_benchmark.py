@@ -17,7 +17,7 @@ Without a file the group `short` is run plain and accelerated with 4 s per solve
 limit), mean gap of the rest, share of time in hooks (processor time of all callbacks), and how
 many times faster a variant solves as many instances as plain BendOCT: the time by which plain BendOCT has solved its last
 instance, over the time by which the variant has solved as many.
-`--ratio` adds the processor time of the solver over that of another one, where the file has solves of both.
+`--ratio` adds the processor time of the solver divided by the time of another one, where the file has solves of both.
 `--pictures` draws instances solved over time and gaps at the limit with Plotly: techniques alone, left out, and plain against
 default; as pages, and as PNG where Playwright and Chromium are found.
 
@@ -252,7 +252,7 @@ def report(runs: dict[str, list[dict[str, Any]]], limit: float) -> None:
 
 
 def ratios(found: list[dict[str, Any]], solver: str, other: str) -> None:
-    """Processor time of one solver over that of another on what both prove, whatever the limits: geometric means by depth."""
+    """Processor time of one solver divided by the time of another on what both prove, whatever the limits: geometric means by depth."""
     best: dict[tuple[Any, ...], float] = {}
     for r in (r for r in found if r["optimal"]):
         about = (r["solver"], r["variant"], r["depth"], r["name"], r["penalty"])

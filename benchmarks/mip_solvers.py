@@ -3,7 +3,7 @@
 Usage: OCTWEB_BENCH_DATA=... python benchmarks/mip_solvers.py [--depth 2] [--limit 20] [--variants vanilla,default] [--sets monk1,monk3]
        [--known RESULTS.jsonl]
 
-Instances are those of the group `shared` of mip_benchmark.py, all of which fit Gurobi's size-limited licence. Seconds are processor
+The instances are the group `shared` of mip_benchmark.py; all of them fit Gurobi's size-limited licence. Seconds are processor
 time, and so is the limit; the ratio is a geometric mean over the instances that both prove within it. `--known` leaves out what a
 file of mip_benchmark.py has as not proved by either within the limit.
 """

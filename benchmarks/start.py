@@ -52,7 +52,7 @@ execute_from_command_line(sys.argv)
 
 
 def compiled_in(folder: Path) -> list[str]:
-    """The kernels whose code numba kept in a folder: compiled at run time."""
+    """The kernels with code that numba kept in a folder: compiled at run time."""
     return sorted({path.name.partition("-")[0] for path in folder.rglob("*.nbc")})
 
 
@@ -81,7 +81,7 @@ def measured(method: str, depth: int | None, ready: Path | None, bare: bool) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--method", action="append", help="default: every method")
-    parser.add_argument("--depth", type=int, help="default: that of the method")
+    parser.add_argument("--depth", type=int, help="default: the method's own")
     parser.add_argument("--ready", type=Path, help="a folder of kernels that were compiled ahead")
     parser.add_argument("--no-bare", action="store_true", help="no start without compiled kernels; needs --ready")
     given = parser.parse_args()

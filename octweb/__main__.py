@@ -49,7 +49,7 @@ OWN_DATA = ("convert", "export")  # commands with a `--data` of their own: the f
 
 
 def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
-    """The arguments without `--data FOLDER`, and the folder; raises ValueError where the folder is not said.
+    """The arguments without `--data FOLDER`, and the folder; raises ValueError if the folder is not said.
 
     What follows `--` are values of a command, and stays; so does what follows a command with a `--data` of its own.
     """
@@ -72,7 +72,7 @@ def without_data(arguments: list[str]) -> tuple[list[str], str | None]:
 
 
 def prepare(arguments: list[str], folder: str | None) -> None:
-    """Say in the environment where data lie, for this process and those that it starts."""
+    """Say in the environment where data are stored, for this process and those that it starts."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
     if folder is not None:
         os.environ["OCTWEB_DATA_DIR"] = str(Path(folder).expanduser().resolve())
@@ -84,7 +84,7 @@ def prepare(arguments: list[str], folder: str | None) -> None:
 
 
 def usage() -> str:
-    """What `octweb` alone prints: the commands of octweb with what they do, and where the data lie."""
+    """What `octweb` alone prints: the commands of octweb with what they do, and where the data are stored."""
     import django
     from django.conf import settings
     from django.core.management import get_commands, load_command_class

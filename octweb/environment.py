@@ -53,7 +53,7 @@ def secret_key(folder: Path) -> str:
         with os.fdopen(descriptor, "w") as stream:
             stream.write(secrets.token_urlsafe(64))
         try:
-            os.link(temporary, path)  # fails if another process was first, whose key then counts
+            os.link(temporary, path)  # fails if another process was first; then its key counts
         except FileExistsError:
             pass
         finally:

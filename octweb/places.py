@@ -1,4 +1,4 @@
-"""Where the parts of octweb lie: in the folder of the project, or, when it was installed as a wheel, beside this module."""
+"""Where the parts of octweb are: in the folder of the project, or, when it was installed as a wheel, beside this module."""
 
 from __future__ import annotations
 

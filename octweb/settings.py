@@ -18,7 +18,7 @@ MEDIA_ROOT = DATA_DIR / "files"
 # compiled kernels: the code may lie where the service cannot write; numba reads this when it is first imported
 os.environ.setdefault("NUMBA_CACHE_DIR", str(DATA_DIR / "numba"))
 DOCS_DIR = Path(text("OCTWEB_DOCS_DIR", str(places.DOCUMENTATION)))  # the site that `make docs` builds
-FILES = text("OCTWEB_FILES", "")  # where uploads, tables and predictions lie: a folder, or s3://bucket/prefix
+FILES = text("OCTWEB_FILES", "")  # where uploads, tables and predictions are stored: a folder, or s3://bucket/prefix
 
 DEBUG = boolean("OCTWEB_DEBUG", False)
 DEMO = boolean("OCTWEB_DEMO", False)  # visitors get an account for a day; all limits below begin small (docs/demo.md)
@@ -54,7 +54,7 @@ MAX_COPIES_BYTES = integer("OCTWEB_MAX_COPIES_MB", 5_000) * 1_000_000  # of stor
 DEMO_VISITORS = integer("OCTWEB_DEMO_VISITORS", 200)  # accounts of visitors within a day
 DEMO_VISITORS_PER_ADDRESS = integer("OCTWEB_DEMO_VISITORS_PER_ADDRESS", 10)
 DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and all else of one visitor
-# the approver of a model must not be its owner; where nothing is said, as soon as there are two administrators
+# the approver of a model must not be its owner; if nothing is said, as soon as there are two administrators
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
 WEBHOOK_HOSTS = words("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that messages of users may go to
 DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # signs dossiers; one for all hosts
@@ -62,7 +62,7 @@ METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to rea
 DASK = text("OCTWEB_DASK", "")  # the scheduler that `manage.py evaluate` sends its folds to
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
-# of a page's form: bodies of calls have their own limit, in octweb.core.parsers, and files lie on the disk
+# of a page's form: bodies of calls have their own limit, in octweb.core.parsers, and files are on the disk
 DATA_UPLOAD_MAX_MEMORY_SIZE = FILE_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 10 * MAX_COLUMNS + 1000  # the page of an upload has six for each column
 

@@ -102,7 +102,7 @@
     if (select) window.location.assign(select.dataset.go + encodeURIComponent(select.value));
   });
 
-  // a live page whose run ends while nobody looks says so in its title, and as a notification where that was allowed
+  // if the run of a live page ends while nobody looks, the page says so in its title, and as a notification where that was allowed
   let running = document.getElementById("live")?.dataset.finished === "0";
   document.addEventListener("htmx:afterSwap", () => {
     const live = document.getElementById("live");

@@ -1,4 +1,4 @@
-// Draws Plotly figures whose colours are CSS variables: "var(--c1)" becomes the value of the page's theme.
+// Draws Plotly figures with CSS variables as colours: "var(--c1)" becomes the value of the page's theme.
 // [data-figure-url] is fetched when it comes into view; [data-figure-json] names the script that holds it; <script type="application/json" data-figure-for="ID"> is drawn into ID.
 
 const CONFIG = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false, doubleClick: false };

@@ -17,7 +17,7 @@ function showTreeOf(id) {
 document.addEventListener("octweb:point", (event) => {
   if (String(event.detail.id).startsWith("tree-of-")) showTreeOf(event.detail.id);
 });
-// the splits above are those of the model, not of such a tree
+// the splits above belong to the model, not to such a tree
 document.addEventListener("octweb:node", (event) => {
   if (event.target.closest(".of-frontier")) event.preventDefault();
 });

@@ -76,6 +76,21 @@ def test_links_of_the_documentation_lead_somewhere():
     assert broken == []
 
 
+def lacking(text: str) -> list[str]:
+    """The files and folders of the project that a page names in code marks and that do not exist."""
+    named = re.findall(r"`((?:trainer|octweb|tests|templates|benchmarks|tools|deploy|static|checker)/[\w./-]+)`", text)
+    return [path for path in named if not (ROOT / path).exists()]
+
+
+def test_files_that_the_documentation_names_exist():
+    """Except for the file that the example in adding.md makes."""
+    pages = {page: page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *DOCS.rglob("*.md")]}
+    found = {page.relative_to(ROOT).as_posix(): lacking(text) for page, text in pages.items()}
+    assert found.pop("docs/adding.md") == ["trainer/families/greedy/majority.py"]
+    assert {page: paths for page, paths in found.items() if paths} == {}
+    assert lacking("`trainer/run.py` and `trainer/no_such_file.py`") == ["trainer/no_such_file.py"]
+
+
 def test_no_path_of_a_machine_and_no_unfinished_mark():
     marks = re.compile(r"(?<![\w./])/(?:home|root|work)/\w|\bTO" + r"DO\b|\bFIX" + r"ME\b")
     found = []

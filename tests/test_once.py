@@ -53,6 +53,16 @@ def test_only_the_kinds_of_splits_know_the_kinds_of_splits():
     assert asked_kinds('if record["kind"] == "subset": pass') == ["line 1: subset"]
 
 
+def test_the_price_of_a_leaf_in_rows_is_computed_by_the_problem_only():
+    """`Problem.kappa`, an exact fraction."""
+    price = re.compile(r"\bleaf_penalty \* (?:\w+\.)*n\b(?!_)|\bn \* (?:\w+\.)*leaf_penalty\b")
+    apart = ("trainer/verify",)  # the checker shares no code with what it checks
+    found = [name for name, text in modules("trainer", "octweb", but=apart) if price.search(text)]
+    assert found == [str(Path("trainer/data/problem.py"))]
+    assert price.search("cost = problem.leaf_penalty * problem.n,")
+    assert not price.search("leaf_penalty * tree.n_leaves")
+
+
 @pytest.mark.parametrize("kind", [e for e in Evidence if "-" in e])
 def test_kinds_of_evidence_are_written_once(kind):
     """Names of one word have other meanings, too."""

@@ -201,7 +201,7 @@ class Walk:
         raise Broken("octweb serve does not answer")
 
     def pages(self, port: int) -> None:
-        """The page to sign in, whose template and files come out of the wheel."""
+        """The page to sign in; its template and files come out of the wheel."""
         status, page = call(port, "/accounts/login/")
         files = re.findall(rb'(?:href|src)="(/static/[^"]+)"', page)
         if status != 200 or not files:

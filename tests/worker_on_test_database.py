@@ -1,4 +1,4 @@
-"""`manage.py worker` on the database of a running test, whose name pytest made."""
+"""`manage.py worker` on the database of a running test; pytest made its name."""
 
 import os
 import sys

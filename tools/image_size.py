@@ -25,7 +25,7 @@ def optional(text: str) -> list[str]:
 
 
 def pins(name: str) -> dict[str, str]:
-    """Name and version of each package of a list, without those of the lists that it names."""
+    """Name and version of each package of a list, without the packages of the lists that it names."""
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     return dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
 

@@ -26,9 +26,9 @@ STRUCK = {Ended.TIME: Status.TIME_LIMIT, Ended.MEMORY: Status.MEMORY_LIMIT}
 
 
 class TreeModel(ABC, Generic[T]):
-    """A model whose integral points are trees of type T, and what is known of the best tree; values are exact, in the model's unit.
+    """A model whose integral points are trees of type T, and what is known about the best tree; values are exact, in the model's unit.
 
-    `known` is an upper bound from elsewhere. `every_point` says that an integral point is a tree whatever hidden rows say of its
+    `known` is an upper bound from elsewhere. `every_point` says that an integral point is a tree whatever hidden rows say about its
     other variables. `rough` says that the rows let trees pass that `forbids` does not admit.
     """
 
@@ -76,7 +76,7 @@ class TreeModel(ABC, Generic[T]):
         return InfeasibleError("No tree satisfies the constraints. Relax one of them or allow a deeper tree.")
 
     def beaten(self, bound: Fraction, solver: str) -> Fraction:
-        """The bound that holds if the best tree beats that of the solver; by default the solver is wrong, which is an error."""
+        """The bound that holds if the best tree beats the solver's tree; by default this means that the solver is wrong, which is an error."""
         value = self.value
         assert value is not None
         raise SolverError(f"{solver} claims the bound {float(bound)} below the value {float(value)} of its own tree.")
@@ -164,7 +164,7 @@ def drive(
 ) -> Driven:
     """Solve; the best tree stays with `kind`.
 
-    Raises InfeasibleError where no tree satisfies the constraints, and SolverError where the solver contradicts a tree.
+    Raises InfeasibleError if no tree satisfies the constraints, and SolverError if the solver contradicts a tree.
     """
     outcome = solver.solve(
         kind.model, Watching(kind), replace(options, absolute_gap=absolute_gap, starts=tuple(starts))

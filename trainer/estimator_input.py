@@ -68,7 +68,7 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
 
 
 def _refuse_large(X: Any) -> None:
-    """Whole numbers of an array that a double would round are refused as those of a frame are: raises ValueError."""
+    """Refuses whole numbers of an array that a double would round, as in a frame: raises ValueError."""
     if not isinstance(X, (np.ndarray, list, tuple)):
         return  # a sparse matrix, or nothing that can be trained on: scikit-learn says so
     try:
@@ -123,7 +123,7 @@ def _frame(X: Any) -> nw.DataFrame | None:
 
 
 def _check_names(estimator: Any, X: Any, frame: nw.DataFrame, *, reset: bool) -> None:
-    # scikit-learn knows the names of pandas and polars frames; those of pyarrow tables are compared here
+    # scikit-learn knows the names of pandas and polars frames; the names of pyarrow tables are compared here
     _check_feature_names(estimator, X, reset=reset)
     if reset:
         if not hasattr(estimator, "feature_names_in_") and all(isinstance(name, str) for name in frame.columns):
@@ -161,7 +161,7 @@ def _fit_column(name: str, series: nw.Series) -> Column:
 def _numbers(name: str, series: nw.Series) -> FloatArray:
     """The column as float64; refuses what is not a finite number."""
     if series.dtype.is_integer():
-        # from Python's integers: those of 64 bits without a sign have no absolute value that fits
+        # from Python's integers: unsigned 64-bit integers have no absolute value that fits
         ends = [int(end) for end in (series.min(), series.max()) if end is not None]
         if any(abs(end) > LARGEST_EXACT for end in ends):
             raise ValueError(f"Column '{name}' has {TOO_LARGE}")

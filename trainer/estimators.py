@@ -57,7 +57,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         Integer weights count rows exactly, and so do decimals with a small common denominator. Other weights are rounded to whole
         numbers that add up to 2^28: objective and bound then hold for the weights as given up to `certificate_.weight_error`, a proved
         number (`trainer.whole_weights`). Rows of weight 0 are left out. Methods with `class_weight` also take a dictionary from labels
-        to weights, which multiply those of the rows, or None; a label that does not occur is an error.
+        to weights, which multiply the weights of the rows, or None; a label that does not occur is an error.
         """
         problem, settings, counted = self._problem(X, y, sample_weight)
         with watched(self._method.id, limits_of(settings)) as monitor:
@@ -98,7 +98,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
     def workbench(self, X: Any, y: Any, sample_weight: Any = None) -> Bench:
         """The trees of this estimator's settings on these rows, to argue with: wishes with their prices, and all good trees.
 
-        Rows, labels and weights as in `fit`. The classifiers of `exact` and `exact-numeric` have it; good trees are counted by that of
+        Rows, labels and weights as in `fit`. The classifiers of `exact` and `exact-numeric` have it; good trees are counted by the one of
         `exact` alone. Limits on leaves, recalls, pairs and numbers of columns bind completions and prices, but good trees cannot be
         counted within them.
         """
@@ -211,7 +211,7 @@ def _class_names(classes: np.ndarray) -> tuple[str, ...]:
 def _times_class_weights(
     by_class: Mapping[Any, float], y: np.ndarray, sample_weight: Any, settings: Settings
 ) -> np.ndarray:
-    """Row weights, float64 (n,), multiplied by those of the classes; a class that is not named counts once."""
+    """Row weights, float64 (n,), multiplied by the weights of the classes; a class that is not named counts once."""
     if int(settings.get("min_leaf") or 1) > 1:
         raise ParameterError({"min_leaf": "leaves are counted in weights, so it must be 1 with class weights."})
     classes, codes = np.unique(y, return_inverse=True)

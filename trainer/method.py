@@ -34,7 +34,7 @@ class Parameter:
     `flag` marks the options that have a command line flag of their own; the others are given with `--set name=value`.
     `None` as default means "no limit" or "chosen by the method"; `help` then says which. `check` looks at the value beside the
     others and the names in the data, and raises ParameterError; it runs before anything is queued. `restricts` says in words for the
-    scope what the value leaves out of the search, one text for each restriction, none where it leaves out nothing.
+    scope what the value leaves out of the search, one text for each restriction, none if it leaves out nothing.
     """
 
     name: str
@@ -165,10 +165,10 @@ class Solution:
 
     `bound` is in the unit of the objective (mean accuracy less penalties) and None if nothing is proved about the whole
     tree. `goal` says what is maximised instead of accuracy. `finished` is False when the monitor stopped the search; the status
-    then comes from the monitor. `scope` says of which questions the claim speaks, where only the search knows; `unproved` names
+    then comes from the monitor. `scope` says which questions the claim is about, if only the search knows; `unproved` names
     a part of the claim that is open even where bound and objective agree. `proof`, asked whether it has to stop, makes the steps
     that prove the bound, or None if they would be too many or take too long. `questions` gives the answers uint8 (n, m) of the training
-    rows to yes/no questions over which the trees of the method are those of the exact search, which then proves the bound.
+    rows to yes/no questions over which the method has the same trees as the exact search, which then proves the bound.
     """
 
     draft: Draft
@@ -281,7 +281,7 @@ class Method:
 def exact_fraction(value: float | str) -> Fraction:
     """The decimal number that was typed, exactly: 0.01 becomes 1/100 and not its binary neighbour.
 
-    Raises ValueError where the text is not a number, and where it is one of hundreds of digits, which would take long to build.
+    Raises ValueError if the text is not a number, and where it is one of hundreds of digits, which would take long to build.
     """
     text = str(value).strip()
     exponent = text.lower().partition("e")[2] or "0"

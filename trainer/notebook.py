@@ -24,7 +24,7 @@ from trainer.tree.describe import number_text
 
 DELAY = 0.5  # seconds that a training may take without a bar
 AT_ONCE = 1.0  # a training that begins so soon after a stopped one is the next of a loop, which the person wants to end
-STOPPED = "Training was stopped by Ctrl-C. The best tree so far is kept; its certificate says what is proved of it."
+STOPPED = "Training was stopped by Ctrl-C. The best tree so far is kept; its certificate says what is proved about it."
 
 _stopped_at = -AT_ONCE
 _bars = True
@@ -109,7 +109,7 @@ class _Bar:
 
 
 def words(progress: Progress) -> str:
-    """What is known of a search: "searching, incumbent 0.953, bound 0.967, gap 1.4 %"."""
+    """What is known about a search: "searching, incumbent 0.953, bound 0.967, gap 1.4 %"."""
     said = [progress.phase]
     if progress.incumbent is not None:
         said.append(f"incumbent {number_text(progress.incumbent, 4)}")

@@ -19,7 +19,7 @@ def pose(
 ) -> Problem:
     """The problem that the settings make of the rows; `weights` int64 (rows,), or None if every row counts one.
 
-    `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError where classes cannot be
+    `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError if classes cannot be
     weighted as asked or the start does not fit, and DataError if there are no rows.
     """
     weighted = class_weighted(settings, labels, weights)

@@ -1,7 +1,7 @@
 """A file of rows to a file of predictions: `predict_file` reads, predicts and writes piece by piece.
 
 A result has one row for each row of the input, in its order: `row` (from 1, without the header), `label`, the share of each class
-at the leaf, `leaf`; all but `row` are empty where a cell that the tree needs is empty. `more` adds columns that a caller works out.
+at the leaf, `leaf`; all but `row` are empty if a cell that the tree needs is empty. `more` adds columns that a caller works out.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def predict_file(
 
     A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
     `for_spreadsheets`: labels of a CSV file that a spreadsheet would take for formulas get an apostrophe.
-    `delimiter` and `encoding` of a CSV file are found out where they are not given; cells are read as those of the training were.
+    `delimiter` and `encoding` of a CSV file are detected if they are not given; cells are read as in the training.
     `report` is called between the pieces. `more` adds columns to the answers. Raises DataError, whose `problems` name row and column, and OSError.
     """
     say = report or (lambda phase, done, total: None)
@@ -194,7 +194,7 @@ def predict_file(
 
 @dataclass(frozen=True)
 class Source:
-    """A file of rows, and what was said of it."""
+    """A file of rows, and what was said about it."""
 
     path: Path
     limits: ReadLimits | None

@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def write_proof(
     path: Path, problem: Problem, method: Method, settings: Settings, solution: Solution, limits: ProofLimits,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Write the proof of a solution's bound beside its model; returns what the model file says of it.
+    """Write the proof of a solution's bound beside its model; returns what the model file says about it.
 
     Where there is none, the record says why, and no file is left.
     """
@@ -101,7 +100,7 @@ def _afterwards(bits: BitArray, problem: Problem, settings: Settings, stop: Call
         n_classes=problem.n_classes,
         weights=problem.weights,
         depth=settings["depth"],
-        leaf_cost=problem.leaf_penalty * problem.n,
+        leaf_cost=problem.kappa,
         min_leaf=int(settings.get("min_leaf") or 1),
         stop=stop,
     )
@@ -110,7 +109,7 @@ def _afterwards(bits: BitArray, problem: Problem, settings: Settings, stop: Call
 
 def one_class(problem: Problem) -> Proof:
     """Every tree has a leaf, and costs that at least."""
-    return Proof(scale=1, goal=Fraction(problem.leaf_penalty * problem.n).numerator, steps=[])
+    return Proof(scale=1, goal=problem.kappa.numerator, steps=[])
 
 
 def _lines(problem: Problem, proof: Proof) -> Iterator[dict[str, Any]]:

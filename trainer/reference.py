@@ -43,7 +43,7 @@ def parameter_table(method: Method) -> str:
 
 
 def tree_text(method: Method, model: ModelFile) -> str:
-    """The picture of a tree that the method trained, what the tree is, what is claimed of it, and the method's paper."""
+    """The picture of a tree that the method trained, what the tree is, what is claimed about it, and the method's paper."""
     rows, right = model.tree.nodes[0].rows, sum(leaf.counts[leaf.label] for leaf in model.tree.leaves)
     shape = "topology" if model.parameters.get("topology") else "depth"  # a topology overrides the depth
     settings = [f"{shape} {model.parameters[shape]}"] if shape in model.parameters else []

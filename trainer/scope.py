@@ -26,7 +26,7 @@ LEAD = {
 def scope_of(method: Method, problem: Problem, settings: Settings, space: str = "", wishes: Sequence[str] = ()) -> str:
     """The sentence; `space` replaces the method's own words about its questions if it knows them only after the search.
 
-    `wishes` are those of the workbench, as they are written.
+    `wishes` come from the workbench, as they are written.
     """
     parts = [words for p in method.parameters if p.restricts is not None for words in p.restricts(settings)]
     own = space or (method.space(problem, settings) if method.space is not None else "")

@@ -23,7 +23,7 @@ BinaryTree = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, sub
 def adapt(tree: Tree, table: Table, labels: Labels) -> Draft:
     """`tree` over the columns of `table` and the classes of `labels`, matched by name.
 
-    Raises ParameterError where a column that it asks for is missing or of another kind. Categories that the table does not
+    Raises ParameterError if a column that it asks for is missing or of another kind. Categories that the table does not
     have are left out of subsets; a leaf of an unknown class takes the majority of its rows.
     """
     columns = {column.name: j for j, column in enumerate(table.schema)}

@@ -2,7 +2,7 @@
 
 Integers are taken as they are, and decimals with a small common denominator are multiplied by it: nothing changes. Other weights w are
 rounded to v, multiples of a common step; of weights that are not integers, those that are next to nothing are left out. The share of correct weight of any tree then changes by at most ½ Σ|w/W − v/V|, with W and V
-the sums: the differences add up to 0, so those of the correct rows are at most half of their absolute sum.
+the sums: the differences add up to 0, so the differences of the correct rows add up to at most half of the absolute sum.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DENOMINATOR = 10**6
 
 @dataclass(frozen=True, kw_only=True)
 class WholeWeights:
-    """`weights` int64 (n,), some perhaps 0; `error`: by how much an objective may differ from that of the weights as given."""
+    """`weights` int64 (n,), some perhaps 0; `error`: by how much an objective may differ from the one with the weights as given."""
 
     weights: CountArray
     error: float = 0.0

@@ -38,7 +38,7 @@ from trainer.tree.shapes import LabelledShape
 from trainer.version import VERSION
 
 METHOD = "exact"  # the one that counts good trees, too
-EDITABLE = ("exact", "exact-numeric")  # those whose trees can be argued with
+EDITABLE = ("exact", "exact-numeric")  # the methods with trees that can be argued with
 LIMITS = ("max_leaves", "recall", "forbidden_pairs", "max_columns")  # on the whole tree
 TICK, MEMORY_TICKS = 0.05, 10
 MOST_LISTED = 100_000

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-START = "0" * 64  # what the first record has in place of the hash of the one before
+START = "0" * 64  # what the first record has in place of the hash of a previous one
 FIELDS = ("number", "at", "by", "what", "subject", "subject_id", "name", "details", "before")
 
 
@@ -26,16 +26,14 @@ def digest(record: Mapping[str, Any]) -> str:
 
 
 def problems(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Where a whole chain is broken, in words, first place first; empty where every record fits the one before."""
+    """Where a whole chain is broken, in words, first place first; empty if every record fits the previous one."""
     found, before, expected = [], START, 1
     for record in records:
         place = f"record {record['number']}"
         if record["number"] != expected:
             found.append(f"{place}: record {expected} is missing before it.")
         elif record["before"] != before:
-            found.append(
-                f"{place}: it does not follow the record before, which is another one than when this was written."
-            )
+            found.append(f"{place}: the record before it is not the one that was there when this was written.")
         if digest(record) != record["digest"]:
             found.append(f"{place}: its content was changed.")
         before, expected = record["digest"], record["number"] + 1

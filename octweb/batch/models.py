@@ -48,7 +48,7 @@ class BatchPrediction(Job):
 
     @property
     def folder(self) -> str:
-        """Where the files of this job lie in the store."""
+        """Where the files of this job are in the store."""
         return f"{FOLDER}/{self.pk}"
 
     @property

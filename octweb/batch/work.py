@@ -92,7 +92,7 @@ class PredictionSupervisor(ResultSupervisor):
         name = ""
         try:
             with child.result.open("rb") as stream:
-                # a name of this attempt alone: what a lost one left behind is never taken for the result
+                # a name that only this attempt uses: what a lost attempt left behind is never taken for the result
                 wanted = f"{job.folder}/result-{self.attempt}.{job.format}"
                 name = default_storage.save(wanted, File(stream))
             with transaction.atomic():

@@ -25,7 +25,7 @@ KEPT = timedelta(days=30)  # a check can be made again at any time
 
 
 def keep_proof(model: TreeModel, path: Path) -> Proof | None:
-    """Keep the proof that a training left for its model; None where it left none."""
+    """Keep the proof that a training left for its model; None if it left none."""
     if not path.exists():
         return None
     with path.open("rb") as stream:
@@ -39,7 +39,7 @@ def proof_of(model: TreeModel) -> Proof | None:
 
 
 def start(*, owner: Any, model: TreeModel) -> ModelCheck:
-    """A check in the queue, or the one that is there already; raises ValidationError where the rows are gone, and Conflict."""
+    """A check in the queue, or the one that is there already; raises ValidationError if the rows are gone, and Conflict."""
     if model.dataset is None or not model.dataset.file:
         raise ValidationError({"model": "The rows of this model are gone, so it cannot be checked here."})
     return queue.only_one(ModelCheck, owner=owner, model=model)
@@ -101,6 +101,6 @@ SHA-256 of the model file on the server: {model.sha256}
 
 
 def tidy(now: datetime) -> int:
-    """Remove old checks, and proofs whose model is gone."""
+    """Remove old checks, and proofs without their model."""
     removed, _ = ModelCheck.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
     return removed + files.remove_unknown(FOLDER, Proof.objects.values_list("file", flat=True), now)

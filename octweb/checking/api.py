@@ -32,12 +32,12 @@ class FoundSerializer(serializers.Serializer):
     mistakes = serializers.IntegerField(help_text="of the brought tree")
     best_mistakes = serializers.IntegerField(help_text="of the best tree that was found")
     least_mistakes = serializers.IntegerField(
-        allow_null=True, help_text="no tree of the size has fewer (proved); null where nothing is known"
+        allow_null=True, help_text="no tree of the size has fewer (proved); null if nothing is known"
     )
-    leaves = serializers.IntegerField(help_text="at most so many had the trees that were searched")
+    leaves = serializers.IntegerField(help_text="the searched trees had at most this many")
     depth = serializers.IntegerField()
-    columns = serializers.ListField(child=serializers.CharField(), help_text="those that the trees could ask")
-    rules = serializers.CharField(help_text="the better tree as text; empty where none was found")
+    columns = serializers.ListField(child=serializers.CharField(), help_text="those that the trees could ask about")
+    rules = serializers.CharField(help_text="the better tree as text; empty if none was found")
     seconds = serializers.FloatField()
     stopped = serializers.BooleanField(help_text="somebody ended the search before it had an answer")
 
@@ -69,12 +69,12 @@ class NewComparisonSerializer(serializers.Serializer):
 
     seconds = serializers.IntegerField(
         required=False, default=None, allow_null=True, min_value=1,
-        help_text="the longest time of the search, at most the server's limit; 60 where it is not given",
+        help_text="the longest time of the search, at most the server's limit; 60 if it is not given",
     )  # fmt: skip
 
 
 def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
-    """A model whose rows the caller may see; to all others it does not exist here, since the answer tells of the rows."""
+    """A model with rows that the caller may see; for all others it does not exist here, because the answer says something about the rows."""
     model = readable_model(request, pk)
     if not (request.user.is_staff or request.user.pk == model.owner_id):
         raise NotFound("There is no model with this id, or it is not yours.")

@@ -17,7 +17,7 @@ from trainer.convert.source import METHOD
 
 KEPT = timedelta(days=30)  # a comparison can be made again at any time
 USUAL_SECONDS = 60
-NO_ROWS = "The data set of this tree is not there any more, so there is nothing to compare on. Bring the tree again with a data set that is there."
+NO_ROWS = "The data set of this tree was removed, so there is nothing to compare on. Bring the tree again with another data set."
 
 
 def is_brought(model: TreeModel) -> bool:
@@ -43,7 +43,7 @@ def longest() -> int:
 def start(*, owner: Any, model: TreeModel, seconds: int | None = None) -> Comparison:
     """A comparison in the queue, or the one that is there already; `seconds` is the longest time of the search.
 
-    Raises ValidationError where there is nothing to compare or the time is out of range, and Conflict.
+    Raises ValidationError if there is nothing to compare or the time is out of range, and Conflict.
     """
     if not is_brought(model):
         raise ValidationError(

@@ -19,7 +19,7 @@ from octweb.registry.models import TreeModel
 
 
 def model_of(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
-    """A model that the caller may read, or, `inside`, whose rows the caller may see."""
+    """A model that the caller may read; with `inside`, the caller may also see its rows."""
     models = TreeModel.objects.readable_by(request.user).select_related("family", "owner", "dataset")
     if inside and not request.user.is_staff:
         models = models.filter(owner=request.user)

@@ -79,5 +79,5 @@ def splits_words(proved: int, total: int) -> str:
 
 
 def splits_badge(proved: int, total: int) -> Badge:
-    """The badge of a tree whose splits are proved one by one."""
+    """The badge of a tree with splits that are proved one by one."""
     return claim("proved" if proved == total else "gap", splits_words(proved, total), SPLITS_TIP)

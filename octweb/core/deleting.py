@@ -41,7 +41,7 @@ def hide(thing: Deletable) -> None:
 
 
 def bring_back(thing: Deletable) -> None:
-    """Show it again; raises Conflict where what it needs is deleted itself."""
+    """Show it again; raises Conflict if what it needs is deleted itself."""
     for field in thing._meta.concrete_fields:
         needed = getattr(thing, field.name) if field.is_relation and field.remote_field.on_delete is PROTECT else None
         if isinstance(needed, Deletable) and needed.deleted_at is not None:

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 CHUNK = 1 << 20
 ORPHAN_LIFE = timedelta(days=1)  # a stored file that the database does not know may be one that is being stored
 KEEP_SECONDS = 24 * 3600.0  # a copy that was not used for so long is removed
-IN_USE_SECONDS = 600.0  # a copy that was asked for so lately stays even where there are too many
+IN_USE_SECONDS = 600.0  # a copy that was requested this recently stays even if there are too many
 
 
 def local_path(file: FieldFile) -> Path:
@@ -78,13 +78,13 @@ def place_in(file: FieldFile, target: Path) -> Path:
         return path
     try:
         os.link(path, target)
-    except OSError:  # the folders lie on different disks
+    except OSError:  # the folders are on different disks
         shutil.copyfile(path, target)
     return target
 
 
 def tidy() -> int:
-    """Remove copies that nobody asked for lately, and the oldest where there are too many; returns how many."""
+    """Remove copies that nobody has requested recently, and the oldest if there are too many; returns how many."""
     copies = sorted(_copies(), key=lambda copy: copy[0], reverse=True)
     now, total, removed = time.time(), 0, 0
     for used, size, path in copies:

@@ -115,7 +115,7 @@ class TurnWorker(ThreadWorker):
                     self._return(conn, kept)
 
     def _next(self, turn: SimpleNamespace, listening: select.poll) -> TConn | None:
-        """A connection with a call; None where the turn has ended."""
+        """A connection with a call; None if the turn has ended."""
         while self._turn is turn:
             with self._lock:
                 if self._ready and self._turn is turn:

@@ -20,5 +20,5 @@ def server_limits() -> dict[str, int]:
 
 
 def allowed(parameters: Mapping[str, Any], name: str) -> float:
-    """What a job may take: the value that it asked for, or the server's limit where it asked for none."""
+    """What a job may take: the value that it asked for, or the server's limit if it asked for none."""
     return float(parameters.get(name) or server_limits()[name])

@@ -12,7 +12,7 @@ from django.http import QueryDict
 def narrowed(
     found: QuerySet, query: QueryDict, *, fields: Sequence[str], sorts: Mapping[str, tuple[str, str]]
 ) -> tuple[QuerySet, dict[str, Any]]:
-    """The rows whose fields have every word of `q`, in the order of `sort`; and what the list's form shows.
+    """The rows that have every word of `q` in their fields, in the order of `sort`; and what the list's form shows.
 
     `sorts` has for each key its words and the field, with a minus for falling; rows without a value come last.
     """

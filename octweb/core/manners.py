@@ -37,7 +37,7 @@ class OptionsMiddleware:
 
 
 def allowed(view: Any) -> list[str]:
-    """The methods that a view takes: those of its class, or of the decorators that limit a function."""
+    """The HTTP methods that a view takes, from its class or from the decorators that limit a function."""
     owner = getattr(view, "view_class", None) or getattr(view, "cls", None)
     if owner is not None:
         names = [name.upper() for name in owner.http_method_names if hasattr(owner, name) and name != "options"]

@@ -13,7 +13,7 @@ TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u206
 def checked_name(text: str, *, most: int) -> str:
     """The name without spaces around it, cut to `most` characters; empty stays empty.
 
-    Raises Unprocessable for a name of which nothing can be seen, and for marks of direction, by which one name looks like another.
+    Raises Unprocessable for an invisible name, and for marks of direction, which can make one name look like another.
     """
     if not text:
         return ""

@@ -14,7 +14,7 @@ PR_SET_NO_NEW_PRIVS = 38
 
 
 def exit_with_parent() -> None:
-    """Give up rights, watch the process that OCTWEB_PARENT_PID names, and end with it; nothing where a person typed the command."""
+    """Give up rights, watch the process that OCTWEB_PARENT_PID names, and end with it; nothing if a person typed the command."""
     expected = os.environ.get("OCTWEB_PARENT_PID")
     if not expected:
         return

@@ -30,7 +30,7 @@ class Part:
     process: subprocess.Popen = field(init=False)
 
     def start(self, *, quiet: bool = False) -> None:
-        """Start it in a session of its own: Ctrl-C reaches its parent alone, which then ends all parts in order."""
+        """Start it in its own session: Ctrl-C then reaches only its parent, which ends all parts in order."""
         out = subprocess.DEVNULL if quiet else None
         self.process = subprocess.Popen(  # noqa: S603
             self.command, cwd=settings.BASE_DIR, env=self.environment, start_new_session=True,

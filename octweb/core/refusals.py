@@ -14,7 +14,7 @@ from trainer.errors import ParameterError
 
 @contextmanager
 def refusals_said(request: HttpRequest, cannot: str = "") -> Iterator[None]:
-    """Turn a refusal into a message; `cannot` says of bad parameters what cannot be done with them."""
+    """Turn a refusal into a message; `cannot` says what cannot be done with bad parameters."""
     try:
         yield
     except (Conflict, Unprocessable) as error:

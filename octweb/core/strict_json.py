@@ -51,7 +51,7 @@ def check_size(content: bytes | bytearray) -> None:
 
 
 def _members(value: Any) -> int:
-    """Names in all objects of a value; raises TooMany where one object has very many."""
+    """Names in all objects of a value; raises TooMany if one object has very many."""
     count, left = 0, [value]
     while left:
         value = left.pop()

@@ -23,7 +23,7 @@ MAX_CALLERS = 100_000
 def client_address(request: HttpRequest) -> str | None:
     """The address that asks: the connection's, or what the outermost of our own proxies (OCTWEB_PROXIES) saw.
 
-    None where there is none (a socket file, a sign-in without a request) or where a header holds something else.
+    None if there is none (a socket file, a sign-in without a request) or where a header holds something else.
     """
     found = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
     try:
@@ -33,7 +33,7 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 class Windows:
-    """A sliding window of calls: those of the present window, and of the one before the share that still lies within reach."""
+    """A sliding window of calls: all calls of the present window, and the share of the previous window that is still within reach."""
 
     def __init__(self) -> None:
         self._counts: dict[
@@ -86,7 +86,7 @@ def rate(scope: str) -> tuple[int, int]:
 
 
 def caller_of(user: Any, auth: Any) -> str:
-    """Who is counted: the token where there is one, else the signed-in user."""
+    """Who is counted: the token if there is one, else the signed-in user."""
     digest = getattr(auth, "digest", None)
     return f"token {digest}" if digest else f"user {user.pk}"
 
@@ -128,6 +128,6 @@ class StrangerThrottle(_Throttle):
         return None if known else f"stranger {self.get_ident(request)}"
 
     def allow_stranger(self, request: Any) -> bool:
-        """Count a call whose caller could not be told."""
+        """Count a call of an unknown caller."""
         self._seconds = WINDOWS.take(f"stranger {self.get_ident(request)}", *rate(self.scope))
         return self._seconds == 0.0

@@ -33,5 +33,5 @@ GLOSSARY = {
 
 
 def sentence(word: str) -> str:
-    """What the glossary says of a word; raises KeyError for one that it does not have."""
+    """What the glossary says about a word; raises KeyError for one that it does not have."""
     return GLOSSARY[word]

@@ -50,7 +50,7 @@ class Finished(File):
 
 
 def stage(*, owner, file: BinaryIO, source_name: str, reading: Reading | None = None) -> Upload:
-    """Keep a file for its second step with the rows that were read; raises DataError, and keeps nothing, where it cannot be read."""
+    """Keep a file for its second step with the rows that were read; raises DataError, and keeps nothing, if it cannot be read."""
     refuse_more(owner)
     prune()
     reading = reading or Reading()
@@ -69,7 +69,7 @@ def stage(*, owner, file: BinaryIO, source_name: str, reading: Reading | None = 
 
 
 def preview(upload: Upload, reading: Reading) -> Staged:
-    """What is known of a staged file; it is read again only where it is to be read in another way than it was."""
+    """What is known about a staged file; it is read again only where it is to be read in another way than it was."""
     if not (upload.rows and upload.options == reading.to_json()):
         _read_again(upload, reading)
     return Staged.from_json(upload.found)
@@ -101,7 +101,7 @@ def create(
     choice: Choice | None = None,
     sample: str = "",
 ) -> Dataset:
-    """A data set from a file in one step; raises DataError, and stores nothing, where it cannot be used."""
+    """A data set from a file in one step; raises DataError, and stores nothing, if it cannot be used."""
     refuse_more(owner)
     with reader.scratch() as folder, reader.on_disk(file, folder) as source:
         dataset = _new(owner, source_name, source.stat().st_size, name)
@@ -115,7 +115,7 @@ def create(
 def confirm(upload: Upload, *, name: str, reading: Reading, choice: Choice) -> Dataset:
     """The second step: the staged rows become a data set and the staged file is removed; both happen, or neither.
 
-    Raises DataError where the file cannot be used, and Conflict where it was confirmed or discarded meanwhile.
+    Raises DataError if the file cannot be used, and Conflict where it was confirmed or discarded meanwhile.
     """
     _refuse_gone(Upload.objects.filter(pk=upload.pk).exists())
     preview(upload, reading)
@@ -240,7 +240,7 @@ def _fill(dataset: Dataset, described: dict[str, Any]) -> None:
 
 
 def _store(dataset: Dataset, rows: Path, expected: str = "") -> None:
-    """Put a copy of the rows into the store; raises DataError where they are not those that were staged."""
+    """Put a copy of the rows into the store; raises DataError if they are not those that were staged."""
     dataset.sha256 = digest(rows)
     if expected and dataset.sha256 != expected:
         raise DataError(CHANGED)

@@ -153,7 +153,7 @@ class NewDatasetSerializer(serializers.Serializer):
         return found
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
-        """With `given`: what was said of the cells, checked."""
+        """With `given`: what was said about the cells, checked."""
         kinds = {name: kind for name, kind in (values["kinds"] or {}).items() if kind not in list(Kind)}
         given: dict[str, Any] = {"kinds": kinds, "missing": values["missing_words"] or {}}
         for what in ("decimal", "thousands"):

@@ -18,7 +18,7 @@ from trainer.table import ColumnSchema, Kind, MissingPolicy
 class Reading:
     """How to read a file; None means detected.
 
-    `given` is what was said of its cells and of the lines around the table, as `trainer.data.reading.Given` writes it; `kept` is the
+    `given` is what was said about its cells and about the lines around the table, as `trainer.data.reading.Given` writes it; `kept` is the
     reading of an earlier version, which is repeated.
     """
 
@@ -99,7 +99,7 @@ class Outlook:
 
 @dataclass(frozen=True, kw_only=True)
 class Staged:
-    """What is known of a file that was read: rows, how it was read, guesses, and what storing it as guessed would keep."""
+    """What is known about a file that was read: rows, how it was read, guesses, and what storing it as guessed would keep."""
 
     rows: int
     lines: tuple[int, ...]  # of the first rows

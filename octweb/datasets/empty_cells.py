@@ -26,7 +26,7 @@ class Empties:
 
 
 def of(dataset: Dataset) -> Empties | None:
-    """What the switch would change, or None where no row is left out."""
+    """What the switch would change, or None if no row is left out."""
     dropped = int(dataset.profile.get("rows_dropped") or 0)
     if not dropped:
         return None
@@ -61,5 +61,5 @@ def everywhere(choice: Choice, guesses: Iterable[GuessedColumn]) -> Choice:
 
 
 def _has_categories(record: Mapping[str, Any]) -> bool:
-    """Columns of categories, and those of two values: as categories they ask the same question."""
+    """Columns of categories and columns of two values: as categories these ask the same question."""
     return record["kind"] == Kind.CATEGORICAL or int(record.get("distinct") or 0) <= TWO

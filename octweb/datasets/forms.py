@@ -47,7 +47,7 @@ def reading_of(data: QueryDict | dict[str, Any]) -> Reading:
 
 
 def _given(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
-    """What was said of the cells and of the lines around the table: fields for all columns, and `taken:NAME` for one."""
+    """What was said about the cells and about the lines around the table: fields for all columns, and `taken:NAME` for one."""
     if data.get("given"):
         try:
             return Given.from_json(json.loads(data["given"])).to_json()
@@ -66,7 +66,7 @@ def _given(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
 
 
 def as_query(reading: Reading) -> str:
-    """The options as the query of an address; empty where all is detected."""
+    """The options as the query of an address; empty if all is detected."""
     options = {"delimiter": reading.delimiter, "encoding": reading.encoding, "header": "" if reading.header else "no"}
     options |= {"given": json.dumps(reading.given) if reading.given else ""}
     chosen = {name: value for name, value in options.items() if value}

@@ -8,7 +8,7 @@ from octweb.core.ownership import Deletable, Owned
 
 
 class Dataset(Deletable):
-    """A table that was accepted; the rows lie in a Parquet file, the schema here. Its content never changes."""
+    """A table that was accepted; the rows are in a Parquet file, the schema is here. Its content never changes."""
 
     name = models.CharField(max_length=200)
     target = models.CharField(max_length=200)
@@ -35,7 +35,7 @@ class Dataset(Deletable):
 
 
 class Upload(Owned):
-    """A file whose kinds and target have not been confirmed; removed when confirmed or after a day."""
+    """A file with kinds and target that nobody has confirmed yet; removed when confirmed or after a day."""
 
     file = models.FileField(upload_to="uploads/%Y/%m/")
     source_name = models.CharField(max_length=255)

@@ -94,7 +94,7 @@ def create(source: Path, reading: Reading, choice: Choice, folder: Path) -> dict
 
 
 def foretell(rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
-    """`intake.foretell`; `size` is what the rows take in memory, None where that is not known."""
+    """`intake.foretell`; `size` is what the rows take in memory, None if that is not known."""
     return _of_rows("foretell", rows, choice, size, kept)
 
 
@@ -171,7 +171,7 @@ def _place() -> Iterator[None]:
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    """One of OCTWEB_READERS locked files: all web processes of a host share them, and the system frees those of a killed one."""
+    """One of OCTWEB_READERS locked files: all web processes of a host share them, and the system frees the files of a killed one."""
     above = settings.DATA_DIR / "readers"
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:

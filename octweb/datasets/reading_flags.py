@@ -21,7 +21,7 @@ def add_file_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--delimiter", metavar="SIGN", help="what stands between values: a sign, or comma, semicolon, tab, bar, space"
     )
-    parser.add_argument("--encoding", metavar="NAME", help="as utf-8, cp1252, utf-16; found out where it is not given")
+    parser.add_argument("--encoding", metavar="NAME", help="as utf-8, cp1252, utf-16; detected if it is not given")
 
 
 def add_reading_flags(parser: ArgumentParser) -> None:
@@ -43,19 +43,19 @@ def add_reading_flags(parser: ArgumentParser) -> None:
         help="text, number, number:, (decimal comma), number:,. (with points between thousands), number:., (with commas), date, "
         "date:dd/mm/yyyy, time, binary",
     )  # fmt: skip
-    parser.add_argument("--skip-top", type=_count, metavar="N", help="lines above the table; found out where not given")
-    parser.add_argument(
-        "--skip-bottom", type=_count, metavar="N", help="lines below the table; found out where not given"
-    )
+    parser.add_argument("--skip-top", type=_count, metavar="N", help="lines above the table; detected if not given")
+    parser.add_argument("--skip-bottom", type=_count, metavar="N", help="lines below the table; detected if not given")
     parser.add_argument(
         "--missing", action="append", default=[], metavar="drop|category|refuse|[COLUMN=]WORD",
-        help="what becomes of rows with empty cells (drop), or a word that means that a cell is empty, as --missing unknown",
+        help="what happens to rows with empty cells (drop), or a word that means that a cell is empty, as in --missing unknown",
     )  # fmt: skip
-    parser.add_argument("--reading", metavar="FILE", help="JSON of how the table was read before; it is read so again")
+    parser.add_argument(
+        "--reading", metavar="FILE", help="JSON of how the table was read before; it is read in the same way again"
+    )
 
 
 def given_of(options: dict[str, Any]) -> Given:
-    """What the options say of the table; raises ParameterError."""
+    """What the options say about the table; raises ParameterError."""
     try:
         return Given(
             decimal=_by_column(options, "decimal", WORDS),
@@ -71,13 +71,13 @@ def given_of(options: dict[str, Any]) -> Given:
 
 
 def file_options(options: dict[str, Any]) -> dict[str, str | None]:
-    """Delimiter and encoding, None where they were not given."""
+    """Delimiter and encoding, None if they were not given."""
     sign = options.get("delimiter")
     return {"delimiter": DELIMITER_WORDS.get(sign, sign) if sign else None, "encoding": options.get("encoding") or None}
 
 
 def reading_of_file(options: dict[str, Any]) -> Reading | None:
-    """The reading of --reading; raises ModelFileError where the file holds none."""
+    """The reading of --reading; raises ModelFileError if the file holds none."""
     if not options.get("reading"):
         return None
     try:
@@ -120,7 +120,7 @@ def _kinds(options: dict[str, Any]) -> dict[str, str]:
     for item in _listed(options.get("kind")):
         name, equals, kind = item.rpartition("=")
         if not equals or not name:
-            raise ParameterError({"kind": f"'{item[:80]}' does not look like COLUMN=KIND, as weight=number."})
+            raise ParameterError({"kind": f"'{item[:80]}' does not look like COLUMN=KIND, as in weight=number."})
         found[name] = kind
     return found
 

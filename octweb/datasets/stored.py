@@ -32,7 +32,7 @@ CHANGED = "The stored file of this data set was changed outside octweb. Upload i
 
 
 def path_of(file: FieldFile) -> Path:
-    """Where the stored file can be read; raises DataError where it is gone."""
+    """Where the stored file can be read; raises DataError if it is gone."""
     try:
         return files.local_path(file)
     except FileNotFoundError as error:
@@ -46,7 +46,7 @@ def load(dataset: Dataset) -> tuple[Table, Labels]:
 
 
 def load_with_report(dataset: Dataset) -> tuple[Table, Labels, LoadReport]:
-    """As `load`, with what was left out; raises DataError where the stored file is not the one that was stored."""
+    """As `load`, with what was left out; raises DataError if the stored file is not the one that was stored."""
     columns = json.dumps(dataset.columns, sort_keys=True)
     reading = json.dumps(dataset.reading)
     return _load(str(path_of(dataset.file)), dataset.sha256, dataset.target, columns, reading)
@@ -101,7 +101,7 @@ def refuse_changed(dataset: Dataset, path: Path) -> None:
 
 
 def _batches(path: Path, size: int) -> tuple[tuple[str, ...], Generator[list[tuple[Any, ...]]]]:
-    """Names, and the rows in lists of `size`; raises DataError where the stored file is gone or damaged."""
+    """Names, and the rows in lists of `size`; raises DataError if the stored file is gone or damaged."""
     try:
         file = pq.ParquetFile(path, pre_buffer=False)
     except (OSError, pa.ArrowException) as error:

@@ -69,7 +69,7 @@ def _classes(before: Dataset, now: Dataset) -> list[Change]:
 
 
 def _columns(before: Dataset, now: Dataset) -> list[Change]:
-    """Columns whose values moved: ranges, medians, empty cells, numbers of categories."""
+    """Columns with values that moved: ranges, medians, empty cells, numbers of categories."""
     old = {c["name"]: c for c in before.profile.get("columns") or ()}
     found = []
     for column in now.profile.get("columns") or ():

@@ -21,17 +21,17 @@ class PublicPageSerializer(serializers.Serializer):
     """The public page of a model."""
 
     open = serializers.BooleanField(
-        read_only=True, help_text="whether people reach it now: it was opened, and the model is approved"
+        read_only=True, help_text="whether people can reach it now: it was opened, and the model is approved"
     )
     address = serializers.CharField(
-        read_only=True, allow_null=True, help_text="for everyone; null where it was never opened"
+        read_only=True, allow_null=True, help_text="for everyone; null if it was never opened"
     )
     purpose = serializers.CharField(
         max_length=actions.MAX_PURPOSE, help_text="what the answer is used for, who decides, and how to object"
     )
     contact = serializers.CharField(max_length=actions.MAX_CONTACT)
     show_training = serializers.BooleanField(
-        default=False, help_text="whether the page says how many training rows answer what"
+        default=False, help_text="whether the page says how many training rows got which answer"
     )
 
 

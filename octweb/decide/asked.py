@@ -38,7 +38,7 @@ CATEGORY_CHOICES = (("free", "may change"), (SOME, "only to…"), ("never", "nev
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The row, float64 (columns,), None where there is `trouble`; its title, its position in the table or None, and the wishes."""
+    """The row, float64 (columns,), None if there is `trouble`; its title, its position in the table or None, and the wishes."""
 
     title: str
     row: FloatArray | None
@@ -133,7 +133,7 @@ def _change(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str
 
 
 def _cost(scene: Scene, form: QueryDict) -> tuple[dict[str, float], str]:
-    """Column → what a change of 1 costs, and what is wrong with it; columns of which the form says nothing are not named."""
+    """Column → what a change of 1 costs, and what is wrong with it; columns about which the form says nothing are not named."""
     found: dict[str, Any] = {}
     for j in scene.tree.used_columns:
         if text := form.get(f"cost-{j}", "").strip():
@@ -149,7 +149,7 @@ def _cost(scene: Scene, form: QueryDict) -> tuple[dict[str, float], str]:
 
 
 def choices(column: Any) -> tuple[tuple[str, str], ...]:
-    """What can be said of a column, as a value and in words."""
+    """What can be said about a column, as a value and in words."""
     if column.kind is Kind.CATEGORICAL:
         return CATEGORY_CHOICES
     return BINARY_CHOICES if column.kind is Kind.BINARY else CHOICES

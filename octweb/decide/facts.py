@@ -1,4 +1,4 @@
-"""Everything that is said of one decision, as a record with stable names: what the page shows and its JSON holds."""
+"""Everything that is said about one decision, as a record with stable names: what the page shows and its JSON holds."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _similar_row(scene: Scene, i: int, distance: float) -> dict[str, Any]:
 
 
 def other_trees(scene: Scene, row: FloatArray) -> dict[str, Any] | None:
-    """What the good trees that a workbench of this model listed would answer; None where none were counted, or for strangers."""
+    """What the good trees that a workbench of this model listed would answer; None if none were counted, or for strangers."""
     if not scene.inside:
         return None
     steps = Step.objects.filter(workbench__base=scene.model, kind=Steps.GOOD, state=StepState.DONE)

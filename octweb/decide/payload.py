@@ -1,4 +1,4 @@
-"""What the scripts of a questionnaire get: the tree as data, and what else they say of the model."""
+"""What the scripts of a questionnaire get: the tree as data, and what else they say about the model."""
 
 from __future__ import annotations
 

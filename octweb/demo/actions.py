@@ -42,7 +42,7 @@ def begin(*, address: str | None) -> Visit:
 def end(visit: Visit) -> bool:
     """Delete the account with all that it holds, at once; what runs is stopped by its worker, which finds no row any more.
 
-    False where a thing of another account needs one of the visitor's: that one stays, and the account with it, which nobody can
+    False if a thing of another account needs one of the visitor's: that one stays, and the account with it, which nobody can
     use any more. The log says so.
     """
     user = visit.user
@@ -62,7 +62,7 @@ def end(visit: Visit) -> bool:
 
 
 def end_due(now: datetime) -> int:
-    """End the visits whose day is over, and forget them; returns how many. OCTWEB_DEMO may have been switched off meanwhile."""
+    """End the visits that are over, and forget them; returns how many. OCTWEB_DEMO may have been switched off meanwhile."""
     ended = 0
     for visit in Visit.objects.filter(until__lte=now).select_related("user"):
         if end(visit):
@@ -76,7 +76,7 @@ def _refuse_many(now: datetime, origin: str) -> None:
     if today.filter(origin=origin).count() >= settings.DEMO_VISITORS_PER_ADDRESS:
         raise Full(
             f"{settings.DEMO_VISITORS_PER_ADDRESS} demos were begun from your network within a day, which is the limit. "
-            "Go on with one of them, or come back tomorrow."
+            "Continue with one of them, or come back tomorrow."
         )
     if today.count() >= settings.DEMO_VISITORS:
         raise Full(

@@ -38,7 +38,7 @@ def safe(**_: Any) -> list[CheckMessage]:
         found.append(
             Error(
                 "OCTWEB_DEMO=1 with OCTWEB_HTTPS=1 and OCTWEB_PROXIES=0: every visitor would have the address of your "
-                "proxy, and the limits for each address would hold for all of them together.",
+                "proxy, and the limits for each address would apply to all of them together.",
                 hint="Set OCTWEB_PROXIES to the number of your proxies in front of octweb.",
                 id="octweb.demo.E003",
             )
@@ -57,7 +57,7 @@ def safe(**_: Any) -> list[CheckMessage]:
             found.append(
                 Error(
                     f"OCTWEB_{name} is {getattr(settings, name)}; it must be at least 1.",
-                    hint=f"Unset OCTWEB_{name}, or OCTWEB_DEMO if nobody is to be let in.",
+                    hint=f"Unset OCTWEB_{name}, or OCTWEB_DEMO if no visitor may come in.",
                     id="octweb.demo.E005",
                 )
             )

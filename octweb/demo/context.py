@@ -11,7 +11,7 @@ from octweb.demo.visits import visit_of
 
 
 def demo(request: HttpRequest) -> dict[str, Any]:
-    """`demo`: the limits that a visitor is told before beginning one, None without a demo; `visit`: that of the visitor who asks."""
+    """`demo`: the limits that a visitor is told before beginning, None without a demo; `visit`: the visit of the user who asks."""
     limits = {
         "rows": settings.MAX_ROWS,
         "seconds": settings.MAX_TRAINING_SECONDS,

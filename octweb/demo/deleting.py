@@ -21,7 +21,7 @@ class _Whole(Collector):
         return False
 
     def stored(self) -> set[tuple[Storage, str]]:
-        """Where the files of the collected rows lie."""
+        """Where the files of the collected rows are stored."""
         return {
             (getattr(row, field.name).storage, getattr(row, field.name).name)
             for model, rows in self.data.items()
@@ -59,7 +59,7 @@ def delete_all(user: Any) -> list[str]:
 
 
 def _holding(user: Any) -> list[type[models.Model]]:
-    """Every model whose rows are the user's: those with a key to the user that go when the user goes."""
+    """Every model with rows of the user: models with a key to the user, which go when the user goes."""
     return [
         relation.related_model
         for relation in user._meta.get_fields(include_hidden=True)

@@ -43,7 +43,7 @@ def end(request: HttpRequest) -> HttpResponse:
     """Delete the visitor's account with all that it holds."""
     visit = visit_of(request.user)
     if visit is None:
-        raise Http404("There is no demo of yours.")
+        raise Http404("You have no demo.")
     gone = actions.end(visit)
     auth.logout(request)
     if gone:

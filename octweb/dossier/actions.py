@@ -51,7 +51,7 @@ def start(
     groups: Sequence[str] | None = None,
     site: str = "",
 ) -> ModelDossier:
-    """A dossier in the queue, or the one that waits already. Texts and groups that are not given are those of the last one.
+    """A dossier in the queue, or the one that waits already. Texts and groups that are not given are taken from the last one.
 
     Raises PermissionDenied, ValidationError and Conflict.
     """
@@ -114,7 +114,7 @@ def made(model: TreeModel) -> ModelDossier | None:
 
 
 def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
-    """A dossier in one of FORMATS, recorded as an export; raises DataError where it has no such file."""
+    """A dossier in one of FORMATS, recorded as an export; raises DataError if it has no such file."""
     name, _ = FORMATS[form]
     try:
         with job.file.open("rb") as stream:
@@ -134,7 +134,7 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
 
 
 def about(job: ModelDossier) -> dict[str, Any]:
-    """What the installation says of the model: names, texts, steps of the review, the end of the chain, the key."""
+    """What the installation says about the model: names, texts, steps of the review, the end of the chain, the key."""
     model, said = job.model, job.said
     events = list(model.events.select_related("by"))
     served = registry.served(model.family)

@@ -143,7 +143,7 @@ def _wait(request: Request) -> float:
 
 
 def _waited(job: ModelDossier, seconds: float) -> Any:
-    """The job after at most so many seconds; at once where no worker is running, or other calls wait already."""
+    """The job after at most so many seconds; at once if no worker is running, or other calls are waiting already."""
     if not seconds or not worker_seen() or not _waiting.acquire(blocking=False):
         return job
     try:

@@ -12,7 +12,7 @@ from trainer.tree.nodes import Tree
 from trainer.tree.picture import paper
 
 MATRIX = 8  # classes up to which all mistakes are in one table
-MISTAKES = 40  # kinds of mistakes listed where there are more classes
+MISTAKES = 40  # kinds of mistakes that are listed if there are more classes
 ACTUAL = {"unseen": "unseen rows", "training": "training rows"}
 NOTHING = "not evaluated"
 

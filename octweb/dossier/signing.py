@@ -66,7 +66,7 @@ def _write_once(path: Path, key: Ed25519PrivateKey) -> None:
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(pem)
     try:
-        os.link(temporary, path)  # fails if another process was first, whose key then counts
+        os.link(temporary, path)  # fails if another process was first; then its key counts
     except FileExistsError:
         pass
     finally:
@@ -85,7 +85,7 @@ def fingerprint(key: Ed25519PublicKey) -> str:
 
 
 def public_record(key: Ed25519PublicKey) -> dict[str, str]:
-    """What a dossier says of the key that signs it."""
+    """What a dossier says about the key that signs it."""
     raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     return {"algorithm": "Ed25519", "public_key": raw.hex(), "fingerprint": fingerprint(key)}
 

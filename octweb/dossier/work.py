@@ -27,7 +27,7 @@ from trainer.errors import ModelFileError
 
 
 class DossierChild(Process):
-    """`manage.py dossier` on a copy of the model, on the stored rows, and on what the installation says of the model."""
+    """`manage.py dossier` on a copy of the model, on the stored rows, and on what the installation says about the model."""
 
     data: Path = Path()
     proof: Path | None = None
@@ -95,7 +95,7 @@ class DossierSupervisor(ResultSupervisor):
         signing.sign(folder, signing.private_key(settings.DOSSIER_KEY))
         content = packed(folder)
         try:
-            # a name of this attempt alone: what a lost one left behind is never taken for the result
+            # a name that only this attempt uses: what a lost attempt left behind is never taken for the result
             name = default_storage.save(f"{FOLDER}/{job.pk}-{self.attempt}.zip", ContentFile(content))
             with transaction.atomic():
                 audit.record(

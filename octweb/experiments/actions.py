@@ -45,7 +45,7 @@ def start(
     name: str = "",
     candidates: Iterable[Mapping[str, Any]] | None = None,
 ) -> Experiment:
-    """A new experiment with its candidates in the queue: those of the plan, or the given methods with their parameters.
+    """A new experiment with its candidates in the queue: the candidates of the plan, or the given methods with their parameters.
 
     Without `test_share` and `nested` the number of rows decides how the choice is checked. Raises ParameterError.
     """

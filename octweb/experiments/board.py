@@ -27,7 +27,7 @@ SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Q
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A row of the leaderboard; shares in [0, 1], None where it is not known yet."""
+    """A row of the leaderboard; shares in [0, 1], None if it is not known yet."""
 
     candidate: Candidate
     title: str
@@ -58,7 +58,7 @@ class Line:
 
     @property
     def ranges(self) -> str:
-        """Leaves in the folds, where they differ from those of the tree on all training rows."""
+        """Leaves in the folds, if they differ from the leaves of the tree on all training rows."""
         if not self.fold_leaves or set(self.fold_leaves) == {self.leaves}:
             return ""
         low, high = min(self.fold_leaves), max(self.fold_leaves)

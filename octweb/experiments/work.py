@@ -1,4 +1,4 @@
-"""What is special about the job of a candidate: its child is `manage.py evaluate`, whose records of folds are kept as they come."""
+"""What is special about the job of a candidate: its child is `manage.py evaluate`, and its records of folds are kept as they come."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ START_SECONDS = 120.0  # reading the file and compiling do not count as time of 
 
 @dataclass(kw_only=True)
 class CandidateChild(Process):
-    """`manage.py evaluate` of one method; the folds that an earlier attempt finished lie in its file of records."""
+    """`manage.py evaluate` of one method; the folds that an earlier attempt finished are in its file of records."""
 
     data: Path = Path()
 

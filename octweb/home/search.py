@@ -20,7 +20,7 @@ from octweb.runs.models import TrainingRun
 
 EACH = 6  # of a kind in the field; the page shows more
 ON_PAGE = 40
-SEARCHED = 500  # data sets whose columns are looked through
+SEARCHED = 500  # data sets of which the columns are searched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Hit:
 
 
 def search(user: Any, text: str, each: int) -> list[Hit]:
-    """What the user may see and whose names have every word, at most `each` of a kind."""
+    """What the user may see and has every word in its name, at most `each` of a kind."""
     words = text.split()
     if not words:
         return []

@@ -32,7 +32,7 @@ from octweb.runs.models import TrainingRun
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What can be deleted: how, where one is sent afterwards, and what becomes of what depends on it."""
+    """What can be deleted: how, which page follows, and what happens to what depends on it."""
 
     model: type[Deletable]
     delete: Callable[[Any], None]

@@ -41,7 +41,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 def _running(run: TrainingRun) -> dict[str, Any]:
     limit, progress = run.parameters.get("time_limit"), run.progress or {}
-    over = str(progress.get("phase", "")).startswith(("check", "fold", "proof"))  # the limit is that of the search
+    over = str(progress.get("phase", "")).startswith(("check", "fold", "proof"))  # the limit applies to the search
     spent = None if over else progress.get("t")
     left = max(0.0, limit - spent) if limit and spent is not None else None
     return {"run": run, "gap": (run.progress or {}).get("gap"), "left": left}

@@ -49,7 +49,7 @@ class Process(ABC):
 
     @staticmethod
     def scratch() -> Path:
-        """Where the folders of all jobs of this host lie."""
+        """Where the folders of all jobs of this host are."""
         return settings.DATA_DIR / "runs"
 
     @classmethod
@@ -157,7 +157,7 @@ class Process(ABC):
     def clean(self) -> None:
         """Remove the files of this attempt and of earlier ones; what matters is in the database by now.
 
-        Another worker may be at the next attempt, whose folder stands beside this one and stays.
+        Another worker may be at the next attempt; its folder is beside this one and stays.
         """
         for attempt in range(1, self.job.attempt + 1):
             shutil.rmtree(self.folder.parent / str(attempt), ignore_errors=True)

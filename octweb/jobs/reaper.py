@@ -91,7 +91,7 @@ def _is_id(text: str) -> bool:
 
 
 def _free(model: type[Job], now: datetime) -> int:
-    """Jobs whose lease is over."""
+    """Jobs with a lease that is over."""
     jobs, name, changed = model._default_manager, model._meta.verbose_name, 0
     for job in jobs.filter(status=RunStatus.RUNNING, lease_until__lt=now):
         same = jobs.filter(pk=job.pk, status=RunStatus.RUNNING, attempt=job.attempt, lease_until__lt=now)
@@ -122,7 +122,7 @@ def _send_again(same: QuerySet, job: Job) -> bool:
 
 
 def _resend(model: type[Job], now: datetime) -> int:
-    """Queued jobs whose task was lost, for instance because the process died between the two writes."""
+    """Queued jobs without their task, for instance because the process died between the two writes."""
     queued = model._default_manager.filter(status=RunStatus.QUEUED, created__lt=now - TASK_GRACE).order_by(F("created"))
     if not queued:
         return 0

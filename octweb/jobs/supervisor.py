@@ -2,7 +2,7 @@
 
 The job's row is the only truth. It is taken with an UPDATE that names the state it expects, held by a lease that every tick
 renews with the same condition, and ended by one more conditional UPDATE in the transaction that stores what came out. So a job that
-two workers believe they have is finished by one of them, and a job whose worker died is free when its lease is over.
+two workers believe they have is finished by one of them, and if a worker died, its job is free when the lease is over.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ class Supervisor(ABC):
         return not self._mine().filter(cancel_requested=True).exists()
 
     def end(self, status: Any, **changes: Any) -> None:
-        """End the job; raises LostLease where this worker does not hold it any more."""
+        """End the job; raises LostLease if this worker does not hold it any more."""
         if not self._mine().update(status=status, finished=timezone.now(), lease_until=None, **changes):
             raise LostLease  # rolls back what was stored in the same transaction
 
@@ -252,7 +252,7 @@ class Supervisor(ABC):
                 send(self.jobs._default_manager.get(pk=self.job_id))
 
     def noted(self) -> dict[str, str]:
-        """What the summary says of an attempt before that was killed; nothing where there was none."""
+        """What the summary says about an earlier attempt that was killed; nothing if there was none."""
         return {NOTE: self.note} if self.note else {}
 
     def _log(self, child: Process) -> str:
@@ -272,7 +272,7 @@ class Supervisor(ABC):
 
 
 class ResultSupervisor(Supervisor):
-    """One attempt at a job whose child leaves one result at its end."""
+    """One attempt at a job with a child that leaves one result at its end."""
 
     def complete(self, summary: dict[str, Any]) -> bool:
         """Whether the child had done all of its work when it ended."""

@@ -22,7 +22,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
     wish = Wish.objects.filter(user=user).first() or Wish(user=user)
     error = ""
     if request.method == "POST":
-        refuse(user, "Being told by mail or webhook")
+        refuse(user, "Messages by mail or webhook")
         url = request.POST.get("webhook", "").strip()[:500]
         wish.email = "email" in request.POST
         try:

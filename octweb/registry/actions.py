@@ -45,7 +45,7 @@ NEEDS_REASON = {"return": "Say what is missing: the owner reads it.", "reject": 
 
 
 def register(*, owner, document: dict[str, Any], dataset, title: str, name: str | None = None) -> TreeModel:
-    """A trained tree as the next version of its family; raises ModelFileError where the document is damaged."""
+    """A trained tree as the next version of its family; raises ModelFileError if the document is damaged."""
     model = from_json(document)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     with transaction.atomic():
@@ -221,7 +221,7 @@ def served(family: Family) -> TreeModel | None:
 
 
 def four_eyes() -> bool:
-    """Whether the approver must not be the owner: as OCTWEB_FOUR_EYES says, else where there are two administrators."""
+    """Whether the approver must not be the owner: as OCTWEB_FOUR_EYES says, or else if there are two administrators."""
     if settings.FOUR_EYES is not None:
         return bool(settings.FOUR_EYES)
     return get_user_model().objects.filter(is_staff=True, is_active=True).count() > 1

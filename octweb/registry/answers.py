@@ -89,7 +89,7 @@ class ArrowRenderer(ORJSONRenderer):
 
 
 def answer_type(request: Request) -> str:
-    """The media type of the answer: what `Accept` asks for; where it asks for nothing, that of the body."""
+    """The media type of the answer: what `Accept` asks for; if it asks for nothing, the type of the body."""
     chosen: str = request.accepted_renderer.media_type
     if chosen in (CSV, ARROW_STREAM) or request.headers.get("Accept", "*/*").strip() not in ("", "*/*"):
         return chosen

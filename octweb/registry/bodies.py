@@ -1,6 +1,6 @@
 """Bodies of prediction calls other than rows of JSON: columns of JSON, Arrow streams and files, CSV; each read to one matrix.
 
-JSON columns are checked by the rules of JSON rows, Arrow and CSV by those of files. A cell that the tree needs and that is empty is
+JSON columns are checked by the rules of JSON rows, Arrow and CSV by the rules of files. A cell that the tree needs and that is empty is
 an error here, which names the row: an answer has one prediction for each row.
 """
 
@@ -34,7 +34,7 @@ MAX_LINE = (
 
 
 def predict_columns(model: TreeModel, columns: Any) -> Predictions:
-    """Predict `{"name": [values], ...}`; the rules and errors are those of rows."""
+    """Predict `{"name": [values], ...}`; the rules and errors are the same as for rows."""
     if not isinstance(columns, dict) or not columns:
         raise ValidationError({"columns": "An object is needed: one member per column, name → list of values."})
     for name, cells in columns.items():
@@ -117,7 +117,7 @@ def _arrow_table(content: bytes) -> pa.Table:
 
 
 def _compressed(metadata: bytes) -> bool:
-    """Whether a message's record batch has the member `compression`; the layout is that of Arrow's Message.fbs."""
+    """Whether a message's record batch has the member `compression`; the layout is defined in Arrow's Message.fbs."""
     message = _int(metadata, 0)
     kind, header = metadata[_member(metadata, message, 1)], _reference(metadata, message, 2)
     if kind == 2:  # DictionaryBatch: its member `data` is the record batch

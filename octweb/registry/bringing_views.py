@@ -71,7 +71,7 @@ def model_bring(request: HttpRequest) -> HttpResponse:
         )
         messages.success(
             request,
-            f"{model.title} is a draft: counted on {model.dataset.name}, nothing is claimed of it. "
+            f"{model.title} is a draft, counted on {model.dataset.name}; nothing is claimed about it. "
             "Proof & dossier can search for a better tree of its size.",
         )
         return redirect("registry:detail", model.pk)

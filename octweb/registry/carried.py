@@ -21,7 +21,7 @@ SCRIPTS = ("tree_engine.js", "tree_picture.js", "questionnaire.js", "carried.js"
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What is exported: the model, its title, the hash of its file, and, for explanations, what is known of the rows."""
+    """What is exported: the model, its title, the hash of its file, and, for explanations, what is known about the rows."""
 
     file: ModelFile
     title: str

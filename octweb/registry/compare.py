@@ -42,7 +42,7 @@ def _row(model: TreeModel) -> dict[str, Any]:
 
 
 def _span(row: dict[str, Any]) -> str:
-    """The 95 % interval in words; nothing where none is known."""
+    """The 95 % interval in words; nothing if none is known."""
     scene = Scene(model=row["model"], user=None, inside=False)
     interval = unseen_interval(scene)
     return "" if interval is None else f", 95 % interval {100 * interval[0]:.1f} to {100 * interval[1]:.1f}"

@@ -65,7 +65,7 @@ class Compiled:
 
     @cached_property
     def shares(self) -> list[bytes]:
-        """By node: the class shares with commas between them."""
+        """By node: the class shares separated by commas."""
         return [orjson.dumps(row)[1:-1] for row in self.tree.probabilities.tolist()]
 
     @cached_property
@@ -74,11 +74,11 @@ class Compiled:
         return [b"%d" % v.id for v in self.tree.nodes]
 
     def matrix_of(self, rows: Any) -> FloatArray | None:
-        """The matrix of rows that are all plain numbers; None where a closer look is needed."""
+        """The matrix of rows that are all plain numbers; None if a closer look is needed."""
         return plain_rows(self.tree.schema, self.cells, self.binary, rows) if self.numbers_only else None
 
     def checked(self, matrix: FloatArray) -> FloatArray | None:
-        """`matrix` if all its cells can be predicted as they are; None where a closer look is needed."""
+        """`matrix` if all its cells can be predicted as they are; None if a closer look is needed."""
         return plain_matrix(matrix, self.binary) if self.numbers_only else None
 
 

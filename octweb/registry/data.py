@@ -32,7 +32,7 @@ class Rows:
     """Rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,), `numbers` in the file.
 
     `training` are the positions of the rows that it was trained on; `same` says that their fingerprint is the model's.
-    `lines` (n,) are the lines of the uploaded file, None where they are not known.
+    `lines` (n,) are the lines of the uploaded file, None if they are not known.
     """
 
     matrix: FloatArray
@@ -50,7 +50,7 @@ class Rows:
         return np.flatnonzero(held)
 
     def position(self, number: int) -> int | None:
-        """Where the row with this number in the file stands; None where it is not among the rows."""
+        """Where the row with this number in the file stands; None if it is not among the rows."""
         found = np.flatnonzero(self.numbers == number)
         return int(found[0]) if len(found) else None
 
@@ -67,7 +67,7 @@ class Check:
 
 
 def rows_of(model: TreeModel) -> Rows | None:
-    """The rows of the model's data set; None where it is gone, was changed, or does not fit the model any more."""
+    """The rows of the model's data set; None if it is gone, was changed, or does not fit the model any more."""
     dataset = model.dataset
     if dataset is None or not dataset.file or dataset.rows * max(1, len(dataset.columns)) > MAX_CELLS:
         return None
@@ -178,8 +178,7 @@ def example_row(model: TreeModel, *, inside: bool) -> dict[str, Any]:
     tree = model_file(model).tree
     row = np.zeros(len(tree.schema))
     for node in tree.branches:
-        cut = getattr(node.split, "threshold", None)
-        if node.split is not None and cut is not None and len(node.split.used) == 1:
-            j = node.split.used[0]
-            row[j] = 0.0 if tree.schema[j].kind is Kind.BINARY else float(cut)
+        if node.split is not None and node.split.cut is not None:
+            j, cut = node.split.cut
+            row[j] = 0.0 if tree.schema[j].kind is Kind.BINARY else cut
     return record_of(model, row)

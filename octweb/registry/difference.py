@@ -32,7 +32,7 @@ class Changed:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A version beside the one that is served. `training` and `unseen` are None where the rows cannot be read."""
+    """A version beside the one that is served. `training` and `unseen` are None if the rows cannot be read."""
 
     served: TreeModel
     lines: tuple[dict[str, str], ...]

@@ -89,7 +89,7 @@ def subject_of(model: TreeModel, address: str = "") -> Subject:
 
 
 def download(model: TreeModel, name: str, address: str = "", *, by: Any) -> HttpResponse:
-    """The file as an attachment for the user `by`; `name` is a key of FORMATS, `address` that of the model's page."""
+    """The file as an attachment for the user `by`; `name` is a key of FORMATS, `address` is the address of the model's page."""
     form = FORMATS[name]
     content = form.write(subject_of(model, address))
     audit.record("exported", model, by=by, format=name)

@@ -53,7 +53,7 @@ class ExplainRequestSerializer(serializers.Serializer):
         list(ORDERS.items()),
         required=False,
         default=COLUMNS,
-        help_text="which change is the smallest: fewest columns first, then the total (columns), or the total alone (total)",
+        help_text="which change is the smallest: fewest columns first, then the total (columns), or only the total (total)",
     )
     wanted = serializers.CharField(required=False, help_text="the class to reach; if it is left out, any other class")
 

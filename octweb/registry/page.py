@@ -69,7 +69,7 @@ def facts(model: TreeModel) -> dict[str, Any]:
 
 
 def leaf_frontier(model: TreeModel) -> list[dict[str, Any]]:
-    """For each number of leaves that pays: rows correct, their share, the proved largest number; empty where it was not searched."""
+    """For each number of leaves that pays: rows correct, their share, the proved largest number; empty if it was not searched."""
     return [
         _frontier_point(model, n, p, f"{p['leaves']} {'leaf' if p['leaves'] == 1 else 'leaves'}")
         | {"id": f"tree-of-{p['leaves']}-leaves" if p.get("tree") else None}
@@ -83,7 +83,7 @@ def unsettled_sizes(model: TreeModel) -> list[dict[str, int]]:
 
 
 def coefficient_frontier(model: TreeModel) -> list[dict[str, Any]]:
-    """Trees found with few coefficients: how many differ from 0, rows correct, the tree in words; empty where none was asked for."""
+    """Trees found with few coefficients: how many differ from 0, rows correct, the tree in words; empty if none was asked for."""
     return [
         _frontier_point(model, n, p, f"{p['coefficients']} coefficient{'' if p['coefficients'] == 1 else 's'}")
         | {"coefficients": p["coefficients"], "id": f"tree-of-{p['coefficients']}-coefficients"}
@@ -112,7 +112,7 @@ def _frontier_point(model: TreeModel, n: int, p: dict[str, Any], name: str) -> d
 
 
 def frontier_tree(model: TreeModel, size: str, number: int) -> Tree | None:
-    """The tree that a frontier keeps for a number of leaves or of coefficients (`size`), or None where it keeps none."""
+    """The tree that a frontier keeps for a number of leaves or of coefficients (`size`), or None if it keeps none."""
     kept = _evidence(model, {"leaves": Evidence.LEAF_FRONTIER, "coefficients": Evidence.COEFFICIENT_FRONTIER}[size])
     point: dict[str, Any] = next((p for p in kept.get("points", []) if p[size] == number), {})
     return _tree(model, point)
@@ -126,7 +126,7 @@ def _tree(model: TreeModel, point: dict[str, Any]) -> Tree | None:
 
 
 def _rules(model: TreeModel, point: dict[str, Any]) -> str:
-    """The tree that a point of a frontier keeps, as text; empty where it keeps none."""
+    """The tree that a point of a frontier keeps, as text; empty if it keeps none."""
     tree = _tree(model, point)
     return "" if tree is None else rules_text(tree)
 

@@ -26,7 +26,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Rows of one kind: how many, on how many the two answer differently, and which are right where one alone is."""
+    """Rows of one kind: how many, on how many the two answer differently, and which tree is right if only one is."""
 
     name: str
     n: int
@@ -69,7 +69,7 @@ class _Shared:
 
 
 def pair(first: TreeModel, second: TreeModel) -> Pair:
-    """The comparison of two models, whose rows the caller may see."""
+    """The comparison of two models with rows that the caller may see."""
     shared = _shared(first, second)
     parts = [] if shared is None else [_part(shared, name) for name in (UNSEEN, TRAINING)]
     return Pair(first=first, second=second, parts=tuple(p for p in parts if p.n))

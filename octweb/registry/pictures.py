@@ -37,13 +37,11 @@ class TreeFigure(APIView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("leaf", str, description="leaves whose paths are lit, with commas between them"),
-            OpenApiParameter("leaves", int, description="the frontier's tree with so many leaves"),
-            OpenApiParameter("coefficients", int, description="the frontier's tree with so many coefficients"),
+            OpenApiParameter("leaf", str, description="leaves with a highlighted path, separated by commas"),
+            OpenApiParameter("leaves", int, description="the frontier's tree with this many leaves"),
+            OpenApiParameter("coefficients", int, description="the frontier's tree with this many coefficients"),
             OpenApiParameter("levels", int, description="questions on a path that are shown"),
-            OpenApiParameter(
-                "closed", str, description="branches that are closed, as numbers with commas between them"
-            ),
+            OpenApiParameter("closed", str, description="branches that are closed, as numbers separated by commas"),
             OpenApiParameter(
                 "show",
                 int,
@@ -150,7 +148,7 @@ def _unseen(request: Request, model: TreeModel) -> dict[int, tuple[int, int]]:
 
 
 def _closed(request: Request, tree: Tree) -> list[int] | None:
-    """The branches that the address folds up; None where it says nothing of them."""
+    """The branches that the address folds up; None if it says nothing of them."""
     if "closed" not in request.query_params:
         return None
     numbers = {number for number in _numbers(request, "closed") if number < len(tree.nodes)}
@@ -168,10 +166,10 @@ def _opened(tree: Tree, closed: set[int], node: int | None) -> list[int]:
 
 
 def _numbers(request: Request, name: str) -> list[int]:
-    """The numbers of nodes in a parameter such as `3,7`; none where it is absent."""
+    """The numbers of nodes in a parameter such as `3,7`; none if it is absent."""
     parts = [part for part in request.query_params.get(name, "").split(",") if part]
     if len(parts) > MOST_NUMBERS or not all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts):
-        raise ValidationError({name: f"Give at most {MOST_NUMBERS:,} numbers of nodes with commas between them."})
+        raise ValidationError({name: f"Give at most {MOST_NUMBERS:,} numbers of nodes, separated by commas."})
     return [int(part) for part in parts]
 
 

@@ -68,6 +68,6 @@ def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
 
 
 def predict_matrix(model: TreeModel, matrix: FloatArray) -> Predictions:
-    """Predict a float64 matrix (n, columns of the model) whose cells were checked by the caller."""
+    """Predict a float64 matrix (n, columns of the model); the caller has checked its cells."""
     tree = model_file(model).tree
     return Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix))

@@ -17,12 +17,12 @@ CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_
 
 
 def frontier_of(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The evidence of the frontier, or None where the file keeps none."""
+    """The evidence of the frontier, or None if the file keeps none."""
     return next((e for e in certificate.get("evidence") or () if e.get("kind") == Evidence.FRONTIER), None)
 
 
 def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The pairs as shares by rising sensitivity; empty where the file keeps none.
+    """The pairs as shares by rising sensitivity; empty if the file keeps none.
 
     `required` is the sensitivity that a run must ask for to reach the point, rounded so that it asks for no row more.
     """

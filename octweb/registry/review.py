@@ -94,7 +94,7 @@ def review_list(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
-    """A step, from the page of the review or from that of the model."""
+    """A step, from the page of the review or from the page of the model."""
     model = _model(request, pk)
     name, more = STEPS.get(verb, (verb, {}))
     if name not in actions.VERBS:

@@ -1,4 +1,4 @@
-"""What is known of a model's columns when an answer is explained: units from the training rows, and what may change."""
+"""What is known about a model's columns when an answer is explained: units from the training rows, and what may change."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def model_frontier(request: HttpRequest) -> HttpResponse:
 
 
 def picked_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tuple[list[Any], Any, list[TreeModel]]:
-    """The data sets that have models of the caller, the chosen one (that of `one` where no other is asked for), and its models."""
+    """The data sets that have models of the caller, the chosen one (the data set of `one` if no other is asked for), and its models."""
     models = _models(request).filter(dataset__isnull=False)
     chosen = _uuid(request.GET.get("dataset", "")) or (one.dataset_id if one else None)
     datasets: dict[Any, Any] = {}

@@ -57,7 +57,7 @@ def enqueue(
     """A new run in the queue, which may begin with the tree of a model that the owner sees.
 
     A `key` makes the call repeatable: the owner's run of that key is returned where there is one. Raises ParameterError with a
-    sentence for every bad parameter, and Unprocessable where the key was used for another request.
+    sentence for every bad parameter, and Unprocessable if the key was used for another request.
     """
     digest = _digest(dataset, method, parameters or {}, test_share, folds, name, warm_start)
     if key and (before := _of_key(owner, key, digest)):
@@ -99,7 +99,7 @@ def _create(**values: Any) -> TrainingRun:
 
 
 def _of_key(owner, key: str, digest: str) -> TrainingRun | None:
-    """The owner's run of this key; raises Unprocessable where it was asked for something else."""
+    """The owner's run of this key; raises Unprocessable if it was asked for something else."""
     run = TrainingRun.objects.filter(owner=owner, idempotency_key=key).first()
     if run is not None and run.request_digest != digest:
         raise Unprocessable("This Idempotency-Key was used for another request. Take a new key for a new run.")
@@ -130,7 +130,7 @@ def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> Tra
 
 
 def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
-    """A new run with the constraint at what can be reached; raises Conflict where that is not known."""
+    """A new run with the constraint at what can be reached; raises Conflict if that is not known."""
     found = reachable(run)
     if found is None:
         raise Conflict("It is not known what can be reached. Relax one of the constraints in a new run.")
@@ -157,7 +157,7 @@ def tidy(now: datetime) -> int:
 
 
 def within_limits(method: Method, values: dict[str, Any], *, said: Mapping[str, Any]) -> dict[str, Any]:
-    """The server's own limits on time, memory and threads; one that was not `said`, or whose default is larger, becomes the server's."""
+    """The server's own limits on time, memory and threads; a limit that was not `said`, or has a larger default, becomes the server's."""
     errors = {}
     for name, limit in server_limits().items():
         if method.parameter(name) is None:

@@ -58,12 +58,12 @@ class Answers:
 
 
 def feature_columns(dataset: Dataset, kind: str = "") -> list[dict[str, Any]]:
-    """The column records that a tree may ask, of one kind where it is given."""
+    """The column records that a tree may ask about, only of one kind if it is given."""
     return [c for c in dataset.columns if c.get("role") == "feature" and (not kind or c["kind"] == kind)]
 
 
 def kinds(dataset: Dataset) -> list[Kind]:
-    """The four kinds of questions, in this order, with an example from the data where there is one."""
+    """The four kinds of questions, in this order, with an example from the data if there is one."""
     numbers, groups = feature_columns(dataset, "numeric"), _grouped(dataset)
     first = numbers[0]["name"] if numbers else "age"
     second = numbers[1]["name"] if len(numbers) > 1 else "income"
@@ -82,7 +82,7 @@ def kinds(dataset: Dataset) -> list[Kind]:
         ),
         Kind(
             id="groups", title="Groups of categories",
-            refusal="" if groups else "These data have no column of three or more categories.",
+            refusal="" if groups else "This table has no column with three or more categories.",
             words=f"“{_short(group)} is one of these values?” Several categories on one side.",
         ),
     ]  # fmt: skip
@@ -112,7 +112,7 @@ def answers_of(method: Method) -> Answers:
 
 
 def wishes(answers: Answers) -> tuple[str, ...]:
-    """Parameters that are offered beside those of the chosen method: asked for, they choose the method that takes them."""
+    """Parameters that are offered beside the chosen method's own: if one is filled in, a method that takes it is chosen."""
     if answers == Answers(ask="one", sure="proved"):
         return ("forbidden", "min_leaf", *(p.name for p in CONSTRAINTS))
     return ()

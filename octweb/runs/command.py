@@ -40,7 +40,7 @@ class TrainingCommand(BaseCommand, ABC):
         add_reading_flags(parser)
         parser.add_argument(
             "--special", action="append", default=[], metavar="COLUMN=VALUES",
-            help="values of a numeric column that are codes, as income=-7,-8,999: each becomes a separate question",
+            help="values of a numeric column that are codes, as in income=-7,-8,999: each becomes a separate question",
         )  # fmt: skip
         parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
         parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
@@ -121,12 +121,14 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _special(given: list[str]) -> dict[str, tuple[float, ...]]:
-    """The special values by column; raises ParameterError or DataError where one is not written like income=-7,-8."""
+    """The special values by column; raises ParameterError or DataError if one is not written like income=-7,-8."""
     found: dict[str, tuple[float, ...]] = {}
     for item in given:
         name, equals, text = item.rpartition("=")
         if not equals or not name:
-            raise ParameterError({"special": f"'{item[:80]}' does not look like COLUMN=VALUES, as income=-7,-8,999."})
+            raise ParameterError(
+                {"special": f"'{item[:80]}' does not look like COLUMN=VALUES, as in income=-7,-8,999."}
+            )
         found[name] = parse_codes(text, name)
     return found
 

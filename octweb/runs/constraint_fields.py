@@ -55,7 +55,7 @@ class MinutesField(forms.FloatField):
 
 
 class ProjectTemplate:
-    """A widget whose template lies with those of the pages."""
+    """A widget with a template in the folder of the page templates."""
 
     def _render(self, template_name: str, context: dict[str, Any], renderer: Any = None) -> str:
         return mark_safe(render_to_string(template_name, context))  # noqa: S308  (a template, which escapes what it is given)

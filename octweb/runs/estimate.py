@@ -100,7 +100,7 @@ def before_training(method: Method, values: Mapping[str, Any], table: Table, cla
         low=low,
         high=high,
         words=range_words(low, high, float(limit) if limit else None, proof=method.guarantee is Guarantee.TREE),
-        source="A model of cost alone.",
+        source="A cost model only.",
         megabytes=megabytes_of(method, size),
     )
 
@@ -261,4 +261,4 @@ def _source(finished: list[TrainingRun], dataset: Dataset) -> str:
     if finished:
         other = len(finished)
         return f"Expected time: a cost model, corrected by {other} earlier run{'s' if other > 1 else ''} on other data."
-    return "Expected time: a cost model alone; the first runs will correct it."
+    return "Expected time: only a cost model; the first runs will correct it."

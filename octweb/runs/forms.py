@@ -30,7 +30,7 @@ SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
 COSTS = ("class_weight", "negative_weight")
 FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
 CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
-MOST_GROUPS = 20  # values of a column whose groups fairness compares
+MOST_GROUPS = 20  # values of a column that forms the groups of a fairness constraint
 # names and sentences of the fields that are shown first
 LABELS = {
     "depth": "Questions on a path, at most",
@@ -215,7 +215,7 @@ class RunForm(forms.Form):
 
 
 def offered(method: Method, wishes: tuple[str, ...]) -> list[Parameter]:
-    """The parameters of the method, and those of others that are wished for."""
+    """The parameters of the method, and requested parameters of other methods."""
     known = {p.name: p for p in method.parameters}
     for other in METHODS:
         for parameter in other.parameters:

@@ -21,7 +21,7 @@ class TrainingRun(Job, Deletable):
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
     folds = models.PositiveIntegerField(default=0)
-    warm_start = models.ForeignKey(  # the model whose tree the search begins with
+    warm_start = models.ForeignKey(  # the search begins with the tree of this model
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     name = models.CharField(max_length=200, blank=True)

@@ -156,7 +156,7 @@ def _initial(data: QueryDict) -> dict[str, Any]:
 
 
 def _carried(request: HttpRequest, dataset: Dataset, choice: Choice) -> RunForm:
-    """The form of the chosen method with what was typed for the one before."""
+    """The form of the chosen method with what was typed for the previous method."""
     try:
         shown = get(request.POST.get("shown_method", ""))
     except ParameterError:

@@ -39,7 +39,7 @@ def command_of(method: Method) -> tuple[Sample, list[str]]:
 
 
 def train_missing(folder: Path, *, again: Iterable[str] = ()) -> Iterator[Path]:
-    """Train the trees that FOLDER/trees lacks, and those of the methods named by `again`; the files as they are written."""
+    """Train the trees that FOLDER/trees lacks, and the trees of the methods in `again`; yields the files as they are written."""
     if unknown := sorted(set(again) - {m.id for m in METHODS}):
         raise DataError(f"There is no method '{unknown[0]}'. `manage.py methods` lists them.")
     for method in METHODS:

@@ -1,4 +1,4 @@
-"""What a run whose constraints no tree keeps can ask for instead: the one that gives way, and by how much."""
+"""What a run can ask for instead if no tree keeps its constraints: the constraint that gives way, and by how much."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Reachable:
 
 
 def reachable(run: TrainingRun) -> Reachable | None:
-    """The settings of the run with its constraint at what can be reached; None where that was not found out."""
+    """The settings of the run with its constraint at what can be reached; None if that was not found out."""
     if not run.unreachable:
         return None
     best, of = run.summary.get("best"), run.summary.get("best_of")

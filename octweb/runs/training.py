@@ -75,7 +75,7 @@ class TrainingSupervisor(ResultSupervisor):
 
 
 def _family(job: TrainingRun) -> str | None:
-    """The name whose next version the model is: with a name of the product's making, that of data set and method."""
+    """The name under which the model is the next version; if octweb made the name, it is made from data set and method."""
     method = get(job.method)
     named = run_name(job.dataset.name, method, job.parameters)
     return family_name(job.dataset.name, method) if job.name == named else None

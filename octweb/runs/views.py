@@ -162,7 +162,7 @@ def _records(run: TrainingRun) -> list[dict[str, Any]]:
 
 
 def _line(request: HttpRequest) -> int | None:
-    """The line of the progress whose tree is shown, where one was chosen."""
+    """The line of the progress with the tree that is shown, if one was chosen."""
     text = request.GET.get("at", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 

@@ -51,7 +51,7 @@ def spooled(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int]:
 
 
 def packed(body: bytes, accepted: str) -> tuple[bytes, str]:
-    """`body` in the coding that the caller likes best, and its name; empty where it stays as it is."""
+    """`body` in the coding that the caller likes best, and its name; empty if it stays as it is."""
     coding = _best(accepted) if len(body) >= SMALLEST else ""
     if coding == "gzip":
         return gzip.compress(body, compresslevel=1, mtime=0), coding

@@ -1,4 +1,4 @@
-"""Tensors to predictions: one tensor with all columns, or one for each column; the rules for odd values are those of the API."""
+"""Tensors to predictions: one tensor with all columns, or one for each column; the rules for odd values are the same as in the API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
 
 
 def configuration(model: TreeModel) -> dict[str, Any]:
-    """The same as Triton's model configuration has it: a first dimension for the rows, which have no limit but that of a call."""
+    """The same as Triton's model configuration has it: a first dimension for the rows, which have no limit except the limit of a call."""
     found = metadata(model, [model.version])
 
     def tensor(record: dict[str, Any]) -> dict[str, Any]:

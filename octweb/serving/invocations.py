@@ -55,7 +55,7 @@ class ScoringView(ProtocolView):
     authentication_classes = [BasicTokenAuthentication, *ProtocolView.authentication_classes[1:]]
 
     def named(self, request: Request) -> tuple[str, str | None]:
-        """Name and version that the call gives; the name is empty where it gives none."""
+        """Name and version that the call gives; the name is empty if it gives none."""
         query = request.query_params
         name = query.get("model") or request.headers.get(HEADER) or request.META.get("octweb.login") or ""
         name, _, version = name.partition("/")

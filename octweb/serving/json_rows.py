@@ -53,7 +53,7 @@ _strtod = types.ExternalFunction("strtod", types.float64(types.intp, types.intp)
 
 
 def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> FloatArray | None:
-    """The cells of all rows, float64 (n, columns in the order of `names`); None where a closer look is needed, or above `most` rows."""
+    """The cells of all rows, float64 (n, columns in the order of `names`); None if a closer look is needed, or above `most` rows."""
     head = HEAD.match(content)
     if head is None or not names:
         return None

@@ -143,7 +143,7 @@ class QuickPredictions:
 
 
 def answer_of(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
-    """The body of a good answer; None where the views have to look."""
+    """The body of a good answer; None if the views have to look."""
     if environ.get("HTTP_AUTHORIZATION", "")[: len(PREFIX)] != PREFIX:
         return None
     try:

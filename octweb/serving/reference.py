@@ -78,7 +78,7 @@ def _content(kind: str, content: Schema, known: Schema) -> dict[str, Any]:
 
 
 def skeleton(schema: Schema, known: Schema, depth: int = 0) -> Any:
-    """A value of the schema's shape whose leaves are the words for their types."""
+    """A value of the schema's shape, with the words for the types as leaves."""
     schema = _resolved(schema, known)
     if "properties" in schema:
         if depth >= DEEPEST:

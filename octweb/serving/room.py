@@ -36,7 +36,7 @@ class Room:
 
     @contextmanager
     def held(self, size: int, *, patience: float = PATIENCE) -> Iterator[None]:
-        """`size` bytes for the length of a `with` block; raises NoRoom where they are not free after so many seconds."""
+        """`size` bytes for the length of a `with` block; raises NoRoom if they are not free after so many seconds."""
         if size < COUNTED:
             yield
             return
@@ -55,9 +55,7 @@ class Room:
             while self._taken + size > settings.MAX_PREDICT_BYTES:
                 left = until - time.monotonic()
                 if left <= 0 or self._waiting >= WAITING:
-                    raise NoRoom(
-                        "The server has as many large calls at hand as it can do at the same time. Send it again."
-                    )
+                    raise NoRoom("The server is already handling as many large calls as it can. Send it again.")
                 self._waiting += 1
                 self._changed.wait(left)
                 self._waiting -= 1

@@ -37,7 +37,7 @@ class CutOff(BadRequest):
 
 
 class Body:
-    """`wsgi.input` of a body whose length is known: says how much of it is unread, and raises CutOff where it ends too early."""
+    """`wsgi.input` of a body of known length: says how much of it is unread, and raises CutOff if it ends too early."""
 
     def __init__(self, stream: Any, length: int) -> None:
         self.stream, self.unread = stream, length
@@ -57,7 +57,7 @@ class Body:
         return iter(self.readline, b"")
 
     def drop(self) -> bool:
-        """Read what is left; False where it is too much, or does not come."""
+        """Read what is left; False if it is too much, or does not come."""
         if self.unread > DROPPED:
             return False
         try:
@@ -96,7 +96,7 @@ class Wire:
     def _collected(
         self, environ: dict[str, Any], start_response: Callable[..., Any], codings: str, *, chunked: bool
     ) -> Iterable[bytes]:
-        """The answer to a call whose body is first read to its end."""
+        """The answer to a call, after its body was read to the end."""
         try:
             whole, size = _whole(environ, codings)
         except Refused as error:
@@ -173,7 +173,7 @@ def _whole(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
 def _refuse(
     environ: dict[str, Any], start_response: Callable[..., Any], error: Refused, *, closing: bool = False
 ) -> Iterable[bytes]:
-    """The answer to a call whose body the application does not see."""
+    """The answer to a call if the application does not see the body."""
     return _send(environ, start_response, *_refusal(error), closing=closing)
 
 
@@ -230,7 +230,7 @@ def close_after(start_response: Callable[..., Any]) -> None:
 def _packed(
     environ: dict[str, Any], headers: list[tuple[str, str]], result: Iterable[bytes]
 ) -> tuple[list[tuple[str, str]], Iterable[bytes]]:
-    """The answer in a coding that the caller takes; streams, short ones and those of HEAD stay as they are."""
+    """The answer in a coding that the caller takes; streams, short answers and answers to HEAD stay as they are."""
     found = {name.lower(): value for name, value in headers}
     short = int(found.get("content-length", "0")) < SMALLEST
     looked = "accept-encoding" in found.get("vary", "").lower()

@@ -122,7 +122,7 @@ def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[
 def edit(
     bench: Workbench, *, wishes: Sequence[str] | None = None, add: Sequence[str] = (), drop: Sequence[str] = ()
 ) -> Step:
-    """The best tree with these wishes, or with those of now and some more and some less."""
+    """The best tree with these wishes, or with the present wishes and some more or fewer."""
     if wishes is None:
         unknown = [w for w in drop if w not in current_wishes(bench)]
         if unknown:
@@ -196,7 +196,7 @@ def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
 def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
     """The tree of now as the next version; its certificate is about all trees with these wishes and lists them.
 
-    Raises Conflict where there is no tree, or one whose search was stopped before it had a proof.
+    Raises Conflict if there is no tree, or if the search was stopped before it had a proof.
     """
     step = current(bench)
     if step is None or step.state != StepState.DONE or not step.document:

@@ -51,7 +51,7 @@ def completed(
 
 
 def changes(session: Session, base: Tree, tree: Tree) -> dict[str, Any]:
-    """Training rows whose answer is another one than that of the version, by actual class."""
+    """Training rows with another answer than in the version, by actual class."""
     problem = session.problem
     same = base.schema == problem.table.schema and base.classes == problem.labels.classes
     if not same:

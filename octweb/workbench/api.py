@@ -92,7 +92,7 @@ class NewWorkbenchSerializer(serializers.Serializer):
 
 
 class EditSerializer(serializers.Serializer):
-    """All wishes, or what changes about those of now."""
+    """All wishes, or what changes about the present wishes."""
 
     wishes = WishesField()
     add = WishesField(default=list)
@@ -100,7 +100,7 @@ class EditSerializer(serializers.Serializer):
 
 
 class PricesSerializer(serializers.Serializer):
-    """The place whose questions are priced, in the best tree with the wishes of now."""
+    """The place with the questions that are priced, in the best tree with the present wishes."""
 
     place = serializers.RegexField(r"^(root|[yn]{1,20})$", default="root")
 

@@ -29,7 +29,7 @@ class StepState(models.TextChoices):
 
 
 class Workbench(Job):
-    """What is edited on which rows; `position` is the number of the step whose wishes hold now, 0 before the first."""
+    """What is edited on which rows; `position` is the number of the step with the wishes that hold now, 0 before the first."""
 
     TASK = "octweb.workbench.tasks.edit"
     ADVICE = "Ask for less memory or a smaller depth."

@@ -44,7 +44,7 @@ class Place:
 
 
 def last_tree(bench: Workbench, step: Step | None) -> Step | None:
-    """The step whose tree is shown: this one, or while it has none the last before it that had one."""
+    """The step with the tree that is shown: this one, or, while it has none, the last earlier step that had one."""
     seen = set()
     while step is not None and not step.document and step.parent and step.number not in seen:
         seen.add(step.number)

@@ -1,4 +1,4 @@
-"""Every page besides that of a model, at three widths, light and dark: axe-core finds nothing, nothing overflows; search by keys."""
+"""Every page except the page of a model, at three widths, light and dark: axe-core finds nothing, nothing overflows; search by keys."""
 
 from __future__ import annotations
 

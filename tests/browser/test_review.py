@@ -24,7 +24,7 @@ FOCUSED = "document.activeElement.id || document.activeElement.textContent.trim(
 
 @pytest.fixture
 def as_user(browser, live_server, media):
-    """A function that gives a page on which a user is signed in; other console lines than those of refusals fail the test."""
+    """A function that gives a page on which a user is signed in; console lines other than refusals fail the test."""
     contexts, trouble = [], []
 
     def page_of(name, *, width=1440):

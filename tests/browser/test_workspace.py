@@ -64,7 +64,7 @@ def complete(level: int) -> Draft:
 
 @pytest.fixture
 def wide(owner, media):
-    """A tree with 64 leaves over 60 columns whose long names differ in two digits."""
+    """A tree with 64 leaves over 60 columns with long names that differ in two digits."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(900, 60))
     labels = np.where(rng.random(900) < 0.5, "agrees with the question", "does not agree with it")

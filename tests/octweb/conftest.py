@@ -62,7 +62,7 @@ def client_of(db):
 
 @pytest.fixture
 def open_connection():
-    """Requests come through WSGI, whose end would close the connection that holds the test's transaction."""
+    """Requests come through WSGI; its end would close the connection that holds the test's transaction."""
     for signal in (request_started, request_finished):
         signal.disconnect(close_old_connections)
     yield

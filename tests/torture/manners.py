@@ -78,7 +78,7 @@ def _unread(site: Site, draw: random.Random, times: int) -> int:
 
 
 def _packed(site: Site, model: dict[str, Any]) -> str:
-    """Chunked and compressed predictions are those of plain ones."""
+    """Chunked and compressed calls get the same predictions as plain ones."""
     address = addresses(model)[0]
     content, line = body(model, address, 50), _line(site)
     own = {"Authorization": f"Token {site.token}", "Content_Type": "application/json"}

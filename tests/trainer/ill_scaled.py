@@ -1,4 +1,4 @@
-"""Small tables whose columns have sizes from 1e-300 to 1e9, denormal steps, heavy tails, and copies of each other up to rounding."""
+"""Small tables with columns of sizes from 1e-300 to 1e9, denormal steps, heavy tails, and copies of each other up to rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No tree is lost on ill-scaled tables: whatever a back end says of them, a run ends with a tree and a bound that admits it.
+"""No tree is lost on ill-scaled tables: whatever a back end says about them, a run ends with a tree and a bound that admits it.
 
 The whole campaign: INSTANCES=500. By default each method meets a few tables, with one of the back ends in turn.
 """

@@ -166,10 +166,10 @@ BESIDE = {
     ),
     "topology and share": (
         "odt", {"topology": "auto", "sensitivity": 0.0},
-        {"topology": "'auto' compares accuracies; choose a topology where a share is required."},
+        {"topology": "'auto' compares accuracies; choose a topology if a share is required."},
     ),
     "frontier": (
-        "odt", {"frontier": True, "solver": "highs"}, {"frontier": "The whole frontier is found by solver=search only."},
+        "odt", {"frontier": True, "solver": "highs"}, {"frontier": "Only solver=search finds the whole frontier."},
     ),
     "technique": ("odt", {"without": "magic"}, {"without": "'magic' is not a technique. Known: anchor, relax, strengthen."}),
 }  # fmt: skip

@@ -161,7 +161,7 @@ def test_a_split_becomes_the_feature_that_parts_the_rows_most_nearly_alike():
 
 @pytest.mark.parametrize("method", ["oct", "flowoct", "bendoct", "bendoct-accelerated"])
 def test_a_start_keeps_the_labels_that_a_constraint_asked_for(method):
-    """The class of nine in ten rows that must be found is not that of most rows."""
+    """The class with a required recall of nine in ten is not the most frequent class."""
     r = np.random.default_rng(3)
     X = r.integers(0, 2, (80, 5)).astype(float)
     y = ((X[:, 0] + X[:, 1] > 0) | (r.random(80) < 0.3)).astype(np.int32)

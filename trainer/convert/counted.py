@@ -37,7 +37,7 @@ def fitted_to(tree: Tree, raw: RawTable, reading: Reading, target: str) -> tuple
     )
     lost = [place[j] for j in tree.used_columns if place[j] not in table.names]
     if lost:
-        raise DataError(f"Column '{lost[0]}', which the tree asks, has no value in the file.")
+        raise DataError(f"Column '{lost[0]}', which the tree asks about, has no value in the file.")
     chosen = [j for j in place if place[j] in table.names]
     columns = [_under(tree.schema[j], table.columns[table.names.index(place[j])]) for j in chosen]
     own = replace(table, columns=tuple(columns))
@@ -85,7 +85,7 @@ def counted(converted: Converted, raw: RawTable, reading: Reading, *, target: st
 
 
 def uncounted(converted: Converted, *, target: str = "", name: str = "") -> ModelFile:
-    """The model file of a converted tree without rows: the counts are those of the source, or 0."""
+    """The model file of a converted tree without rows: the counts come from the source, or are 0."""
     certificate = {
         "method": METHOD,
         "guarantee": str(Guarantee.HEURISTIC),
@@ -112,7 +112,7 @@ def _places(tree: Tree, names: Sequence[str]) -> dict[int, str]:
     lacking = [tree.schema[j].name for j in tree.used_columns if j not in found]
     if lacking:
         raise DataError(
-            f"The file lacks {len(lacking)} of the {len(tree.used_columns)} columns that the tree asks: {listed(lacking)}."
+            f"The file lacks {len(lacking)} of the {len(tree.used_columns)} columns that the tree asks about: {listed(lacking)}."
             f"{closest(lacking[0], names)} Its columns are: {listed(names, 12)}.",
             problems=tuple(f"Column '{name}' is missing." for name in lacking),
         )

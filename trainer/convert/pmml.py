@@ -42,7 +42,7 @@ def read_pmml(content: bytes) -> Converted:
     if model.get("functionName") != "classification":
         raise ConversionError(f"{model} has the function '{model.get('functionName')}'; a tree here classifies.")
     if odd := next((child for child in model.children if child.name not in OF_MODEL), None):
-        raise ConversionError(f"{odd} cannot be said by a tree of this program.")
+        raise ConversionError(f"{odd} cannot be expressed by a tree of this program.")
     if (strategy := model.get("missingValueStrategy", "none")) not in STRATEGIES:
         raise ConversionError(f"{model} has the missingValueStrategy '{strategy}', which no single path can follow.")
     fields = fields_of(root, model)
@@ -96,7 +96,7 @@ class _Reader:
         """The draft of a node and what is below it."""
         too_deep(depth)
         if odd := next((c for c in node.all("Partition", "Regression", "DecisionTree")), None):
-            raise ConversionError(f"{odd} cannot be said by a tree of this program.")
+            raise ConversionError(f"{odd} cannot be expressed by a tree of this program.")
         children = list(node.all("Node"))
         if not children:
             return self._leaf(node)
@@ -132,7 +132,7 @@ class _Reader:
         for j, column in enumerate(self.fields.schema):
             if column.categories:
                 return Subset(feature=j, codes=())
-        raise ConversionError(f"{predicate}: no column here can be asked what no row passes. Remove its node.")
+        raise ConversionError(f"{predicate}: no row passes it, and no question here can express that. Remove its node.")
 
     def _leaf(self, node: Element) -> CountedLeaf:
         counts = [0] * len(self.classes)

@@ -28,7 +28,7 @@ class Fields:
     sums: Mapping[str, tuple[Term, ...]]
 
     def column(self, name: str | None, place: Element) -> int:
-        """The column of a field; raises ConversionError where there is none."""
+        """The column of a field; raises ConversionError if there is none."""
         for j, column in enumerate(self.schema):
             if column.name == name:
                 return j
@@ -148,7 +148,7 @@ def _derived(parent: Element | None) -> list[Element]:
     if parent is None:
         return []
     if odd := next((c for c in parent.children if c.name not in ("DerivedField", "Extension")), None):
-        raise ConversionError(f"{odd} cannot be said by a tree of this program.")
+        raise ConversionError(f"{odd} cannot be expressed by a tree of this program.")
     return list(parent.all("DerivedField"))
 
 
@@ -163,7 +163,7 @@ def _with_sums(bare: Fields, derived: list[Element]) -> Fields:
 
 
 def _terms(element: Element, bare: Fields, sums: Mapping[str, tuple[Term, ...]]) -> tuple[Term, ...]:
-    """The terms of a sum whose additions go from left to right, as those of a linear split do."""
+    """The terms of a sum that is added from left to right, as a linear split is."""
     if element.name == "NormDiscrete":
         j = bare.column(element.get("field"), element)
         value, column = element.get("value"), bare.schema[j]

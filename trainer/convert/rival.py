@@ -77,7 +77,7 @@ class Rival:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The record as a dictionary; mistakes are rows that are not right, `rules` those of the better tree as text."""
+        """The record as a dictionary; mistakes are wrong rows, `rules` the better tree as text."""
         return {
             "verdict": self.verdict, "words": self.words, "n": self.n, "mistakes": self.n - self.correct,
             "best_mistakes": self.n - self.best, "least_mistakes": None if self.bound is None else self.n - self.bound,

@@ -19,7 +19,7 @@ def double_threshold(threshold: float) -> float:
     where no finite double is such a T.
     """
     if math.isnan(threshold) or threshold < -LARGEST:
-        raise ConversionError(f"A threshold is {threshold!r}, which no number in single precision is at or below.")
+        raise ConversionError(f"A threshold is {threshold!r}, and no number in single precision is at or below it.")
     threshold = min(threshold, LARGEST)  # values beyond are refused before they are compared
     single = np.float32(threshold)
     if float(single) > threshold:
@@ -33,7 +33,7 @@ def double_threshold(threshold: float) -> float:
         found = math.nextafter(found, -math.inf)
     if not _passes(found, threshold) or _passes(math.nextafter(found, math.inf), threshold):
         raise ConversionError(
-            f"No double tells the same values apart as the threshold {threshold!r} of single numbers."
+            f"No threshold in double precision separates the same values as the threshold {threshold!r} in single precision."
         )
     return found
 

@@ -24,7 +24,7 @@ NO_CHILD = -1
 def from_sklearn(estimator: Any, feature_names: Sequence[str] | None = None) -> Tree:
     """The tree of a fitted classifier of one tree: the same class for every row of finite numbers.
 
-    `feature_names`: one for each column; by default those of the fit, or x0, x1, … Counts are those of the fit if its rows had
+    `feature_names`: one for each column; by default the names of the fit, or x0, x1, … Counts are taken from the fit if its rows had
     whole weights, or 0. Raises ConversionError for what is not such a classifier.
     """
     names = _names(estimator, feature_names)

@@ -43,7 +43,7 @@ class Element:
 
 
 def parse(content: bytes) -> Element:
-    """The root of a document; raises ConversionError where it is not well-formed, or has a document type."""
+    """The root of a document; raises ConversionError if it is not well-formed, or has a document type."""
     parser = expat.ParserCreate(namespace_separator="\n")
     parser.buffer_text = True
     stack = [Element(name="", attributes={}, line=0)]

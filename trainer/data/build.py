@@ -94,14 +94,15 @@ def build(
     if problems:
         raise DataError(_several(problems), problems=tuple(problems))
     if not schemas:
-        raise DataError(f"There is no usable column beside the target '{target}'." + _why(left_out))
+        raise DataError(f"There is no usable column besides the target '{target}'." + _why(left_out))
     keep, dropped = _rows(raw, all_cells, schemas, policies)
     labels = _labels(target, all_cells[target], keep)
     columns = tuple(_column(schema, all_cells[name], keep) for name, schema in schemas.items())
     constant = tuple(c.name for c in columns if _constant(c.values))
     if len(constant) == len(columns):
         raise DataError(
-            f"There is no usable column beside the target '{target}': every column has one value only." + _why(left_out)
+            f"There is no usable column besides the target '{target}': every column has one value only."
+            + _why(left_out)
         )
     report = LoadReport(
         rows_read=len(raw),
@@ -174,7 +175,7 @@ def _rows(
     if not keep.any():
         raise DataError(
             f"Every one of the {len(raw)} rows has an empty cell ({', '.join(dropped)}), so none is left to train on. "
-            "Ignore the columns with many empty cells, or choose that 'missing' is a category of theirs."
+            "Ignore the columns with many empty cells, or choose that 'missing' becomes a category of them."
         )
     return keep, dropped
 

@@ -123,7 +123,7 @@ class Cells:
         return out + 0.0  # no negative zero: it would print differently and compare equal
 
     def rows_of(self, chosen: BoolArray, most: int) -> np.ndarray:
-        """The first `most` rows whose word is chosen (boolean, one entry a word)."""
+        """The first `most` rows whose word is chosen (boolean, one entry per word)."""
         return np.flatnonzero(chosen[self.index])[:most]
 
     @cached_property

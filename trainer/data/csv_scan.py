@@ -186,7 +186,7 @@ class _Walk:
         )
 
     def _keep_last(self) -> None:
-        if self.start == len(self.data):  # also a part of a file of which every line is skipped
+        if self.start == len(self.data):  # also for a part of a file in which every line is skipped
             return
         end = np.array([len(self.data)])
         self._keep(np.array([self.start]), end, np.array([self.line]), np.array([self.cuts + 1]))

@@ -1,6 +1,6 @@
 """Encodings: uploaded columns to the features that solvers search over, and back to splits in the columns' own units.
 
-Rules of the binary encodings are those of Keegan et al. (accelerated BendOCT) and their published tables: categorical columns
+The rules of the binary encodings are from Keegan et al. (accelerated BendOCT) and their published tables: categorical columns
 become one column per level (two levels: one column), numeric columns quantile buckets (QB-k) or quantile thresholds (QT-k).
 """
 
@@ -81,7 +81,7 @@ class EncodedFeature:
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """Encoded features; `schema` is that of the table they were made from."""
+    """Encoded features; `schema` is the schema of the table from which they were made."""
 
     features: tuple[EncodedFeature, ...]
     schema: tuple[ColumnSchema, ...]
@@ -138,7 +138,7 @@ def encode_binary(
 
 
 def _numbers(j: int, column: Column, rule: Rule, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
-    """The questions of a numeric column: those of the rule on its ordinary values, and one for each special value that occurs."""
+    """The questions of a numeric column: the rule applied to its ordinary values, and one question for each special value that occurs."""
     special = np.isin(column.values, column.schema.special)
     if not special.any():
         return rule(j, column, bins, weights)
@@ -275,7 +275,7 @@ def _refuse_too_many(table: Table, weights: CountArray | None) -> None:
     questions = sum(max(len(_counted(column, weights)) - 1, 0) for column in numeric)
     if questions * len(table) > MOST_CELLS:
         raise DataError(
-            f"All thresholds are {questions:,} questions to {len(table):,} rows, which is too many. "
+            f"All thresholds give {questions:,} questions about {len(table):,} rows, which is too many. "
             "Set 'binarise' to quantile-thresholds and choose 'bins'."
         )
 

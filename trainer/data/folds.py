@@ -34,9 +34,9 @@ def holdout(codes: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.
 
 
 def training_rows(codes: np.ndarray, rows: Mapping[str, Any] | None, parameters: Mapping[str, Any]) -> np.ndarray:
-    """Positions of the rows that trained a model, among those that it reads, whose classes are `codes` (n,).
+    """Positions of the rows that trained a model, among the rows that it reads, which have the classes `codes` (n,).
 
-    `rows` and `parameters` are those of the model file; files that do not say it row by row have the share and the seed.
+    `rows` and `parameters` come from the model file; files that do not say it row by row have the share and the seed.
     """
     signs = (rows or {}).get("held_out")
     if signs and len(signs) == len(codes):
@@ -63,7 +63,7 @@ def check_evaluation(test_share: float, folds: int, rows: int) -> None:
 def rows_record(
     n: int, held_out: np.ndarray, fold: np.ndarray | None, weights: np.ndarray | None, fold_trees: list[Any] | None
 ) -> dict[str, Any]:
-    """What a model file says of its `n` rows: the indices `held_out`, the fold of each row, int weights (n,), trees of the folds.
+    """What a model file says about its `n` rows: the indices `held_out`, the fold of each row, int weights (n,), trees of the folds.
 
     One sign stands for each row without gaps, in the order of the file: of `held_out` 1 for a row that did not train, of `folds`
     the number of its fold (0-9, a-z, A-Z).

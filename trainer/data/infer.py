@@ -151,7 +151,7 @@ def sorted_words(cells: Cells, chosen: np.ndarray) -> tuple[str, ...]:
 
 
 def places(raw: RawTable, cells: Cells, wrong: np.ndarray, sentence: str) -> tuple[str, ...]:
-    """One sentence (with %s for the word) for each of the first 20 rows whose word is wrong, with its line number."""
+    """One sentence (with %s for the word) for each of the first 20 rows with a wrong word, with its line number."""
     if not wrong.any():
         return ()
     rows = cells.rows_of(wrong, LISTED)

@@ -74,7 +74,7 @@ def inside(body: bytes, outer: Layout, delimiter: str | None) -> Layout | None:
 
 
 def skipped(body: bytes, top: int, bottom: int) -> Layout:
-    """The layout without the first `top` lines and the last `bottom` lines that are not blank; DataError where none is left."""
+    """The layout without the first `top` lines and the last `bottom` lines that are not blank; DataError if none is left."""
     lines = body.split(b"\n")
     start = sum(len(line) + 1 for line in lines[:top])
     full = [i for i, line in enumerate(lines) if line.strip() and i >= top]

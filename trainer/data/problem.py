@@ -151,7 +151,7 @@ class Problem:
 def class_weighted(settings: Mapping[str, Any], labels: Labels, weights: CountArray | None) -> CountArray | None:
     """Row weights, int64 (rows,), with the classes weighted as the parameters ask; None for rows that all count one.
 
-    Raises ParameterError where the weights would be too large to count with, or leaves are counted in them.
+    Raises ParameterError if the weights would be too large to count with, or leaves are counted in them.
     """
     if settings.get("class_weight") != "balanced":
         return weights
@@ -166,7 +166,7 @@ MOST_BALANCED = 1 << 28  # as much as the counts of the searches can hold
 def balanced_weights(labels: Labels, weights: CountArray | None) -> CountArray:
     """Integer weights, int64 (rows,), in the proportion of `weights` within a class, that add up to the same in every class.
 
-    Raises ParameterError where the smallest such integers are too large to count with.
+    Raises ParameterError if the smallest such integers are too large to count with.
     """
     own = np.ones(len(labels.codes), np.int64) if weights is None else weights.astype(np.int64)
     sizes = [int(own[labels.codes == k].sum()) for k in range(len(labels.classes))]

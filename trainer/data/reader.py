@@ -135,8 +135,8 @@ def read_for_model(
     encoding: str | None = None,
     limits: ReadLimits | None = None,
 ) -> RawTable:
-    """The rows of a file for a model that needs the columns `needed`: as the file shows it is written, and where that does not
-    lead to these columns, as it was said of the file of the training."""
+    """The rows of a file for a model that needs the columns `needed`: in the way that the file itself shows, and if that does not
+    lead to these columns, in the way that was said about the file of the training."""
     said = reading.given.structure
     silent = all(value is None for value in said.values())
     try:

@@ -47,9 +47,9 @@ def dossier(
 ) -> dict[str, Any]:
     """The dossier of the model file `model`, trained on the file `data`.
 
-    `groups` are further columns of the file to group rows by; `about` is what people say of the model, see docs/dossier.md;
-    `data_name` is the name of the data file where `data` is a copy of it. Raises ModelFileError where the checker refutes a line
-    or cannot judge the rows, because nothing of such a model can be vouched for, and DataError where a file cannot be read.
+    `groups` are further columns of the file to group rows by; `about` is what people say about the model, see docs/dossier.md;
+    `data_name` is the name of the data file where `data` is a copy of it. Raises ModelFileError if the checker refutes a line
+    or cannot judge the rows, because nothing of such a model can be vouched for, and DataError if a file cannot be read.
     """
     findings = verify(model, data, proof)
     _stop_where_refuted(findings)

@@ -68,7 +68,7 @@ def words(rows: DossierRows) -> list[str]:
         "The tree also answers for values outside the range of the training rows. No row of the training says whether that is right.",
     ]
     if any(tree.schema[j].missing is not MissingPolicy.CATEGORY for j in tree.used_columns):
-        found.append("A row with an empty cell in a column that the tree asks gets no answer.")
+        found.append("A row with an empty cell in a column that the tree asks about gets no answer.")
     if any(tree.schema[j].missing is MissingPolicy.CATEGORY for j in tree.used_columns):
         found.append(
             "In categorical columns where empty cells are a category of their own, the tree answers for an empty cell, too."

@@ -19,7 +19,7 @@ CLASS_SHARES = 3  # so many classes at most have their own shares in a table of 
 
 
 def share(right: int, rows: int) -> dict[str, Any]:
-    """A share with what it was counted from and its 95 % interval (Wilson); None where there are no rows."""
+    """A share with what it was counted from and its 95 % interval (Wilson); None if there are no rows."""
     interval = wilson(right, rows)
     return {
         "right": right,
@@ -30,7 +30,7 @@ def share(right: int, rows: int) -> dict[str, Any]:
 
 
 def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
-    """The tree on the rows `at` (positions); None where there are none."""
+    """The tree on the rows `at` (positions); None if there are none."""
     if not len(at):
         return None
     tree = rows.model.tree
@@ -70,7 +70,7 @@ def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
 
 
 def cross_validation(rows: DossierRows) -> dict[str, Any] | None:
-    """What the model file says of its folds, which the checker counts again; None where there were none."""
+    """What the model file says about its folds, which the checker counts again; None if there were none."""
     kept = rows.model.metrics.get("cross_validation") or {}
     if kept.get("accuracy") is None:
         return None
@@ -117,7 +117,7 @@ def _group(rows: DossierRows, own: np.ndarray) -> dict[str, Any]:
 def calibration(rows: DossierRows) -> list[dict[str, Any]]:
     """Each leaf: the share of its class among its training rows (`promised`), and among the unseen rows that reach it.
 
-    `kept` says whether the promise lies in the interval of the unseen rows; None where no unseen row reaches the leaf.
+    `kept` says whether the promise lies in the interval of the unseen rows; None if no unseen row reaches the leaf.
     """
     tree, held = rows.model.tree, rows.unseen
     found = []
@@ -143,7 +143,7 @@ def calibration(rows: DossierRows) -> list[dict[str, Any]]:
 def stability(rows: DossierRows) -> dict[str, Any] | None:
     """The trees of the folds beside the model: agreement on the rows that each had not seen, and the columns that they ask.
 
-    None where the model file keeps no trees of folds.
+    None if the model file keeps no trees of folds.
     """
     kept = rows.model.rows or {}
     trees, signs = kept.get("fold_trees"), kept.get("folds")

@@ -83,7 +83,7 @@ class DossierRows:
 
 
 def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = None) -> DossierRows:
-    """Read the file that trained the model; raises DataError where it has no target or does not fit the model, and OSError."""
+    """Read the file that trained the model; raises DataError if it has no target or does not fit the model, and OSError."""
     tree, reading = model.tree, Reading.from_json(model.reading)
     raw = read_for_model(data, reading, {c.name for c in tree.schema}, limits=limits)
     read = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes, reading=reading)

@@ -40,7 +40,7 @@ class Bench:
         """The best tree that keeps the wishes, with a proved bound and the price of each wish, costs in rows.
 
         time_limit in seconds; `stop()` is asked about every 50 ms. Wishes that no tree keeps come back with a `conflict`. Raises
-        InfeasibleError where no tree is within the limits, whatever the wishes.
+        InfeasibleError if no tree is within the limits, whatever the wishes.
         """
         read = self.wishes(wishes)
         self.space.begin(time_limit, stop)
@@ -57,7 +57,7 @@ class Bench:
     ) -> Iterator[QuestionPrice]:
         """What each question would cost at a place ('root', 'y', ...) of `tree`, by default the best tree with the wishes.
 
-        Raises ParameterError where the tree does not have the place.
+        Raises ParameterError if the tree does not have the place.
         """
         read = self.wishes(wishes)
         self.space.begin(time_limit, stop)

@@ -34,7 +34,7 @@ class Optimum:
 class Completion:
     """The best tree that keeps the wishes: cost and proved bound in rows; `tree` has (question, yes, no) and classes.
 
-    `found` is False where no tree keeps the wishes (`conflict` then names some of which none can be left out), and where the
+    `found` is False if no tree keeps the wishes (`conflict` then names some wishes of which none can be left out), or if the
     search was stopped before it had one.
     """
 
@@ -58,7 +58,7 @@ class Completion:
 class QuestionPrice:
     """A question that is possible at a place: how much more the best tree with it costs than the best tree, in rows.
 
-    Where `proved` is False the price is at least `price`. `errors`, `leaves` and `tree` are those of the part at the place.
+    Where `proved` is False the price is at least `price`. `errors`, `leaves` and `tree` describe the part at the place.
     """
 
     question: int
@@ -124,7 +124,7 @@ class Completer:
         return self.space.floor(self.space.counts(self.space.all_rows), self.space.depth)
 
     def _tree(self, spot: Spot, found: Found) -> LabelledShape:
-        """The tree, whose parts are known, even if time is over."""
+        """The tree, even if time is over: all of its parts are known."""
         end, asked, flag = self.space.end, self.space.asked, int(self.space.flag[0])
         self.space.begin(None, None)
         tree = self.prefix.tree(spot, found)
@@ -157,7 +157,7 @@ class Completer:
     def spot(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Spot:
         """The subproblem of a place whose ancestors are held fast, what the wishes at the place itself ask set aside.
 
-        Raises KeyError where the tree does not have the place.
+        Raises KeyError if the tree does not have the place.
         """
         stay = held(wishes, self.space.questions)
         spot = self.prefix.settle(self.prefix.top(frozenset(w.item for w in wishes) | stay))

@@ -29,7 +29,7 @@ class Stopped(Exception):
 
 
 class Answer(Protocol):
-    """What is known of a subproblem: a lower bound of the cost, and whether it is exact."""
+    """What is known about a subproblem: a lower bound of the cost, and whether it is exact."""
 
     @property
     def lower(self) -> int: ...

@@ -99,7 +99,7 @@ def below(items: Items, letter: str) -> Items:
 
 
 def keeps(tree: LabelledShape, items: Items, questions: Questions, banned: frozenset[int] = frozenset()) -> bool:
-    """True if the tree, whose leaves without a class take their majority, keeps all wishes; held questions ask nothing.
+    """True if the tree keeps all wishes; a leaf without a class takes its majority, and held questions ask nothing.
 
     A leaf wish with a class is kept by a leaf that carries this class by name.
     """

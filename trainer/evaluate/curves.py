@@ -1,7 +1,7 @@
 """What a tree's leaves offer as cut-offs if there are two classes: ROC, precision and recall, calibration, Brier score.
 
 Every leaf has a score, the share of the positive class among its training rows. A cut-off predicts positive in all leaves
-whose score is at least as high, so that there are as many cut-offs as different scores.
+whose score is at least as high, so there are as many cut-offs as different scores.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Variant:
 class Study:
     """What is to be computed; `threads` lists the numbers of threads with which each fold is timed.
 
-    Raises ParameterError where a variant has a bad parameter or the number of folds does not fit a data set.
+    Raises ParameterError if a variant has a bad parameter or the number of folds does not fit a data set.
     """
 
     datasets: Sequence[Dataset]
@@ -164,7 +164,7 @@ def run_study(
 ) -> list[Record]:
     """All records of a study, in its order; those that `path` has already are not computed again.
 
-    `jobs` folds run at once (times are then those of a busy machine); `context` is a joblib configuration, such as that of a dask
+    `jobs` folds run at once (times are then measured on a busy machine); `context` is a joblib configuration, such as that of a dask
     cluster. `news(record, done, total)` hears of each new record. A fold that fails leaves a record with its `error`, which is
     tried again next time.
     """
@@ -191,7 +191,7 @@ def run_study(
 def read_records(path: Path) -> Iterable[Record]:
     """The records of a file; a half-written last line, which an interruption leaves, is passed over.
 
-    Raises DataError where another line is not a record.
+    Raises DataError if another line is not a record.
     """
     names = {f.name for f in fields(Record)}
     lines = path.read_text(encoding="utf-8").splitlines()

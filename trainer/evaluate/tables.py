@@ -75,7 +75,7 @@ class Report:
         return {group: tuple(variants) for group, variants in groups.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The report as one object; that of a single data set and variant has its numbers at the top as well."""
+        """The report as one object; with a single data set and variant, its numbers are also at the top."""
         document: dict[str, Any] = {
             "folds": self.folds,
             "seed": self.seed,

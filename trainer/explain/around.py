@@ -22,7 +22,7 @@ def nearest_rows(
 ) -> tuple[np.ndarray, FloatArray]:
     """Positions in `matrix` (n, columns) of the rows most like `row` (columns,), nearest first, and their distances.
 
-    The distance is that of changes: the sum of |difference| / unit over the columns that the tree asks, 1 for another category.
+    The distance is measured as for changes: the sum of |difference| / unit over the columns that the tree asks, 1 for another category.
     """
     distance = np.zeros(len(matrix))
     for j in tree.used_columns:

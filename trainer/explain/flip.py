@@ -173,7 +173,7 @@ class Flipper:
         return flips, settled
 
     def _plain(self, row: FloatArray, region: Region, forced: Sequence[int]) -> list[Flip]:
-        """The cheapest row of a leaf whose questions are of one column each."""
+        """The cheapest row of a leaf if each question on its path is about one column."""
         changed = row.copy()
         for j in forced:
             value = self._nearest(row, region, j)

@@ -86,7 +86,7 @@ def cheapest(
 
 
 def _inside(relaxed: _Program, bound: tuple[int, float] | None, until: float) -> Answer:
-    """The cheapest row with a margin to all planes; proved if it reaches `bound`, that of the relaxation."""
+    """The cheapest row with a margin to all planes; proved if it reaches `bound`, the bound of the relaxation."""
     for margin in MARGINS:
         program = relaxed.again(margin)
         outcome = program.solve(until - time.monotonic())

@@ -112,7 +112,7 @@ def _odd_cost(column: ColumnSchema | None, value: Any) -> str:
 
 
 def statistics_of_tree(tree: Tree) -> tuple[ColumnStatistics, ...]:
-    """What a tree alone says of its columns, for models whose rows are gone: units of 1, steps and range of its thresholds."""
+    """What only the tree says about its columns, for models without their rows: units of 1, steps and range of its thresholds."""
     ends: dict[int, list[float]] = {}
     for v in tree.branches:
         flat = None if v.split is None else v.split.flat(tree.schema)

@@ -17,7 +17,7 @@ from trainer.tree.numbers import middle
 class NodeSplit:
     """The split of a node: left iff a1 x1 + a2 x2 <= threshold (`features` has one or two entries), and what is proved.
 
-    `value` is Phi(left) + Phi(right) in rows, `bound` a lower bound on that of every rule with the allowed leaf size
+    `value` is Phi(left) + Phi(right) in rows, `bound` a lower bound on this value for every rule with the allowed leaf size
     (None if a method proves nothing).
     """
 

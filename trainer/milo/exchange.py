@@ -149,8 +149,8 @@ class Exchange:
             times = self.pool[key]
             if times > again:
                 raise SolverError(
-                    f"The row family '{row.name}' cut off a point that satisfies the same row, added before: the solver's "
-                    "tolerance and that of the method disagree. Report this with the data set and the parameters."
+                    f"The row family '{row.name}' cut off a point that satisfies the same row, added before: the tolerances "
+                    "of the solver and of the method disagree. Report this with the data set and the parameters."
                 )
             self.pool[key] += 1
             if not times:

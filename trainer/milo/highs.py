@@ -1,7 +1,7 @@
 """HiGHS through highspy: whole models in one solve; with hidden rows it solves, separates and solves again.
 
 HiGHS accepts a subscription to its lazy-row callback and never calls it, so none is made. The bound of every round is valid,
-since each round solves a relaxation; the first round whose best point needs no more rows is the end.
+because each round solves a relaxation; the search ends with the first round in which the best point needs no more rows.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Hooks:
 
     lazy: bool = False
     fractional: int = 0
-    presolve: bool = True  # False where rows come at once that are worth more than presolving finds
+    presolve: bool = True  # False if rows come at once that are worth more than presolving finds
     # True where many cheap nodes close the gap sooner than what the solver does at each by itself; only SCIP has to be told
     many_nodes: bool = False
     locked: bool = (
@@ -72,7 +72,7 @@ class Hooks:
     )
 
     def behave_as(self, inner: Hooks) -> None:
-        """Take over what other hooks say of themselves, for hooks around them."""
+        """Take over what other hooks say about themselves, for hooks around them."""
         self.lazy, self.fractional, self.locked = inner.lazy, inner.fractional, inner.locked
         self.presolve, self.many_nodes = inner.presolve, inner.many_nodes
 

@@ -66,7 +66,7 @@ def same_order(kappa: Fraction, leaves: int) -> Fraction:
     """A price of a leaf that puts all values c - kappa * t, 1 ≤ t ≤ `leaves`, in the order of `kappa`, with steps that a solver can see.
 
     The order changes only where kappa is a fraction with a denominator below `leaves`; between two neighbours of these
-    their mediant does as well as any other price.  Prices whose steps are wide enough stay.
+    their mediant does as well as any other price.  Prices with wide enough steps stay.
     """
     if leaves < 2 or Lattice(kappa=kappa, leaves=leaves).step >= SEEN:
         return kappa

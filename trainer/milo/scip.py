@@ -2,7 +2,7 @@
 
 A constraint handler without constraints carries the hidden rows. Three things keep SCIP honest about rows it cannot see: its
 symmetry handling is off (it would exchange columns that only hidden rows distinguish), every variable is locked in both
-directions (or dual fixing sets scores to one), and the handler's priorities lie below those of linear constraints, so that hooks
+directions (or dual fixing sets scores to one), and the handler's priorities are lower than the priorities of linear constraints, so that hooks
 see only points that satisfy the base rows.
 """
 

@@ -56,7 +56,7 @@ def leaf_text(tree: Tree, leaf: Node) -> str:
 def path_in_words(tree: Tree, leaf: int, row: FloatArray) -> list[str]:
     """One sentence for each question on the way of `row` (columns,) to `leaf`, and one for the prediction.
 
-    Raises DataError where the row does not reach this leaf.
+    Raises DataError if the row does not reach this leaf.
     """
     row = np.asarray(row, np.float64).reshape(-1)
     if not 0 <= leaf < len(tree.nodes) or not tree.nodes[leaf].is_leaf:

@@ -120,7 +120,7 @@ class Tree:
 
     @property
     def n_coefficients(self) -> int:
-        """Terms that all splits weigh: those of a sum; of a set of categories the smaller of it and the others, at least one."""
+        """The number of terms in all splits: for a sum its terms; for a set of categories the smaller of the set and its complement, at least one."""
         return sum(v.split.size(self.schema) for v in self.nodes if v.split is not None)
 
     @cached_property
@@ -200,7 +200,7 @@ class Tree:
     def plot(self, *, width: float = 1100.0, height: float = 700.0) -> Any:
         """The tree as a `plotly.graph_objects.Figure`, as much of it open as can be read in so many pixels.
 
-        Raises ImportError where plotly is not installed.
+        Raises ImportError if plotly is not installed.
         """
         # pictures are made of trees, and plotly takes a second to import: both only where somebody asks
         from plotly.graph_objects import Figure
@@ -221,7 +221,7 @@ class Tree:
         return tree_html(self)
 
     def save(self, path: str) -> None:
-        """Write the tree as a model file that claims nothing; `trainer.tree.file` has those of a training."""
+        """Write the tree as a model file that claims nothing; `trainer.tree.file` writes those of a training."""
         write_document(document(self.to_json(), schema=self.schema, classes=self.classes), path)
 
     @staticmethod

@@ -1,7 +1,7 @@
 """Minimal cost-complexity pruning (Breiman, Friedman, Olshen & Stone) on our tree, in exact fractions.
 
 g(v) = (R(v) - R(T_v)) / (leaves of T_v - 1): what a leaf instead of the branch v costs for each leaf saved.  The weakest link goes
-first, which changes g above it alone.  R is the error rate: the weight of rows of other classes than the label, over that of all rows.
+first, which changes g above it alone.  R is the error rate: the weight of the rows of other classes than the label, divided by the weight of all rows.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Finding]:
-    """What the rows say of every claim of a tree whose structure holds."""
+    """What the rows say about every claim of a tree with a valid structure."""
     rows, nodes = data.training, model["nodes"]
     every = recount.route(nodes, model["columns"], data.rows)
     leaf = every[~data.held_out]

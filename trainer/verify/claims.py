@@ -68,7 +68,7 @@ def prices(model: dict[str, Any], n: int) -> Finding:
 
 
 def gap(certificate: dict[str, Any]) -> list[Finding]:
-    """The gap is that of bound and objective; "optimal" needs a closed one, or one that was asked for."""
+    """The gap follows from bound and objective; "optimal" needs a closed gap, or a gap that was asked for."""
     bound, objective = certificate.get("bound"), certificate.get("objective")
     if bound is None or objective is None:
         return [recounted("gap", False, "There is a gap and no bound.")] if certificate.get("gap") is not None else []

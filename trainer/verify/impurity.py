@@ -22,7 +22,7 @@ SLACK = float(TOLERANCE)
 
 
 def splits(model: dict[str, Any], rows: Rows, counts: Counts, leaf: np.ndarray) -> list[Finding]:
-    """The lines on impurities and on splits that are said to be proved; `leaf` is that of each training row."""
+    """The lines on impurities and on splits that are said to be proved; `leaf` is the leaf of each training row."""
     certificate, found = model["certificate"], [v for v in model["nodes"] if "split" in v]
     named = [v for v in found if v.get("impurity") is not None]
     out = [_recounted(model, named, counts)] if named else []

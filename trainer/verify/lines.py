@@ -1,6 +1,6 @@
 """All ways in which a line parts points of a plane, by turning a line about each point in turn, in exact whole numbers.
 
-A line that touches no point can be turned a little and then moved to its left until it touches one point. So every way is that of a line
+A line that touches no point can be turned a little and then moved to its left until it touches one point. So every way is also the way of a line
 through one point i in a direction of no other point, with i on its left. While the line turns by half a circle about i, the points in its
 direction change sides: O(m log m) for each i.
 """

@@ -1,7 +1,7 @@
 """The part of the independent check that counts errors in planes again: sets of rows named by a certificate of trees of hyperplanes.
 
 As `trainer.verify`, nothing here is shared with the code that trains. Numbers are read as the decimals that they are written as,
-and compared exactly. In a plane a hyperplane is a line; every way in which a line parts points is that of a line through two of
+and compared exactly. In a plane a hyperplane is a line; every way in which a line parts points is also the way of a line through two of
 them, which then goes to one side of it or the other between two neighbours on it.
 """
 

@@ -12,7 +12,7 @@ from trainer.verify.rows import Rows
 
 
 def proof_findings(model: dict[str, Any], rows: Rows, proof_path: Path) -> list[Finding]:
-    """What the proof shows of the bound of `model`; `rows` are those of the training."""
+    """What the proof shows about the bound of `model`; `rows` are the rows of the training."""
     claimed = model["certificate"].get("bound")
     try:
         space = read_space(model, rows)

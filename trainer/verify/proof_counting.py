@@ -60,7 +60,7 @@ class Counting:
 
     @property
     def deepest(self) -> int:
-        """No tree whose questions all part their rows is deeper."""
+        """No tree in which every question separates its rows is deeper."""
         return min(self.X.shape[1], self.patterns - 1)
 
     def root(self) -> Part:

@@ -173,7 +173,7 @@ class _Lines:
         self.low[f], self.high[f] = low, high
 
     def short(self, bound: int) -> tuple[int, int] | None:
-        """A threshold whose sides are not yet known to cost `bound`: the middle of the run around the worst; None without any."""
+        """A threshold with sides that are not yet known to cost `bound`: the middle of the run around the worst; None without any."""
         sums = np.where(self.ends, self.low + self.high, FAR)
         worst = int(sums.argmin())
         f, place = divmod(worst, sums.shape[1])

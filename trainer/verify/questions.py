@@ -24,7 +24,7 @@ class Questions:
 
 
 def questions(model: dict[str, Any], rows: Rows, scheme: str | None = None, bins: int | None = None) -> Questions:
-    """The encoding that the parameters ask for, or that of `scheme` and `bins`; a row of weight w counts w times in quantiles."""
+    """The encoding that the parameters ask for, or the one of `scheme` and `bins`; a row of weight w counts w times in quantiles."""
     parameters = model.get("parameters") or {}
     scheme = scheme or parameters.get("binarise", "quantile-thresholds")
     if scheme not in SCHEMES:

@@ -136,7 +136,7 @@ def _goal(goal: dict[str, Any], classes: list[str], counts: Counts, nodes: Seque
 
 
 def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
-    """How many terms the splits weigh: those of a sum; of a set of categories the smaller of it and the others, at least one."""
+    """The number of terms in all splits: for a sum its terms; for a set of categories the smaller of the set and its complement, at least one."""
     levels = {c["name"]: len(c.get("categories") or []) for c in model["columns"]}
     found = 0
     for split in (v["split"] for v in nodes if "split" in v):
@@ -174,7 +174,7 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 
 
 def metrics(model: dict[str, Any], data: Data, leaf: np.ndarray) -> list[Finding]:
-    """The accuracies on each set of rows; `leaf` is that of every usable row."""
+    """The accuracies on each set of rows; `leaf` is the leaf of every usable row."""
     given, out = model.get("metrics") or {}, []
     train = ~data.held_out
     for name, chosen, weights in (("train", train, data.rows.weights), ("test", data.held_out, data.rows.plain)):

@@ -65,7 +65,7 @@ class Data:
 
 
 def load(path: Path, model: dict[str, Any]) -> Data:
-    """The rows under the model's schema, read in the way whose fingerprint is that of the model, or else in the first way."""
+    """The rows under the model's schema, read in the way that gives the fingerprint of the model, or else in the first way."""
     wanted = [c["name"] for c in model["columns"]] + [model["target"]]
     first: Data | None = None
     trouble: DataError | None = None

@@ -99,7 +99,7 @@ TOPOLOGY = re.compile(
 
 
 def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
-    """Whether the tree keeps within the topology that is said, and columns and bins are those of the parameters."""
+    """Whether the tree keeps within the stated topology, and columns and bins are as in the parameters."""
     nodes, found = model["nodes"], TOPOLOGY.fullmatch(head)
     if found is None:
         return head == "no question" and len(nodes) == 1

@@ -1,7 +1,7 @@
 """Tables as text, read by the checker's own code: CSV in any of the usual encodings and delimiters (also .gz), and Parquet.
 
 Nothing is guessed from the rows: a file is read in each way in which its header has the columns that the model names, and the
-fingerprint tells which of them is that of the training. Files are read piece by piece.
+fingerprint tells which of them was used in the training. Files are read piece by piece.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def percent(value: Any, digits: int = 1) -> str:
 
 @register.filter
 def points(value: Any, digits: int = 1) -> str:
-    """0.9332 → 93.3: a share among others whose unit stands beside them."""
+    """0.9332 → 93.3: a share among others, with the unit beside them."""
     return f"{100 * float(value):.{digits}f}".replace("-", "−")
 
 
@@ -102,7 +102,7 @@ def splits_words(proved: int, total: int) -> str:
 
 @register.inclusion_tag("_term.html")
 def term(word: str, shown: str = "") -> dict[str, str]:
-    """A dotted word whose sentence opens by mouse, finger and keyboard; `shown` is how it stands in the text."""
+    """A dotted word with a sentence that opens by mouse, finger and keyboard; `shown` is the word in the text."""
     return {
         "word": shown or word,
         "sentence": sentence(word),

@@ -19,7 +19,7 @@ def gini_rows(codes: CodeArray, left: np.ndarray, classes: int) -> float:
 
 
 def best_threshold(values: FloatArray, codes: CodeArray, classes: int) -> tuple[float, float] | None:
-    """The cut of `values` (n,) with the lowest Gini impurity in rows, and that impurity; None where nothing can be cut.
+    """The cut of `values` (n,) with the lowest Gini impurity in rows, and that impurity; None if nothing can be cut.
 
     Cuts lie between neighbouring values, written with the fewest digits; a missing value answers no.
     """

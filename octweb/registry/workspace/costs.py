@@ -70,7 +70,7 @@ def _number(text: str) -> float | None:
 def costs(scene: Scene, part: str) -> dict[str, Any] | None:
     """Fields, and the cost per row of the tree, of its leaves with the cheapest answer, and of the cheapest single answer.
 
-    Answers are chosen on training rows, costs are counted on the rows of `part`. None where no mistakes are known.
+    Answers are chosen on training rows, costs are counted on the rows of `part`. None if no mistakes are known.
     """
     counts = performance.confusion(scene, part)
     if counts is None or not counts.sum():

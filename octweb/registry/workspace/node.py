@@ -1,4 +1,4 @@
-"""What the inspector says of one node: its question or answer, where its rows go, and what each threshold would do."""
+"""What the inspector says about one node: its question or answer, where its rows go, and what each threshold would do."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def leaves_under(scene: Scene) -> list[dict[str, Any]]:
 
 
 def idle_questions(tree: Tree, node: int = 0) -> int:
-    """Questions at or below a node whose leaves all give the same answer, so that they change no prediction."""
+    """Questions at or below a node that change no prediction, because all leaves below them give the same answer."""
     count, waiting = 0, [node]
     while waiting:
         v = tree.nodes[waiting.pop()]
@@ -189,7 +189,7 @@ def _labels(tree: Tree, node: int, X: FloatArray) -> CodeArray:
 def terms(scene: Scene) -> dict[str, Any] | None:
     """A weighted sum as a table: each term with its coefficient, its weight per standard deviation, its share of all weight.
 
-    Weights are those of the rows that reach the node, the sign as the question is written: + pulls to no.
+    Weights are taken from the rows that reach the node; the sign is as the question is written: + pulls to no.
     """
     v, tree = scene.node, scene.tree
     if v.split is None or v.split.weighted is None:

@@ -174,7 +174,7 @@ def own_cut(scene: Scene, part: str, positive: int) -> tuple[int, int]:
 
 
 def quality(scene: Scene, part: str, positive: int) -> dict[str, Any] | None:
-    """Area under the ROC curve and Brier score with that of always saying the share of the training rows."""
+    """Area under the ROC curve, and the Brier score beside the score of always saying the share of the training rows."""
     found = curve_of(scene, part, positive)
     if found is None:
         return None

@@ -23,7 +23,7 @@ LINE, ACTUAL, PREDICTED, LEAF = "line", "actual", "predicted", "leaf"
 
 @dataclass(frozen=True, kw_only=True)
 class RowQuery:
-    """Which rows, and in which order: those of `part` that pass `node`, with an actual or a predicted class where given."""
+    """Which rows, and in which order: the rows of `part` that pass `node`, with an actual or a predicted class if one is given."""
 
     part: str = TRAINING
     node: int = 0

@@ -1,4 +1,4 @@
-"""What every part of a model page works on: the model, who looks, its tree, and the rows where they may be seen."""
+"""What every part of a model page works on: the model, who looks, its tree, and the rows if they may be seen."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Scene:
 
     @cached_property
     def rows(self) -> Rows | None:
-        """The rows, for those who may see them; None where they are gone, too many or not theirs."""
+        """The rows, for those who may see them; None if they are gone, too many or not theirs."""
         try:
             return rows_of(self.model) if self.inside else None
         except TrainerError:
@@ -102,7 +102,7 @@ class Scene:
 
     @cached_property
     def node(self) -> Node:
-        """The chosen node; the root where none is asked for."""
+        """The chosen node; the root if none is asked for."""
         text = self.query.get("node", "")
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
         return self.tree.nodes[number if number < len(self.tree.nodes) else 0]

@@ -117,7 +117,7 @@ TABS: list[Tab] = [  # applications above this one may add theirs to `tab.ADDED`
 
 
 def inspector(scene: Scene) -> dict[str, Any]:
-    """The inspector of the chosen node with the tab that is asked for; without one a question, or a leaf's rows where they may be seen."""
+    """The inspector of the chosen node with the tab that is asked for; without one a question, or a leaf's rows if they may be seen."""
     shown = [tab for tab in TABS if tab.shown(scene)]
     wanted = scene.query.get("tab", "")
     if scene.node.is_leaf and wanted in ("", "question"):

@@ -15,7 +15,7 @@ SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology
 
 
 def count(scene: Scene) -> int | None:
-    """How many versions there are; None where this is the only one."""
+    """How many versions there are; None if this is the only one."""
     found = _visible(scene).count()
     return found if found > 1 else None
 

@@ -24,7 +24,7 @@ from octweb.registry.workspace.trying import try_it
 
 
 def scene_of(request: HttpRequest, pk: uuid.UUID) -> Scene:
-    """The model as the caller may see it; 404 where it does not exist or may not be called."""
+    """The model as the caller may see it; 404 if it does not exist or may not be called."""
     user: Any = request.user
     models = TreeModel.objects.readable_by(user).select_related("family", "owner", "dataset")
     try:

@@ -61,7 +61,7 @@ def test_every_decision_is_a_record_with_the_hash_of_the_one_before(reviewed, cl
     assert found["head"] == before
     status, out, _ = run(capsys, "small-cart/1", holds=before)
     assert status == 0
-    assert "The chain is whole." in out
+    assert "The chain is complete." in out
     assert run(capsys, holds="0" * 64)[0] == 1
 
 
@@ -92,7 +92,7 @@ def test_a_record_that_was_written_again_breaks_the_next_one(reviewed, capsys):
     record.by = "nobody"
     record.digest = chain.digest(record.to_json())
     record.save()
-    assert "record 4: it does not follow" in run(capsys)[2]
+    assert "record 4: the record before it is not the one" in run(capsys)[2]
 
 
 def test_a_refused_step_leaves_no_record(reviewed, owner):

@@ -34,7 +34,7 @@ FOUND = {
 
 @pytest.fixture(scope="module")
 def frame() -> pd.DataFrame:
-    """Rows whose class is a conjunction but for six: a greedy tree of three leaves is the best one, one of random thresholds is not."""
+    """Rows with a conjunction as their class, except for six: a greedy tree of three leaves is the best one, a tree of random thresholds is not."""
     rng = np.random.default_rng(11)
     found = pd.DataFrame({"width": rng.integers(0, 9, 120), "height": rng.normal(size=120).round(1)})
     yes = (found["width"] > 3) & (found["height"] > 0)

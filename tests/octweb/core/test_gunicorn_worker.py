@@ -48,7 +48,7 @@ PATHS = ("/", "/m/infer")  # any call, and a prediction
 
 @pytest.fixture
 def proxies():
-    """Addresses whose word on the scheme counts."""
+    """Addresses that may say which scheme a call had."""
     return "127.0.0.1"
 
 

@@ -1,4 +1,4 @@
-"""A data set of forty rows; files of every test lie in a folder of its own."""
+"""A data set of forty rows; the files of every test are in a separate folder."""
 
 from __future__ import annotations
 

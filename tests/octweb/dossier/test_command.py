@@ -149,7 +149,7 @@ def test_a_refuted_model_gets_no_dossier_and_bad_arguments_are_said(made, tmp_pa
         call_command("dossier", str(tmp_path / "model.json"), str(made / "data.csv"), output=str(tmp_path / "out"))
     with pytest.raises(CommandError, match="is not empty"):
         call_command("dossier", str(made / "model.json"), str(made / "data.csv"), output=str(made / "out"))
-    with pytest.raises(CommandError, match="Say MODEL"):
+    with pytest.raises(CommandError, match="Give MODEL"):
         call_command("dossier", str(made / "model.json"))
     with pytest.raises(CommandError, match="no column 'size'"):
         call_command(

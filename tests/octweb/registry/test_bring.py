@@ -131,7 +131,7 @@ def test_columns_that_do_not_fit_are_named(dataset, pmml, client_of, owner):
         URL, {"file": upload(pmml.replace(b'"width"', b'"girth"')), "dataset": str(dataset.pk)}
     )
     assert answer.status_code == 422
-    assert "lacks 1 of the 2 columns that the tree asks: girth" in answer.json()["detail"]
+    assert "lacks 1 of the 2 columns that the tree asks about: girth" in answer.json()["detail"]
 
 
 def test_data_sets_of_others_and_strangers(dataset, pmml, client_of, stranger):

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def turned(document: str) -> str:
-    """A valid model file whose leaves say something else."""
+    """A valid model file with leaves that say something else."""
     model = json.loads(document)
     model["classes"] = model["classes"][::-1]
     return json.dumps(model)

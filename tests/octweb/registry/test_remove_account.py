@@ -1,4 +1,4 @@
-"""An account whose models others may rely on is not removed: the administration says why, and everything stays."""
+"""An account with models that others may rely on is not removed: the administration says why, and everything stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of a model says of rows, mistakes, leaves, thresholds and groups, against counting by hand."""
+"""What the page of a model says about rows, mistakes, leaves, thresholds and groups, against counting by hand."""
 
 from __future__ import annotations
 

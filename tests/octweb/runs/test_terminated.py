@@ -21,7 +21,7 @@ METHODS = ("bivariate", "exact", "exact-numeric", "bendoct", "cut-h")
 
 @pytest.fixture(scope="module")
 def noise(tmp_path_factory):
-    """A table whose classes follow no column, so that no search is over soon."""
+    """A table with classes that follow no column, so that no search ends soon."""
     rng = np.random.default_rng(1)
     path = tmp_path_factory.mktemp("noise") / "t.csv"
     rows = [",".join([*(f"{v:.3f}" for v in rng.normal(size=100)), "ab"[rng.integers(2)]]) for _ in range(600)]
@@ -65,7 +65,7 @@ def test_sigterm_ends_a_search_with_its_best_tree(noise, tmp_path, method):
 
 
 def _has_a_tree(progress) -> bool:
-    """Whether a whole line of the progress tells of a tree; a method that grows its tree names no objective on the way."""
+    """Whether a whole line of the progress reports a tree; a method that grows its tree names no objective on the way."""
     text = progress.read_text() if progress.exists() else ""
     lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
     return any(line.get("incumbent") is not None or line.get("leaves") is not None for line in lines)

@@ -44,7 +44,7 @@ SETTINGS = {
 
 @pytest.fixture(autouse=True)
 def _connection_stays_open():
-    """Requests come through WSGI, whose end would close the connection that holds the test's transaction."""
+    """Requests come through WSGI; its end would close the connection that holds the test's transaction."""
     for signal in (request_started, request_finished):
         signal.disconnect(close_old_connections)
     yield

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("open_connection")]
 
 @pytest.fixture(scope="module")
 def numbers_document():
-    """A tree whose columns are all numbers."""
+    """A tree over columns that are all numbers."""
     table, labels = small_table()
     numbers = Table(columns=table.columns[:3], row_numbers=table.row_numbers)
     return train(

@@ -187,7 +187,7 @@ def weighted_pair(X, y, classes, weight):
 
 
 def swept(points, measure, min_leaf):
-    """Best value of the sweep, and that of the partition which its answer stands for."""
+    """The best value of the sweep, and the value of the partition that its answer stands for."""
     best, found = np.array([math.inf]), np.full(3, -1, np.int64)
     sweep(MEASURES[measure], min_leaf, 10**12, 1e-12, points, Turn(np.zeros(1, np.int64), found, best))
     if math.isinf(best[0]):

@@ -1,4 +1,4 @@
-"""PMML as trees: our own documents come back leaf for leaf, those of others keep their class, and the rest is refused by name."""
+"""PMML as trees: our own documents come back leaf for leaf, other documents keep their class, and the rest is refused by name."""
 
 from __future__ import annotations
 

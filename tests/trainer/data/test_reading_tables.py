@@ -99,7 +99,7 @@ def test_what_can_be_read_in_two_ways_is_a_question_with_its_line(cells, words, 
 def test_other_columns_settle_a_sign_that_a_column_leaves_open():
     own, found = column("1,234", "2,500", other="1.5 2.25")
     assert found == ["1234", "2500"]
-    assert "that of column 'y'" in own.reason
+    assert "is taken from column 'y'" in own.reason
     own, found = column("1,234", "2,500", other="1,5 2,25")
     assert found == ["1.234", "2.500"]
     own, found = column("1.234", "2.500", other="1,5 2,25")

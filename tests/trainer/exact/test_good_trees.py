@@ -80,7 +80,7 @@ class Every:
         return set() if tree is None else {self.columns[tree[0]]} | self.asked(tree[1]) | self.asked(tree[2])
 
     def met(self, tree, column):
-        """Weight of the rows whose path asks a column."""
+        """The weight of the rows with a path that asks about a column."""
 
         def visit(part, rows):
             if part is None:

@@ -242,7 +242,7 @@ def test_the_smallest_total_is_that_of_a_program_of_the_whole_tree(kind, count):
 def least_in_fractions(
     tree: Tree, row: list[Fraction], known: tuple[ColumnStatistics, ...], allowed: list[Permission]
 ) -> tuple[int, float, float] | None:
-    """The fewest columns, the infimum of the size of so many, and that of any number, over the leaves with another answer.
+    """The fewest columns, the infimum of the size with this many columns, and with any number of columns, over the leaves with another answer.
 
     All vertices are compared, exactly.
     """

@@ -1,4 +1,4 @@
-"""CART: its questions are those of scikit-learn, its values are compared in double precision, it stops and prunes as the others do."""
+"""CART: its questions are the same as in scikit-learn, its values are compared in double precision, it stops and prunes as the others do."""
 
 from __future__ import annotations
 

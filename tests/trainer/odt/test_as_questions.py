@@ -1,4 +1,4 @@
-"""Subsets as yes/no questions: the proof that another search writes over them is that of `odt`, and says nothing that is false."""
+"""Subsets as yes/no questions: the proof that another search writes over them also holds for `odt`, and says nothing false."""
 
 from __future__ import annotations
 

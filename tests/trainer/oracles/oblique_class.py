@@ -38,7 +38,7 @@ def best_in_class(Z, counts, depth, kappa, *, least=0.0, min_leaf=1, charge=0, e
 
     @cache
     def price(left, right):
-        """Fewest features whose planes part two sides, or None."""
+        """The fewest features with planes that separate two sides, or None."""
         L, R = Z[sorted(left)], Z[sorted(right)]
         for size in range(1, Z.shape[1] + 1) if charge else [Z.shape[1]]:
             for chosen in itertools.combinations(every, size):

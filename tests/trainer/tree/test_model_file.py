@@ -44,7 +44,7 @@ def test_tree_save_and_load(tmp_path):
 
 
 def document() -> dict:
-    """A document whose tree has more than one branch and every kind of split that damage looks for."""
+    """A document with a tree that has more than one branch and every kind of split that the damage needs."""
     seeds = (random_tree(seed)[0] for seed in range(1000))
     wanted = {"threshold", "interval", "subset", "linear"}
     tree = next(t for t in seeds if {v.split.kind for v in t.branches} == wanted and len(t.classes) > 1)

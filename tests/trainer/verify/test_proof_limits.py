@@ -18,7 +18,7 @@ from trainer.verify.proof_space import Space
 
 
 def least(space: Space, unit: int, leaf: int, path: list[int], height: int, leaves: int) -> int:
-    """The least cost below a path with at most so many leaves, by plain recursion."""
+    """The least cost below a path with at most this many leaves, by plain recursion."""
     m = space.X.shape[1]
 
     def after(q: int, allowed: frozenset[int]) -> frozenset[int]:

@@ -74,7 +74,7 @@ def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
 
 
 def page(cases: list[tuple[str, str, str]]) -> list[bool]:
-    """What the page says of each case."""
+    """What the page says about each case."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")

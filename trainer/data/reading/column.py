@@ -41,7 +41,7 @@ class ColumnReading:
 
     @property
     def special(self) -> bool:
-        """Whether cells are read in another way than those of a clean file; then a model has to repeat it."""
+        """Whether cells are read in another way than in a clean file; then a model has to repeat it."""
         return self.taken_for in (NUMBER, DATE) or bool(self.missing)
 
     @property

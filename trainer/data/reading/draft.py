@@ -1,4 +1,4 @@
-"""A column of a raw table on the way to its reading: its distinct words, and what is known of them so far."""
+"""A column of a raw table on the way to its reading: its distinct words, and what is known about them so far."""
 
 from __future__ import annotations
 

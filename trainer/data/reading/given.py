@@ -48,7 +48,7 @@ class Given:
 
     @property
     def structure(self) -> dict[str, Any]:
-        """What was said of the file as a whole, as `trainer.data.read_file.read` takes it."""
+        """What was said about the file as a whole, as `trainer.data.read_file.read` takes it."""
         return {
             "delimiter": self.delimiter, "encoding": self.encoding, "skip_top": self.skip_top, "skip_bottom": self.skip_bottom,
         }  # fmt: skip
@@ -68,7 +68,7 @@ class Given:
         return (*self.missing.get(EVERY, ()), *self.missing.get(column, ()))
 
     def schema_kinds(self, names: Iterable[str]) -> dict[str, Kind]:
-        """The kinds of columns that follow, for those of `names` that were given one."""
+        """The kinds of columns that follow, for the `names` that were given one."""
         kinds = {TEXT: Kind.CATEGORICAL, NUMBER: Kind.NUMERIC, "binary": Kind.BINARY}
         found = {name: kind_of(spec)[0] for name, spec in self.kinds.items() if name in set(names)}
         return {name: kinds[what] for name, what in found.items() if what not in (DATE, TIME)}

@@ -1,4 +1,4 @@
-"""What each column of a raw table is taken for, from its own cells and, where these leave it open, from those of the other columns.
+"""What each column of a raw table is taken for: its own cells decide, or, if these leave it open, the cells of the other columns.
 
 A form is used only if every cell has it, except for known words for "missing". What could be read in two ways, with two results, is
 a question and no guess.
@@ -243,7 +243,7 @@ def _several_units(words: Words, parts: dict[str, Parts]) -> ColumnReading:
 
 
 def _doubtful_negatives(words: Words, parts: dict[str, Parts], *, said: bool) -> ColumnReading | None:
-    """What speaks against numbers such as (5) and 5- that are negative; None where nothing does, or there are none."""
+    """What speaks against numbers such as (5) and 5- that are negative; None if nothing does, or there are none."""
     marked = {word: own for word, own in parts.items() if own.negative}
     styles = {own.negative for own in marked.values()}
     if not styles:
@@ -275,7 +275,7 @@ def _no_common_way(
     return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=bool(how))
 
 
-# -- what the columns tell of each other -------------------------------------------------------------------------------
+# -- what the columns tell about each other -------------------------------------------------------------------------------
 
 
 class _Decimals:
@@ -332,7 +332,7 @@ def _settle(draft: Draft, known: _Decimals, given: Given) -> ColumnReading:
         if (".", "") in ways and sign == ".":
             ways = frozenset({(".", "")})
         ways = frozenset(way for way in ways if way[0] == sign)
-        why = f"; the decimal {NAMES[sign]} is that of column '{known.by[sign]}': this column alone does not tell"
+        why = f"; the decimal {NAMES[sign]} is taken from column '{known.by[sign]}': this column alone does not tell"
     way = min(ways, key=lambda w: (w[1] != "", w[0] != ".", w[1]))
     cores = [p.core for p in draft.parts.values()]
     if way[1] and not own.given and account_like(cores):
@@ -365,7 +365,7 @@ def _open_sign(words: Words, draft: Draft, known: _Decimals) -> ColumnReading:
 
 
 def _other_ways(draft: Draft, form: NumberForm | None) -> tuple[str, ...]:
-    """One switch for each decimal sign that is possible, beginning with that of `form`."""
+    """One switch for each decimal sign that is possible, beginning with the sign of `form`."""
     simplest: dict[str, Way] = {}
     for way in sorted(draft.ways, key=lambda w: (w[1] != "", w[1])):
         simplest.setdefault(way[0], way)

@@ -1,6 +1,6 @@
 """How a column writes numbers: decimal sign, thousands separator and unit; each cell becomes the plain text of the same decimal.
 
-Nothing is computed: "1.234,50 €" becomes "1234.50", so that the digits are those of the file.
+Nothing is computed: "1.234,50 €" becomes "1234.50", so the digits are the ones in the file.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ MAX_PLACES = 20
 class Reading:
     """How a table is read: `columns` that are not plain, by name, and what was found around the table.
 
-    `delimiter`, `encoding`, lines above and below the table (`top`, `bottom`: line number and text) are those of the file that was
+    `delimiter`, `encoding`, lines above and below the table (`top`, `bottom`: line number and text) describe the file that was
     read; other files are looked at again.
     """
 

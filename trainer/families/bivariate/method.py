@@ -91,7 +91,7 @@ METHOD = Method(
         ),
         Parameter(
             name="split_time_limit", type="number", default=None, minimum=0, maximum=604_800, label="Time for a split",
-            help="After this time a node takes the best split found, with its bound; no value means that only the "
+            help="After this time a node takes the best split found, with its bound; empty means that only the "
             "run's limit counts.",
             unit="s", advanced=True,
         ),

@@ -41,7 +41,7 @@ from trainer.growing.options import MEASURES
 SAMPLE = 128  # rows on which the sampled lines are tried
 SLOPES = np.array([-0.9, -0.5, -0.2, 0.2, 0.5, 0.9])
 SMALL_FLOOR = 2_000_000  # rows times pairs up to which a stopped search still merges equal points
-PART = 64  # pairs whose lines a thread samples in one call
+PART = 64  # pairs for which a thread samples lines in one call
 LOOK = 32  # pairs between two looks at the clock
 BRIEF = 0.00025  # processor seconds of a pair for which a helper stays
 WAITING, UNFINISHED, FINISHED = 0, 1, 2

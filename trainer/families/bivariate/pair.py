@@ -187,7 +187,7 @@ def search_pair(
     first_only: bool = False,
     brief: bool = True,
 ) -> PairResult:
-    """Search the rules of a pair whose value lies below `cap(own best value)`, which may fall while the search goes on.
+    """Search a pair for rules with a value below `cap(own best value)`, which may fall while the search goes on.
 
     `start` is evaluated first; `brief` tries whether one compiled call is enough. With `first_only` the search ends at the first rule below the cap. `bound` is a lower bound on
     the value of every rule that was not ruled out by the cap; it equals the best value when the search is finished and

@@ -32,7 +32,7 @@ def node_points(
 ) -> NodePoints:
     """Scaled values of the features that are not constant on `rows`; an inter-quartile range of 0 falls back to the range.
 
-    `codes` and `levels` are those of `codes_of(whole)`.
+    `codes` and `levels` are the result of `codes_of(whole)`.
     """
     n, p = len(rows), whole.shape[1]
     values, ranks = np.empty((p, n)), np.empty((p, n), np.int64)

@@ -23,7 +23,7 @@ def stored(
 ) -> NodeSplit | None:  # fmt: skip
     """The widest line of a rule's partition of a pair of usable features; None if no line separates in double precision.
 
-    `distinct` are the pair's distinct points, of which there may be far fewer than rows.
+    `distinct` are the pair's distinct points; there may be far fewer of them than rows.
     """
     i, j = pair
     f, g = points.features[i], points.features[j]

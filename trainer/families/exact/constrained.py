@@ -70,7 +70,7 @@ def solve_constrained(
 ) -> ConstrainedResult:
     """The tree with the smallest errors + leaf_cost * leaves that satisfies the constraints, and the proof of it.
 
-    Arguments as for `solve_binary`.  Raises InfeasibleError where no tree satisfies the constraints; its `best` is the least
+    Arguments as for `solve_binary`.  Raises InfeasibleError if no tree satisfies the constraints; its `best` is the least
     amount by which all recalls must be lowered.
     """
     end = math.inf if time_limit is None else time.perf_counter() + time_limit

@@ -85,7 +85,7 @@ def _limited(
         constraints or Constraints(max_leaves=settings["max_leaves"]),
         n_classes=problem.n_classes,
         depth=settings["depth"],
-        leaf_cost=problem.leaf_penalty * problem.n,
+        leaf_cost=problem.kappa,
         weights=problem.weights,
         min_leaf=settings["min_leaf"],
         allowed=_allowed(problem, settings),
@@ -199,7 +199,7 @@ def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
     if settings["optimal_trees"] and (constraints is not None or settings["max_leaves"]):
         raise ParameterError(
             {
-                "optimal_trees": "optimal trees are counted without max_leaves, recall, forbidden_pairs and max_columns only."
+                "optimal_trees": "optimal trees can be counted only without max_leaves, recall, forbidden_pairs and max_columns."
             }
         )
 

@@ -180,7 +180,7 @@ class ParetoSearch:
             self.search.report(cost, self.root_bound, self.search.nodes)
 
     def run(self, depth: int, floor: int = 0) -> None:
-        """Shallow trees first, each an incumbent for the next depth; the bound is that of the last depth."""
+        """Shallow trees first, each an incumbent for the next depth; the bound belongs to the last depth."""
         g = self.search.instance
         rows = np.arange(len(g.rows), dtype=np.int32)
         self.full_depth, self.root_bound = depth, floor

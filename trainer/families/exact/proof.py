@@ -79,7 +79,7 @@ class _Writer:
         return bound
 
     def _sides(self, rows: np.ndarray, path: tuple[int, ...], height: int, bound: int) -> int:
-        """Steps of the sides until those of each question add up to `bound`; returns the least sum."""
+        """Steps of the sides until the bounds of the sides of each question add up to `bound`; returns the least sum."""
         s = self.search
         frame = s._frame(s.prepare(rows), height)
         lower = frame.lower

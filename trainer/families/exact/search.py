@@ -30,7 +30,7 @@ from trainer.tree.shapes import Shape
 SLICE_NS = 5e7
 TREE_SECONDS = 0.5
 INFINITE = np.int64(1) << np.int64(62)
-SHALLOWER = -1  # the best tree of this height is that of the height below
+SHALLOWER = -1  # the best tree of this height is the best tree of the height below
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class _Frame:
     leaf: int
 
     def bound(self) -> int:
-        """Valid whatever was searched: a leaf, or a split whose sides cost no less than their bounds."""
+        """Valid whatever was searched: a leaf, or a split with sides that cost no less than their bounds."""
         if self.lower.shape[1] == 0:
             return self.leaf
         return min(self.leaf, int((self.lower[0] + self.lower[1]).min()))

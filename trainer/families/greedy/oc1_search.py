@@ -64,7 +64,7 @@ def oc1_split(
             best, coefficients = value, a.copy()
     if coefficients is None:
         return axis
-    with np.errstate(over="ignore"):  # a column whose range is next to nothing has no coefficient in its own unit
+    with np.errstate(over="ignore"):  # a column with a range close to zero has no coefficient in its own unit
         own = np.ldexp(coefficients[:-1] / scale, -power)
     if not np.isfinite(own).all():
         return axis

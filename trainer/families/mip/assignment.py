@@ -24,7 +24,7 @@ class Assignment(Formulation):
 
     b: Variables
     w: Variables
-    keep_labels: bool  # labels are those of w, because side constraints refer to them, and not the majority's
+    keep_labels: bool  # labels come from w, because side constraints refer to them, and are not the majority
 
     @abstractmethod
     def _branching(self, point: Point) -> BoolArray:

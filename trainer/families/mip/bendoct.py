@@ -1,7 +1,7 @@
 """BendOCT: a master problem over trees, with minimum-cut rows for the scores of the training rows.
 
 Aghaei, Gomez & Vayanos (Strong optimal classification trees), Benders decomposition; objective and leaf variables as in Keegan,
-Forbes, Corry & Abolghasemi (3)-(4). Labels (S1)-(S3) are those of structure.py, (BC) those of cuts/benders.py.
+Forbes, Corry & Abolghasemi (3)-(4). Labels (S1)-(S3) refer to structure.py, (BC) to cuts/benders.py.
 
 Legend     b[v,f]=1 v branches on f;  p[v]=1 v is a leaf;  w[v,k] v predicts k;  theta[i] ≤ 1 score of row i
            maximise  sum weight[i] theta[i] - kappa sum p[v]   subject to (S1)-(S3), (BC)
@@ -88,7 +88,7 @@ class BendersHooks(Hooks):
         self.rounds = 0
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
-        """(BC) for every row whose score the tree does not earn."""
+        """(BC) for every row with a score that the tree does not earn."""
         form = self.formulation
         s = form.structure
         rows = form.benders.integral(point[s.b], point[s.w], point[form.theta])

@@ -1,6 +1,6 @@
 """BendOCT with the accelerations of Keegan, Forbes, Corry & Abolghasemi, each with its switch.
 
-The master problem is that of bendoct.py. On top of it: strengthened cuts (12), polishing (Algorithm 1), equivalent-point rows
+The master problem is the one in bendoct.py. On top of it: strengthened cuts (12), polishing (Algorithm 1), equivalent-point rows
 (13)-(22), path-bound cuts (23)-(26), and ours that hold for every tree: (24'), bounds of the exact search (24'') and the
 split bounds (27').
 """
@@ -36,7 +36,7 @@ EQUIVALENT_LIMIT = 20  # rows per round
 class Techniques:
     """Switches of the accelerations; PAPER is the best configuration of the paper.
 
-    The defaults are those of the paper, split bounds, bounds at whole trees, and equivalent-point rows separated where they are
+    The defaults are the paper's configuration, split bounds, bounds at whole trees, and equivalent-point rows separated where they are
     violated instead of stated for every set: the relaxation is as strong and much smaller.
 
     `equivalent_points` None leaves those rows out; `split_set` is the largest split set, `set_limit` the largest number of sets.

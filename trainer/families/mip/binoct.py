@@ -21,7 +21,7 @@ from trainer.monitor import Monitor
 
 
 def _leaves_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:
-    """Raise InfeasibleError where fewer leaves are allowed than a complete tree has."""
+    """Raise InfeasibleError if fewer leaves are allowed than a complete tree has."""
     leaves = 1 << instance.depth
     limit = min((c.limit for c in side if isinstance(c, MaxLeaves)), default=leaves)
     if limit < leaves:

@@ -14,7 +14,7 @@ from trainer.dtypes import CountArray
 from trainer.families.mip.instance import Instance
 
 SECONDS = 0.5  # for each set of rows
-TOTAL = 10.0  # for all of them; after that only rows that were seen, or whose bound needs no search
+TOTAL = 10.0  # for all of them; after that only rows that were seen, or that need no search for their bound
 
 
 class DeepBounds:

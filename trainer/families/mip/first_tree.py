@@ -1,4 +1,4 @@
-"""What the search over a tree model begins with: the caller's tree, a greedy one, or that of the exact search with its bound."""
+"""What the search over a tree model begins with: the caller's tree, a greedy tree, or the tree of the exact search with its bound."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """CART on binary rows with cost-complexity pruning, as a first tree for the exact methods.
 
-Keegan et al., warm start: Gini, first feature on ties, grown to the full depth; then the inner node whose subtree saves the least
+Keegan et al., warm start: Gini, first feature on ties, grown to the full depth; then the inner node with the subtree that saves the least
 error a leaf is collapsed for as long as it saves at most the leaf penalty.
 """
 

@@ -97,7 +97,7 @@ class OCT(Assignment):
             own = inst.y == k
             wrong = here - weighted(rows[own], inst.weight[own])
             model.add(self.L[t] >= wrong - n * (1 - self.w[t, k]), "O3")
-            if not self.keep_labels:  # makes the label that of the majority
+            if not self.keep_labels:  # makes every leaf predict its majority class
                 model.add(self.L[t] <= wrong + n * self.w[t, k], "O3")
         model.add(total(self.w[t, k] for k in inst.K) == self.l[t], "O4")
 

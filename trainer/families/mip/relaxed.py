@@ -32,7 +32,7 @@ from trainer.milo import total
 
 
 class Relaxed(SideConstraint):
-    """A kind of constraint that every tree satisfies, at a price; `of` says of what."""
+    """A kind of constraint that every tree satisfies, at a price; `of` says what the price is for."""
 
     of: ClassVar[str]
 

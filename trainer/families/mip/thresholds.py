@@ -13,7 +13,7 @@ MOST_RUNGS = 10_000  # beyond it the gap of two values comes near to the toleran
 
 
 def thresholds(inside: str, instead: str) -> Parameter:
-    """The parameter of a method whose model can hold the thresholds itself, a choice named `inside`; `instead` says how."""
+    """The parameter of a method with a model that can hold the thresholds itself: a choice named `inside`; `instead` says how."""
     return Parameter(
         name="thresholds", type="choice", default="questions", choices=("questions", inside), label="Thresholds",
         help=f"One variable per question, or, as in the original, {instead}.", advanced=True,

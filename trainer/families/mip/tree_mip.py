@@ -200,7 +200,7 @@ def optimise(
 ) -> Found:
     """Solve a formulation; `known` is an upper bound from elsewhere, in rows, which ends the search once it is met.
 
-    Raises InfeasibleError where no tree satisfies the constraints and SolverError where the claims contradict each other.
+    Raises InfeasibleError if no tree satisfies the constraints and SolverError if the claims contradict each other.
     """
     kind = InstanceModel(formulation, news, known)
     usable = [tree for tree in starts if formulation.admits(tree)]
@@ -277,7 +277,7 @@ def _reachable(
     options: Options,
     monitor: Monitor,
 ) -> InfeasibleError:
-    """The error with what can be reached when one kind of constraint is given up; `best` is that of the first kind."""
+    """The error with what can be reached when one kind of constraint is given up; `best` belongs to the first kind."""
     words, best, of = [str(error)], None, None
     for relaxed, kept in relaxations(side):
         remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())

@@ -197,7 +197,7 @@ class NumericSearch:
 
 
 class _Line:
-    """The thresholds 1 .. count of one feature and what is known of their sides; 0 and count + 1 have all rows on one side."""
+    """The thresholds 1 .. count of one feature and what is known about their sides; 0 and count + 1 have all rows on one side."""
 
     def __init__(self, f: int, marks: np.ndarray, weights: np.ndarray, place: int, leaf: int, features: int) -> None:
         self.f, self.marks, self.place = f, marks, place
@@ -208,7 +208,7 @@ class _Line:
         self.first_low, self.first_high = {0: none, count + 1: none}, {0: none, count + 1: none}
 
     def floors(self, a: int, b: int, c: int, unit: int) -> tuple[int, int]:
-        """Lower bounds of both sides of c from what is known of a and b."""
+        """Lower bounds of both sides of c from what is known about a and b."""
         W = self.W
         return (
             max(self.low[a], self.low[b] - unit * (W[b] - W[c])),

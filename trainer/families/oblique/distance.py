@@ -109,7 +109,7 @@ def widest(
 def stripes(
     Z: FloatArray, directions: FloatArray, gain: CountArray, least: float
 ) -> tuple[int, FloatArray, float] | None:
-    """(gain, a, c) of the empty stripe, at least `least` wide, whose left side has the largest total gain.
+    """(gain, a, c) of the empty stripe, at least `least` wide, with the largest total gain on its left side.
 
     `directions` (k, m) are scaled to Σ|a| = 1; `gain` int64 (n,) is what a point is worth on the left rather than on the right.
     """
@@ -201,7 +201,7 @@ class DistantSearch(LocalSearch):
     def _plane(
         self, tree: ObliqueTree, v: int, points: CountArray, allowed: BoolArray
     ) -> tuple[FloatArray, float] | None:
-        """The best plane that was found among the tree's own, those of linear programs, and others near them."""
+        """The best plane that was found among the tree's own planes, planes of linear programs, and others near them."""
         Z, need = self.instance.Z[points] * allowed, self.least + ROUNDING
         left = Z @ tree.a[v] <= tree.c[v]
         if distance(Z, tree.a[v], left) >= need:

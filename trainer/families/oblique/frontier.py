@@ -2,7 +2,7 @@
 
 One solve for each number of leaves, the limit as a row of the model (Σ branchings <= N), begun with the trees of the solves before
 (Alston, Validi & Hicks, the ε-constraint form of the two-objective problem). Trees with few
-coefficients are made from those that were found, by leaving coefficients out; their bounds are those of their numbers of leaves.
+coefficients are made from the trees that were found, by leaving coefficients out; their bounds are the bounds for their numbers of leaves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """OCT-H (Bertsimas & Dunn 2017): hyperplanes as variables, rows tied to them with large constants; a baseline.
 
-Labels (1)-(3) are those of docs/methods/oct-h.md; the planes, the smallest leaf and their labels are in `oblique_planes`.
+Labels (1)-(3) refer to docs/methods/oct-h.md; the planes, the smallest leaf and their labels are in `planes`.
 Rows of equal features are one point g.
 
 Indices    g point, k class, v branching place, t terminal node of the complete tree

@@ -103,7 +103,7 @@ class Packing:
         return self._solve(np.arange(len(self.X)), trees=True) if LEAST <= len(self.X) <= LARGEST else None
 
     def best(self) -> tuple[Packed, ...]:
-        """Sets that give errors beyond those of equal rows: the best choice of columns first, then others for the rows left over."""
+        """Sets that give more errors than equal rows do: the best choice of columns first, then others for the rows left over."""
         chosen: list[Packed] = []
         free = np.ones(len(self.X), bool)
         while not self.stopped():
@@ -123,7 +123,7 @@ class Packing:
         return sum(s.errors[self.leaves - 1] - int(self.own[s.points].sum()) for s in sets)
 
     def _choices(self) -> Iterator[tuple[int, ...]]:
-        """Sets of columns whose values are held, small ones first."""
+        """Sets of columns with values that are held fixed, small sets first."""
         m = self.X.shape[1]
         every = itertools.chain.from_iterable(itertools.combinations(range(m), k) for k in range(m - 1))
         return itertools.islice(every, MOST_CHOICES)

@@ -1,6 +1,6 @@
 """Hyperplanes as variables of a master model, rows of data tied to them with large constants; smallest leaves.
 
-Labels (P1)-(P6), (N1), (N2) are those of docs/methods/oct-h.md.
+Labels (P1)-(P6), (N1), (N2) refer to docs/methods/oct-h.md.
 
 Variables  a[v,h], c[v]: left iff a·x <= c;  m[v,h] >= |a[v,h]|;  u[v,h]=1: a[v,h] may be other than 0 (only if it costs)
 Source     Bertsimas & Dunn (2017), the distance on the right side; Boutilier, Michini & Zhou (2023), the form without cuts

@@ -1,6 +1,6 @@
 """S-OCT (Boutilier, Michini & Zhou 2023): every row is routed to a leaf of the complete tree; hyperplanes are hidden rows.
 
-Labels (1)-(5) are those of docs/methods/s-oct.md. Rows of equal features are one point g, its classes are items j = (g, k).
+Labels (1)-(5) refer to docs/methods/s-oct.md. Rows of equal features are one point g, its classes are items j = (g, k).
 
 Indices    g point, j item, k class, v node of the complete tree, t terminal node
 Variables  b[v]=1: some row goes right at v;  q[g,v]=1: g passes v;  w[t,k]=1: t predicts k;  s[j,t]: item j is right at t
@@ -144,7 +144,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
 BIG_M = Parameter(
     name="big_m", type="choice", default="none", choices=("none", *CONSTANTS), label="Large constants",
-    help="Hyperplanes as variables instead of cuts, tied to rows by the largest difference of a row to the others (data) or 2 "
+    help="Hyperplanes as variables instead of cuts, tied to rows by the largest difference between a row and the others (data) or 2 "
     "(paper); they then keep a distance of 0.005.",
     advanced=True,
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """CUT-H and CUT_w-H (Alston, Validi & Hicks): who is routed where is the master's choice, hyperplanes are hidden rows.
 
-Labels (M1)-(M12), (S) are those of docs/methods/cut-h.md. Rows of equal features are one point g, its classes are items j = (g, k).
+Labels (M1)-(M12), (S) refer to docs/methods/cut-h.md. Rows of equal features are one point g, its classes are items j = (g, k).
 
 Indices    g point, j item, k class, v node of the complete tree (1 root, children 2v, 2v + 1; B branching places, T the last level)
 Variables  b[v]=1: v branches;  w[v,k]=1: v is a leaf of class k;  p[v]: v is a leaf;  s[j,v]: item j is right at leaf v;

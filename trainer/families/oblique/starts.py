@@ -1,4 +1,4 @@
-"""First trees for the methods with hyperplanes: those of other methods over the same rows, each in its own time."""
+"""First trees for the methods with hyperplanes: trees of other methods over the same rows, each in its own time."""
 
 from __future__ import annotations
 

@@ -74,12 +74,12 @@ class Target:
         return wanted > 0 and gap is not None and gap <= wanted
 
     def pack(self, packed: tuple[Packed, ...]) -> None:
-        """Let sets of rows whose errors were counted lower the instance's own bound."""
+        """Let sets of rows with counted errors lower the instance's own bound."""
         self.instance = replace(self.instance, packed=packed)
 
 
 class Clock:
-    """The time of the search: that of the run, less `kept` seconds for drawing."""
+    """The time of the search: the time of the run, less `kept` seconds for drawing."""
 
     def __init__(self, monitor: Monitor, kept: float) -> None:
         self.monitor = monitor

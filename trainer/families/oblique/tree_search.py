@@ -262,7 +262,7 @@ class Run:
         )
 
     def _planes(self) -> Sequence[dict[str, Any]]:
-        """The rows of the sets whose errors are part of the bound, so that they can be counted again."""
+        """The rows of the sets with errors that are part of the bound, so that they can be counted again."""
         inst = self.instance
         if not inst.packed:
             return ()

@@ -64,14 +64,14 @@ class Units:
         return (plain, False) if np.array_equal(goes_left(plain, matrix), left) else None
 
 
-USUAL = 4.0  # inter-quartile ranges: a column whose values lie no farther apart than this has no far ones
+USUAL = 4.0  # inter-quartile ranges: a column has no far values if all are within this range
 FARTHEST = 1000.0  # what a far value may be in a robust unit: rows are tied to planes with constants of this size
 
 
 def robust_spans(X: FloatArray, width: FloatArray) -> FloatArray:
     """The unit of each column, float64 (p,): its range, or less if a few values lie far from all others.
 
-    Quartiles are those of the distinct values, so that repeated rows and weights change nothing, and never agree.
+    Quartiles are taken of the distinct values, so that repeated rows and weights change nothing, and never agree.
     """
     span = width.copy()
     for j in range(X.shape[1]):

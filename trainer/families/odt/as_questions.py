@@ -1,7 +1,7 @@
-"""Subsets as yes/no questions: the trees of a complete topology are those of the exact search over them, which proves the bound.
+"""Subsets as yes/no questions: a complete topology has the same trees as the exact search over these questions, which proves the bound.
 
 A column of k categories has 2^(k-1) - 1 questions, one for each subset and its complement, so this is for columns of few categories. The
-numbers of the questions are those of docs/proof-format.md.
+numbers of the questions are defined in docs/proof-format.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from trainer.dtypes import BitArray
 from trainer.families.odt.groups import Groups
 
-MOST = 1000  # questions, of which the checker counts pairs
+MOST = 1000  # questions; the checker counts their pairs
 
 
 def count(groups: Groups) -> int:

@@ -27,7 +27,7 @@ MAX_POSITIVE = 100_000  # entries of a frontier
 def asked(settings: Settings, names: Names) -> tuple[str, dict[str, str], Fraction | None] | None:
     """The positive class, the required shares, and the weight of the other class (None: balanced), as far as accuracy is not all.
 
-    Raises ParameterError where that cannot be, whatever the rows are.
+    Raises ParameterError if that cannot be, whatever the rows are.
     """
     given = {name: settings[name] for name in ("sensitivity", "specificity") if settings[name] is not None}
     positive = names.label(settings["positive"].strip() or names.classes[-1], "positive")
@@ -54,7 +54,7 @@ def _weight(text: str) -> Fraction:
         raise ParameterError({"negative_weight": f"{text} is not from 0 to 1000."})
     if not weight and Fraction(text):
         raise ParameterError(
-            {"negative_weight": f"{text} is too small to be told from 0; it can have twelve decimals."}
+            {"negative_weight": f"{text} is too small to be distinguished from 0; use at most twelve decimals."}
         )
     return weight
 

@@ -49,7 +49,7 @@ class Groups:
 
 
 def split(groups: Groups, rows: np.ndarray, g: int, mask: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows whose category of group g is in the mask, and the others."""
+    """The rows with a category of group g in the mask, and the others."""
     goes = ((np.uint64(mask & ((1 << 64) - 1)) >> groups.cat[rows, g].astype(np.uint64)) & np.uint64(1)).astype(bool)
     return rows[goes], rows[~goes]
 

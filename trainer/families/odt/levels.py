@@ -1,4 +1,4 @@
-"""Records of the search for subset branching: the shapes of a topology, and what is known of a row set."""
+"""Records of the search for subset branching: the shapes of a topology, and what is known about a row set."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Level:
 
     @property
     def shallow(self) -> bool:
-        """True for a node whose children have at most two levels."""
+        """True if the children of the node have at most two levels."""
         return all(child.shape is None or child.shape.depth <= 2 for child in self.below)
 
     @property
     def is_two(self) -> bool:
-        """True for a node whose children are both above two leaves."""
+        """True if both children of the node are above two leaves."""
         return all(child.shape is not None and child.shape.is_last for child in self.below)
 
     @property
     def is_three(self) -> bool:
-        """True for a node of three levels whose sides have one or two, all tests that are last above two leaves."""
+        """True for a node of three levels with sides of one or two levels, if all last tests are above two leaves."""
         return (
             self.shape is not None
             and self.shape.depth == 3
@@ -54,7 +54,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a row set: V itself if exact, else an upper bound; recipe (group, mask) of the root, group -1 or -2: a trivial test."""
+    """What is known about a row set: V itself if exact, else an upper bound; recipe (group, mask) of the root, group -1 or -2: a trivial test."""
 
     value: int
     exact: bool

@@ -57,7 +57,7 @@ def _topology(settings: Settings) -> Shape | None:
     text = settings["topology"].strip()
     if text == AUTO:
         if settings["frontier"] or any(settings[name] is not None for name in ("sensitivity", "specificity")):
-            words = "'auto' compares accuracies; choose a topology where a share is required."
+            words = "'auto' compares accuracies; choose a topology if a share is required."
             raise ParameterError({"topology": words})
         return None
     return parse(text) if text else complete(settings["depth"])
@@ -69,7 +69,7 @@ def _check_topology(settings: Settings, names: Names) -> None:
 
 def _check_solver(settings: Settings, names: Names) -> None:
     if settings["frontier"] and settings["solver"] not in ("auto", "search"):
-        raise ParameterError({"frontier": "The whole frontier is found by solver=search only."})
+        raise ParameterError({"frontier": "Only solver=search finds the whole frontier."})
 
 
 def _solve(

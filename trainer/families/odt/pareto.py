@@ -1,7 +1,7 @@
 """The whole frontier of reachable (sensitivity, specificity) pairs of a topology with subset branching, each point proved.
 
-Two phases. The hull: class weights whose optimum is found by the plain exact search give the corners of the frontier and lines that
-no tree exceeds. The rest: a search over frontiers (`trainer.families.odt.kernels.pareto`) that combines those of both sides of a test and
+Two phases. The hull: for some class weights the plain exact search finds the optimum; this gives the corners of the frontier and lines that
+no tree exceeds. The rest: a search over frontiers (`trainer.families.odt.kernels.pareto`) that combines the frontiers of both sides of a test and
 cuts a partial assignment off when it improves no entry. A search that is stopped keeps its trees and the lines.
 
 Legend: A[t] the largest weight of correct negatives of a tree with at least t correct positives, t = 0 .. P.

@@ -457,7 +457,7 @@ class _Assignment:
         below, above = np.sort(np.concatenate(self.parts[:cut])), np.sort(np.concatenate(self.parts[cut:]))
         first, second = (1, 0) if flip else (0, 1)
         weights = [int(self.search.groups.w[part].sum()) for part in (below, above)]
-        # errors of a part are at least those of the smaller part known inside it
+        # a part has at least the errors of the smaller part known inside it
         one, found = self._side(first, below, self.best.value - (weights[1] - (right or 0)))
         errors_below = weights[0] - one if found else max(left or 0, weights[0] - one)
         errors_above = right or 0

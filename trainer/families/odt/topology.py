@@ -29,7 +29,7 @@ class Shape:
 
     @property
     def is_last(self) -> bool:
-        """True for a node whose children are both leaves."""
+        """True if both children of the node are leaves."""
         return self.left is None and self.right is None
 
     @property

@@ -242,7 +242,7 @@ def band(rows: int, whole: int) -> float:
 
 
 def beside(box: Box) -> bool:
-    """Whether words stand beside the band above a card: those of narrow cards have their rows inside."""
+    """Whether words stand beside the band above a card; narrow cards show their rows inside."""
     return box.width >= LEAF
 
 

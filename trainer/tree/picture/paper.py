@@ -1,6 +1,6 @@
 """The tree as SVG for paper: cards with class bars, bands as wide as their rows; large trees in several pictures.
 
-Cards are placed by the layout of the model page. Colours are those of the light theme: a document has no other.
+Cards are placed by the layout of the model page. Colours are from the light theme, the only one for a document.
 """
 
 from __future__ import annotations

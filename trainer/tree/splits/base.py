@@ -47,7 +47,7 @@ class Flat:
 class Condition:
     """A condition of a rule: on `column`, or on the sum of `terms`. `op` is <=, >, in, not in or is missing.
 
-    `value` is the text of a decimal or a list of categories; `levels` says of terms that are categories which they are.
+    `value` is the text of a decimal or a list of categories; `levels` says which categories the terms are that are categories.
     """
 
     op: str

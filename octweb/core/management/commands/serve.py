@@ -111,7 +111,7 @@ class Command(BaseCommand):
 
 
 def _collect_static() -> None:
-    """Gather and compress static files, which takes a while, unless they are those of the last time."""
+    """Gather and compress static files, which takes a while, unless nothing has changed since the last time."""
     digest = hashlib.sha256()
     for finder in get_finders():
         for path, storage in finder.list([]):

@@ -50,7 +50,9 @@ class Command(BaseCommand):
         for name, (_, words) in TYPED.items():
             parser.add_argument(f"--{name.replace('_', '-')}", default="", metavar="TEXT", help=words)
         parser.add_argument("--ends", default="", metavar="TEXT", help="what would end the approval")
-        parser.add_argument("--about", metavar="FILE", help="what people say of the model, as JSON (docs/dossier.md)")
+        parser.add_argument(
+            "--about", metavar="FILE", help="what people say about the model, as JSON (docs/dossier.md)"
+        )
         parser.add_argument("--data-name", default="", metavar="NAME", help="the name of the data file in the document")
         parser.add_argument("--without-pdf", action="store_true")
         parser.add_argument("--unsigned", action="store_true", help="leave the signature out")
@@ -68,7 +70,7 @@ class Command(BaseCommand):
 
     def _write(self, options: dict[str, Any]) -> None:
         if not (options["model"] and options["data"] and options["output"]):
-            raise CommandError("Say MODEL.json, DATA and --output FOLDER, or --check FOLDER.", returncode=2)
+            raise CommandError("Give MODEL.json, DATA and --output FOLDER, or --check FOLDER.", returncode=2)
         folder = _empty(Path(options["output"]))
         key = None if options["unsigned"] else signing.private_key(settings.DOSSIER_KEY)
         about = _about(options)
@@ -113,10 +115,10 @@ class Command(BaseCommand):
 
 
 def _empty(folder: Path) -> Path:
-    """The folder, made where it is not there; raises CommandError where it holds something that is not this dossier's."""
+    """The folder, made where it is not there; raises CommandError if it holds something that is not this dossier's."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        raise CommandError(f"The folder {folder} is not empty. Name a new one: a dossier is a whole, signed as it is.")
+        raise CommandError(f"The folder {folder} is not empty. Name a new one: a dossier is signed as a whole.")
     return folder
 
 

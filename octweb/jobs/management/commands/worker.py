@@ -1,4 +1,4 @@
-"""`manage.py worker`: one slot that trains one run at a time, and looks after runs whose worker died."""
+"""`manage.py worker`: one slot that trains one run at a time, and looks after runs that lost their worker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from octweb.jobs.supervisor import stopping, worker_name
 log = logging.getLogger(__name__)
 
 TIDY_SECONDS = 3600.0
-VISITS_SECONDS = 60.0  # between looks at visitors of the demo whose day is over
+VISITS_SECONDS = 60.0  # between checks for demo visits that are over
 
 
 class Slot(Worker):

@@ -18,13 +18,15 @@ from octweb.registry.models import TreeModel
 class Command(BaseCommand):
     help = (
         "Print the recorded decisions (uploads, trainings, checks, steps of the review, publication, sharing, exports) and check the "
-        "chain. Exit status 1 if a record was changed, removed or put in, or if a model is not as the records say."
+        "chain. Exit status 1 if a record was changed, removed or added, or if a model is not as the records say."
     )
 
     def add_arguments(self, parser):
-        parser.add_argument("model", metavar="MODEL", nargs="?", help="id or name (of all versions, or name/2 of one)")
         parser.add_argument(
-            "--holds", metavar="SHA256", help="also fail if no record has this hash, which a dossier wrote down"
+            "model", metavar="MODEL", nargs="?", help="id or name (name: all versions, name/2: one version)"
+        )
+        parser.add_argument(
+            "--holds", metavar="SHA256", help="also fail if no record has this hash, which a dossier contains"
         )
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
 
@@ -32,7 +34,7 @@ class Command(BaseCommand):
         models = _models(options["model"])
         found = audit.broken() + differences(models)
         if options["holds"] and not Record.objects.filter(digest=options["holds"].strip().lower()).exists():
-            found.append(f"No record has the hash {options['holds'][:64]}: the chain was written again since.")
+            found.append(f"No record has the hash {options['holds'][:64]}: the chain was rewritten since.")
         records = _records(options["model"], models)
         if options["json"]:
             kept = {"records": [r.to_json() for r in records], "whole": not found, "problems": found}
@@ -46,11 +48,11 @@ class Command(BaseCommand):
         if found:
             sys.exit(1)
         if not options["json"]:
-            self.stdout.write("The chain is whole.")
+            self.stdout.write("The chain is complete.")
 
 
 def _models(name: str | None) -> list[TreeModel]:
-    """The models asked for, deleted ones included; raises CommandError where there is none."""
+    """The models asked for, deleted ones included; raises CommandError if there is none."""
     models = TreeModel.objects.select_related("family").order_by("family__name", "version")
     if not name:
         return list(models)

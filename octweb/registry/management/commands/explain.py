@@ -81,7 +81,7 @@ class Command(BaseCommand):
 
 
 def wanted_class(name: str | None, classes: tuple[str, ...]) -> int | None:
-    """The code of a class; raises ParameterError where the model has none of this name."""
+    """The code of a class; raises ParameterError if the model has none of this name."""
     if name is None:
         return None
     if name not in classes:

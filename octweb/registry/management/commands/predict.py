@@ -64,7 +64,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--explain-with",
             metavar="FILE.json",
-            help="what a server says of units, permissions and time; implies --explain",
+            help="what a server says about units, permissions and time; implies --explain",
         )
         parser.add_argument("--max-rows", type=int, metavar="N", help="refuse a file with more rows")
         parser.add_argument("--max-unpacked", type=int, metavar="MB", help="refuse a file that unpacks to more")

@@ -32,9 +32,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser):
         parser.add_argument("source", metavar="SOURCE", help="the file of the other program")
-        parser.add_argument(
-            "--from", dest="form", choices=FORMS, help="what SOURCE is; found out where it is not given"
-        )
+        parser.add_argument("--from", dest="form", choices=FORMS, help="what SOURCE is; detected if it is not given")
         parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
         parser.add_argument(
             "--data", metavar="TABLE", help="CSV (also .gz) or Parquet: rows on which the tree is counted"

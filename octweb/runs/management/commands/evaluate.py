@@ -48,7 +48,9 @@ class Command(BaseCommand):
             "--pruned", action="store_true", help="every method also with its pruning chosen by inner cross-validation"
         )
         parser.add_argument("--all-threads", action="store_true", help="time every fold with all processors as well")
-        parser.add_argument("--jobs", type=int, default=1, help="folds at once; times are then those of a busy machine")
+        parser.add_argument(
+            "--jobs", type=int, default=1, help="folds at once; times are then measured on a busy machine"
+        )
         parser.add_argument(
             "--sweep", action="append", default=[], metavar="NAME=V1,V2,…",
             help="every method that has the parameter with each of these values; repeat it for all combinations",
@@ -59,7 +61,7 @@ class Command(BaseCommand):
             default=settings.DASK,
             help="compute the folds on this dask cluster (OCTWEB_DASK)",
         )
-        parser.add_argument("--state", metavar="FILE", help="keep finished folds here and go on from them")
+        parser.add_argument("--state", metavar="FILE", help="keep finished folds here and continue from them")
         parser.add_argument(
             "--manifest", metavar="FILE", help="JSON list of data sets: name, file, numeric_features, …"
         )
@@ -135,7 +137,7 @@ class Command(BaseCommand):
 
 
 def _whole(study: Study, options: dict[str, Any]) -> dict[str, Any]:
-    """The tree of the one variant on all rows that are not held out; what `train --json` says of it, as `whole`."""
+    """The tree of the one variant on all rows that are not held out; what `train --json` says about it, as `whole`."""
     variant, dataset = study.variants[0], study.datasets[0]
     seeded = {"seed": study.seed} if get(variant.method).parameter("seed") else {}
     request = TrainRequest(

@@ -25,7 +25,7 @@ MOST_ANSWERS = 3_000_000  # sums of answers that are looked at
 class GoodTrees:
     """The trees with cost ≤ limit that pass the filters; two trees differ if their shape or a question does.
 
-    Costs count 1/Q of a row. `limit` is that of all trees, whatever the filters choose. Whatever is asked for is counted then, and
+    Costs count 1/Q of a row. `limit` applies to all trees, whatever the filters choose. Whatever is asked for is counted then, and
     raises Stopped if the space was told to stop.
     """
 
@@ -83,7 +83,7 @@ class GoodTrees:
 
     @cached_property
     def asked(self) -> tuple[np.ndarray, np.ndarray]:
-        """Least and largest weight of rows whose path asks each column, int64 (columns,)."""
+        """Least and largest weight of the rows with a path that asks about each column, int64 (columns,)."""
         lo, hi = Ranges(self.lister).of(self.root, self.rows)
         at = np.searchsorted(np.sort(self.root.keys), np.array([k for _, k, _ in self.levels], np.int64))
         if not len(at):

@@ -1,4 +1,4 @@
-"""How much good trees need a column: the least and the largest share of rows whose path asks it."""
+"""How much good trees need a column: the least and the largest share of rows with a path that asks about it."""
 
 from __future__ import annotations
 

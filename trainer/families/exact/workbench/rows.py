@@ -27,7 +27,7 @@ def instance_of(problem: Problem, bits: BitArray, depth: int) -> tuple[ExactInst
         problem.y,
         n_classes=problem.n_classes,
         weights=problem.weights,
-        leaf_cost=problem.leaf_penalty * problem.n,
+        leaf_cost=problem.kappa,
         depth=depth,
     )
     places = bits.shape[1] + np.arange(digits)

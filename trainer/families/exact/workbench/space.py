@@ -20,7 +20,7 @@ from trainer.families.exact.search import ExactOptions, Known, Search
 from trainer.families.exact.workbench.rows import instance_of
 from trainer.tree.shapes import Shape
 
-MOST_SEARCHES = 64  # sets of banned columns whose searches are kept
+MOST_SEARCHES = 64  # sets of banned columns for which searches are kept
 
 
 class Space(editing.Space):

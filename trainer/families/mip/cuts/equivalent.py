@@ -36,7 +36,7 @@ class EquivalentSet:
 
 
 def equivalent_sets(instance: Instance, *, split_size: int, limit: int) -> list[EquivalentSet]:
-    """The maximal sets for split sets of at most `split_size` features, those of largest loss first, at most `limit`.
+    """The maximal sets for split sets of at most `split_size` features, the sets with the largest loss first, at most `limit`.
 
     Rows are grouped by a hash of their values outside the split set; kept groups are compared cell by cell.
     """
@@ -118,7 +118,7 @@ class EquivalentPoints:
     auxiliaries: list[Auxiliary] = field(default_factory=list)
 
     def fill(self, values: FloatArray) -> None:
-        """Give the variables of all sets their values, those of branchings and scores being set."""
+        """Give the variables of all sets their values; the variables of branchings and scores are set already."""
         for auxiliary in self.auxiliaries:
             auxiliary.fill(values)
 

@@ -50,7 +50,7 @@ class Block(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PathBoundCuts:
-    """The separator over one master problem; the switches are those of the paper.
+    """The separator over one master problem; the switches are from the paper.
 
     `objective_form` uses (24') alone, for problems with side constraints. `split_bounds` adds (27') at nodes three levels above
     the terminal ones. `deep` gives U for rows and a height, and (24'') is added at nodes that neither D2S nor (27') covers.
