@@ -197,7 +197,7 @@ def build(
     X, y, weight, group = X[kept], y[kept], weight[kept], group[kept]
     features = np.flatnonzero(X.min(axis=0, initial=1) < X.max(axis=0, initial=0)) if len(y) else np.zeros(0, np.int64)
     labels, codes = np.unique(y, return_inverse=True)
-    first, member = _alike(X[:, features], codes, group)
+    first, member = _alike(X[:, features], codes.astype(np.int32), group)
     merged = np.bincount(member, weights=weight, minlength=len(first)).astype(COUNT)
     return Instance(
         X=np.ascontiguousarray(X[first][:, features].astype(BIT)),
