@@ -38,6 +38,7 @@ class Monitor:
         self.leaves: int | None = None
         self.phase = self._interrupted = "start"
         self.started = time.perf_counter()
+        self.ignored: threading.Thread | None = None  # a thread that the run left behind; what it reports is dropped
         self._sink = sink
         self._lock = threading.RLock()
         self._writing = threading.Lock()  # held while the sink has a record, so that records keep their order
@@ -85,6 +86,8 @@ class Monitor:
         draft: Draft | None = None,
     ) -> None:
         """Take news of the search; a worse incumbent or bound than one already known is ignored."""
+        if self.ignored is not None and self.ignored is threading.current_thread():
+            return
         with self._lock:
             changed = phase is not None and phase != self.phase
             if phase is not None:

@@ -18,7 +18,6 @@ from types import FrameType
 from typing import Any
 
 from trainer.certificate import Limits, Progress, Status
-from trainer.kernels import compiled
 from trainer.monitor import Monitor
 from trainer.tree.describe import number_text
 
@@ -60,7 +59,7 @@ def watched(name: str, limits: Limits) -> Iterator[Monitor]:
     bar = _Bar(name) if _bars and importlib.util.find_spec("tqdm") else None
     monitor = Monitor(limits, sink=None if bar is None else bar.show)
     try:
-        with _keeps_the_tree(monitor), compiled.watched(monitor.compiling):
+        with _keeps_the_tree(monitor):
             yield monitor
     finally:
         if bar is not None:

@@ -1,7 +1,6 @@
 """A training run on one page: problem, method, tree, check, held-out accuracy, model file.
 
-The method runs in a worker thread. The calling thread keeps time, watches memory and stays free for signals, which Python
-delivers to the main thread only.
+The method runs in a worker thread (`trainer.solving`), since Python delivers signals to the main thread only.
 """
 
 from __future__ import annotations
@@ -21,20 +20,19 @@ from trainer.data.folds import check_evaluation, holdout, rows_record, stratifie
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
-from trainer.kernels.compiled import watched
 from trainer.method import Method, Settings, Solution
 from trainer.methods import METHODS, get
 from trainer.monitor import Monitor, Sink
 from trainer.pose import limits_of, pose
-from trainer.proving import ProofLimits, one_class, write_proof
+from trainer.proving import ProofLimits, write_proof
 from trainer.scope import scope_of
+from trainer.solving import TICK, prepare, solve
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
 from trainer.tree.known_rows import packed
-from trainer.tree.nodes import Draft, DraftLeaf, Tree, simplify, to_draft, training_counts
+from trainer.tree.nodes import Draft, Tree, simplify, to_draft, training_counts
 
 TOLERANCE = 1e-9
-TICK = 0.05
 MAX_FOLD_NODES = 20_000  # larger trees of folds are not kept in the model file
 MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not repeated in every progress line
 
@@ -83,11 +81,11 @@ def train(
     _check_start(request, method)
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
     problem = _problem(request, settings, train_rows, start=request.warm_start)
+    prepare(problem)
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
         on_start(monitor)
-    with watched(monitor.compiling):
-        tree, certificate, solution = fit(method, problem, settings, monitor)
+    tree, certificate, solution = fit(method, problem, settings, monitor)
     monitor.report(
         phase="check",
         incumbent=certificate.objective,
@@ -143,7 +141,7 @@ def fit(method: Method, problem: Problem, settings: Settings, monitor: Monitor) 
         raise ParameterError({"method": f"'{method.id}' takes two classes; this target has {problem.n_classes}."})
     if problem.n_classes > 1:
         method.check(settings, problem.names)
-    solution = _solve(method, problem, settings, monitor)
+    solution = solve(method, problem, settings, monitor)
     tree = problem.tree(solution.draft)
     if method.guarantee is Guarantee.TREE:
         simpler = problem.tree(simplify(tree))
@@ -250,41 +248,6 @@ def training_problem(request: TrainRequest) -> Problem:
     settings = get(request.method).settings(request.parameters)
     rows, _ = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
     return _problem(request, settings, rows)
-
-
-def _solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
-    """Run the method in a thread; this thread ticks."""
-    outcome: list[Solution | BaseException] = []
-
-    def work() -> None:
-        try:
-            outcome.append(method.solve(problem, settings, monitor))
-        except BaseException as error:
-            outcome.append(error)
-
-    if np.unique(problem.y).size < 2 and not method.complete:
-        # one class: a single leaf is right everywhere, whatever the method
-        correct = 1.0 - float(problem.leaf_penalty)
-        proved = method.guarantee is Guarantee.TREE
-        return Solution(
-            draft=DraftLeaf(),
-            bound=correct if proved else None,
-            proof=lambda stop: one_class(problem),
-        )
-    thread = threading.Thread(target=work, name="solve", daemon=True)
-    thread.start()
-    ticks = 0
-    while thread.is_alive():
-        thread.join(TICK)
-        ticks += 1
-        monitor.stopped()
-        if ticks % 10 == 0:
-            monitor.check_memory()
-        if ticks % 20 == 0:
-            monitor.emit()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
 
 
 def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray, start: Tree | None = None) -> Problem:

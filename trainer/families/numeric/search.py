@@ -267,13 +267,15 @@ def solve_numeric(
     costs = np.array([scale * Q, scale * P + 1], np.int64)
     if scale * (Q * int(weight.sum()) + P * (1 << depth)) >= INFINITE:
         raise DataError("The leaf penalty has too many digits for exact integer costs; round it to six digits.")
-    levels = [np.unique(X[:, f], return_inverse=True) for f in range(X.shape[1])]
-    rank = np.array([inverse.reshape(-1) for _, inverse in levels], np.int32).reshape(X.shape[1], len(y))
-    order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
     end = math.inf if time_limit is None else time.perf_counter() + time_limit
+
+    def over() -> bool:
+        return time.perf_counter() >= end or (stop is not None and stop())
+
+    levels, rank, whole = _ranks(X, over)
+    order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
     search = NumericSearch(
-        rank, y, weight, n_classes, costs, np.zeros(1, np.int64) if flag is None else flag,
-        lambda: time.perf_counter() >= end or (stop is not None and stop()),
+        rank, y, weight, n_classes, costs, np.zeros(1, np.int64) if flag is None else flag, over
     )  # fmt: skip
 
     def value(cost: int) -> Fraction:
@@ -282,9 +284,10 @@ def solve_numeric(
     def shape(tree: Any) -> NumericShape:
         if tree is None:
             return None
-        return tree[0], between(levels[tree[0]][0], tree[1]), shape(tree[2]), shape(tree[3])
+        return tree[0], between(levels[tree[0]], tree[1]), shape(tree[2]), shape(tree[3])
 
-    floor = _floor_of(X, y, weight, n_classes, costs)
+    # without all columns nothing is known but that a tree has a leaf
+    floor = _floor_of(X, y, weight, n_classes, costs) if whole else int(costs[1])
     counts = np.bincount(y, weight, minlength=n_classes).astype(np.int64)
     best = _Found(int(counts.sum() - counts.max()) * int(costs[0]) + int(costs[1]), None, True)
     slack = int(tolerance * Q) * scale
@@ -293,7 +296,7 @@ def solve_numeric(
         if report is not None:
             report(value(cost), value(min(floor, cost)), shape(tree))
 
-    best, finished = _deepen(search, order, depth, best, slack, better)
+    best, finished = _deepen(search, order, depth, best, slack, better) if whole else (best, False)
     cost = value(best.cost)
     lower = best.cost - (slack if depth > 2 else 0) if finished else floor
     bound = cost if finished and not (slack and depth > 2) else min(cost, max(value(max(lower, floor)), Fraction(0)))
@@ -324,6 +327,19 @@ def _deepen(
     except Stopped:
         return best, False
     return best, True
+
+
+def _ranks(X: FloatArray, over: Callable[[], bool]) -> tuple[list[FloatArray], np.ndarray, bool]:
+    """The values of each column in order, the ranks int32 (F, n) of the rows among them, and whether there was time for all columns."""
+    levels: list[FloatArray] = []
+    rank = np.zeros((X.shape[1], len(X)), np.int32)
+    for f in range(X.shape[1]):
+        if over():
+            return levels, rank[:f], False
+        values, inverse = np.unique(X[:, f], return_inverse=True)
+        levels.append(values)
+        rank[f] = inverse.reshape(-1)
+    return levels, rank, True
 
 
 def _floor_of(X: FloatArray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray) -> int:

@@ -1,0 +1,110 @@
+"""A run ends at its limit, or when it is cancelled, while a compiler works that looks at neither."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numba.core import event
+
+from trainer import solving
+from trainer.certificate import Limits, Status
+from trainer.data.problem import Problem
+from trainer.method import Solution
+from trainer.methods import METHODS, get
+from trainer.monitor import COMPILING, Monitor
+from trainer.pose import pose
+from trainer.table import Labels, numeric_table
+from trainer.tree.nodes import DraftBranch, DraftLeaf
+from trainer.tree.splits import Threshold
+
+STUMP = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(), right=DraftLeaf())
+
+
+@pytest.fixture
+def done():
+    """Set at the end of the test, so that the thread that was left behind ends, too."""
+    flag = threading.Event()
+    yield flag
+    flag.set()
+    until = time.monotonic() + 10
+    while solving.compiler_runs() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not solving.compiler_runs()
+
+
+def problem(method: str) -> Problem:
+    labels = Labels(name="y", classes=("a", "b"), codes=np.array([0, 0, 0, 1], np.int32))
+    return pose(numeric_table(np.array([[0.0], [0], [1], [1]])), labels, get(method).settings({}))
+
+
+def compiling(done: threading.Event, draft=None):
+    """A search that reports the draft, and then waits for a compiler."""
+
+    def solve(problem, settings, monitor):
+        if draft is not None:
+            monitor.report(incumbent=0.75, bound=0.9, draft=draft)
+        with event.trigger_event("numba:compile", {}):
+            done.wait(60)
+        monitor.report(incumbent=0.8, bound=0.1, phase="late")
+        return Solution(draft=DraftLeaf(), bound=0.1, finished=False)
+
+    return solve
+
+
+@pytest.mark.parametrize("draft", [None, STUMP], ids=["no tree yet", "a tree"])
+@pytest.mark.parametrize("reason", [Status.TIME_LIMIT, Status.CANCELLED])
+def test_a_run_does_not_wait_for_a_compiler(done, draft, reason):
+    method = replace(get("exact"), solve=compiling(done, draft))
+    monitor = Monitor(Limits(time=0.1 if reason is Status.TIME_LIMIT else None))
+    if reason is Status.CANCELLED:
+        threading.Timer(0.1, monitor.stop, [reason]).start()
+    begun = time.monotonic()
+    found = solving.solve(method, problem("exact"), method.settings({}), monitor)
+    assert time.monotonic() - begun < 20  # the compiler goes on for 60
+    assert solving.compiler_runs()
+    assert not found.finished
+    assert found.status(method.guarantee, monitor) is reason
+    assert (found.draft, found.bound) == ((DraftLeaf(), None) if draft is None else (draft, 0.9))
+    assert "compiled" in found.note
+    done.set()
+    while solving.compiler_runs():
+        time.sleep(0.01)
+    assert (monitor.bound, monitor.phase) == (found.bound, COMPILING)  # what came late is dropped
+
+
+def test_a_search_that_is_not_compiling_returns_by_itself():
+    def solve(problem, settings, monitor):
+        while not monitor.stopped():
+            time.sleep(0.01)
+        time.sleep(2 * solving.PATIENCE)
+        return Solution(draft=STUMP, bound=0.9, finished=False)
+
+    method = replace(get("exact"), solve=solve)
+    found = solving.solve(method, problem("exact"), method.settings({}), Monitor(Limits(time=0.05)))
+    assert (found.draft, found.note) == (STUMP, "")
+
+
+def test_where_a_leaf_may_break_a_demand_the_run_waits(done):
+    """A least recall, for instance: a leaf that stands for no search would be no answer."""
+    method = replace(get("exact"), solve=compiling(done))
+    threading.Timer(1.0, done.set).start()
+    found = solving.solve(method, problem("exact"), method.settings({"recall": "b:0.9"}), Monitor(Limits(time=0.05)))
+    assert found.note == ""
+
+
+def test_demands_are_names_of_parameters():
+    known = {p.name for method in METHODS for p in method.parameters}
+    assert set(solving.DEMANDS) <= known
+
+
+def test_what_routes_rows_is_there_before_the_search(monkeypatch):
+    applied = []
+    tree = type(problem("exact").tree(DraftLeaf()))
+    apply = tree.apply
+    monkeypatch.setattr(tree, "apply", lambda self, X: (applied.append(len(X)), apply(self, X))[1])
+    solving.prepare(problem("exact"))
+    assert applied == [1]
