@@ -19,3 +19,63 @@ document.addEventListener("keydown", (event) => {
   const card = cards.find((c) => c.dataset.place === (wanted || "root"));
   if (card && wanted !== at) { event.preventDefault(); card.click(); }
 });
+
+// The threshold of the chosen question: dragged or moved by keys, the counts are added up here; released, it becomes a wish.
+function cutter(box) {
+  const data = JSON.parse(document.getElementById("spread").textContent);
+  const picture = box.querySelector(".cut-picture"), svg = box.querySelector("svg"), handle = box.querySelector(".cut-handle");
+  const text = box.querySelector(".cut-text"), form = box.nextElementSibling, start = data.now, bins = data.counts;
+  const most = Math.max(...bins.map((b) => b.reduce((a, c) => a + c, 0)));
+  const width = 400 / bins.length;
+  let now = start, dragging = false, touched = false;
+  bins.forEach((bin, i) => {
+    let top = 90;
+    bin.forEach((rows, c) => {
+      if (!rows) return;
+      const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect"), height = (86 * rows) / most;
+      top -= height;
+      const shape = { x: i * width, y: top, width: Math.max(width * 0.85, 0.4), height, "data-bin": i, "data-class": c };
+      for (const [key, value] of Object.entries(shape)) bar.setAttribute(key, value);
+      svg.append(bar);
+    });
+  });
+  const sums = (from, to) => data.classes.map((_, c) => bins.slice(from, to).reduce((a, b) => a + b[c], 0));
+  const said = (counts) => `${counts.reduce((a, b) => a + b, 0)} rows (${data.classes.map((name, c) => `${name} ${counts[c]}`).join(", ")})`;
+  const show = () => {
+    handle.style.left = `${(100 * (now + 1)) / bins.length}%`;
+    const value = touched ? data.values[now] : form.querySelector("[name=value]").value;
+    const yes = sums(0, now + 1), no = sums(now + 1, bins.length);
+    handle.setAttribute("aria-valuenow", now);
+    handle.setAttribute("aria-valuetext", `${value}: ${said(yes)} yes`);
+    text.textContent = `≤ ${value}: yes ${said(yes)}; no ${said(no)}`;
+    svg.querySelectorAll("rect").forEach((bar) => bar.setAttribute("class", `c${data.colours[bar.dataset.class]} ${Number(bar.dataset.bin) <= now ? "yes" : "no"}`));
+    if (touched) form.querySelector("[name=value]").value = data.values[now];
+  };
+  const to = (stop) => { touched = true; now = Math.min(data.values.length - 1, Math.max(0, stop)); show(); };
+  const hold = () => { if (touched && now !== start) form.requestSubmit(form.querySelector("[data-hold]")); };
+  const under = (event) => {
+    const edge = picture.getBoundingClientRect();
+    to(Math.round(((event.clientX - edge.left) / edge.width) * bins.length) - 1);
+  };
+  picture.addEventListener("pointerdown", (event) => {
+    dragging = true; picture.setPointerCapture(event.pointerId); handle.focus(); under(event); event.preventDefault();
+  });
+  picture.addEventListener("pointermove", (event) => { if (dragging) under(event); });
+  picture.addEventListener("pointerup", () => { if (dragging) { dragging = false; hold(); } });
+  picture.addEventListener("pointercancel", () => { dragging = false; to(start); });
+  handle.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, Home: 0,
+      End: data.values.length - 1, PageUp: now + 10, PageDown: now - 10, Escape: start }[event.key];
+    if (event.key === "Enter") hold();
+    else if (step === undefined) return;
+    else to(step);
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  show();
+}
+function cutters() {
+  document.querySelectorAll("[data-cutter]:not([data-ready])").forEach((box) => { box.dataset.ready = "yes"; cutter(box); });
+}
+document.addEventListener("htmx:afterSettle", cutters);
+cutters();

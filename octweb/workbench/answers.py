@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from octweb.workbench.spreads import spreads
 from trainer.certificate import Status
 from trainer.errors import SolverError
 from trainer.monitor import Monitor
@@ -47,6 +48,7 @@ def completed(
     record["seconds"] = monitor.elapsed()
     if base is not None:
         record["changes"] = changes(session, base, result.tree)
+    record["spreads"] = spreads(session, result.tree)
     return record, result.model.to_json()
 
 

@@ -11,6 +11,7 @@ from trainer.tree.describe import split_text
 from trainer.tree.file import ModelFile, from_json
 from trainer.tree.numbers import decimal_text
 from trainer.tree.picture.outline import class_bar
+from trainer.tree.picture.palette import swatch
 
 MOST_SHOWN = 40  # questions of a price list
 
@@ -85,6 +86,21 @@ def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
         return found
 
     return visit(0, "")
+
+
+def spread(step: Step | None, place: Place | None) -> dict[str, Any] | None:
+    """What the slider of a threshold needs: its stops, rows by class between them, and the stop that holds now."""
+    found = (step.result.get("spreads") or {}).get(place.name) if step is not None and place is not None else None
+    if not found or place is None or not place.threshold:
+        return None
+    held = float(place.threshold)
+    below = [i for i, value in enumerate(found["values"]) if float(value) <= held]
+    return found | {
+        "classes": place.classes,
+        "colours": [swatch(k, len(place.classes)) for k in range(len(place.classes))],
+        "now": below[-1] if below else 0,
+        "last": len(found["values"]) - 1,
+    }
 
 
 def question_wish(place: str, split: Any, schema: Any) -> str:

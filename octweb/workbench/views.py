@@ -105,6 +105,7 @@ def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
         "price": page.price_of(result),
         "history": page.history(bench),
         "prices": prices,
+        "spread": page.spread(shown, place),
         "working": bool(step and not step.is_finished) or bool(prices and prices["working"]),
         "can_undo": bool(step and step.parent),
         "can_redo": bench.steps.filter(kind=Kind.COMPLETE, parent=bench.position, number__gt=bench.position).exists(),

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.torture.editing import editing
 from tests.torture.faults import clock_moved, database_locked, disk_full, sigterm, writers
 from tests.torture.floods import malformed, memory
 from tests.torture.kills import kills, revive
@@ -25,7 +26,7 @@ from tests.torture.site import Broken, Site
 from tests.torture.uploads import bombs, storing, uploads
 
 CAMPAIGNS: dict[str, Callable[[Site, random.Random, int, float], str]] = {
-    "kills": kills, "malformed": malformed, "writers": writers, "locked": database_locked, "clock": clock_moved,
+    "kills": kills, "editing": editing, "malformed": malformed, "writers": writers, "locked": database_locked, "clock": clock_moved,
     "disk": disk_full, "sigterm": sigterm, "memory": memory, "bombs": bombs, "uploads": uploads, "storing": storing,
     "http": http_manners, "bodies": bodies, "master": master, "full": disk_of_the_server_full, "mixed": mixed,
 }  # fmt: skip

@@ -76,11 +76,13 @@ def note_child(child: psutil.Process, seen: dict[str, set[int]]) -> None:
             raise Broken(f"attempt {attempt} of run {run} has two processes")
 
 
-def strike_one(site: Site, draw: random.Random, *, children: bool) -> str:
+def strike_one(
+    site: Site, draw: random.Random, *, children: bool = True, kinds: tuple[str, ...] = (), word: str = "train"
+) -> str:
     """Kill something, children only if allowed, and start again what nothing else starts."""
-    victim = draw.choice(["worker", "web", *(["child", "child"] if children else [])])
+    victim = draw.choice(kinds or ["worker", "web", *(["child", "child"] if children else [])])
     if victim == "child":
-        living = site.children()
+        living = site.children(word)
         if not living:
             return "nobody"
         draw.choice(living).kill()

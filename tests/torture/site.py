@@ -178,12 +178,12 @@ class Site:
     def count_of(self, what: str) -> int:
         return int(self.call("GET", f"/api/v1/{what}/")[1]["count"])
 
-    def children(self) -> list[psutil.Process]:
-        """The training processes of this site."""
+    def children(self, word: str = "train") -> list[psutil.Process]:
+        """The training processes of this site, or those of another command, as `edit`."""
         found = []
         for process in psutil.process_iter(["cmdline"]):
             line = process.info["cmdline"] or []
-            if "train" in line and any(str(self.folder) in part for part in line):
+            if word in line and any(str(self.folder) in part for part in line):
                 found.append(process)
         return found
 
@@ -192,7 +192,7 @@ class Site:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        for child in self.children():
+        for child in [*self.children(), *self.children("edit")]:
             child.kill()
         self.log.close()
 

@@ -1,0 +1,44 @@
+"""The values of the column that a node asks, with rows by class: what the page needs to move a threshold without a search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trainer.tree.nodes import Tree
+from trainer.tree.numbers import decimal_text
+from trainer.tree.splits import goes_left
+from trainer.workbench import Session
+
+MOST_VALUES = 500  # stops of a slider; of more values every k-th is one, and the counts stay exact
+
+
+def spreads(session: Session, tree: Tree) -> dict[str, dict[str, Any]]:
+    """By place: column, possible thresholds as decimals, and for each the training rows by class above the one before it.
+
+    The last entry of `counts` is the rows above every threshold. Nodes with another question than `column <= value`, or whose
+    column lacks values there, have none.
+    """
+    problem = session.problem
+    found: dict[str, dict[str, Any]] = {}
+    todo = [(0, "root", np.arange(len(problem.matrix)))]
+    while todo:
+        number, place, rows = todo.pop()
+        split = tree.nodes[number].split
+        if split is None:
+            continue
+        here = "" if place == "root" else place
+        yes = goes_left(split, problem.matrix[rows])
+        todo += [(tree.nodes[number].left, here + "y", rows[yes]), (tree.nodes[number].right, here + "n", rows[~yes])]
+        name = tree.schema[split.used[0]].name
+        values = problem.matrix[rows, split.used[0]]
+        plain = split.cut is not None and split.wish(tree.schema).startswith(f"{name} <= ")
+        if not plain or np.isnan(values).any() or len(np.unique(values)) < 2:
+            continue
+        stops = np.unique(values)[:-1]
+        stops = stops[np.unique(np.linspace(0, len(stops) - 1, min(len(stops), MOST_VALUES)).astype(int))]
+        counts = np.zeros((len(stops) + 1, len(tree.classes)), np.int64)
+        np.add.at(counts, (np.searchsorted(stops, values), problem.y[rows]), problem.row_weights[rows])
+        found[place] = {"column": name, "values": [decimal_text(v) for v in stops.tolist()], "counts": counts.tolist()}
+    return found

@@ -1,0 +1,65 @@
+"""A threshold is moved on the workbench: counts follow in the browser, equal to those of the rows, and it becomes a held question."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from octweb.datasets import stored
+from octweb.workbench import actions
+from octweb.workbench.models import Workbench
+from tests.browser.test_walk import page  # noqa: F401
+from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from tests.octweb.workbench.conftest import model, serve  # noqa: F401
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_a_threshold_follows_keys_and_pointer(page, live_server, client, owner, model, serve):  # noqa: F811
+    bench = actions.open_for(owner=owner, model=model)
+    column = next(
+        c["name"] for c in bench.dataset.columns if c["kind"] == "numeric" and c["name"] != bench.dataset.target
+    )
+    actions.edit(bench, wishes=[f"ask root {column} <= 2.5"])
+    serve(bench)
+    spread = actions.current(bench).result["spreads"]["root"]
+    client.force_login(owner)
+    page.context.add_cookies([{"name": k, "value": v.value, "url": live_server.url} for k, v in client.cookies.items()])
+    address = f"{live_server.url}/workbenches/{bench.pk}/?at=root"
+    page.goto(address)
+    handle = page.locator(".cut-handle")
+    before = int(handle.get_attribute("aria-valuenow"))
+    handle.focus()
+    page.keyboard.press("ArrowRight")
+    assert int(handle.get_attribute("aria-valuenow")) == before + 1
+    shown = re.search(r"yes (\d+) rows .*; no (\d+) rows", page.locator(".cut-text").inner_text())
+    bins = [sum(row) for row in spread["counts"]]
+    assert [int(n) for n in shown.groups()] == [sum(bins[: before + 2]), sum(bins[before + 2 :])]
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("at=root"))
+    page.get_by_text("Searching").first.wait_for()
+    held = f"ask root {column} <= {spread['values'][before + 1]}"
+    assert actions.current_wishes(Workbench.objects.get()) == [held]
+    bench.refresh_from_db()
+    serve(bench)
+    tree = actions.current(bench).result["spreads"]["root"]
+    assert tree["column"] == column
+    table, _ = stored.load(bench.dataset)
+    assert 0 < sum(bins) <= len(table)
+    page.goto(address)
+    # the search's own count of the rows that answer yes is the one that the browser had shown
+    card = page.locator("[data-place=y] .cnt").inner_text()
+    assert re.search(rf"\b{shown.group(1)} rows", card)
+    box = page.locator(".cut-picture").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 3, box["y"] + 40, steps=4)
+    assert page.locator(".cut-handle").get_attribute("aria-valuenow") == "0"
+    page.mouse.up()
+    page.get_by_text("Searching").first.wait_for()
+    assert actions.current_wishes(Workbench.objects.get()) == [f"ask root {column} <= {tree['values'][0]}"]
+    page.locator("button[value=undo]").click()
+    page.wait_for_url(re.compile(f"{bench.pk}/$"))
+    assert actions.current_wishes(Workbench.objects.get()) == [held]
+    assert not page.trouble
