@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify import search, wishes
+from trainer.verify import search
 from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted
 from trainer.verify.planes import ceiling, disputed, groups
 from trainer.verify.recount import class_counts, penalty, route, terms, value_of
@@ -128,7 +128,7 @@ def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
 
 def _with_wishes(model: dict[str, Any], rows: Rows, claimed: Fraction) -> list[Finding]:
     """The bound compared with a plain search among the trees that keep the wishes."""
-    best, why = wishes.best(model, rows)
+    best, why = search.restricted(model, rows)
     if best is None:
         return [_bound("cannot be judged", f"Not contradicted; not solved again: {why}.")]
     words = f"A plain search with these wishes finds {float(best):.12g}"

@@ -42,12 +42,14 @@ class Sweep:
     def deepest(self) -> int:
         return min(int(self.starts[-1]), self.patterns - 1)
 
-    def root(self) -> Part:
+    def root(self, columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
+        if columns is not None or span != (0, FAR):
+            raise BadProof("the steps over thresholds are about all columns and classes")
         return Part(np.ones(len(self.weight), bool), self.allowed)
 
-    def follow(self, path: list[int]) -> Part:
+    def follow(self, path: list[int], columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
         """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
-        rows = np.ones(len(self.weight), bool)
+        rows = self.root(columns, span).rows
         for literal in path:
             q, yes = divmod(literal, 2)
             if q >= self.starts[-1]:

@@ -14,12 +14,17 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import asked, exact, items
-from trainer.verify.questions import questions
+from trainer.verify.proof_counting import FAR, Counting
+from trainer.verify.proof_space import NoProof, read_space
+from trainer.verify.proof_within import TooLarge, Within
+from trainer.verify.questions import cuts_of_bins, questions
 from trainer.verify.recount import penalty
 from trainer.verify.rows import Rows
 
 WORK = 4e9  # multiplications that a search may take
 PART = 2e8  # and one of a part of the questions
+MOST_PARTS = 20_000  # subproblems, and sets of columns, of one within restrictions
+MOST_SETS = 40
 VISITS = 20_000  # subproblems of a search with restrictions
 MOST = 400  # questions beyond which no whole search is tried
 OVER_QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
@@ -73,6 +78,29 @@ def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
     return [n - min(v[1] for v in vectors if v[0] <= t) for t in range(1, most + 1)]
 
 
+def restricted(model: dict[str, Any], rows: Rows) -> tuple[Fraction | None, str]:
+    """The best objective of all trees that keep wishes and restrictions, or None and the reason why it was not searched."""
+    try:
+        space = read_space(model, rows)
+        if space.kind != "questions":
+            return None, "thresholds are not searched"
+        unit, leaf = space.penalty.denominator, space.penalty.numerator
+        counting = Counting(space, unit, leaf)
+        search, cost = Within(counting, MOST_PARTS), FAR
+        columns = sorted(set(space.column_of.tolist()))
+        few = space.max_columns
+        sets = [None] if few is None else list(itertools.combinations(columns, min(few, len(columns))))
+        if float(space.X.shape[1]) ** (min(space.depth, counting.deepest) - 1) * len(space.X) > PART or len(sets) > MOST_SETS:
+            raise TooLarge
+        for some in sets:
+            cover = cost, search.cover(counting.root(some), min(space.depth, counting.deepest), cost)
+            cost = min(cost, search.admitted(cover))
+    except (NoProof, TooLarge) as reason:
+        return None, str(reason) or "it is too large for a plain search"
+    n = int(rows.weights.sum())
+    return (Fraction(-1), "no tree is within the restrictions") if cost >= FAR else ((n - Fraction(cost, unit)) / n, "")
+
+
 def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, np.ndarray, int, bool] | None:
     """Answers, their columns, the depth, and whether these are all questions of the space."""
     method, depth = model["method"], int(model["parameters"]["depth"])
@@ -121,12 +149,6 @@ def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray,
         return None
     X = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
     return X, np.array(places, np.int64), depth if not asked(model, "topology") else 1, whole
-
-
-def cuts_of_bins(values: np.ndarray, bins: int) -> list[float]:
-    """The upper ends of all bins of a numeric column but the last: quantiles that are values, each once."""
-    ranks = np.sort(values)[[math.ceil(Fraction(r, bins) * len(values)) - 1 for r in range(1, bins)]]
-    return [float(cut) for cut in np.unique(ranks) if cut < values.max()]
 
 
 @dataclass(frozen=True)
