@@ -97,9 +97,7 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
     return found
 
 
-def _of_same_trees(
-    problem: Problem, settings: Settings, solution: Solution, stop: Callable[[], bool]
-) -> Proof | None:
+def _of_same_trees(problem: Problem, settings: Settings, solution: Solution, stop: Callable[[], bool]) -> Proof | None:
     """The proof of the exact search over the same trees, and within the restrictions where they make the best tree worse."""
     found = _afterwards(problem.binary.bits(problem.table), problem, settings, stop)
     cost = cost_of(solution, problem)

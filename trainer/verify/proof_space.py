@@ -78,7 +78,12 @@ def read_space(model: dict[str, Any], rows: Rows) -> Space:
     penalty = exact(model["certificate"].get("leaf_penalty") or "0")
     if method == "binoct" and penalty:
         raise NoProof("'binoct' prices leaves in its own way")
-    X, columns = _answers(model, rows)
+    return space_of(model, rows, *_answers(model, rows), penalty)
+
+
+def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int], penalty: Fraction) -> Space:
+    """The space of the trees over these answers with all that restricts them."""
+    method = model["method"]
     wishes, named = numbered(wishes_of(model), X.shape[1]) if model["certificate"].get("wishes") else ((), [])
     turned = [_turned(model, rows, X[:, q], columns[q]) for q in range(len(columns))] if wishes else []
     if named:
@@ -133,7 +138,9 @@ def _rising(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int]
         j = names.index(name.strip())
         for q in np.flatnonzero(np.array(columns) == j).tolist():
             values, yes = rows.columns[j], X[:, q]
-            if model["columns"][j]["kind"] == "categorical" or (values[~yes].size and values[yes].size and values[~yes].max() >= values[yes].min()):
+            if model["columns"][j]["kind"] == "categorical" or (
+                values[~yes].size and values[yes].size and values[~yes].max() >= values[yes].min()
+            ):
                 raise NoProof(f"the monotone column '{names[j]}' is not asked by thresholds")
             found[q] = 1 if way == "up" else -1
     return found if found.any() else None
@@ -158,7 +165,9 @@ def _cut(X: np.ndarray, columns: list[int], rows: Rows) -> tuple[np.ndarray, lis
     cuts = [(f, cut) for f, x in enumerate(X.T) for cut in np.unique(x[rows.weights > 0])[:-1]]
     if len(cuts) > MOST_SUBSETS:
         raise NoProof(f"there are more thresholds than the {MOST_SUBSETS} that are checked together with wishes")
-    return np.array([X[:, f] > cut for f, cut in cuts], bool).reshape(len(cuts), len(X)).T, [columns[f] for f, _ in cuts]
+    return np.array([X[:, f] > cut for f, cut in cuts], bool).reshape(len(cuts), len(X)).T, [
+        columns[f] for f, _ in cuts
+    ]
 
 
 def digest(rows: Rows) -> str:

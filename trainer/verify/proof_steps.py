@@ -36,6 +36,7 @@ class Proved:
     cost: Fraction
     steps: int
 
+
 Columns = tuple[int, ...] | None
 Span = tuple[int, int]
 ANY: Span = (0, FAR)
@@ -155,7 +156,7 @@ class _Check:
         if bound >= MOST_COST or height > 1000:
             raise BadProof("its bound or height is too large")
         listed = _numbers(record, "columns")
-        columns = None if listed is None else tuple(sorted(set(listed)))
+        columns = None if listed is None else self._columns(set(listed))
         if reason == "cases":
             return self._case(record, path, columns, height, bound)
         part = engine.follow(path, columns, self._classes(record))
@@ -184,6 +185,11 @@ class _Check:
         self.steps[number] = step
         self.held.setdefault(part.key, []).append(step)
         return None
+
+    def _columns(self, some: set[int]) -> Columns:
+        """Columns without a question make no difference."""
+        every = set(self.space.column_of.tolist())
+        return None if every <= some else tuple(sorted(some & every))
 
     def _classes(self, record: dict[str, Any]) -> Span:
         found = _numbers(record, "classes")
@@ -214,7 +220,7 @@ class _Check:
         usable = every if columns is None else set(columns)
         if column in asked or column not in usable:
             raise BadProof("the column that it names makes no cases")
-        without: Columns = tuple(sorted(usable - {column}))
+        without = self._columns(usable - {column})
         for some, own in ((columns, tuple(sorted({*asked, column}))), (without, asked)):
             if self.case(some, own, height) < bound:
                 raise BadProof(f"the case {'with' if column in own else 'without'} column {column} is not proved")

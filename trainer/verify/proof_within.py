@@ -98,9 +98,7 @@ class Within:
             known = self.memo[key] = (cost, self.vectors(part, height, cost, None, None))
         return known[1] if known[0] == cost else self.kept(known[1], cost)
 
-    def vectors(
-        self, part: Part, height: int, cost: int, covers: Covers | None, known: Known | None
-    ) -> np.ndarray:
+    def vectors(self, part: Part, height: int, cost: int, covers: Covers | None, known: Known | None) -> np.ndarray:
         """The vectors of all trees that may cost less; larger sides as the steps have proved them, or searched where there are none."""
         asks = any(w.verb == "ask" for w in part.wishes)
         leaf = {w.label for w in part.wishes if w.verb == "leaf" and not w.place}
@@ -158,10 +156,14 @@ class Within:
         no = frame.totals[:, None] - yes
         rising = None if self.space.rising is None else self.space.rising[frame.columns[usable]]
         span = range(part.span[0], min(part.span[1] + 1, self.c.classes))
-        for k, l in itertools.product(span, span):
-            fits = np.ones(yes.shape[1], bool) if rising is None or k == l else (rising == 0) | ((rising > 0) == (k < l))
+        for k, other in itertools.product(span, span):
+            fits = (
+                np.ones(yes.shape[1], bool)
+                if rising is None or k == other
+                else (rising == 0) | ((rising > 0) == (k < other))
+            )
             if fits.any():
-                a, b = (self.made(s[:, fits], np.full(int(fits.sum()), label)) for s, label in ((no, k), (yes, l)))
+                a, b = (self.made(s[:, fits], np.full(int(fits.sum()), label)) for s, label in ((no, k), (yes, other)))
                 yield self.kept(a + b, FAR)
 
     def _spans(self, q: int, span: tuple[int, int]) -> list[Spans]:
@@ -185,11 +187,7 @@ class Within:
             for a, yes in itertools.product(range(len(frame.columns)), (0, 1)):
                 side = self.c.below(part, int(frame.columns[a]), yes, sides.rows(a, yes))
                 found = known(side, min(height, side.room), most)
-                # what is proved below a wish may be about fewer questions than other sides have
-                if found and part.wishes:
-                    sides.bounds[yes, 0, a] = max(int(sides.bounds[yes, 0, a]), found)
-                elif found:
-                    sides.learn(a, yes, np.array([found]))
+                sides.bounds[yes, 0, a] = max(int(sides.bounds[yes, 0, a]), found)
         return sides
 
     def _low(self, sides: Sides, a: int, cost: int) -> tuple[int, int]:

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tests.seeds import seeds
 from tests.trainer.verify.test_proofs import accepted
@@ -86,7 +85,8 @@ class Brute:
 
 def some_wishes(rng: np.random.Generator, m: int, held: int, column: np.ndarray, classes: int) -> tuple[Wish, ...]:
     found = [
-        Wish("", "ask", str(rng.choice(["", "y", "n"])), int(column[q]), ("<=", q), number=q) for q in range(m - held, m)
+        Wish("", "ask", str(rng.choice(["", "y", "n"])), int(column[q]), ("<=", q), number=q)
+        for q in range(m - held, m)
     ]
     for _ in range(int(rng.integers(0, 3))):
         place, verb = str(rng.choice(["", "y", "n", "yn"])), str(rng.choice(["ask", "forbid", "leaf", "depth"]))
