@@ -133,16 +133,17 @@ class _Check:
     def case(self, columns: Columns, asked: tuple[int, ...], height: int) -> int:
         """What is proved of the trees that ask `asked` and nothing but `columns` (None: all); fewer columns than may be asked."""
         space, engine = self.space, self.engine
-        leaves = 1 << min(height, 62) if space.max_leaves is None else min(1 << min(height, 62), space.max_leaves)
         sets = [columns]
         if space.max_columns is not None and len(asked) >= space.max_columns:
             sets.append(asked)
         found = [bound for own, bound in self.cases.get((columns, asked), ()) if own >= height]
         for some in sets:
             part = engine.root(some)
-            found += [self.known(part, height, leaves), engine.floor(part, height, leaves)]
+            own = min(height, part.room)  # a wish may limit the depth of all trees
+            leaves = 1 << min(own, 62) if space.max_leaves is None else min(1 << min(own, 62), space.max_leaves)
+            found += [self.known(part, own, leaves), engine.floor(part, own, leaves)]
             if self.within is not None:
-                found.append(self.within.admitted(self.covered(part, height)))
+                found.append(self.within.admitted(self.covered(part, own)))
         return max(found)
 
     def add(self, number: int, record: dict[str, Any]) -> None:

@@ -10,8 +10,18 @@ from typing import Any
 import numpy as np
 
 from tests.seeds import seeds
-from tests.trainer.verify.test_proofs import accepted
-from trainer.verify.proof_space import Space
+from tests.trainer.exact.test_limited_wishes import Limited, random_limits
+from tests.trainer.exact.test_workbench import Brute as Wished
+from tests.trainer.exact.test_workbench import random_wishes
+from tests.trainer.oracles.workbench import random_table
+from tests.trainer.verify.test_proofs import Lines, accepted, mutations
+from trainer.data.problem import Problem
+from trainer.errors import InfeasibleError
+from trainer.families.exact.workbench.bench import Workbench
+from trainer.families.exact.workbench.fronts import Limits
+from trainer.families.exact.workbench.proof import restricted_proof
+from trainer.verify.proof_space import Space, read_space
+from trainer.verify.rows import Rows
 from trainer.verify.wishes import Wish
 
 FAR = 1 << 60
@@ -151,3 +161,119 @@ def test_one_step_shows_the_optimum_within_restrictions_and_nothing_more(seed):
         for bound in (best, best + 1):
             shown = accepted(space, lines(space, [step | {"by": by, "bound": bound}], bound))
             assert shown is None or shown <= Fraction(best, unit)
+
+
+# -- what the search writes, read by the checker from a document ---------------------------------------------------------
+
+
+def document(problem: Problem, depth: int, limits: Limits | None, texts: list[str]) -> dict[str, Any]:
+    """As much of a model file as the checker makes its space from."""
+    names = problem.table.names
+    given: dict[str, Any] = {"depth": depth, "binarise": "all-thresholds", "bins": 5}
+    if limits is not None:
+        c = limits.constraints
+        pairs = {tuple(sorted((a, b))) for a, others in limits.pairs.items() for b in others}
+        given |= {"max_leaves": c.max_leaves, "max_columns": c.max_columns}
+        given["recall"] = "; ".join(f"{problem.labels.classes[k]}: {share}" for k, share in c.recalls)
+        given["forbidden_pairs"] = "; ".join(f"{names[a]} + {names[b]}" for a, b in pairs)
+    columns = [
+        {"name": c.schema.name, "kind": str(c.schema.kind), "categories": list(c.schema.categories)}
+        for c in problem.table.columns
+    ]
+    claim = {"leaf_penalty": str(problem.leaf_penalty), "wishes": [{"wish": text} for text in texts]}
+    return {
+        "method": "exact", "classes": list(problem.labels.classes), "columns": columns, "parameters": given, "certificate": claim,
+    }  # fmt: skip
+
+
+def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tuple[Space, Lines, Fraction] | None:
+    """The space that the checker reads, the proof of the best tree, and its cost in rows; None where no tree is possible."""
+    rng = np.random.default_rng(seed)
+    problem = random_table(seed, max_rows=16 if deep else 10)
+    depth = 4 + seed % 2 if deep else 3 if seed % 4 == 0 and len(problem.binary.features) < 5 else 2
+    limits = random_limits(rng, problem) if limited else None
+    bench = Workbench(problem, depth=depth, limits=limits)
+    texts = random_wishes(rng, problem, bench.space.questions)[:3] if wishes else []
+    asked = bench.wishes(texts)
+    try:
+        found = bench.complete(texts, prices=False)
+    except InfeasibleError:
+        return None
+    if not found.found:
+        return None
+    if not deep:  # of the deeper ones the search is tested elsewhere
+        brute = Limited(problem, bench, asked, depth, limits) if limits else Wished(problem, bench, asked, depth)
+        assert found.cost == brute.best(asked)
+    proof = restricted_proof(bench, asked, found.cost, depth, lambda: False)
+    assert proof is not None
+    rows = Rows(
+        [np.asarray(c.values, float) for c in problem.table.columns],
+        problem.y,
+        problem.row_weights,
+        problem.row_weights,
+    )
+    space = read_space(document(problem, depth, limits, [w.text for w in asked]), rows)
+    header = {"format": "octweb-proof", "version": 2, "rows": space.digest, "scale": proof.scale, "goal": proof.goal}
+    return space, [header, *proof.steps], found.cost
+
+
+@seeds(240)
+def test_what_is_written_for_wishes_and_limits_shows_the_optimum_and_no_change_shows_more(seed):
+    made = written(seed, wishes=seed % 3 != 0, limited=seed % 3 != 1)
+    if made is None:
+        return
+    space, proof, optimum = made
+    assert accepted(space, proof) == optimum
+    judge_changes(space, proof, optimum)
+
+
+@seeds(40)
+def test_deep_proofs_within_restrictions(seed):
+    made = written(1000 + seed, wishes=seed % 3 != 0, limited=seed % 3 != 1, deep=True)
+    if made is None:
+        return
+    space, proof, optimum = made
+    assert accepted(space, proof) == optimum
+    judge_changes(space, proof, optimum, most=2)
+
+
+def judge_changes(space: Space, proof: Lines, optimum: Fraction, most: int = 100) -> None:
+    """Whatever is changed in a proof, it shows no more than is true."""
+    scale = proof[0]["scale"]
+    assert accepted(space, [{**proof[0], "goal": proof[0]["goal"] + scale}, *proof[1:]]) is None
+    higher = [
+        {**line, name: line[name] + scale} for line, name in zip(proof, ["goal", *["bound"] * len(proof)], strict=False)
+    ]
+    assert accepted(space, higher) is None
+    for k in np.random.default_rng(0).permutation(np.arange(1, len(proof)))[:most].tolist():
+        step = proof[k]
+        changed: list[dict[str, Any] | None] = [
+            None,
+            *mutations(step),
+            {**step, "by": "within"},
+            {**step, "classes": [0, 0]},
+        ]
+        for name in ("vectors", "columns", "with"):
+            own = step.get(name, [])
+            changed += [{**step, name: own[:i] + own[i + 1 :]} for i in range(min(len(own), 3))]
+            changed += [{**step, name: [*own[:-1], [x + 1 for x in own[-1]]]}] if own and name == "vectors" else []
+        for one in changed:
+            for goal in (proof[0]["goal"], proof[0]["goal"] + scale):
+                lines = [{**proof[0], "goal": goal}, *proof[1:k], *([one] if one else []), *proof[k + 1 :]]
+                shown = accepted(space, lines)
+                assert shown is None or shown <= optimum
+
+
+def test_steps_below_the_root_are_needed():
+    """Most proofs fail without one of the steps that their deep trees have."""
+    tried = missed = 0
+    for seed in range(1000, 1120):
+        made = written(seed, wishes=True, limited=seed % 2 == 0, deep=True)
+        if made is None or len(made[1]) < 3:
+            continue
+        space, proof, _ = made
+        for k in range(1, min(len(proof), 6)):
+            tried += 1
+            missed += accepted(space, [*proof[:k], *proof[k + 1 :]]) is None
+    assert tried > 20
+    assert missed > tried / 3, (missed, tried)
