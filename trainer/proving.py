@@ -31,6 +31,7 @@ FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of version 2
 SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 LARGEST = 50_000_000  # bytes of a file
+LONGEST_LINE = 1 << 20
 
 
 OWN_STEPS = {"exact", "exact-numeric", "odt"}
@@ -180,7 +181,10 @@ def _write(path: Path, lines: Iterator[dict[str, Any]], most: int) -> tuple[int,
     try:
         with open(draft, "wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
             for k, line in enumerate(lines):
-                stream.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+                text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+                if len(text) > LONGEST_LINE:
+                    raise NotProved("A step of the proof would be longer than a checker reads.")
+                stream.write(text)
                 if k % 1000 == 0 and raw.tell() > most:
                     raise NotProved(f"The proof would be larger than {most // 1_000_000} MB.")
         draft.replace(path)

@@ -130,6 +130,7 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
     for k in rng.permutation(np.arange(1, len(lines)))[:1].tolist():
         changed += [[*lines[:k], one, *lines[k + 1 :]] for one in mutations(lines[k])]
         changed.append([*lines[:k], *lines[k + 1 :]])
+        changed.append([*lines[:k], {**lines[k], "classes": [0, 0]}, *lines[k + 1 :]])
         for name in ("vectors", "columns", "with"):
             for i in range(len(lines[k].get(name, []))):
                 changed.append(
