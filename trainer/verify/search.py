@@ -1,4 +1,4 @@
-"""Plain searches without any trick: the best tree of a small space, which proves a bound or refutes it, or of a part of a large one.
+"""Searches that no proof leads: the best tree of a small space, which proves a bound or refutes it, or of a part of a large one.
 
 A tree that is found in a part of the space refutes a bound that lies below it; nothing is proved by it.
 """
@@ -22,16 +22,14 @@ from trainer.verify.questions import cuts_of_bins, questions
 from trainer.verify.recount import penalty
 from trainer.verify.rows import Rows
 
-WORK = 4e9  # multiplications that a search may take
-PART = 2e8  # and one of a part of the questions
-VISITS = 20_000  # subproblems of a search with restrictions
+WORK = 2e8  # rows times questions that a search may look at
+VISITS = 20_000  # its subproblems
 MOST_SETS = 40  # of columns
-FEW = 60  # questions of a part
+FEW, PART_DEPTH = 60, 3  # questions and depth of a part
 MOST = 400  # questions beyond which no whole search is tried
 OVER_QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 SAME_OBJECTIVE = OVER_QUESTIONS - {"binoct"}
 OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
-RESTRICTIONS = ("max_leaves", "max_columns", "recall", "fairness", "forbidden_pairs", "monotone", "forbidden")
 
 
 @dataclass(frozen=True)
@@ -48,26 +46,22 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
         return None, "something other than accuracy was maximised"
     if name := next((name for name in ("balanced", "fairness") if asked(model, name)), None):
         return None, f"trees with '{name}' are not part of the plain search"
-    extra = exact(model["certificate"].get("coefficient_penalty") or 0) * int(rows.weights.sum())
-    n, limited = int(rows.weights.sum()), any(asked(model, name) is not None for name in RESTRICTIONS)
-    wishes = bool(model["certificate"].get("wishes"))
+    n, wishes = int(rows.weights.sum()), bool(model["certificate"].get("wishes"))
+    extra = exact(model["certificate"].get("coefficient_penalty") or 0)
     found = _space(model, rows)
     if found is None:
         return None, f"the trees of '{model['method']}' are not those of the plain search"
     X, columns, depth, whole = found
-    cost: Fraction | None
-    if limited or wishes:
-        try:
-            price = penalty(model) + extra / n
-            space = read_space(model, rows) if wishes else space_of(model, rows, X, columns.tolist(), price)
-        except NoProof as reason:
-            return None, str(reason)
-        cost, all_of_it = _restricted(replace(space, kind="questions", depth=depth))
-    else:
-        cost, all_of_it = _free(model, rows, X, depth, penalty(model) * n + extra)
+    try:
+        space = (
+            read_space(model, rows) if wishes else space_of(model, rows, X, columns.tolist(), penalty(model) + extra)
+        )
+    except NoProof as reason:
+        return None, str(reason)
+    cost, all_of_it = _searched(replace(space, kind="questions", depth=depth))
     if cost is None and not (wishes and all_of_it):
         return None, "a part of the space that can be searched has no tree within the restrictions"
-    value = Fraction(-1) if cost is None else (n + extra - cost) / n
+    value = Fraction(-1) if cost is None else 1 + extra - cost / n
     return Found(value, whole and all_of_it), "it is too large for a plain search"
 
 
@@ -89,20 +83,6 @@ def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
     return [n - min(v[0] for v in vectors if v[-1] <= t) for t in range(1, most + 1)]
 
 
-def _free(model: dict[str, Any], rows: Rows, X: np.ndarray, depth: int, price: Fraction) -> tuple[Fraction, bool]:
-    """The least cost, and whether all questions were tried at all depths."""
-    n, m = X.shape
-    Y = np.zeros((n, len(model["classes"])))
-    Y[np.arange(n), rows.labels] = rows.weights  # exact below 2^53
-    depth = min(depth, m)
-    each, own = n * Y.shape[1], np.arange(m)
-    whole = depth < 2 or float(m) ** depth * each <= WORK
-    if not whole:
-        depth = min(depth, 4)
-        own = _chosen(X, Y, max(1, int((PART / each) ** (1 / depth))))
-    return plain(X[:, own].astype(np.float64), Y, depth, price, max(1, int(asked(model, "min_leaf") or 1))), whole
-
-
 def _chosen(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
     """The questions that leave the fewest errors by themselves."""
     ones = X.T.astype(float) @ Y
@@ -110,8 +90,8 @@ def _chosen(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
     return np.argsort(-right, kind="stable")[:most]
 
 
-def _restricted(space: Space) -> tuple[Fraction | None, bool]:
-    """The same within the restrictions; None if no tree keeps them. Of a large space a part is searched."""
+def _searched(space: Space) -> tuple[Fraction | None, bool]:
+    """The least cost, None if no tree keeps the restrictions, and whether all trees were searched; of a large space a part is."""
     columns, few = sorted(set(space.column_of.tolist())), space.max_columns
     groups = [None] if few is None else list(itertools.combinations(columns, min(few, len(columns))))
     try:
@@ -122,7 +102,9 @@ def _restricted(space: Space) -> tuple[Fraction | None, bool]:
     Y[np.arange(len(Y)), space.labels] = space.weights
     chosen = np.isin(np.arange(space.X.shape[1]), _chosen(space.X, Y, FEW))
     part = replace(
-        space, allowed=space.allowed & (chosen | (np.arange(len(chosen)) >= space.encoded)), depth=min(2, space.depth)
+        space,
+        allowed=space.allowed & (chosen | (np.arange(len(chosen)) >= space.encoded)),
+        depth=min(PART_DEPTH, space.depth),
     )
     try:
         return _least(part, groups[:MOST_SETS]), False
@@ -140,7 +122,7 @@ def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction |
 def _vectors(space: Space, counting: Counting, columns: tuple[int, ...] | None) -> np.ndarray:
     """Those of all trees that ask these columns. Raises TooLarge."""
     depth = min(space.depth, counting.deepest)
-    if float(space.X.shape[1]) ** max(0, depth - 1) * len(space.X) > PART:
+    if float(space.X.shape[1]) ** max(0, depth - 1) * len(space.X) > WORK:
         raise TooLarge
     return Within(counting, VISITS).cover(counting.root(columns), depth, FAR)
 
@@ -193,24 +175,3 @@ def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray,
         return None
     X = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
     return X, np.array(places, np.int64), depth if not asked(model, "topology") else 1, whole
-
-
-def plain(X: np.ndarray, Y: np.ndarray, depth: int, price: Fraction, min_leaf: int) -> Fraction:
-    """Smallest errors + price * leaves; counts in float64 are exact below 2^53."""
-    totals = Y.sum(axis=0)
-    found = Fraction(int(totals.sum() - totals.max())) + price
-    if depth == 0:
-        return found
-    ones = X.T @ Y
-    sizes = ones.sum(axis=1)
-    usable = np.flatnonzero((sizes >= max(1, min_leaf)) & (totals.sum() - sizes >= max(1, min_leaf)))
-    if depth == 1:
-        if len(usable):
-            errors = totals.sum() - ones[usable].max(axis=1) - (totals - ones[usable]).max(axis=1)
-            found = min(found, Fraction(int(errors.min())) + 2 * price)
-        return found
-    for f in usable:
-        one = X[:, f] > 0
-        low = plain(X[~one], Y[~one], depth - 1, price, min_leaf)
-        found = min(found, low + plain(X[one], Y[one], depth - 1, price, min_leaf))
-    return found
