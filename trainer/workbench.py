@@ -138,10 +138,10 @@ class Session:
 
     # -- wishes --------------------------------------------------------------------------------------------------------
 
-    def complete(self, wishes: Sequence[str], monitor: Monitor) -> Completion:
-        """The best tree that keeps the wishes, or the conflict between them."""
+    def complete(self, wishes: Sequence[str], monitor: Monitor, *, prices: bool = True) -> Completion:
+        """The best tree that keeps the wishes, or the conflict between them; without `prices` nothing is said of other trees."""
         return ticked(
-            lambda: self.bench.complete(wishes, time_limit=monitor.remaining(), stop=monitor.stopped),
+            lambda: self.bench.complete(wishes, prices=prices, time_limit=monitor.remaining(), stop=monitor.stopped),
             monitor,
             self.bench,
         )

@@ -14,6 +14,7 @@ from trainer.verify.recount import class_counts, penalty, route, terms, value_of
 from trainer.verify.rows import Rows
 from trainer.verify.structure import METHODS, tree_trouble
 
+MOST_WISHES = 10  # beyond which prices are not searched again
 CLOSED = Fraction(1, 10**6)  # a gap that is called closed
 STATUSES = {"optimal", "time_limit", "memory_limit", "cancelled", "heuristic"}
 ASIDE = "solver solver_version seconds nodes cuts warm_start_objective"
@@ -124,6 +125,28 @@ def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
     if not found.whole:
         return [_bound("cannot be judged", f"Not contradicted: {words.lower()}; {why}.")]
     return [_bound("proved", f"{words} at best.")]
+
+
+def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:
+    """What the file says of the best tree without some of its wishes: searched again if that is small."""
+    certificate = model["certificate"]
+    own = certificate.get("wishes") or []
+    top, every = certificate.get("optimum"), range(len(own))
+    found: list[tuple[str, bool | None]] = []
+    if top is not None:
+        best = search.without(model, rows, every) if len(own) <= MOST_WISHES else None
+        low, high = exact(top["objective"]), exact(top["bound"])
+        sound = low <= high + TOLERANCE and top["proved"] is (top["objective"] == top["bound"])
+        meets = best is None or low - TOLERANCE <= best <= high + TOLERANCE
+        found.append(("optimum without wishes", (None if best is None else True) if sound and meets else False))
+    for i, wish in enumerate(own):
+        if wish.get("price") is not None:
+            best = search.without(model, rows, [i]) if len(own) <= MOST_WISHES else None
+            fits = best is not None and abs(best - exact(certificate["objective"]) - exact(wish["price"])) <= TOLERANCE
+            found.append((f"price of the wish '{wish['wish']}'", None if best is None else fits))
+    words = {True: "Searched again.", False: "A search finds another value.", None: "Not searched again: too large."}
+    verdicts: dict[bool | None, Verdict] = {True: "proved", False: "refuted", None: "cannot be judged"}
+    return [Finding(claim=c, verdict=verdicts[holds], detail=words[holds], role="optimality") for c, holds in found]
 
 
 def _bound(verdict: Verdict, detail: str) -> Finding:

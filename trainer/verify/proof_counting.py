@@ -106,7 +106,7 @@ class Counting:
         here = [w for w in wishes if not w.place]
         room = min([room, *(w.height for w in here if w.verb == "depth")])
         banned = [w.column for w in here if w.verb == "forbid"]
-        wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "leaf"))
+        wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "held", "leaf"))
         if banned:
             allowed = allowed & ~np.isin(self.space.column_of, banned)
         if (first := self.space.encoded) < len(allowed):

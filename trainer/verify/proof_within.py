@@ -142,8 +142,10 @@ class Within:
     def _admitted(self, part: Part) -> np.ndarray:
         """The questions that may stand here: bool over all questions."""
         asks = [w for w in part.wishes if w.verb == "ask" and not w.place]
-        found = part.allowed.copy()
-        found[self.space.encoded :] = False
+        here = [w.number for w in part.wishes if w.verb == "held" and not w.place]
+        found = part.allowed & (
+            (np.arange(len(part.allowed)) < self.space.encoded) | np.isin(np.arange(len(part.allowed)), here)
+        )
         if named := {w.number for w in asks} - {-1}:
             found = part.allowed & np.isin(np.arange(len(found)), list(named) if len(named) == 1 else [])
         for w in asks:

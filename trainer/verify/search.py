@@ -65,6 +65,20 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
     return Found(value, whole and all_of_it), "it is too large for a plain search"
 
 
+def without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fraction | None:
+    """The best objective if some wishes are dropped, whose questions stay at their places; None where that is too large."""
+    try:
+        space = read_space(model, rows)
+    except NoProof:
+        return None
+    wishes = [
+        w if i not in dropped else replace(w, verb="held") for i, w in enumerate(space.wishes)
+        if i not in dropped or w.number >= 0
+    ]  # fmt: skip
+    cost, whole = _searched(replace(space, kind="questions", wishes=tuple(wishes)))
+    return 1 - cost / int(rows.weights.sum()) if whole and cost is not None else None
+
+
 def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
     """For 1, 2, … leaves the most rows that a tree of at most so many has right; None if the space is not searched whole."""
     found = _space(model, rows)

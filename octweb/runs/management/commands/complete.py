@@ -37,6 +37,11 @@ class Command(TrainingCommand):
         parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
 
         parser.add_argument("--proof", metavar="FILE", help="where to write a proof of the bound that 'verify' checks")
+        parser.add_argument(
+            "--no-prices",
+            action="store_true",
+            help="say only what the best tree with the wishes is; prices of large problems are not checked by a proof",
+        )
 
     def run(self, options: dict[str, Any]) -> None:
         exit_with_parent()
@@ -54,7 +59,7 @@ class Command(TrainingCommand):
         session.bench.wishes(options["wishes"])
         monitor = session.monitor()
         self.interrupts.on_start(monitor)
-        found = session.complete(options["wishes"], monitor)
+        found = session.complete(options["wishes"], monitor, prices=not options["no_prices"])
         try:
             result = session.result(found, monitor, None if options["proof"] is None else Path(options["proof"]))
         except ConflictError as error:
