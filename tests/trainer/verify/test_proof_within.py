@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -14,15 +15,21 @@ from tests.trainer.exact.test_limited_wishes import Limited, random_limits
 from tests.trainer.exact.test_workbench import Brute as Wished
 from tests.trainer.exact.test_workbench import random_wishes
 from tests.trainer.oracles.workbench import random_table
+from tests.trainer.verify.files import csv_text
 from tests.trainer.verify.test_proofs import Lines, accepted, mutations
 from trainer.data.problem import Problem
+from trainer.data.reader import load
 from trainer.errors import InfeasibleError
 from trainer.families.exact.workbench.bench import Workbench
 from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.proof import restricted_proof
+from trainer.run import TrainRequest
+from trainer.verify import verdict, verify
 from trainer.verify.proof_space import Space, read_space
 from trainer.verify.rows import Rows
+from trainer.verify.search import without
 from trainer.verify.wishes import Wish
+from trainer.workbench import Session
 
 FAR = 1 << 60
 
@@ -277,3 +284,55 @@ def test_steps_below_the_root_are_needed():
             missed += accepted(space, [*proof[:k], *proof[k + 1 :]]) is None
     assert tried > 20
     assert missed > tried / 3, (missed, tried)
+
+
+@seeds(60)
+def test_prices_and_the_optimum_without_wishes_are_those_of_the_workbench(seed):
+    """The checker's own search drops a wish and leaves its question at its place."""
+    problem, rng = random_table(seed, max_rows=10), np.random.default_rng(seed)
+    limits = random_limits(rng, problem) if seed % 2 else None
+    bench = Workbench(problem, depth=2, limits=limits)
+    texts = random_wishes(rng, problem, bench.space.questions)[:3]
+    try:
+        found = bench.complete(texts)
+    except InfeasibleError:
+        return
+    if not found.found:
+        return
+    rows = Rows(
+        [np.asarray(c.values, float) for c in problem.table.columns],
+        problem.y,
+        problem.row_weights,
+        problem.row_weights,
+    )
+    model = document(problem, 2, limits, [w.text for w in found.wishes])
+    n = int(problem.row_weights.sum())
+    assert without(model, rows, []) == 1 - found.cost / n
+    assert without(model, rows, range(len(found.wishes))) == 1 - found.optimum.cost / n
+    for i, price in enumerate(found.prices):
+        assert without(model, rows, [i]) == 1 - (found.cost - price.price) / n
+
+
+def test_false_prices_and_a_false_optimum_are_refuted(tmp_path):
+    data = tmp_path / "rows.csv"
+    data.write_text(csv_text())
+    table, labels, _ = load(data, target="class")
+    session = Session(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 3, "bins": 3}))
+    monitor = session.monitor()
+    proof = tmp_path / "proof.jsonl.gz"
+    result = session.result(session.complete(["ask root flag", "leaf yy"], monitor), monitor, proof)
+    true = json.loads(json.dumps(result.model.to_json()))
+    path = tmp_path / "model.json"
+    claim = true["certificate"]
+    for change, expected in (
+        ({}, "proved"),
+        ({"optimum": claim["optimum"] | {"objective": claim["optimum"]["objective"] + 0.01}}, "refuted"),
+        ({"optimum": claim["optimum"] | {"proved": False}}, "refuted"),
+        (
+            {"wishes": [claim["wishes"][0] | {"price": claim["wishes"][0]["price"] + 0.001}, claim["wishes"][1]]},
+            "refuted",
+        ),
+        ({"wishes": claim["wishes"][:1]}, "refuted"),
+    ):
+        path.write_text(json.dumps(true | {"certificate": claim | change}))
+        assert verdict(verify(path, data, proof)) == expected, change
