@@ -6,52 +6,23 @@ float64: both are exact.  Costs are int64.  See docs/proof-format.md for the rul
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from trainer.verify.proof_rows import FAR, Known, Part, Table
 from trainer.verify.proof_space import BadProof, Space
 from trainer.verify.wishes import Wish, below
 
-FAR = 1 << 61
-Known = Callable[["Part", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0
 
-
-@dataclass(frozen=True)
-class Part:
-    """A subproblem without its height: rows (bool) and the questions that may be asked (bool).
-
-    The rest concerns trees within the restrictions: the wishes that bind here or below, their largest height, the first and the last
-    class that leaves may predict.
-    """
-
-    rows: np.ndarray
-    allowed: np.ndarray
-    wishes: tuple[Wish, ...] = ()
-    room: int = FAR
-    span: tuple[int, int] = (0, FAR)
-
-    @property
-    def key(self) -> bytes:
-        return hashlib.blake2b(np.packbits(self.rows).tobytes() + np.packbits(self.allowed).tobytes()).digest()
-
-    @property
-    def within(self) -> tuple[object, ...]:
-        """What tells apart subproblems within the restrictions."""
-        return self.key, self.wishes, self.room, self.span
-
-
-class Counting:
+class Counting(Table):
     """The rows of a space by class, with what each of them adds to the unavoidable errors."""
 
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
-        self.unit, self.leaf, self.min_leaf, self.apart = unit, leaf, space.min_leaf, space.apart
-        self.classes, self.allowed, self.space = space.classes, space.allowed, space
+        self.min_leaf, self.apart, self.allowed, self.space = space.min_leaf, space.apart, space.allowed, space
         merged = np.column_stack(
             [np.packbits(space.X, axis=1), space.labels.astype(">u4").view(np.uint8).reshape(-1, 4)]
         )
@@ -60,16 +31,11 @@ class Counting:
         order = np.argsort(space.labels[first], kind="stable")
         place = np.empty(len(rows), np.int64)
         place[order] = np.arange(len(rows))
-        self.weight = np.bincount(place[where], space.weights, len(rows)).astype(np.int64)
-        self.float = np.float32 if int(self.weight.sum()) < 1 << 24 else np.float64
-        self.label = space.labels[first][order]
+        weight = np.bincount(place[where], space.weights, len(rows)).astype(np.int64)
+        self.float = np.float32 if int(weight.sum()) < 1 << 24 else np.float64
         self.X = space.X[first][order]
         _, group = np.unique(rows[order, :-4], axis=0, return_inverse=True)
-        counts = np.zeros((int(group.max()) + 1, self.classes), np.int64)
-        np.add.at(counts, (group.reshape(-1), self.label), self.weight)
-        self.patterns = len(counts)
-        top = counts.argmax(axis=1)[group.reshape(-1)]
-        self.excess = np.where(self.label == top, 0, self.weight)
+        super().__init__((unit, leaf), space.labels[first][order], weight, space.classes, group.reshape(-1))
 
     @property
     def deepest(self) -> int:
@@ -114,29 +80,6 @@ class Counting:
             held[:first] = True
             allowed = allowed & held
         return Part(rows, allowed, wishes, room, span)
-
-    def weight_of(self, rows: np.ndarray) -> int:
-        return int(self.weight[rows].sum())
-
-    def floors(self, sizes: np.ndarray, excess: np.ndarray, leaves: int) -> np.ndarray:
-        """Lower bounds by classes and equal rows: sizes (K, m) weights, excess (m,) unavoidable errors of m parts."""
-        top, total = np.cumsum(-np.sort(-sizes, axis=0), axis=0), sizes.sum(axis=0)
-        best = np.full(sizes.shape[1], FAR, np.int64)
-        for t in range(1, min(leaves, len(sizes)) + 1):
-            best = np.minimum(best, t * self.leaf + self.unit * np.maximum(excess, total - top[t - 1]))
-        return best
-
-    def totals(self, part: Part) -> np.ndarray:
-        return np.bincount(self.label[part.rows], self.weight[part.rows], self.classes).astype(np.int64)
-
-    def leaf_cost(self, part: Part) -> int:
-        totals = self.totals(part)
-        return self.leaf + self.unit * int(totals.sum() - totals.max())
-
-    def floor(self, part: Part, height: int, leaves: int) -> int:
-        """The bound that any part has without a step."""
-        excess = np.array([self.excess[part.rows].sum()])
-        return int(self.floors(self.totals(part)[:, None], excess, min(leaves, 1 << height))[0])
 
     # -- counting --------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from trainer.verify.proof_counting import FAR, Counting, Part
+from trainer.verify.proof_counting import Counting
+from trainer.verify.proof_rows import FAR, Part
 from trainer.verify.proof_space import BadProof, Space
 from trainer.verify.proof_sweep import Sweep
 from trainer.verify.proof_within import Cover, Within

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from trainer.verify.proof_counting import FAR, Counting, Frame, Known, Part, Sides
+from trainer.verify.proof_counting import Counting, Frame, Sides
+from trainer.verify.proof_rows import FAR, Known, Part
 from trainer.verify.proof_space import BadProof
 
 Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import asked, exact
-from trainer.verify.proof_counting import FAR, Counting
+from trainer.verify.proof_counting import Counting
+from trainer.verify.proof_rows import FAR
 from trainer.verify.proof_space import NoProof, Space, read_space, space_of
 from trainer.verify.proof_within import TooLarge, Within
 from trainer.verify.questions import cuts_of_bins, questions

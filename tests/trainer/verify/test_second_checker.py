@@ -50,6 +50,7 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact", {"depth": 3, "bins": 3, "recall": "yes: 0.8"}),
     ("exact-numeric", {"depth": 3}),
 ]
+WITHIN = 16  # the first one with steps within restrictions
 WISHES = {  # by the place in the list
     21: ["ask root x <= 0.3", "forbid y z", "leaf n"],
     22: ["ask y x <= 0.77", "forbid n z"],
@@ -147,6 +148,7 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
     assert not said[4] or len(lines) == 1
 
 
+@pytest.mark.parametrize("files", range(WITHIN), indirect=True)
 def test_a_proof_for_another_table_is_refuted_at_the_fingerprint(files, tmp_path):
     model, proof, _ = files
     other = tmp_path / "other"
@@ -160,6 +162,7 @@ def test_a_proof_for_another_table_is_refuted_at_the_fingerprint(files, tmp_path
     assert "another table" in next(f for f in found if f.claim == "proof").detail
 
 
+@pytest.mark.parametrize("files", range(WITHIN), indirect=True)
 def test_a_bound_better_than_the_proof_shows_is_not_proved(files, tmp_path):
     """The file claims more than its steps show: the verdict is not "proved"."""
     model, proof, data = files
@@ -183,6 +186,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+@pytest.mark.parametrize("files", range(WITHIN), indirect=True)
 def test_the_single_file_runs_with_numpy_alone(files, tmp_path, request):
     model, proof, data = files
     program = tmp_path / "check_octweb.py"
