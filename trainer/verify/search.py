@@ -61,7 +61,7 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
         return None, str(reason)
     cost, all_of_it = _searched(replace(space, kind="questions", depth=depth))
     if cost is None and not (wishes and all_of_it):
-        return None, "a part of the space that can be searched has no tree within the restrictions"
+        return None, "no tree within the restrictions was found in the part of the space that can be searched"
     value = Fraction(-1) if cost is None else 1 + extra - cost / n
     return Found(value, whole and all_of_it), "it is too large for a plain search"
 
@@ -100,7 +100,7 @@ def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
 
 def _chosen(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
     """The questions that leave the fewest errors by themselves."""
-    ones = X.T.astype(float) @ Y
+    ones = X.T.astype(np.float32) @ Y.astype(np.float32)  # a guess may be rounded
     right = ones.max(axis=1) + (Y.sum(axis=0) - ones).max(axis=1)
     return np.argsort(-right, kind="stable")[:most]
 
@@ -108,23 +108,33 @@ def _chosen(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
 def _searched(space: Space) -> tuple[Fraction | None, bool]:
     """The least cost, None if no tree keeps the restrictions, and whether all trees were searched; of a large space a part is."""
     columns, few = sorted(set(space.column_of.tolist())), space.max_columns
-    groups = [None] if few is None else list(itertools.combinations(columns, min(few, len(columns))))
+    sets = [None] if few is None else itertools.combinations(columns, min(few, len(columns)))
+    groups: list[tuple[int, ...] | None] = list(itertools.islice(sets, MOST_SETS + 1))
     try:
         return _least(space, groups[:MOST_SETS]), len(groups) <= MOST_SETS
     except TooLarge:
         pass
-    Y = np.zeros((len(space.X), space.classes))
-    Y[np.arange(len(Y)), space.labels] = space.weights
-    chosen = np.isin(np.arange(space.X.shape[1]), _chosen(space.X, Y, FEW))
-    part = replace(
-        space,
-        allowed=space.allowed & (chosen | (np.arange(len(chosen)) >= space.encoded)),
-        depth=min(PART_DEPTH, space.depth),
-    )
     try:
-        return _least(part, groups[:MOST_SETS]), False
+        return _least(_part(space), groups[:MOST_SETS]), False
     except TooLarge:
         return None, False
+
+
+def _part(space: Space) -> Space:
+    """The questions that leave the fewest errors by themselves, and those that wishes name."""
+    depth, n = min(PART_DEPTH, space.depth), len(space.X)
+    few = min(FEW, int((WORK / n) ** (1 / max(1, depth - 1))))
+    Y = np.zeros((n, space.classes))
+    Y[np.arange(n), space.labels] = space.weights
+    usable = np.flatnonzero(space.allowed[: space.encoded])
+    chosen = np.sort(usable[_chosen(space.X[:, usable], Y, max(1, few))])
+    own = np.append(chosen, np.arange(space.encoded, space.X.shape[1]))
+    moved = [replace(w, number=w.number - space.encoded + len(chosen) if w.number >= 0 else -1) for w in space.wishes]
+    return replace(
+        space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=space.left[own],
+        apart=None if space.apart is None else space.apart[np.ix_(own, own)], wishes=tuple(moved), depth=depth,
+        rising=None if space.rising is None else space.rising[own],
+    )  # fmt: skip
 
 
 def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:
@@ -137,7 +147,7 @@ def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction |
 def _vectors(space: Space, counting: Counting, columns: tuple[int, ...] | None) -> np.ndarray:
     """Those of all trees that ask these columns. Raises TooLarge."""
     depth = min(space.depth, counting.deepest)
-    if float(space.X.shape[1]) ** max(0, depth - 1) * len(space.X) > WORK:
+    if float(space.X.shape[1]) ** max(0, depth - 1) * len(counting.X) > WORK:
         raise TooLarge
     return Within(counting, VISITS).cover(counting.root(columns), depth, FAR)
 
