@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,14 +19,18 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Evidence
+from trainer.constraints import constrained
 from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
 from trainer.families.exact.solve import solve_binary
+from trainer.families.exact.workbench.proof import constrained_bench, restricted_proof
 from trainer.method import Method, NotProved, Proof, Settings, Solution
 
-FORMAT, VERSION = "octweb-proof", 1
+FORMAT = "octweb-proof"
+WITHIN = {"within", "cases"}  # reasons of version 2
 SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 LARGEST = 50_000_000  # bytes of a file
+LONGEST_LINE = 1 << 20
 
 
 OWN_STEPS = {"exact", "exact-numeric", "odt"}
@@ -84,12 +89,48 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
     elif solution.questions is not None:
         found = _afterwards(solution.questions(), problem, settings, stop)
     elif method.id in SAME_TREES and "binarise" in settings:
-        found = _afterwards(problem.binary.bits(problem.table), problem, settings, stop)
+        found = _of_same_trees(problem, settings, solution, stop)
     else:
         raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")
     if found is None:
         raise NotProved("The proof would have been larger, or taken longer, than is allowed.")
     return found
+
+
+def _of_same_trees(problem: Problem, settings: Settings, solution: Solution, stop: Callable[[], bool]) -> Proof | None:
+    """The proof of the exact search over the same trees, and within the restrictions where they make the best tree worse."""
+    found = _afterwards(problem.binary.bits(problem.table), problem, settings, stop)
+    cost = cost_of(solution, problem)
+    if found is None or not constrained(settings) or _rows(found, problem) >= cost:
+        return found
+    if settings["fairness"] != "none" or settings["monotone"].strip():
+        return _one_step(problem, settings, cost)
+    return restricted_proof(constrained_bench(problem, settings), (), cost, settings["depth"], stop)
+
+
+def _one_step(problem: Problem, settings: Settings, cost: Fraction) -> Proof:
+    """The checker searches trees of depth three by itself. Raises NotProved where that does not do."""
+    if settings["fairness"] != "none":
+        raise NotProved("There are no proof steps yet for fairness, which raises this bound.")
+    if settings["depth"] > 3 or settings["max_columns"] is not None:
+        raise NotProved("Monotone columns are proved up to depth three, and not together with a limit of columns.")
+    price = problem.kappa
+    goal = -(-cost.numerator * price.denominator // cost.denominator)
+    return Proof(scale=1, goal=goal, steps=[{"path": [], "height": settings["depth"], "bound": goal, "by": "within"}])
+
+
+def cost_of(solution: Solution, problem: Problem) -> Fraction:
+    """The bound in rows, as a multiple of what errors and leaves cost; what rounding may have added is left out."""
+    assert solution.bound is not None
+    Q = problem.kappa.denominator
+    cost = (1 - Fraction(solution.bound)) * problem.n * Q
+    return Fraction(math.ceil(cost - Fraction(1, 10**6)), Q)
+
+
+def _rows(proof: Proof, problem: Problem) -> Fraction:
+    """What a proof shows at least, in rows."""
+    Q = problem.kappa.denominator
+    return Fraction(proof.goal, proof.scale * Q)
 
 
 def _afterwards(bits: BitArray, problem: Problem, settings: Settings, stop: Callable[[], bool]) -> Proof | None:
@@ -115,7 +156,7 @@ def one_class(problem: Problem) -> Proof:
 def _lines(problem: Problem, proof: Proof) -> Iterator[dict[str, Any]]:
     yield {
         "format": FORMAT,
-        "version": VERSION,
+        "version": 2 if any(step["by"] in WITHIN or "columns" in step for step in proof.steps) else 1,
         "rows": rows_digest(problem),
         "scale": proof.scale,
         "goal": proof.goal,
@@ -139,7 +180,10 @@ def _write(path: Path, lines: Iterator[dict[str, Any]], most: int) -> tuple[int,
     try:
         with open(draft, "wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
             for k, line in enumerate(lines):
-                stream.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+                text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+                if len(text) > LONGEST_LINE:
+                    raise NotProved("A step of the proof would be longer than a checker reads.")
+                stream.write(text)
                 if k % 1000 == 0 and raw.tell() > most:
                     raise NotProved(f"The proof would be larger than {most // 1_000_000} MB.")
         draft.replace(path)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,11 +26,14 @@ from trainer.families.exact.constrain import column_pairs, exact_constraints
 from trainer.families.exact.workbench.bench import Workbench
 from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.good import GoodTrees
+from trainer.families.exact.workbench.proof import restricted_proof
 from trainer.families.numeric.workbench.bench import NumericWorkbench
-from trainer.method import Settings, Solution
+from trainer.families.numeric.workbench.proof import numeric_proof
+from trainer.method import Proof, Settings, Solution
 from trainer.methods import get
 from trainer.monitor import Monitor
 from trainer.pose import limits_of, pose
+from trainer.proving import ProofLimits, write_proof
 from trainer.run import TrainRequest, TrainResult, certify, metrics_of, summary_of
 from trainer.table import fingerprint
 from trainer.tree.file import ModelFile
@@ -134,10 +138,10 @@ class Session:
 
     # -- wishes --------------------------------------------------------------------------------------------------------
 
-    def complete(self, wishes: Sequence[str], monitor: Monitor) -> Completion:
-        """The best tree that keeps the wishes, or the conflict between them."""
+    def complete(self, wishes: Sequence[str], monitor: Monitor, *, prices: bool = True) -> Completion:
+        """The best tree that keeps the wishes, or the conflict between them; without `prices` nothing is said of other trees."""
         return ticked(
-            lambda: self.bench.complete(wishes, time_limit=monitor.remaining(), stop=monitor.stopped),
+            lambda: self.bench.complete(wishes, prices=prices, time_limit=monitor.remaining(), stop=monitor.stopped),
             monitor,
             self.bench,
         )
@@ -146,8 +150,13 @@ class Session:
         """What each question would cost at a place of the best tree with the wishes, each as it is known."""
         return self.bench.price_list(place, wishes, time_limit=monitor.remaining(), stop=monitor.stopped)
 
-    def result(self, found: Completion, monitor: Monitor) -> TrainResult:
-        """Model file and record of a completion. Raises ConflictError, and SolverError if there is no tree yet."""
+    def result(
+        self, found: Completion, monitor: Monitor, proof: Path | None = None, limits: ProofLimits | None = None
+    ) -> TrainResult:
+        """Model file and record of a completion; `proof` is the file that the proof of its bound is written to.
+
+        Raises ConflictError, and SolverError if there is no tree yet.
+        """
         if found.conflict:
             texts = tuple(w.text for w in found.conflict)
             raise ConflictError(
@@ -161,6 +170,15 @@ class Session:
         record: dict[str, Any] = certificate.to_json()
         record["wishes"] = self.wishes(found)
         record["optimum"] = self._optimum(found)
+        if proof is not None:
+            monitor.report(phase="proof")
+            record["evidence"] = [
+                *record["evidence"],
+                write_proof(
+                    proof, self.problem, self.method, self.settings, solution, limits or ProofLimits(),
+                    lambda: monitor.cancelled,
+                ),
+            ]  # fmt: skip
         model = ModelFile(
             tree=tree,
             target=self.request.labels.name,
@@ -197,7 +215,16 @@ class Session:
             encoded_features=self.encoded_features,
             solver_version=VERSION,
             evidence=({"kind": Evidence.WISHES, "cost": str(found.cost), "bound": str(found.bound)},),
+            proof=lambda stop: self._proof(found, stop),
         )
+
+    def _proof(self, found: Completion, stop: Callable[[], bool]) -> Proof | None:
+        """The steps that prove the bound of a completion. Raises NotProved."""
+        wishes, depth = tuple(dict.fromkeys(found.wishes)), self.settings["depth"]
+        if isinstance(self.bench, Workbench):
+            return restricted_proof(self.bench, wishes, found.bound, depth, stop)
+        assert isinstance(self.bench, NumericWorkbench)
+        return numeric_proof(self.bench, found.bound, depth)
 
     @property
     def encoded_features(self) -> int:

@@ -81,7 +81,12 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     ]
     if any(f.verdict == "refuted" for f in found):
         return [*found, _unjudged("The count differs from the file.")]
-    own = [*claims.bound(model, rows), *splits(model, rows, counts, leaf), *claims.evidence(model, rows)]
+    own = [
+        *claims.bound(model, rows),
+        *claims.wishes(model, rows),
+        *splits(model, rows, counts, leaf),
+        *claims.evidence(model, rows),
+    ]
     if proof is not None:
         shown = proof_findings(model, rows, proof)
         replaced = {f.claim for f in shown}

@@ -6,39 +6,23 @@ float64: both are exact.  Costs are int64.  See docs/proof-format.md for the rul
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from trainer.verify.proof_rows import FAR, Known, Part, Table
 from trainer.verify.proof_space import BadProof, Space
-
-FAR = 1 << 61
-Known = Callable[["Part", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0
+from trainer.verify.wishes import Wish, below
 
 
-@dataclass(frozen=True)
-class Part:
-    """A subproblem without its height: rows (bool) and the questions that may be asked (bool)."""
-
-    rows: np.ndarray
-    allowed: np.ndarray
-
-    @property
-    def key(self) -> bytes:
-        return hashlib.blake2b(np.packbits(self.rows).tobytes() + np.packbits(self.allowed).tobytes()).digest()
-
-
-class Counting:
+class Counting(Table):
     """The rows of a space by class, with what each of them adds to the unavoidable errors."""
 
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
-        self.unit, self.leaf, self.min_leaf, self.apart = unit, leaf, space.min_leaf, space.apart
-        self.classes, self.allowed = space.classes, space.allowed
+        self.min_leaf, self.apart, self.allowed, self.space = space.min_leaf, space.apart, space.allowed, space
         merged = np.column_stack(
             [np.packbits(space.X, axis=1), space.labels.astype(">u4").view(np.uint8).reshape(-1, 4)]
         )
@@ -47,65 +31,61 @@ class Counting:
         order = np.argsort(space.labels[first], kind="stable")
         place = np.empty(len(rows), np.int64)
         place[order] = np.arange(len(rows))
-        self.weight = np.bincount(place[where], space.weights, len(rows)).astype(np.int64)
-        self.float = np.float32 if int(self.weight.sum()) < 1 << 24 else np.float64
-        self.label = space.labels[first][order]
+        weight = np.bincount(place[where], space.weights, len(rows)).astype(np.int64)
+        self.float = np.float32 if int(weight.sum()) < 1 << 24 else np.float64
         self.X = space.X[first][order]
         _, group = np.unique(rows[order, :-4], axis=0, return_inverse=True)
-        counts = np.zeros((int(group.max()) + 1, self.classes), np.int64)
-        np.add.at(counts, (group.reshape(-1), self.label), self.weight)
-        self.patterns = len(counts)
-        top = counts.argmax(axis=1)[group.reshape(-1)]
-        self.excess = np.where(self.label == top, 0, self.weight)
+        super().__init__((unit, leaf), space.labels[first][order], weight, space.classes, group.reshape(-1))
 
     @property
     def deepest(self) -> int:
         """No tree in which every question separates its rows is deeper."""
         return min(self.X.shape[1], self.patterns - 1)
 
-    def root(self) -> Part:
-        return Part(np.ones(len(self.X), bool), self.allowed)
+    def root(self, columns: Sequence[int] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
+        """All rows, and the trees that ask these columns and predict classes of the span."""
+        allowed = self.allowed if columns is None else self.allowed & np.isin(self.space.column_of, columns)
+        return self._settled(np.ones(len(self.X), bool), allowed, self.space.wishes, FAR, span)
 
-    def follow(self, path: list[int]) -> Part:
+    def follow(self, path: list[int], columns: Sequence[int] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
         """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
-        rows, allowed = np.ones(len(self.X), bool), self.allowed.copy()
+        part = self.root(columns, span)
         for literal in path:
             q, yes = divmod(literal, 2)
-            if not 0 <= q < len(allowed) or not allowed[q]:
+            if not 0 <= q < len(part.allowed) or not part.allowed[q]:
                 raise BadProof(f"question {q} may not be asked there")
-            rows &= self.X[:, q] == bool(yes)
-            if self.apart is not None:
-                allowed &= ~self.apart[q]
-        return Part(rows, allowed)
+            part = self.below(part, q, yes, part.rows & (self.X[:, q] == bool(yes)))
+        return part
 
-    def weight_of(self, rows: np.ndarray) -> int:
-        return int(self.weight[rows].sum())
+    def below(self, part: Part, q: int, yes: int, rows: np.ndarray) -> Part:
+        """The side of a question, with what binds on it."""
+        allowed = part.allowed if self.apart is None else part.allowed & ~self.apart[q]
+        if not part.wishes and part.room == FAR:
+            return Part(rows, allowed, (), FAR, part.span)
+        letter = "y" if bool(yes) == bool(self.space.left[q]) else "n"
+        return self._settled(rows, allowed, below(part.wishes, letter), part.room - (part.room < FAR), part.span)
 
-    def floors(self, sizes: np.ndarray, excess: np.ndarray, leaves: int) -> np.ndarray:
-        """Lower bounds by classes and equal rows: sizes (K, m) weights, excess (m,) unavoidable errors of m parts."""
-        top, total = np.cumsum(-np.sort(-sizes, axis=0), axis=0), sizes.sum(axis=0)
-        best = np.full(sizes.shape[1], FAR, np.int64)
-        for t in range(1, min(leaves, len(sizes)) + 1):
-            best = np.minimum(best, t * self.leaf + self.unit * np.maximum(excess, total - top[t - 1]))
-        return best
-
-    def totals(self, part: Part) -> np.ndarray:
-        return np.bincount(self.label[part.rows], self.weight[part.rows], self.classes).astype(np.int64)
-
-    def leaf_cost(self, part: Part) -> int:
-        totals = self.totals(part)
-        return self.leaf + self.unit * int(totals.sum() - totals.max())
-
-    def floor(self, part: Part, height: int, leaves: int) -> int:
-        """The bound that any part has without a step."""
-        excess = np.array([self.excess[part.rows].sum()])
-        return int(self.floors(self.totals(part)[:, None], excess, min(leaves, 1 << height))[0])
+    def _settled(
+        self, rows: np.ndarray, allowed: np.ndarray, wishes: tuple[Wish, ...], room: int, span: tuple[int, int]
+    ) -> Part:
+        """Forbidden columns and depths at this place are applied; held questions are kept that a wish asks here or below."""
+        here = [w for w in wishes if not w.place]
+        room = min([room, *(w.height for w in here if w.verb == "depth")])
+        banned = [w.column for w in here if w.verb == "forbid"]
+        wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "held", "leaf"))
+        if banned:
+            allowed = allowed & ~np.isin(self.space.column_of, banned)
+        if (first := self.space.encoded) < len(allowed):
+            held = np.isin(np.arange(len(allowed)), [w.number for w in wishes if w.number >= 0])
+            held[:first] = True
+            allowed = allowed & held
+        return Part(rows, allowed, wishes, room, span)
 
     # -- counting --------------------------------------------------------------------------------------------------------
 
     def count(self, part: Part, height: int, leaves: int, bound: int) -> int:
         """The cost of the best tree of depth at most two; `bound` is not needed for it."""
-        frame = _Frame(self, part, part.allowed)
+        frame = Frame(self, part, part.allowed)
         if height == 0 or not len(frame.columns):
             return self.leaf_cost(part)
         return int(
@@ -118,12 +98,12 @@ class Counting:
         """Raise BadProof unless the leaf and every split cost `bound` at least."""
         if self.leaf_cost(part) < bound:
             raise BadProof("a single leaf costs less")
-        frame = _Frame(self, part, part.allowed)
+        frame = Frame(self, part, part.allowed)
         most = 1 << (height - 1)
         plans = [(2 * most, 2 * most)] if leaves >= 2 * most else _plans(leaves, most)
         if not len(frame.columns) or not plans:
             return
-        sides = _Sides(self, frame, height - 1, plans)
+        sides = Sides(self, frame, height - 1, plans)
         if height > 3:
             sides.look_up(part, known)
         while True:
@@ -144,10 +124,10 @@ def _plans(leaves: int, most: int) -> list[tuple[int, int]]:
     return [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]
 
 
-class _Frame:
+class Frame:
     """The columns that part a set of rows, each partition once, and the counts of their pairs by class."""
 
-    def __init__(self, counting: Counting, part: Part, allowed: np.ndarray) -> None:
+    def __init__(self, counting: Counting, part: Part, allowed: np.ndarray, *, alike: bool = False) -> None:
         c = self.counting = counting
         self.part = part
         index = np.flatnonzero(part.rows)
@@ -156,7 +136,7 @@ class _Frame:
         self.total = int(c.weight[index].sum())
         usable = allowed & (ones >= c.min_leaf) & (self.total - ones >= c.min_leaf)
         columns = np.flatnonzero(usable)
-        if c.apart is None and len(columns):
+        if c.apart is None and len(columns) and not alike:
             # a column and its complement make the same partition
             sign = X[0, columns]
             _, first = np.unique(np.packbits(X[:, columns] ^ sign, axis=0), axis=1, return_index=True)
@@ -188,6 +168,15 @@ class _Frame:
             np.matmul(own.T, own if self.plain else self.scaled[s][chosen], out=made[k])
         rest = self.pairs - made
         return (rest, made) if yes else (made, rest)
+
+    def side_costs(self) -> np.ndarray:
+        """The least costs (2, m) of the no and the yes side of each question with at most one more."""
+        c, whole = self.counting, self.ones.sum(axis=0)
+        single = (self.total - whole - (self.totals[:, None] - self.ones).max(axis=0), whole - self.ones.max(axis=0))
+        ones = np.array([np.diagonal(p) for p in self.pairs])
+        yes, no = self._seconds(self.pairs, self.totals, ones, whole, self.second)
+        more = [np.where(e >= FAR, FAR, 2 * c.leaf + c.unit * np.where(e >= FAR, 0, e)) for e in (no, yes)]
+        return np.array([np.minimum(c.leaf + c.unit * a, b) for a, b in zip(single, more, strict=True)])
 
     def two(
         self, pairs: np.ndarray, totals: np.ndarray, second: np.ndarray | None, first: np.ndarray, height: int = 2
@@ -252,10 +241,10 @@ def _priced(errors: np.int64, unit: int) -> int:
     return FAR if int(errors) >= FAR else int(errors) * unit
 
 
-class _Sides:
+class Sides:
     """What is proved of the two sides of each question of a frame, for each number of leaves that a plan gives them."""
 
-    def __init__(self, counting: Counting, frame: _Frame, height: int, plans: list[tuple[int, int]]) -> None:
+    def __init__(self, counting: Counting, frame: Frame, height: int, plans: list[tuple[int, int]]) -> None:
         c = self.c = counting
         self.frame, self.height, self.plans = frame, height, plans
         self.leaves = sorted({t for plan in plans for t in plan})
@@ -277,11 +266,15 @@ class _Sides:
             least = np.minimum(least, self.bounds[0, a] + self.bounds[1, b])
         return least
 
-    def part(self, q: int, yes: int) -> Part:
-        """The side of question q."""
+    def rows(self, q: int, yes: int) -> np.ndarray:
+        """The rows on a side of question q."""
         rows = self.frame.part.rows.copy()
         rows[self.frame.index] = (self.frame.X[:, q] != 0) == bool(yes)
-        column, apart = self.frame.columns[q], self.c.apart
+        return rows
+
+    def part(self, q: int, yes: int) -> Part:
+        """The side of question q."""
+        rows, column, apart = self.rows(q, yes), self.frame.columns[q], self.c.apart
         allowed = self.frame.part.allowed if apart is None else self.frame.part.allowed & ~apart[column]
         return Part(rows, allowed)
 
@@ -292,7 +285,7 @@ class _Sides:
                 side = self.part(q, yes)
                 found = np.array([known(side, self.height, t) for t in self.leaves], np.int64)
                 if found.any():
-                    self._learn(q, yes, found)
+                    self.learn(q, yes, found)
 
     def count(self, q: int) -> None:
         """Both sides of question q by counting."""
@@ -305,9 +298,9 @@ class _Sides:
             first = frame.first if second is None else second[q]
             both = second if second is None else second & second[q][None, :]
             least = frame.two(pairs[yes], totals, both, first, self.height)
-            self._learn(q, yes, least[[min(t, 1 << self.height) - 1 for t in self.leaves]])
+            self.learn(q, yes, least[[min(t, 1 << self.height) - 1 for t in self.leaves]])
 
-    def _learn(self, q: int, yes: int, found: np.ndarray) -> None:
+    def learn(self, q: int, yes: int, found: np.ndarray) -> None:
         """Keep the bounds of a side, and what similarity says of the others: rows that they lack can cost no more than their weight."""
         c, frame = self.c, self.frame
         self.bounds[yes, :, q] = np.maximum(self.bounds[yes, :, q], found)

@@ -6,6 +6,7 @@ See docs/proof-format.md, "The space".
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import asked, exact, items
-from trainer.verify.questions import questions
+from trainer.verify.questions import cuts_of_bins, questions
 from trainer.verify.rows import Rows
-from trainer.verify.search import cuts_of_bins
+from trainer.verify.wishes import Wish, answers, numbered, wishes_of
 
 QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 THRESHOLDS = {"exact-numeric"}
@@ -47,6 +48,26 @@ class Space:
     allowed: np.ndarray  # bool (m,): questions that may be asked; thresholds: bool (F,)
     apart: np.ndarray | None  # bool (m, m): the second may not follow the first on a path
     digest: str  # of the rows
+    columns: np.ndarray | None = None  # int (m,): the column of each question
+    yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places
+    held: int = 0  # questions at the end that only wishes ask
+    wishes: tuple[Wish, ...] = ()
+    recalls: tuple[tuple[int, int], ...] = ()  # classes with the most weight of each that may be classified wrongly
+    max_columns: int | None = None
+    rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
+
+    @property
+    def encoded(self) -> int:
+        """The number of questions of the encoding."""
+        return self.X.shape[1] - self.held
+
+    @property
+    def column_of(self) -> np.ndarray:
+        return np.arange(self.X.shape[1]) if self.columns is None else self.columns
+
+    @property
+    def left(self) -> np.ndarray:
+        return np.ones(self.X.shape[1], bool) if self.yes_left is None else self.yes_left
 
 
 def read_space(model: dict[str, Any], rows: Rows) -> Space:
@@ -57,11 +78,21 @@ def read_space(model: dict[str, Any], rows: Rows) -> Space:
     penalty = exact(model["certificate"].get("leaf_penalty") or "0")
     if method == "binoct" and penalty:
         raise NoProof("'binoct' prices leaves in its own way")
-    X, column_of = _answers(model, rows)
-    kept = rows.weights > 0
-    most = asked(model, "max_leaves")
+    return space_of(model, rows, *_answers(model, rows), penalty)
+
+
+def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int], penalty: Fraction) -> Space:
+    """The space of the trees over these answers with all that restricts them."""
+    method = model["method"]
+    wishes, named = numbered(wishes_of(model), X.shape[1]) if model["certificate"].get("wishes") else ((), [])
+    turned = [_turned(model, rows, X[:, q], columns[q]) for q in range(len(columns))] if wishes else []
+    if named:
+        X = np.column_stack([X, *(answers(w, model, rows) for w in named)])
+        columns = columns + [w.column for w in named]
+    kept, wide = rows.weights > 0, method in THRESHOLDS and not wishes
+    most, few = asked(model, "max_leaves"), asked(model, "max_columns")
     return Space(
-        kind="thresholds" if method in THRESHOLDS else "questions",
+        kind="thresholds" if wide else "questions",
         X=X[kept],
         labels=rows.labels[kept],
         weights=rows.weights[kept],
@@ -70,10 +101,49 @@ def read_space(model: dict[str, Any], rows: Rows) -> Space:
         penalty=penalty * int(rows.weights.sum()),
         min_leaf=int(asked(model, "min_leaf") or 1),
         max_leaves=None if most is None else int(most),
-        allowed=_allowed(model, column_of),
-        apart=None if method in THRESHOLDS else _apart(model, column_of),
+        allowed=_allowed(model, columns),
+        apart=None if wide else _apart(model, columns),
         digest=digest(rows),
+        columns=np.array(columns, np.int64),
+        yes_left=np.array([not t for t in turned] + [True] * len(named), bool) if wishes else None,
+        held=len(named),
+        wishes=wishes,
+        recalls=_recalls(model, rows),
+        max_columns=None if few is None else int(few),
+        rising=None if wide else _rising(model, rows, X, columns),
     )
+
+
+def _turned(model: dict[str, Any], rows: Rows, yes: np.ndarray, column: int) -> bool:
+    """Whether the answer yes goes right: in a column of numbers, if it has the largest value."""
+    values = rows.columns[column]
+    return model["columns"][column]["kind"] != "categorical" and bool(yes[values == values.max()].any())
+
+
+def _recalls(model: dict[str, Any], rows: Rows) -> tuple[tuple[int, int], ...]:
+    found = []
+    for text in items(asked(model, "recall")):
+        name, _, share = text.rpartition(":")
+        k = model["classes"].index(name.strip())
+        size = int(rows.weights[rows.labels == k].sum())
+        found.append((k, math.floor(size * (1 - exact(share)))))
+    return tuple(found)
+
+
+def _rising(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int]) -> np.ndarray | None:
+    """Raises NoProof where a monotone column is not asked by thresholds."""
+    names, found = [c["name"] for c in model["columns"]], np.zeros(len(columns), np.int64)
+    for text in items(asked(model, "monotone")):
+        name, _, way = text.rpartition(" ")
+        j = names.index(name.strip())
+        for q in np.flatnonzero(np.array(columns) == j).tolist():
+            values, yes = rows.columns[j], X[:, q]
+            if model["columns"][j]["kind"] == "categorical" or (
+                values[~yes].size and values[yes].size and values[~yes].max() >= values[yes].min()
+            ):
+                raise NoProof(f"the monotone column '{names[j]}' is not asked by thresholds")
+            found[q] = 1 if way == "up" else -1
+    return found if found.any() else None
 
 
 def _answers(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
@@ -82,11 +152,22 @@ def _answers(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
     if method == "odt":
         return _subsets(model, rows)
     if method in THRESHOLDS:
-        return _matrix(model["columns"], rows.columns)
+        X, columns = _matrix(model["columns"], rows.columns)
+        return _cut(X, columns, rows) if model["certificate"].get("wishes") else (X, columns)
     if method not in QUESTIONS or asked(model, "binarise") is None:
         raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
     found = questions(model, rows)
     return found.matrix, found.columns.tolist()
+
+
+def _cut(X: np.ndarray, columns: list[int], rows: Rows) -> tuple[np.ndarray, list[int]]:
+    """All thresholds as yes/no questions."""
+    cuts = [(f, cut) for f, x in enumerate(X.T) for cut in np.unique(x[rows.weights > 0])[:-1]]
+    if len(cuts) > MOST_SUBSETS:
+        raise NoProof(f"there are more thresholds than the {MOST_SUBSETS} that are checked together with wishes")
+    return np.array([X[:, f] > cut for f, cut in cuts], bool).reshape(len(cuts), len(X)).T, [
+        columns[f] for f, _ in cuts
+    ]
 
 
 def digest(rows: Rows) -> str:

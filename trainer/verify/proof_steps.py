@@ -16,15 +16,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from trainer.verify.proof_counting import Counting, Part
+from trainer.verify.proof_counting import Counting
+from trainer.verify.proof_rows import FAR, Part
 from trainer.verify.proof_space import BadProof, Space
 from trainer.verify.proof_sweep import Sweep
+from trainer.verify.proof_within import Cover, Within
 
-FORMAT, VERSION = "octweb-proof", 1
+FORMAT, VERSIONS = "octweb-proof", (1, 2)
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000
 MOST_COST = 1 << 61
-REASONS = ("floor", "count", "split", "similar")
+MOST_VECTORS = 100_000
+REASONS = ("floor", "count", "split", "similar", "within", "cases")
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ class Proved:
     steps: int
 
 
+Columns = tuple[int, ...] | None
+Span = tuple[int, int]
+ANY: Span = (0, FAR)
+
+
 class Engine(Protocol):
     """What the steps need of a way to count."""
 
@@ -43,8 +51,8 @@ class Engine(Protocol):
 
     unit: int
 
-    def root(self) -> Part: ...
-    def follow(self, path: list[int]) -> Part: ...
+    def root(self, columns: Columns = None, span: Span = ANY) -> Part: ...
+    def follow(self, path: list[int], columns: Columns = None, span: Span = ANY) -> Part: ...
     def weight_of(self, rows: np.ndarray) -> int: ...
     def floor(self, part: Part, height: int, leaves: int) -> int: ...
     def count(self, part: Part, height: int, leaves: int, bound: int) -> int: ...
@@ -83,62 +91,142 @@ def check_proof(lines: Iterator[tuple[int, dict[str, Any]]], space: Space) -> Pr
     unit, leaf, scale = _prices(header, space)
     goal = _whole(header, "goal", 0)
     engine: Engine = Sweep(space, unit, leaf) if space.kind == "thresholds" else Counting(space, unit, leaf)
-    steps: dict[int, _Step] = {}
-    held: dict[bytes, list[_Step]] = {}
-
-    def known(part: Part, height: int, leaves: int) -> int:
-        """The best bound of a step for the same rows, questions or more, at least this height and this many leaves."""
-        found = held.get(part.key, ())
-        return max((s.bound for s in found if s.height >= height and s.leaves >= leaves), default=0)
-
+    check = _Check(space, engine)
     for number, record in lines:
         try:
-            step = _check_step(record, engine, steps, known, space)
+            check.add(number, record)
+            check.count += 1
         except BadProof as reason:
             raise BadProof(f"line {number}: {reason}") from None
-        steps[number] = step
-        held.setdefault(step.part.key, []).append(step)
     most = 1 << min(space.depth, 62)
     leaves = most if space.max_leaves is None else min(most, space.max_leaves)
-    root = engine.root()
     height = min(space.depth, engine.deepest)
-    if max(known(root, height, leaves), engine.floor(root, height, leaves)) < goal:
+    if check.case(None, (), height) < goal:
         raise BadProof(f"no step proves the goal {goal} for all rows")
     # unit * errors + leaf * leaves >= goal, less the one that each leaf costs above the penalty
     paid = Fraction(goal - (min(leaves, 1 << height) if scale > 1 else 0), scale)
-    return Proved(Fraction(-(-paid.numerator // paid.denominator), unit // scale), len(steps))
+    return Proved(Fraction(-(-paid.numerator // paid.denominator), unit // scale), check.count)
 
 
-def _check_step(record: dict[str, Any], engine: Engine, steps: dict[int, _Step], known: Any, space: Space) -> _Step:
-    """The step of a line whose reason holds."""
-    reason, path = record.get("by"), record.get("path")
-    if reason not in REASONS or not isinstance(path, list) or not all(type(q) is int and q >= 0 for q in path):
-        raise BadProof("it has no path or no known reason")
-    height, bound = _whole(record, "height", 0), _whole(record, "bound", 0)
-    most = 1 << min(height, 62)
-    leaves = min(most, _whole(record, "leaves", 1)) if "leaves" in record else most
-    if bound >= MOST_COST or height > 1000:
-        raise BadProof("its bound or height is too large")
-    part = engine.follow(path)
-    if not part.rows.any():
-        raise BadProof("no row follows its path")
-    if reason == "floor":
-        proved = engine.floor(part, height, leaves)
-    elif reason == "count":
-        if height > 2:
-            raise BadProof("only trees of depth two are counted")
-        proved = engine.count(part, height, leaves, bound)
-    elif reason == "similar":
-        proved = _similar(record, part, height, leaves, engine, steps, space)
-    elif height < 1:
-        raise BadProof("a leaf has no split")
-    else:
-        engine.split(part, height, leaves, bound, known)
-        proved = bound
-    if proved < bound:
-        raise BadProof(f"the reason '{reason}' proves {proved}, not {bound}")
-    # a tree of this height is one of any larger height that its rows and questions admit
-    return _Step(part, height if height < engine.deepest else 1 << 20, leaves if leaves < most else MOST_COST, bound)
+class _Check:
+    """The steps that hold so far."""
+
+    def __init__(self, space: Space, engine: Engine) -> None:
+        self.space, self.engine = space, engine
+        self.steps: dict[int, _Step] = {}  # about trees without the restrictions
+        self.held: dict[bytes, list[_Step]] = {}
+        self.covers: dict[tuple[object, ...], list[tuple[int, Cover]]] = {}  # within them, with their heights
+        self.cases: dict[tuple[Columns, Columns], list[tuple[int, int]]] = {}  # heights and bounds
+        self.count = 0  # of all steps
+        self.within = Within(engine) if isinstance(engine, Counting) else None
+
+    def known(self, part: Part, height: int, leaves: int) -> int:
+        """The best bound of a step for the same rows, questions or more, at least this height and this many leaves."""
+        found = self.held.get(part.key, ())
+        return max((s.bound for s in found if s.height >= height and s.leaves >= leaves), default=0)
+
+    def covered(self, part: Part, height: int) -> Cover:
+        """The best cover of a step within the restrictions; without one, one that says nothing."""
+        found = [cover for own, cover in self.covers.get(part.within, ()) if own >= min(height, part.room)]
+        nothing = (0, np.zeros((0, self.within.entries if self.within else 1), np.int64))
+        return max(found, key=lambda cover: cover[0], default=nothing)
+
+    def case(self, columns: Columns, asked: tuple[int, ...], height: int) -> int:
+        """What is proved of the trees that ask `asked` and nothing but `columns` (None: all); fewer columns than may be asked."""
+        space, engine = self.space, self.engine
+        sets = [columns]
+        if space.max_columns is not None and len(asked) >= space.max_columns:
+            sets.append(asked)
+        found = [bound for own, bound in self.cases.get((columns, asked), ()) if own >= height]
+        for some in sets:
+            part = engine.root(some)
+            own = min(height, part.room)  # a wish may limit the depth of all trees
+            leaves = 1 << min(own, 62) if space.max_leaves is None else min(1 << min(own, 62), space.max_leaves)
+            found += [self.known(part, own, leaves), engine.floor(part, own, leaves)]
+            if self.within is not None:
+                found.append(self.within.admitted(self.covered(part, own)))
+        return max(found)
+
+    def add(self, number: int, record: dict[str, Any]) -> None:
+        """Keep the step of a line if its reason holds; raises BadProof."""
+        engine, reason, path = self.engine, record.get("by"), record.get("path")
+        if reason not in REASONS or not isinstance(path, list) or not all(type(q) is int and q >= 0 for q in path):
+            raise BadProof("it has no path or no known reason")
+        height, bound = _whole(record, "height", 0), _whole(record, "bound", 0)
+        most = 1 << min(height, 62)
+        leaves = min(most, _whole(record, "leaves", 1)) if "leaves" in record else most
+        if bound >= MOST_COST or height > 1000:
+            raise BadProof("its bound or height is too large")
+        listed = _numbers(record, "columns")
+        columns = None if listed is None else self._columns(set(listed))
+        if reason == "cases":
+            return self._case(record, path, columns, height, bound)
+        part = engine.follow(path, columns, self._classes(record))
+        if not part.rows.any():
+            raise BadProof("no row follows its path")
+        # a tree of this height is one of any larger height that its rows and questions admit
+        far = height if height < engine.deepest else 1 << 20
+        if reason == "within":
+            return self._within(record, part, height, far, bound)
+        if reason == "floor":
+            proved = engine.floor(part, height, leaves)
+        elif reason == "count":
+            if height > 2:
+                raise BadProof("only trees of depth two are counted")
+            proved = engine.count(part, height, leaves, bound)
+        elif reason == "similar":
+            proved = _similar(record, part, height, leaves, engine, self.steps, self.space)
+        elif height < 1:
+            raise BadProof("a leaf has no split")
+        else:
+            engine.split(part, height, leaves, bound, self.known)
+            proved = bound
+        if proved < bound:
+            raise BadProof(f"the reason '{reason}' proves {proved}, not {bound}")
+        step = _Step(part, far, leaves if leaves < most else MOST_COST, bound)
+        self.steps[number] = step
+        self.held.setdefault(part.key, []).append(step)
+        return None
+
+    def _columns(self, some: set[int]) -> Columns:
+        """Columns without a question make no difference."""
+        every = set(self.space.column_of.tolist())
+        return None if every <= some else tuple(sorted(some & every))
+
+    def _classes(self, record: dict[str, Any]) -> Span:
+        found = _numbers(record, "classes")
+        if found is None:
+            return ANY
+        if len(found) != 2 or found[0] > found[1]:
+            raise BadProof("'classes' are not a first and a last class")
+        return found[0], found[1] if found[1] < self.space.classes - 1 else FAR
+
+    def _within(self, record: dict[str, Any], part: Part, height: int, far: int, bound: int) -> None:
+        if self.within is None or "leaves" in record:
+            raise BadProof("there are no restrictions that this reason could keep")
+        rows = record.get("vectors", [])
+        if not isinstance(rows, list) or len(rows) > MOST_VECTORS:
+            raise BadProof("its vectors are none")
+        entries = self.within.entries
+        if not all(isinstance(v, list) and len(v) == entries and all(_fits(x) for x in v) for v in rows):
+            raise BadProof(f"its vectors are not lists of {entries} whole numbers")
+        cover = bound, np.array(rows, np.int64).reshape(len(rows), entries)
+        self.within.check(part, height, cover, self.covered, self.known)
+        self.covers.setdefault(part.within, []).append((far, cover))
+
+    def _case(self, record: dict[str, Any], path: list[int], columns: Columns, height: int, bound: int) -> None:
+        asked, column = tuple(sorted(set(_numbers(record, "with") or ()))), _whole(record, "column", 0)
+        if path or self.space.max_columns is None:
+            raise BadProof("only the trees of all rows are told apart by columns, and only if their number is limited")
+        every = set(self.space.column_of.tolist())
+        usable = every if columns is None else set(columns)
+        if column in asked or column not in usable:
+            raise BadProof("the column that it names makes no cases")
+        without = self._columns(usable - {column})
+        for some, own in ((columns, tuple(sorted({*asked, column}))), (without, asked)):
+            if self.case(some, own, height) < bound:
+                raise BadProof(f"the case {'with' if column in own else 'without'} column {column} is not proved")
+        self.cases.setdefault((columns, asked), []).append((height if height < self.engine.deepest else 1 << 20, bound))
 
 
 def _similar(
@@ -162,10 +250,24 @@ def _whole(record: dict[str, Any], name: str, least: int) -> int:
     return value
 
 
+def _numbers(record: dict[str, Any], name: str) -> tuple[int, ...] | None:
+    """A list of whole numbers, or None where it is not there."""
+    value = record.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(_fits(x) for x in value):
+        raise BadProof(f"'{name}' is not a list of whole numbers")
+    return tuple(value)
+
+
+def _fits(value: object) -> bool:
+    return type(value) is int and 0 <= value < MOST_COST
+
+
 def _prices(header: dict[str, Any], space: Space) -> tuple[int, int, int]:
     """Unit, leaf and scale; raises BadProof if the header is not of this format or of these rows."""
-    if header.get("format") != FORMAT or header.get("version") != VERSION:
-        raise BadProof(f"the file is not a proof of version {VERSION}")
+    if header.get("format") != FORMAT or header.get("version") not in VERSIONS or type(header["version"]) is not int:
+        raise BadProof("the file is not a proof of version 1 or 2")
     if header.get("rows") != space.digest:
         raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
     scale = _whole(header, "scale", 1)

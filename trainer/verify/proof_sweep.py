@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainer.verify.proof_counting import FAR, Known, Part
+from trainer.verify.proof_rows import FAR, Known, Part, Table
 from trainer.verify.proof_space import BadProof, Space
 
 
-class Sweep:
+class Sweep(Table):
     """The ranks of the rows in each column, and their classes and weights."""
 
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
-        self.unit, self.leaf, self.classes = unit, leaf, space.classes
         if space.min_leaf > 1 or space.max_leaves is not None:
             raise BadProof("the steps over thresholds allow no smallest leaf and no limit of leaves")
         self.allowed = space.allowed
@@ -26,28 +25,25 @@ class Sweep:
         self.starts = np.cumsum(
             [0, *(int(r.max()) for r in self.rank)]
         )  # questions of column f: starts[f] .. starts[f + 1]
-        self.one_hot = np.zeros((self.classes, len(space.X)), np.int64)
+        self.one_hot = np.zeros((space.classes, len(space.X)), np.int64)
         self.one_hot[space.labels, np.arange(len(space.X))] = space.weights
-        self.weight = space.weights
+        group = np.zeros(len(space.X), np.int64)
         if len(self.rank):
             _, group = np.unique(self.rank, axis=1, return_inverse=True)
-        else:
-            group = np.zeros(len(space.X), np.int64)
-        counts = np.zeros((int(group.max()) + 1, self.classes), np.int64)
-        np.add.at(counts, (group.reshape(-1), space.labels), space.weights)
-        self.patterns = len(counts)
-        self.excess = np.where(counts.argmax(axis=1)[group.reshape(-1)] == space.labels, 0, space.weights)
+        super().__init__((unit, leaf), space.labels, space.weights, space.classes, group.reshape(-1))
 
     @property
     def deepest(self) -> int:
         return min(int(self.starts[-1]), self.patterns - 1)
 
-    def root(self) -> Part:
+    def root(self, columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
+        if columns is not None or span != (0, FAR):
+            raise BadProof("the steps over thresholds are about all columns and classes")
         return Part(np.ones(len(self.weight), bool), self.allowed)
 
-    def follow(self, path: list[int]) -> Part:
+    def follow(self, path: list[int], columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
         """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
-        rows = np.ones(len(self.weight), bool)
+        rows = self.root(columns, span).rows
         for literal in path:
             q, yes = divmod(literal, 2)
             if q >= self.starts[-1]:
@@ -56,32 +52,12 @@ class Sweep:
             rows &= (self.rank[f] > q - self.starts[f]) == bool(yes)
         return Part(rows, self.allowed)
 
-    def weight_of(self, rows: np.ndarray) -> int:
-        return int(self.weight[rows].sum())
-
-    def _floors(self, sizes: np.ndarray, excess: np.ndarray, height: int) -> np.ndarray:
-        """Lower bounds by classes and equal rows: sizes (K, ...) weights, excess (...) unavoidable errors."""
-        top, total = np.cumsum(-np.sort(-sizes, axis=0), axis=0), sizes.sum(axis=0)
-        best = np.full(excess.shape, FAR, np.int64)
-        for t in range(1, min(1 << min(height, 30), len(sizes)) + 1):
-            best = np.minimum(best, t * self.leaf + self.unit * np.maximum(excess, total - top[t - 1]))
-        return best
-
-    def floor(self, part: Part, height: int, leaves: int) -> int:
-        """The bound that any part has without a step."""
-        sizes = self.one_hot[:, part.rows].sum(axis=1)
-        return int(self._floors(sizes, np.asarray(self.excess[part.rows].sum()), height))
-
-    def leaf_cost(self, rows: np.ndarray) -> int:
-        totals = self.one_hot[:, rows].sum(axis=1)
-        return self.leaf + self.unit * int(totals.sum() - totals.max())
-
     def count(self, part: Part, height: int, leaves: int, bound: int) -> int:
         """The cost of the best tree of depth one, or `bound` if no tree of depth two costs less."""
         if height < 2:
-            return _Lines(self, part).one() if height else self.leaf_cost(part.rows)
-        if self.leaf_cost(part.rows) < bound:
-            return self.leaf_cost(part.rows)
+            return _Lines(self, part).one() if height else self.leaf_cost(part)
+        if self.leaf_cost(part) < bound:
+            return self.leaf_cost(part)
         lines = _Lines(self, part)
         lines.start(1)
         while (place := lines.short(bound)) is not None:
@@ -93,7 +69,7 @@ class Sweep:
 
     def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
         """Raise BadProof unless the leaf and every split cost `bound` at least, by the bounds of steps and of neighbours."""
-        if self.leaf_cost(part.rows) < bound:
+        if self.leaf_cost(part) < bound:
             raise BadProof("a single leaf costs less")
         lines = _Lines(self, part)
         lines.start(height - 1)
@@ -142,10 +118,10 @@ class _Lines:
     def start(self, height: int) -> None:
         """Bounds of both sides without a step: by classes and equal rows."""
         s = self.sweep
-        excess = np.cumsum(s.excess[self.order], axis=1)
+        excess, leaves = np.cumsum(s.excess[self.order], axis=1), 1 << min(height, 30)
         totals = s.one_hot[:, self.rows].sum(axis=1)[:, None, None]
-        self.low = s._floors(self.cum, excess, height)
-        self.high = s._floors(totals - self.cum, s.excess[self.rows].sum() - excess, height)
+        self.low = s.floors(self.cum, excess, leaves)
+        self.high = s.floors(totals - self.cum, s.excess[self.rows].sum() - excess, leaves)
         self.behind = self.cum.sum(axis=0)
         for f in range(len(self.order)):
             self.spread(f)

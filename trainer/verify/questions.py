@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -101,3 +102,9 @@ def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
     rest = position - below
     low, high = _ranked(values, weights, (below, math.ceil(position)))
     return high - (high - low) * (1 - rest) if rest >= 0.5 else low + (high - low) * rest
+
+
+def cuts_of_bins(values: np.ndarray, bins: int) -> list[float]:
+    """The upper ends of all bins of a numeric column but the last: quantiles that are values, each once."""
+    ranks = np.sort(values)[[math.ceil(Fraction(r, bins) * len(values)) - 1 for r in range(1, bins)]]
+    return [float(cut) for cut in np.unique(ranks) if cut < values.max()]

@@ -197,7 +197,8 @@ def test_steps_that_are_none_are_refused(change):
 
 
 @pytest.mark.parametrize(
-    "change", [{"format": "x"}, {"version": 2}, {"scale": 2}, {"scale": 0}, {"goal": -1}, {"goal": "9"}]
+    "change",
+    [{"format": "x"}, {"version": 3}, {"version": True}, {"scale": 2}, {"scale": 0}, {"goal": -1}, {"goal": "9"}],
 )
 def test_headers_that_are_none_are_refused(change):
     space, lines, _ = questions(1, 3)

@@ -18,6 +18,7 @@ from trainer.bundle import bundle
 from trainer.data.reader import load
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verdict, verify
+from trainer.workbench import Session
 
 ROOT = Path(__file__).parents[3]
 SPACES: list[tuple[str, dict[str, Any]]] = [
@@ -37,8 +38,28 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact-numeric", {"depth": 3, "leaf_penalty": 0.015}),
     ("exact-numeric", {"depth": 3, "class_weight": "balanced"}),
     ("odt", {"depth": 3, "bins": 4}),
+    ("exact", {"depth": 3, "bins": 4, "recall": "yes: 0.9"}),
+    ("exact", {"depth": 4, "bins": 3, "recall": "no: 0.95", "max_leaves": 7, "forbidden_pairs": "x+z"}),
+    ("exact", {"depth": 4, "bins": 3, "max_columns": 1, "recall": "yes: 0.9"}),
+    ("bendoct", {"depth": 2, "bins": 3, "monotone": "x up; z down"}),
+    ("bendoct-accelerated", {"depth": 3, "bins": 3, "recall": "yes: 0.95", "max_columns": 2}),
+    ("exact", {"depth": 3, "bins": 4}),
+    ("exact", {"depth": 4, "bins": 3, "max_leaves": 6}),
+    ("exact", {"depth": 4, "bins": 4, "binarise": "quantile-buckets", "min_leaf": 3, "leaf_penalty": 0.01}),
+    ("exact", {"depth": 4, "bins": 3, "forbidden_pairs": "x+z", "max_columns": 2}),
+    ("exact", {"depth": 3, "bins": 3, "recall": "yes: 0.8"}),
+    ("exact-numeric", {"depth": 3}),
 ]
-ALONE = (0, 7, 13, 15)  # one of each kind of questions, and one with forbidden pairs
+ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs, a recall, wishes
+WITHIN = 16  # the first one with steps within restrictions
+WISHES = {  # by the place in the list
+    21: ["ask root x <= 0.3", "forbid y z", "leaf n"],
+    22: ["ask y x <= 0.77", "forbid n z"],
+    23: ["ask yy colour", "leaf nn yes"],
+    24: ["ask root colour in red|blue", "depth n 2"],
+    25: ["ask n z between 2.5 and 6.5", "forbid y colour"],
+    26: ["ask y x <= 0.123", "leaf n"],
+}
 SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}  # ordinary numbers lie between
 
 
@@ -65,10 +86,16 @@ def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
     rows, labels, _ = load(data, target="kind", ignore=[], special=SPECIAL.get(request.param, {}))
     share = 0.2 if request.param % 2 else 0.0
     model, proof = folder / "model.json", folder / "model.proof.jsonl.gz"
-    result = train(TrainRequest(
+    asked = TrainRequest(
         table=rows, labels=labels, method=method, parameters=parameters, test_share=share, proof=proof,
-    ))  # fmt: skip
-    assert result.summary["proof"]["made"]
+    )  # fmt: skip
+    if wishes := WISHES.get(request.param):
+        session = Session(asked)
+        monitor = session.monitor()
+        result = session.result(session.complete(wishes, monitor), monitor, proof)
+    else:
+        result = train(asked)
+    assert next(e for e in result.model.certificate["evidence"] if e["kind"] == "proof")["made"]
     save(result.model, model)
     return model, proof, data
 
@@ -105,6 +132,12 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
     for k in rng.permutation(np.arange(1, len(lines)))[:1].tolist():
         changed += [[*lines[:k], one, *lines[k + 1 :]] for one in mutations(lines[k])]
         changed.append([*lines[:k], *lines[k + 1 :]])
+        changed.append([*lines[:k], {**lines[k], "classes": [0, 0]}, *lines[k + 1 :]])
+        for name in ("vectors", "columns", "with"):
+            for i in range(len(lines[k].get(name, []))):
+                changed.append(
+                    [*lines[:k], {**lines[k], name: lines[k][name][:i] + lines[k][name][i + 1 :]}, *lines[k + 1 :]]
+                )
     texts = ["\n".join(json.dumps(line) for line in one) for one in changed]
     said = page([(model.read_text(), text, data.read_text()) for text in texts])
     for text, holds in zip(texts, said, strict=True):
@@ -116,6 +149,7 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
     assert not said[4] or len(lines) == 1
 
 
+@pytest.mark.parametrize("files", range(WITHIN), indirect=True)
 def test_a_proof_for_another_table_is_refuted_at_the_fingerprint(files, tmp_path):
     model, proof, _ = files
     other = tmp_path / "other"
@@ -129,6 +163,7 @@ def test_a_proof_for_another_table_is_refuted_at_the_fingerprint(files, tmp_path
     assert "another table" in next(f for f in found if f.claim == "proof").detail
 
 
+@pytest.mark.parametrize("files", range(WITHIN), indirect=True)
 def test_a_bound_better_than_the_proof_shows_is_not_proved(files, tmp_path):
     """The file claims more than its steps show: the verdict is not "proved"."""
     model, proof, data = files
@@ -152,11 +187,10 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+@pytest.mark.parametrize("files", ALONE, indirect=True)
 def test_the_single_file_runs_with_numpy_alone(files, tmp_path, request):
     model, proof, data = files
     space = request.node.callspec.params["files"]
-    if space not in ALONE:
-        pytest.skip("a process of its own reads one proof of each kind of space")
     program = tmp_path / "check_octweb.py"
     program.write_text(bundle(), encoding="utf-8")
 

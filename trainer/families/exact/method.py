@@ -19,6 +19,7 @@ from trainer.families.exact.optima import optimal_trees
 from trainer.families.exact.pareto import Constraints
 from trainer.families.exact.proof_limits import limited_proof
 from trainer.families.exact.solve import ExactOptions, ExactResult, solve_binary
+from trainer.families.exact.workbench.proof import constrained_bench, restricted_proof
 from trainer.method import (
     BINARISE,
     BINS,
@@ -91,6 +92,9 @@ def _limited(
         allowed=_allowed(problem, settings),
         bound=found.bound,
         stop=stop,
+        vectors=lambda: restricted_proof(
+            constrained_bench(problem, settings), (), found.bound, settings["depth"], stop
+        ),
     )
 
 

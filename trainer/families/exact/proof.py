@@ -48,6 +48,13 @@ def prove(search: Search, bound: int, stop: Callable[[], bool] = lambda: False) 
     return writer.steps, proved
 
 
+def part_steps(search: Search, rows: np.ndarray, height: int, bound: int, stop: Callable[[], bool]) -> list[Step]:
+    """The steps that prove `bound` for some rows, with paths from there. Raises ProofTooLarge."""
+    writer = _Writer(search, stop)
+    writer.prove(rows, (-1,), height, bound)  # a path that no table is kept for
+    return [step | {"path": step["path"][1:]} for step in writer.steps]
+
+
 class _Writer:
     def __init__(self, search: Search, stop: Callable[[], bool]) -> None:
         self.search, self.stop, self.steps = search, stop, list[Step]()

@@ -1,8 +1,8 @@
 """Proofs with a limit of leaves or with pairs of columns that no path may hold: bounds of the sides for each number of leaves.
 
 Up to depth three the checker counts by itself, so that a proof is one step.  For depth four each side of a question gets one for each
-number of leaves that it may be dealt.  Where the best tree without limits keeps them, its proof is enough.  Recalls and limits of columns are left out: a bound without them holds with them, and is
-written where it is the claimed one.  The format is docs/proof-format.md.
+number of leaves that it may be dealt.  Where the best tree without limits keeps them, its proof is enough.  Where recalls or limits of
+columns make the best tree worse, and for deeper trees, the steps over vectors prove it.  The format is docs/proof-format.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trainer.constraints import Constraints
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.families.exact.constrained import solve_constrained
 from trainer.families.exact.solve import solve_binary
-from trainer.method import NotProved, Proof
+from trainer.method import Proof
 
 DEEPEST = 4
 Step = dict[str, Any]
@@ -27,10 +27,11 @@ Step = dict[str, Any]
 def limited_proof(
     X: BitArray, y: CodeArray, constraints: Constraints, *, n_classes: int, depth: int, leaf_cost: Fraction,
     weights: CountArray | None, min_leaf: int, allowed: BitArray, bound: Fraction, stop: Callable[[], bool],
+    vectors: Callable[[], Proof | None],
 ) -> Proof | None:  # fmt: skip
     """The proof of `bound`, in rows, for all trees within the constraints; None if it is stopped.
 
-    Arguments as for `solve_constrained`.  Raises NotProved where no step fits.
+    Arguments as for `solve_constrained`.  `vectors` makes a proof for what these steps do not prove.
     """
     free = solve_binary(
         X, y, n_classes=n_classes, depth=depth, leaf_cost=leaf_cost, weights=weights, min_leaf=min_leaf, allowed=allowed,
@@ -49,10 +50,8 @@ def limited_proof(
     goal = writer.cost(every, allowed.astype(np.uint8), depth, kept.max_leaves)
     if stop():
         return None
-    if goal < bound * leaf_cost.denominator:
-        raise NotProved("There are no proof steps yet for recalls and limits of columns, which raise this bound.")
-    if depth > DEEPEST:
-        raise NotProved(f"Limits of leaves and pairs of columns are proved up to depth {DEEPEST}.")
+    if goal < bound * leaf_cost.denominator or depth > DEEPEST:
+        return vectors()
     if depth == DEEPEST:
         writer.sides(allowed.astype(np.uint8), goal)
     writer.write([], depth, kept.max_leaves, goal)

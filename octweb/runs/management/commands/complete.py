@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -35,6 +36,13 @@ class Command(TrainingCommand):
         parser.add_argument("--name", default="", help="a name, kept in the model file")
         parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
 
+        parser.add_argument("--proof", metavar="FILE", help="where to write a proof of the bound that 'verify' checks")
+        parser.add_argument(
+            "--no-prices",
+            action="store_true",
+            help="say only what the best tree with the wishes is; prices of large problems are not checked by a proof",
+        )
+
     def run(self, options: dict[str, Any]) -> None:
         exit_with_parent()
         raw = self.parameters(get(options["method"]), options)
@@ -51,9 +59,9 @@ class Command(TrainingCommand):
         session.bench.wishes(options["wishes"])
         monitor = session.monitor()
         self.interrupts.on_start(monitor)
-        found = session.complete(options["wishes"], monitor)
+        found = session.complete(options["wishes"], monitor, prices=not options["no_prices"])
         try:
-            result = session.result(found, monitor)
+            result = session.result(found, monitor, None if options["proof"] is None else Path(options["proof"]))
         except ConflictError as error:
             if options["json"]:
                 record = {"status": INFEASIBLE, "conflict": list(error.conflict), "reason": found.reason}

@@ -1,0 +1,75 @@
+"""The rows that the steps of a proof are about, and what holds for any of them without a step."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.verify.wishes import Wish
+
+FAR = 1 << 61
+Known = Callable[["Part", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """A subproblem without its height: rows (bool) and the questions that may be asked (bool).
+
+    The rest concerns trees within the restrictions: the wishes that bind here or below, their largest height, the first and the last
+    class that leaves may predict.
+    """
+
+    rows: np.ndarray
+    allowed: np.ndarray
+    wishes: tuple[Wish, ...] = ()
+    room: int = FAR
+    span: tuple[int, int] = (0, FAR)
+
+    @property
+    def key(self) -> bytes:
+        return hashlib.blake2b(np.packbits(self.rows).tobytes() + np.packbits(self.allowed).tobytes()).digest()
+
+    @property
+    def within(self) -> tuple[object, ...]:
+        """What tells apart subproblems within the restrictions."""
+        return self.key, self.wishes, self.room, self.span
+
+
+class Table:
+    """Rows with classes and weights; rows of one `group` give equal answers."""
+
+    def __init__(
+        self, prices: tuple[int, int], label: np.ndarray, weight: np.ndarray, classes: int, group: np.ndarray
+    ) -> None:
+        self.unit, self.leaf = prices
+        self.label, self.weight, self.classes = label, weight, classes
+        counts = np.zeros((int(group.max()) + 1, classes), np.int64)
+        np.add.at(counts, (group, label), weight)
+        self.patterns = len(counts)
+        self.excess = np.where(label == counts.argmax(axis=1)[group], 0, weight)
+
+    def weight_of(self, rows: np.ndarray) -> int:
+        return int(self.weight[rows].sum())
+
+    def totals(self, part: Part) -> np.ndarray:
+        return np.bincount(self.label[part.rows], self.weight[part.rows], self.classes).astype(np.int64)
+
+    def leaf_cost(self, part: Part) -> int:
+        totals = self.totals(part)
+        return self.leaf + self.unit * int(totals.sum() - totals.max())
+
+    def floors(self, sizes: np.ndarray, excess: np.ndarray, leaves: int) -> np.ndarray:
+        """Lower bounds by classes and equal rows: sizes (K, ...) weights, excess (...) unavoidable errors."""
+        top, total = np.cumsum(-np.sort(-sizes, axis=0), axis=0), sizes.sum(axis=0)
+        best = np.full(excess.shape, FAR, np.int64)
+        for t in range(1, min(leaves, len(sizes)) + 1):
+            best = np.minimum(best, t * self.leaf + self.unit * np.maximum(excess, total - top[t - 1]))
+        return best
+
+    def floor(self, part: Part, height: int, leaves: int) -> int:
+        """The bound that any part has without a step."""
+        excess = np.asarray(self.excess[part.rows].sum())
+        return int(self.floors(self.totals(part), excess, min(leaves, 1 << height)))

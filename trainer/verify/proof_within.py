@@ -1,0 +1,217 @@
+"""Trees within restrictions: wishes, least recalls, limits of leaves, monotone columns; over yes/no questions.
+
+What is known of the trees of a subproblem is a list of vectors (cost, errors of each class with a least recall, leaves if limited) and
+a cost: each tree within the restrictions that costs less has a vector in the list that is nowhere larger (docs/proof-format.md).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from trainer.verify.proof_counting import Counting, Frame, Sides
+from trainer.verify.proof_rows import FAR, Known, Part
+from trainer.verify.proof_space import BadProof
+
+Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less
+Covers = Callable[[Part, int], Cover]  # a part and a height: the best cover that a step has proved
+Spans = tuple[tuple[int, int], tuple[int, int]]
+
+
+class TooLarge(Exception):
+    """A search that was not led by steps had more subproblems than it may."""
+
+
+class Within:
+    """The recursion over vectors, led by steps or by itself."""
+
+    def __init__(self, counting: Counting, most: int | None = None) -> None:
+        """`most`: subproblems that a search without steps may have; None where steps lead it below height two."""
+        space = counting.space
+        self.c, self.space, self.left = counting, space, most
+        self.bounded = np.array([k for k, _ in space.recalls], np.int64)
+        self.caps = np.array([cap for _, cap in space.recalls], np.int64)
+        if space.max_leaves is not None:
+            self.caps = np.append(self.caps, space.max_leaves)
+        self.memo: dict[tuple[object, ...], Cover] = {}
+        self.plain = not len(self.caps) and space.rising is None
+
+    @property
+    def entries(self) -> int:
+        return 1 + len(self.caps)
+
+    # -- vectors ---------------------------------------------------------------------------------------------------------
+
+    def made(self, totals: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The vectors (..., D) of leaves with class weights totals (K, ...), one for each place of labels (...)."""
+        right = np.take_along_axis(totals, labels[None], axis=0)[0]
+        own = [self.c.leaf + self.c.unit * (totals.sum(axis=0) - right)]
+        own += [np.where(labels == k, 0, totals[k]) for k in self.bounded.tolist()]
+        own += [np.ones_like(right)] * (self.entries - len(own))
+        return np.stack(own, axis=-1)
+
+    def kept(self, vectors: np.ndarray, cost: int) -> np.ndarray:
+        """Those of a tree that may be: below the cost, within the limits, and not beaten by others."""
+        vectors = vectors.reshape(-1, self.entries)
+        found = vectors[(vectors[:, 0] < cost) & (vectors[:, 1:] <= self.caps).all(axis=1)]
+        if len(found) < 2:
+            return found
+        if self.entries == 1:
+            return found[[found[:, 0].argmin()]]
+        found = np.unique(found, axis=0)
+        if self.entries == 2:  # sorted by cost: the others must be lower than all before
+            least = np.minimum.accumulate(found[:, 1])
+            return found[np.append(True, found[1:, 1] < least[:-1])]
+        place = 0
+        while place < len(found):
+            beaten = (found >= found[place]).all(axis=1)
+            beaten[place] = False
+            place += 1 - int(beaten[:place].sum())
+            found = found[~beaten]
+        return found
+
+    def sums(self, a: np.ndarray, b: np.ndarray, cost: int) -> np.ndarray:
+        return self.kept(a[:, None, :] + b[None, :, :], cost)
+
+    def admitted(self, cover: Cover) -> int:
+        """The least cost that a cover of all rows leaves open."""
+        cost, vectors = cover
+        return min([cost, *self.kept(vectors, FAR)[:, 0].tolist()])
+
+    # -- a subproblem ----------------------------------------------------------------------------------------------------
+
+    def cover(self, part: Part, height: int, cost: int) -> np.ndarray:
+        """The vectors of all trees that cost less, found without steps. Raises TooLarge."""
+        if cost <= 0:
+            return np.zeros((0, self.entries), np.int64)
+        if self.plain and not part.wishes and height <= min(2, part.room):
+            return self.kept(np.array([[self.c.count(part, height, 1 << height, 0)]], np.int64), cost)
+        key = (min(height, part.room), *part.within)
+        known = self.memo.get(key)
+        if known is None or known[0] < cost:
+            if self.left is not None:
+                self.left -= 1
+                if self.left < 0:
+                    raise TooLarge
+            known = self.memo[key] = (cost, self.vectors(part, height, cost, None, None))
+        return known[1] if known[0] == cost else self.kept(known[1], cost)
+
+    def vectors(self, part: Part, height: int, cost: int, covers: Covers | None, known: Known | None) -> np.ndarray:
+        """The vectors of all trees that may cost less; larger sides as the steps have proved them, or searched where there are none."""
+        asks = any(w.verb == "ask" for w in part.wishes)
+        leaf = {w.label for w in part.wishes if w.verb == "leaf" and not w.place}
+        found = self._leaf(part, leaf - {-1}, cost, asks)
+        height = min(height, part.room)
+        if leaf or height <= 0:
+            return found
+        frame = Frame(self.c, part, part.allowed, alike=bool(part.wishes) or self.space.rising is not None)
+        usable = self._admitted(part)[frame.columns]
+        if not usable.any():
+            return found
+        if height == 1 and not part.wishes:
+            return self.kept(np.concatenate([found, *self._stumps(frame, part, usable)]), cost)
+        sides = self._sides(part, frame, height - 1, known)
+        for a in np.flatnonzero(usable).tolist():
+            low = self._low(sides, a, cost)
+            if low[0] + low[1] >= cost:
+                continue
+            q = int(frame.columns[a])
+            both = [self.c.below(part, q, yes, sides.rows(a, yes)) for yes in (0, 1)]
+            for spans in self._spans(q, part.span):
+                one, other = (replace(p, span=span) for p, span in zip(both, spans, strict=True))
+                first = self._side(one, height - 1, cost - low[1], low[0], covers)
+                if not len(first):
+                    continue
+                rest = self._side(other, height - 1, cost - int(first[:, 0].min()), low[1], covers)
+                found = self.kept(np.concatenate([found, self.sums(first, rest, cost)]), cost)
+                if self.entries == 1 and covers is None and len(found):
+                    cost = int(found[0, 0]) + 1
+        return found
+
+    def _leaf(self, part: Part, named: set[int], cost: int, asks: bool) -> np.ndarray:
+        """The vectors of a single leaf: of the class that a wish names, or of any."""
+        labels = named if named else set(range(self.c.classes))
+        chosen = [k for k in sorted(labels) if part.span[0] <= k <= part.span[1]]
+        if asks or len(named) > 1 or not chosen:
+            return np.zeros((0, self.entries), np.int64)
+        totals = np.repeat(self.c.totals(part)[:, None], len(chosen), axis=1)
+        return self.kept(self.made(totals, np.array(chosen)), cost)
+
+    def _admitted(self, part: Part) -> np.ndarray:
+        """The questions that may stand here: bool over all questions."""
+        asks = [w for w in part.wishes if w.verb == "ask" and not w.place]
+        here = [w.number for w in part.wishes if w.verb == "held" and not w.place]
+        found = part.allowed & (
+            (np.arange(len(part.allowed)) < self.space.encoded) | np.isin(np.arange(len(part.allowed)), here)
+        )
+        if named := {w.number for w in asks} - {-1}:
+            found = part.allowed & np.isin(np.arange(len(found)), list(named) if len(named) == 1 else [])
+        for w in asks:
+            found &= self.space.column_of == w.column
+        return found
+
+    def _stumps(self, frame: Frame, part: Part, usable: np.ndarray) -> Iterator[np.ndarray]:
+        """The vectors of the trees of one question."""
+        yes = frame.ones[:, usable]
+        no = frame.totals[:, None] - yes
+        rising = None if self.space.rising is None else self.space.rising[frame.columns[usable]]
+        span = range(part.span[0], min(part.span[1] + 1, self.c.classes))
+        for k, other in itertools.product(span, span):
+            fits = (
+                np.ones(yes.shape[1], bool)
+                if rising is None or k == other
+                else (rising == 0) | ((rising > 0) == (k < other))
+            )
+            if fits.any():
+                a, b = (self.made(s[:, fits], np.full(int(fits.sum()), label)) for s, label in ((no, k), (yes, other)))
+                yield self.kept(a + b, FAR)
+
+    def _spans(self, q: int, span: tuple[int, int]) -> list[Spans]:
+        """The classes that leaves may predict on the no and on the yes side."""
+        rises = 0 if self.space.rising is None else int(self.space.rising[q])
+        if not rises:
+            return [(span, span)]
+        top = min(span[1], self.c.classes - 1)
+        cuts: list[Spans] = [((span[0], span[1] if k == top else k), (k, span[1])) for k in range(span[0], top + 1)]
+        return cuts if rises > 0 else [(b, a) for a, b in cuts]
+
+    # -- sides -----------------------------------------------------------------------------------------------------------
+
+    def _sides(self, part: Part, frame: Frame, height: int, known: Known | None) -> Sides:
+        """Bounds of the sides of each question, which hold without the restrictions and so with them."""
+        most = 1 << min(height, 30)
+        sides = Sides(self.c, frame, height, [(2 * most, 2 * most)])
+        if height == 1:
+            sides.bounds[:, 0] = np.maximum(sides.bounds[:, 0], frame.side_costs())
+        elif height > 2 and known is not None:
+            for a, yes in itertools.product(range(len(frame.columns)), (0, 1)):
+                side = self.c.below(part, int(frame.columns[a]), yes, sides.rows(a, yes))
+                found = known(side, min(height, side.room), most)
+                sides.bounds[yes, 0, a] = max(int(sides.bounds[yes, 0, a]), found)
+        return sides
+
+    def _low(self, sides: Sides, a: int, cost: int) -> tuple[int, int]:
+        if sides.height == 2 and a not in sides.done and sides.bounds[:, 0, a].sum() < cost:
+            sides.count(a)
+        return int(sides.bounds[0, 0, a]), int(sides.bounds[1, 0, a])
+
+    def _side(self, part: Part, height: int, cost: int, low: int, covers: Covers | None) -> np.ndarray:
+        """The vectors of a side that costs less, and where that is open a vector of lower bounds."""
+        if covers is None or min(height, part.room) <= 2:
+            return self.cover(part, height, cost)
+        open_, vectors = covers(part, height)
+        floor = np.array([[max(low, open_), *[0] * len(self.bounded), *[1] * (self.entries - 1 - len(self.bounded))]])
+        return self.kept(np.concatenate([vectors, floor]), cost)
+
+    # -- a step ----------------------------------------------------------------------------------------------------------
+
+    def check(self, part: Part, height: int, cover: Cover, covers: Covers, known: Known) -> None:
+        """Raise BadProof unless each tree that costs less than the cover says has one of its vectors."""
+        cost, listed = cover
+        for v in self.vectors(part, height, cost, covers, known):
+            if not (listed <= v).all(axis=1).any():
+                words = ", ".join(map(str, v.tolist()))
+                raise BadProof(f"a tree with cost, errors and leaves ({words}) is not excluded")
