@@ -17,6 +17,7 @@ from typing import Any, Self
 import psutil
 from django.conf import settings
 
+from octweb.jobs import spare
 from octweb.jobs.models import Job
 
 LOG_BYTES = 20_000
@@ -80,15 +81,20 @@ class Process(ABC):
         """The command that a person could type."""
 
     def start(self) -> None:
-        """Start the process; its standard output and error go to files."""
+        """Start the process, or take the one that a worker keeps ready; its standard output and error go to files."""
+        command, environment = self.command(), environment_of_child()
+        self.process = spare.take(command, self.folder) or self._new(command, environment)
+        spare.refill(environment)
+
+    def _new(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
         with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
-            self.process = subprocess.Popen(  # noqa: S603
-                self.command(),
+            return subprocess.Popen(  # noqa: S603
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 cwd=self.folder,
-                env=environment_of_child(),
+                env=environment,
                 start_new_session=True,
             )
 

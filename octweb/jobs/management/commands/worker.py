@@ -15,6 +15,8 @@ from django_tasks_db.management.commands.db_worker import Worker
 
 from octweb.core import files
 from octweb.demo import actions as demo
+from octweb.jobs import spare
+from octweb.jobs.child import environment_of_child
 from octweb.jobs.queue import tidy
 from octweb.jobs.reaper import beat, reap, sweep
 from octweb.jobs.supervisor import stopping, worker_name
@@ -46,7 +48,15 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         threading.Thread(target=_reap_for_ever, args=(options["reap_every"],), name="reaper", daemon=True).start()
+        if not options["batch"]:
+            spare.keep(environment_of_child())
         log.info("worker ready")
+        try:
+            self._work(options)
+        finally:
+            spare.give_up()
+
+    def _work(self, options):
         while not stopping.is_set():
             slot = Slot(
                 queue_names=["default"],
