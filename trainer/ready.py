@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import get_host_cpu_features
 
@@ -77,6 +78,17 @@ def ready(function: Any, name: str | None = None) -> Any:
         return function
     function._cache = Ready(function.py_func, name or function.py_func.__module__)
     return function
+
+
+def kept(function: Callable[..., Any]) -> Any:
+    """Decorator for a kernel outside of the folders of kernels, compiled at the first call.
+
+    It uses shipped code, runs without Python's lock, and is kept where numba finds a folder that can be written.
+    """
+    try:
+        return ready(njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # there is none: each process compiles for itself
+        return njit(nogil=True)(function)
 
 
 def environment() -> dict[str, str]:

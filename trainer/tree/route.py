@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.ready import ready
+from trainer.ready import kept
 from trainer.table import ColumnSchema
 from trainer.tree.splits import Split
 
@@ -61,8 +60,7 @@ def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[Colu
     )
 
 
-@ready
-@njit(cache=True, nogil=True)
+@kept
 def leaves_of(X, nodes, cuts, terms, coefficients, member, out):
     """Write the leaf of every row of X (n, columns) into out, int32 (n,)."""
     for i in range(X.shape[0]):
