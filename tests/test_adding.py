@@ -97,3 +97,11 @@ def test_its_page_gets_a_table_and_python_a_classifier(changed):
     assert "<svg" in (pages / "trees" / "majority.svg").read_text()
     said = command(changed, "shell", "-c", "import trainer; print(trainer.make_classifier('majority'))")
     assert "MajorityClassifier" in said
+
+
+def test_the_other_examples_stand_in_their_files():
+    text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+    found = re.findall(r"<!-- from: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL)
+    assert len({path for path, _ in found}) == 6
+    for path, lines in found:
+        assert lines in (ROOT / path).read_text(encoding="utf-8"), path
