@@ -81,7 +81,7 @@ class Process(ABC):
         """The command that a person could type."""
 
     def start(self) -> None:
-        """Start the process, or take the one that a worker keeps ready; its standard output and error go to files."""
+        """Start the process, or take the spare of the worker; its standard output and error go to files."""
         command, environment = self.command(), environment_of_child()
         self.process = spare.take(command, self.folder) or self._new(command, environment)
         spare.refill(environment)
