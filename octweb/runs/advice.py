@@ -11,6 +11,7 @@ from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS
 from trainer.method import Method
 from trainer.methods import METHODS, get
+from trainer.tree.picture.names import short_names
 
 ALL_THRESHOLDS_DEPTH = 2
 ALL_THRESHOLDS_CELLS = 250_000  # rows times numeric columns up to which all thresholds are searched within minutes
@@ -68,13 +69,14 @@ def kinds(dataset: Dataset) -> list[Kind]:
     first = numbers[0]["name"] if numbers else "age"
     second = numbers[1]["name"] if len(numbers) > 1 else "income"
     group = groups[0]["name"] if groups else "colour"
+    shown = dict(zip((first, second, group), short_names((first, second, group)), strict=True))
     few = "" if len(numbers) > 1 else "This needs two columns of numbers."
-    example = f"“{_short(first)} ≤ 3.5?”" if numbers else f"“{_short(group)} is one of its values?”"
+    example = f"“{shown[first]} ≤ 3.5?”" if numbers else f"“{shown[group]} is one of its values?”"
     return [
         Kind(id="one", title="One column", words=f"{example} Easiest to read and to defend."),
         Kind(
             id="two", title="Two columns", refusal=few,
-            words=f"“{_short(first)} + 0.4 × {_short(second)} ≤ 7?” One line in a picture. Each line is proved the best.",
+            words=f"“{shown[first]} + 0.4 × {shown[second]} ≤ 7?” One line in a picture. Each line is proved the best.",
         ),
         Kind(
             id="many", title="Many columns", refusal=few,
@@ -83,7 +85,7 @@ def kinds(dataset: Dataset) -> list[Kind]:
         Kind(
             id="groups", title="Groups of categories",
             refusal="" if groups else "This table has no column with three or more categories.",
-            words=f"“{_short(group)} is one of these values?” Several categories on one side.",
+            words=f"“{shown[group]} is one of these values?” Several categories on one side.",
         ),
     ]  # fmt: skip
 
@@ -164,10 +166,6 @@ def _asked(values: Mapping[str, Any], name: str) -> bool:
 
 def _grouped(dataset: Dataset) -> list[dict[str, Any]]:
     return [c for c in feature_columns(dataset, "categorical") if int(c.get("distinct") or 0) > 2]
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 22 else f"{name[:10]}…{name[-10:]}"
 
 
 def unknown(ids: Collection[str]) -> set[str]:

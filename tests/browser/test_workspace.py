@@ -326,6 +326,24 @@ def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
     assert TreeModel.objects.count() == 2
 
 
+@pytest.mark.parametrize("width", [380, 1440])
+def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, width):
+    page = opened(wide, "?mode=use", width=width)
+    page.wait_for_selector("#try .field")
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    beyond = """[...document.querySelectorAll('#try .row-fields > .field')].filter((field) => {
+        const box = field.getBoundingClientRect();
+        const text = document.createRange();
+        text.selectNodeContents(field.querySelector('label'));
+        return [text, field.querySelector('input')].some((e) => e.getBoundingClientRect().right > box.right + 1);
+    }).length"""
+    assert page.locator("#try .field").count() >= 6
+    assert page.evaluate(beyond) == 0
+    page.goto(f"{page.base}?mode=performance")
+    narrow = "[...document.querySelectorAll('#mistakes dd')].some((e) => e.getBoundingClientRect().width < 100)"
+    assert not page.evaluate(narrow)
+
+
 @pytest.mark.parametrize("which", ["small", "wide", "twenty"])
 def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which):
     """What the page itself is responsible for, counted as the server of the product sends it: the test's own server packs nothing."""

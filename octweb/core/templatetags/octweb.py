@@ -39,7 +39,7 @@ def seconds(value: Any) -> str:
         return "not known"
     value = float(value)
     if value < 60:
-        return f"{value:.3g}{NARROW}s"
+        return f"{value:.{2 if value < 1 else 3}g}{NARROW}s"
     minutes, rest = divmod(round(value), 60)
     if minutes < 60:
         return f"{minutes}:{rest:02d}{NARROW}min"

@@ -198,6 +198,12 @@ def test_path_and_chosen_node_stand_out():
     assert data["on the path"]["line"]["color"] == "var(--ink)"
 
 
+def test_a_threshold_is_not_alone_on_a_line():
+    assert wrap("the_number_of_cars ≤ 0", 12 * 13, 12, 3)[-1].endswith("≤ 0")
+    for width in range(30, 200, 5):
+        assert wrap("a_column_with_a_long_name ≤ 0", width, 12, 9)[-1] != "0"
+
+
 @pytest.mark.parametrize("text", ["x", "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o_p_q_r_s", "W" * 300, "one two " * 40, ""])
 def test_wrapped_lines_keep_their_width(text):
     lines = wrap(text, 120, 12, 3)

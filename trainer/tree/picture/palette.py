@@ -114,7 +114,8 @@ def fit(text: str, width: float, size: float) -> str:
 
 def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
     """`text` in at most `lines` lines of `width` pixels, broken at spaces and underscores; the last ends in … where cut."""
-    pieces = text.replace("_", "_\0").replace(" ", " \0").split("\0")
+    # a threshold stays with its sign: alone on a line it says nothing
+    pieces = text.replace("_", "_\0").replace(" ", " \0").replace("≤ \0", "≤ ").split("\0")
     done: list[str] = []
     line = ""
     for piece in pieces:

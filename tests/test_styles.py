@@ -1,0 +1,66 @@
+"""Every custom property that a style, a page, a script or a figure uses is defined, in both themes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+STATIC = ROOT / "static"
+DEFINED = re.compile(r"(?<![\w-])(--[a-z][\w-]*)\s*:")
+# a name that a template or a script completes, like var(--c{{ look }}), ends in what comes before the gap
+USED = re.compile(r"var\(\s*(--[a-z][\w-]*)\s*([),{]|\$\{)|getPropertyValue\(\s*[\"'](--[a-z][\w-]*)[\"']")
+TYPES = {"static": ".css .js", "templates": ".html .css", "octweb": ".py", "trainer": ".py"}
+
+
+def sources() -> Iterator[Path]:
+    """The files of the project in which a custom property may be written."""
+    for folder, suffixes in TYPES.items():
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in suffixes.split() and "vendor" not in path.parts:
+                yield path
+
+
+def used(text: str) -> set[str]:
+    """The names that are used without a value to fall back on."""
+    return {m[3] or m[1] for m in USED.finditer(text) if m[3] or m[2] == ")"}
+
+
+def defined(text: str) -> set[str]:
+    return set(DEFINED.findall(text))
+
+
+def undefined(styles: dict[str, str], pages: dict[str, str]) -> list[str]:
+    """'file: --name' for each name that neither a style nor the file itself defines."""
+    known = set().union(*(defined(text) for text in styles.values()))
+    # a page may set a property for its elements, which the style reads
+    known |= set().union(*(set(re.findall(r"(--[a-z][\w-]*):", text)) for text in pages.values()))
+    return [f"{name}: {v}" for name, text in (styles | pages).items() for v in sorted(used(text) - known)]
+
+
+def test_every_used_property_is_defined():
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sources()}
+    styles = {name: text for name, text in texts.items() if name.endswith(".css")}
+    pages = {name: text for name, text in texts.items() if name not in styles}
+    assert sum(len(used(text)) for text in styles.values()) > 100
+    assert undefined(styles, pages) == []
+
+
+@pytest.mark.parametrize("rule", ["color: var(--accent);", "background: linear-gradient(var( --surface ), red)"])
+def test_a_property_that_nobody_defines_is_found(rule):
+    styles = {"a.css": ":root { --ink: #000; } p { color: var(--ink); }", "b.css": f"a {{ {rule} }}"}
+    assert len(undefined(styles, {"c.html": '<i style="--tint: var(--c{{ look }})">'})) == 1
+
+
+def test_both_dark_themes_are_equal_and_have_no_name_of_their_own():
+    blocks = re.findall(
+        r"(:root[^{]*)\{((?:[^{}]|/\*.*?\*/)*)\}", (STATIC / "tokens.css").read_text(encoding="utf-8"), re.S
+    )
+    values = [dict(re.findall(r"(--[\w-]+):\s*([^;]+);", text)) for _, text in blocks]
+    light, by_system, by_choice = values
+    assert by_system == by_choice
+    assert set(by_choice) < set(light)
