@@ -8,6 +8,8 @@ from typing import Any
 from trainer.certificate import Guarantee, Status
 from trainer.tree.file import ModelFile
 
+ENDED = (Status.TIME_LIMIT, Status.MEMORY_LIMIT, Status.CANCELLED)
+
 
 def reason(file: ModelFile) -> str:
     """One or two sentences for a tree of one leaf; empty for others."""
@@ -39,6 +41,8 @@ def _not_worth_it(file: ModelFile) -> str:
     certificate, settings = file.certificate, file.parameters
     leaf = int(settings.get("min_leaf") or 1)
     within = f" that leaves {leaf:,} rows on each side" if leaf > 1 else ""
+    if certificate.get("status") in ENDED:
+        return "The search ended before it found a question that improves the objective."
     if certificate.get("guarantee") != Guarantee.TREE:
         return f"No question{within} was kept: either no question makes the classes purer within the settings, or pruning removed it."
     if certificate.get("status") != Status.OPTIMAL:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from octweb.registry.single_leaf import reason
+from trainer.certificate import Status
 from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
 
@@ -39,3 +42,16 @@ def test_one_class_leaves_nothing_to_ask():
     labels = Labels(name="y", classes=("a", "b"), codes=np.zeros(8, np.int32))
     request = TrainRequest(table=numeric_table(np.arange(8.0).reshape(-1, 1)), labels=labels, method="exact")
     assert "same class" in reason(train(request).model)
+
+
+@pytest.mark.parametrize("method", ["bivariate", "exact"])
+def test_a_search_that_was_ended_says_so_and_not_that_no_question_helps(method):
+    labels = Labels(name="y", classes=("a", "b"), codes=np.array([0] * 10 + [1] * 10, np.int32))
+    request = TrainRequest(
+        table=numeric_table(np.arange(20.0).reshape(-1, 1)), labels=labels, method=method, parameters={"depth": 0}
+    )
+    model = train(request).model
+    cut_off = replace(
+        model, parameters=model.parameters | {"depth": 2}, certificate=model.certificate | {"status": Status.TIME_LIMIT}
+    )
+    assert "ended before" in reason(cut_off)

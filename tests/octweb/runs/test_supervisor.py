@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.db import OperationalError, connection
@@ -39,6 +40,14 @@ def test_a_child_beyond_its_memory_is_killed_with_a_reason(supervised, monkeypat
     run.refresh_from_db()
     assert "more than its limit" in run.error
     assert run.model is None
+
+
+def test_a_stored_file_that_is_gone_is_said_in_words(supervised):
+    run, supervisor = supervised
+    Path(run.dataset.file.path).unlink()
+    assert supervisor.run() == RunStatus.FAILED
+    run.refresh_from_db()
+    assert run.error == "The stored file of the data set is gone. Upload it again."
 
 
 def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, monkeypatch, settings):
