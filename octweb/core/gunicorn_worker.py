@@ -34,9 +34,8 @@ class TurnWorker(ThreadWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._lock = threading.Lock()  # of what follows
-        self._turn: SimpleNamespace | None = (
-            None  # its thread, `since` when it has a call, `until` when the round lasts
-        )
+        # its thread, `since` when it has a call, `until` when the round lasts
+        self._turn: SimpleNamespace | None = None
         self._arrived: deque[TConn] = deque()  # from the main thread, with a call
         self._ready: deque[TConn] = deque()  # a call is there
         self._at_hand: dict[int, TConn] = {}  # by descriptor: listened to
@@ -47,16 +46,17 @@ class TurnWorker(ThreadWorker):
 
     def accept(self, listener: Any) -> None:
         """In the main thread: a connection takes a thread when its first call is there."""
-        with contextlib.suppress(OSError):  # nothing there any more, or no descriptor free
+        try:
             sock, address = listener.accept()
-            self.nr_conns += 1
-            conn = TConn(self.cfg, sock, address, listener.getsockname())
-            conn.set_timeout()
-            self.pending_conns.append(conn)
-            self.poller.register(sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
-            if self.nr_conns <= FULL * self.worker_connections:
-                return
-        if quiet := [conns[0] for conns in (self.keepalived_conns, self.pending_conns) if conns]:
+        except OSError:  # another process was faster, or no descriptor is free
+            return
+        self.nr_conns += 1
+        conn = TConn(self.cfg, sock, address, listener.getsockname())
+        conn.set_timeout()
+        self.pending_conns.append(conn)
+        self.poller.register(sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+        if self.nr_conns > FULL * self.worker_connections:
+            quiet = [conns[0] for conns in (self.keepalived_conns, self.pending_conns) if conns]
             min(quiet, key=lambda conn: conn.timeout).timeout = 0.0  # the main loop closes it next
 
     def enqueue_req(self, conn: TConn) -> None:

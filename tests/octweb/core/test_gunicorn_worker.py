@@ -14,6 +14,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
+from types import SimpleNamespace
 
 import gunicorn
 import pytest
@@ -341,3 +343,18 @@ def _stuck(port: int) -> None:
     with contextlib.suppress(OSError, http.client.HTTPException):
         call(connection, b"1", "/stuck")
     connection.close()
+
+
+def test_a_connection_that_another_process_took_closes_none_of_ours():
+    """Of several processes that hear of a new connection one gets it; the others have nothing to close for that."""
+
+    class Listener:
+        def accept(self):
+            raise BlockingIOError
+
+    quiet = SimpleNamespace(timeout=75.0)
+    worker = SimpleNamespace(
+        keepalived_conns=deque([quiet]), pending_conns=deque(), nr_conns=1, worker_connections=800, poller=None
+    )
+    gunicorn_worker.TurnWorker.accept(worker, Listener())
+    assert (quiet.timeout, worker.nr_conns) == (75.0, 1)

@@ -26,15 +26,20 @@ def application(environ, start):
     return [body]
 """
 CLIENTS = 4
+PATIENCE = 25  # seconds: less than `graceful_timeout` of deploy/gunicorn.conf.py
 
 
 class Load:
-    """Clients that call until told to stop; each tries a call once more where a connection that it had used was closed."""
+    """Clients that call until told to stop; each tries a call once more where a connection that it had used was closed.
+
+    A process that ends waits for half a minute for a call on a connection that has none yet (`graceful_timeout`). A client that was held
+    up for longer than that, as on a machine that was paused, finds its new connection closed: it tries again, too.
+    """
 
     def __init__(self, port: int) -> None:
         self.port, self.over = port, threading.Event()
         self.seen: list[str] = []  # process numbers, in order
-        self.failed: list[str] = []
+        self.failed: list[str] = []  # what went wrong, with the age of the connection
         self.team = [threading.Thread(target=self._client, args=(path,)) for path in ["/", "/m/infer"] * (CLIENTS // 2)]
         for thread in self.team:
             thread.start()
@@ -42,14 +47,18 @@ class Load:
     def _client(self, path: str) -> None:
         line, used = self._line(), False
         while not self.over.is_set():
+            asked = time.monotonic()
             try:
                 line.request("POST", path, b"x")
                 answer = line.getresponse()
                 body, used = answer.read().decode(), answer.headers["Connection"] != "close"
                 (self.seen if answer.status == 200 else self.failed).append(body)
             except (OSError, http.client.HTTPException) as error:
-                if not used:
-                    self.failed.append(repr(error))
+                held_up = time.monotonic() - asked
+                if not used and held_up < PATIENCE:
+                    self.failed.append(
+                        f"{error!r} on a new connection after {held_up:.3f} s and {len(self.seen)} calls"
+                    )
                 line, used = self._line(), False
             time.sleep(0.001)
         line.close()
