@@ -24,7 +24,9 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _uses_database(item: pytest.Item) -> bool:
-    """Whether the test, or a fixture of it, asks for the database."""
+    """Whether the test, or a fixture of it, asks for the database, and may find something else on another one."""
+    if item.get_closest_marker("one_database"):
+        return False
     asked = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
     return bool(asked) or item.get_closest_marker("django_db") is not None
 

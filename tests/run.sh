@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every check and every test: lint, types, import contracts, then pytest on SQLite and, where a server can be started, on PostgreSQL.
-# INSTANCES=200 gives every variant of a solver 25 times as many random instances on every back end.
+# INSTANCES=200 gives every variant of a solver 40 times as many random instances on every back end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 VENV=${VENV:-.venv} MAKE=${MAKE:-make}
@@ -39,7 +39,7 @@ bash tests/find_chromium.sh
 for one in "${warming[@]}"; do wait "$one"; done
 
 echo "== tests (SQLite)"
-"$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-8}" "$@"
+"$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-5}" "$@"
 
 echo "== tests of the application (PostgreSQL), and several hosts (PostgreSQL, a bucket, network namespaces where they are permitted)"
 # hosts mostly wait for leases that end

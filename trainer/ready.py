@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,10 @@ def processor_can() -> bool:
 
 
 def ready(function: Any, name: str | None = None) -> Any:
-    """Let a compiled function (numba's, with `cache=True`) use shipped code; `name` as in Ready, default: its module."""
+    """Let a function of numba's keep its code and use shipped code; `name` as in Ready, default: its module.
+
+    RuntimeError: its code can be kept nowhere.
+    """
     if not hasattr(function, "py_func"):  # NUMBA_DISABLE_JIT: plain Python
         return function
     function._cache = Ready(function.py_func, name or function.py_func.__module__)
@@ -85,10 +89,10 @@ def kept(function: Callable[..., Any]) -> Any:
 
     It uses shipped code, runs without Python's lock, and is kept where numba finds a folder that can be written.
     """
-    try:
-        return ready(njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # there is none: each process compiles for itself
-        return njit(nogil=True)(function)
+    compiled = njit(nogil=True)(function)
+    with suppress(RuntimeError):  # there is none: each process compiles for itself
+        ready(compiled)
+    return compiled
 
 
 def environment() -> dict[str, str]:

@@ -31,7 +31,9 @@ def browser() -> Iterator[Any]:
         pytest.skip("no Chromium found; install it (apt-get install chromium)")
     sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with sync.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        chromium = driver.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        )
         yield chromium
         chromium.close()
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Self
 
 from numba import config, njit
@@ -56,23 +57,36 @@ def state(folder: Path) -> str:
     return sha256(b"".join(f.name.encode() + f.read_bytes() for f in files)).hexdigest()[:16]
 
 
+@cache
+def _kept_in(folder: str) -> str:
+    """Where the code of the kernels in a folder is kept."""
+    found = Path(folder).resolve()
+    return str(FOLDER / f"{found.parent.name}-{state(found)}")
+
+
+@cache
+def _can_be_written(folder: str) -> bool:
+    """Whether files can be made there; found out once for each folder, since a process declares hundreds of kernels at its start."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
 class ByContents(UserProvidedCacheLocator):  # type: ignore[misc]
     """Where numba keeps the code of a function: in a folder named by the family and by the contents of its kernels."""
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
         super().__init__(py_func, py_file)
-        folder = Path(py_file).resolve().parent
-        self._cache_path = str(FOLDER / f"{folder.parent.name}-{state(folder)}")
+        self._cache_path = _kept_in(os.path.dirname(py_file))
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Self | None:
         """A locator for the function; None, so that numba says that it cannot keep the code, where the folder cannot be written."""
         self = cls(py_func, py_file)
-        try:
-            self.ensure_cache_path()
-        except OSError:
-            return None
-        return self
+        return self if _can_be_written(self._cache_path) else None
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -83,11 +97,11 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(FOLDER), _LOCATOR  # type: ignore[attr-defined]
         try:
-            try:
-                compiled = njit(cache=True, nogil=True, **options)(function)
-            except RuntimeError:  # no folder can be written: each process compiles for itself
-                return njit(nogil=True, **options)(function)
-            return compiled if config.DISABLE_JIT else ready(compiled, Path(compiled.stats.cache_path).name)  # type: ignore[attr-defined]
+            compiled = njit(nogil=True, **options)(function)
+            # where no folder can be written, each process compiles for itself
+            with suppress(RuntimeError):
+                ready(compiled, Path(_kept_in(os.path.dirname(function.__code__.co_filename))).name)
+            return compiled
         finally:
             config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
 

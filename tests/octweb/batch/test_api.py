@@ -144,6 +144,7 @@ def test_cancel_delete_and_filters(post, client_of, owner, model):
     assert not default_storage.exists(f"predictions/{made['id']}")
 
 
+@pytest.mark.one_database
 def test_rows_are_explained_on_request_with_the_owners_marks_and_in_units_for_the_asker(
     media,
     table_model,  # noqa: F811
@@ -208,6 +209,7 @@ def test_odd_wishes_are_refused_by_their_names(media, model, client_of, owner, m
     assert not BatchPrediction.objects.exists()
 
 
+@pytest.mark.one_database
 def test_rows_are_not_explained_unless_asked(post, work, client_of, owner):
     body = post().json()
     assert body["explain"] is False

@@ -7,7 +7,7 @@ import pytest
 from octweb.batch.models import BatchPrediction
 from tests.octweb.batch.conftest import rows_csv
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.one_database]
 
 
 def test_from_the_model_to_the_answers(client, model, media, owner, work):

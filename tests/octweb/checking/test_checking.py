@@ -73,6 +73,7 @@ def test_a_model_with_held_out_rows_is_proved_on_its_page(trained, client, owner
     assert client.post(f"/models/{model.pk}/check/start/").status_code == 404
 
 
+@pytest.mark.one_database
 def test_a_changed_document_is_refuted(trained):
     model = trained("cart")
     assert checked(model).verdict == "recounted"
@@ -84,6 +85,7 @@ def test_a_changed_document_is_refuted(trained):
     assert any(line["verdict"] == "refuted" for line in job.lines)
 
 
+@pytest.mark.one_database
 def test_the_download_is_all_that_is_needed(trained, client, owner, tmp_path):
     model = trained()
     client.force_login(owner)

@@ -46,6 +46,7 @@ for name, file_name, content in made:
 """
 
 
+@pytest.mark.one_database
 def test_a_bomb_takes_little_memory_even_where_nothing_stops_it(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", READ_ALL, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=300,

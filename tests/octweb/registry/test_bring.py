@@ -80,6 +80,7 @@ def test_a_pmml_file_becomes_a_draft_is_reviewed_and_served(
     assert [p["label"] for p in said["predictions"]] == source.predict(X).tolist()
 
 
+@pytest.mark.one_database
 def test_our_own_file_keeps_its_tree_and_leaves_its_claims_behind(dataset, pmml, client_of, owner):
     first = bringing.bring(owner=owner, file=io.BytesIO(pmml), source_name="a.pmml", dataset=dataset)
     forged = json.loads(first.document)
@@ -107,6 +108,7 @@ def test_our_own_file_keeps_its_tree_and_leaves_its_claims_behind(dataset, pmml,
     assert body["tree"] == model_file(first).tree.to_json()
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("change", "status", "words"),
     [
@@ -126,6 +128,7 @@ def test_bad_calls_are_problems(dataset, pmml, client_of, owner, change, status,
     assert not TreeModel.objects.exists()
 
 
+@pytest.mark.one_database
 def test_columns_that_do_not_fit_are_named(dataset, pmml, client_of, owner):
     answer = client_of(owner).post(
         URL, {"file": upload(pmml.replace(b'"width"', b'"girth"')), "dataset": str(dataset.pk)}

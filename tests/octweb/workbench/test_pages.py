@@ -7,7 +7,7 @@ import pytest
 from octweb.workbench import actions
 from octweb.workbench.models import Kind, Workbench
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.one_database]
 
 
 @pytest.fixture

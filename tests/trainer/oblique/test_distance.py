@@ -108,9 +108,9 @@ def test_where_memory_ends_the_tree_is_kept(method, place, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize("first", range(0, 30, 10))
 def test_oct_h_has_the_optimum_of_its_class(name, first):
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 10):
         inst, least = small(seed)
         form = OCTH(inst, least=least)
         lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth)

@@ -86,9 +86,9 @@ def test_a_small_objective_with_priced_coefficients_is_proved(solver, depth):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-@pytest.mark.parametrize("first", range(0, 120, 30))
+@pytest.mark.parametrize("first", range(0, 60, 15))
 def test_no_leaf_is_smaller_than_asked(name, first):
-    for seed in range(first, first + 30):
+    for seed in range(first, first + 15):
         inst = points(seed)
         best = best_in_class(inst.Z, inst.counts, inst.depth, inst.kappa, min_leaf=inst.min_leaf)
         assert inst.ceiling >= best
@@ -102,9 +102,9 @@ def test_no_leaf_is_smaller_than_asked(name, first):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-@pytest.mark.parametrize("first", range(0, 60, 30))
+@pytest.mark.parametrize("first", range(0, 30, 15))
 def test_routes_of_all_rows_change_no_optimum(name, first):
-    for seed in range(first, first + 30):
+    for seed in range(first, first + 15):
         inst = replace(points(seed, 8), min_leaf=1)
         values = []
         for full in (False, True):
@@ -115,9 +115,9 @@ def test_routes_of_all_rows_change_no_optimum(name, first):
 
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("constants", ["data", "paper"])
-@pytest.mark.parametrize("first", range(0, 30, 30))
+@pytest.mark.parametrize("first", range(0, 15, 15))
 def test_planes_as_variables_have_the_optimum_of_their_class(name, constants, first):
-    for seed in range(first, first + 30):
+    for seed in range(first, first + 15):
         inst, least = small(seed)
         inst = replace(inst, min_leaf=1 + seed % 3)
         best = best_in_class(inst.Z, inst.counts, inst.depth, inst.kappa, least=least, min_leaf=inst.min_leaf)
@@ -134,10 +134,10 @@ def soct(inst, **more):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-@pytest.mark.parametrize("first", range(0, 50, 25))
+@pytest.mark.parametrize("first", range(0, 24, 12))
 def test_a_coefficient_costs_its_price(name, first):
     met = 0
-    for seed in range(first, first + 25):
+    for seed in range(first, first + 12):
         inst, least = small(seed)
         inst = replace(inst, charge=CHARGES[seed % 5], min_leaf=1 + seed % 2)
         best = best_in_class(
@@ -155,7 +155,7 @@ def test_a_coefficient_costs_its_price(name, first):
         values = form.assignment(search.best)
         assert form.model.violated(values) is None
         assert form.model.value(values) == pytest.approx(float(search.value), abs=1e-9)
-    assert met >= 20
+    assert met >= 9
 
 
 @seeds(60)
