@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -78,3 +79,14 @@ def test_a_test_that_is_left_open_loosens_the_bound_and_loses_no_tree(share, mon
     found = make_classifier("cut-h", **asked).fit(X, y).certificate_
     assert found.bound >= truth.objective - 1e-9
     assert found.objective <= truth.bound + 1e-9
+
+
+def test_thousands_of_columns_make_no_dense_program():
+    """A matrix of all columns by all columns would be 144 MB, and seconds of a short limit."""
+    Z = np.random.default_rng(0).random((20, 3000))
+    tracemalloc.start()
+    plane = Separator(Z).plane(np.arange(10), np.arange(10, 20))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert plane is not None
+    assert peak < 20_000_000
