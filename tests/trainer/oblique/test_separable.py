@@ -90,3 +90,16 @@ def test_thousands_of_columns_make_no_dense_program():
     tracemalloc.stop()
     assert plane is not None
     assert peak < 20_000_000
+
+
+def test_one_plane_over_many_points_is_given_up_when_it_is_stopped():
+    """A run that is cancelled long before its limit waited for the linear program of the presolve."""
+    rng = np.random.default_rng(0)
+    Z, side = rng.random((200, 300)), rng.permutation(np.arange(200) % 2).astype(bool)
+    asked = []
+    sides = np.flatnonzero(side), np.flatnonzero(~side)
+    assert Separator(Z).within(lambda: bool(asked.append(1)) or len(asked) > 5, *sides) is None
+    assert 5 < len(asked) < 30
+    found = Separator(Z).within(lambda: False, *sides)
+    assert found is not None
+    assert np.array_equal(Z @ found.a <= found.c, side)

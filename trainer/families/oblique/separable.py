@@ -10,7 +10,7 @@ Margin     ε*(L, R) = max ε with a·z + ε <= c on L, a·z - ε >= c on R, |a_
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -157,10 +157,10 @@ class Separator:
             self._cache.popitem(last=False)
         return found
 
-    def within(self, seconds: float, left: CountArray, right: CountArray) -> Plane | None:
-        """As `plane`, for two sets of different points, but None if that is not known after some seconds."""
+    def within(self, stopped: Callable[[], bool], left: CountArray, right: CountArray) -> Plane | None:
+        """As `plane`, for two sets of different points, but None if that is not known when it is stopped."""
         program = _Program(self.Z, left, right)
-        program.solver.setOptionValue("time_limit", min(seconds, 1e9))
+        program.solver.cbSimplexInterrupt.subscribe(lambda event: event.interrupt() if stopped() else None)
         program.solver.run()
         ended = program.solver.getModelStatus()
         if ended != highspy.HighsModelStatus.kOptimal or program.value <= MARGIN:
