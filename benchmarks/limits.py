@@ -32,7 +32,7 @@ from trainer.methods import METHODS
 POLL = 0.02
 SLACK, SHARE, TERM = 1.0, 0.1, 2.0  # seconds after the limit, share of the limit, seconds after SIGTERM
 GIVE_UP = 60.0  # seconds after the limit, or the signal, at which a run is killed
-REFUSED = ("takes two classes", "too many")
+REFUSED = ("takes two classes", "too many", "does not name classes", "takes at most")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,9 @@ def watched(method: str, shape: str, data: Path, folder: Path, *, limit: float, 
         f"--time-limit={given}", f"--progress={progress}", f"--output={output}", "--json", *options,
     ]  # fmt: skip
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said, complained = folder / "stdout", folder / "stderr"  # a pipe that nobody reads holds a long record up
+    with said.open("w") as out, complained.open("w") as error:
+        process = subprocess.Popen(command, stdout=out, stderr=error)
     inside = psutil.Process(process.pid)
     begun = mark = None  # when the search began, and clock and processor at the limit or the signal
     last = 0.0
@@ -140,11 +142,10 @@ def watched(method: str, shape: str, data: Path, folder: Path, *, limit: float, 
             process.kill()
         time.sleep(POLL)
     ended = time.perf_counter()
-    out, error = process.communicate()
     begun = started if begun is None else begun
     after, processor = (0.0, 0.0) if mark is None else (ended - mark[0], last - (mark[1] or last))
     allowed = SHARE * limit + SLACK if kind == "limit" else TERM
-    word = _how(process.returncode, out, error)
+    word = _how(process.returncode, said.read_text(), complained.read_text())
     # a process that had less than nine tenths of a processor was held up by others
     late = processor > allowed or (after > allowed and processor > 0.9 * after)
     return Seen(

@@ -19,6 +19,7 @@ from trainer.data.cells import LARGEST_EXACT
 from trainer.dtypes import FloatArray
 from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, MissingPolicy, Table, numeric_table
 
+TOO_FINE = "decimals that differ in more digits than a double has. Make the column text, or round its values."
 TOO_LARGE = "whole numbers beyond 2^53, which a double cannot tell apart. Make the column text, or divide its values."
 
 
@@ -72,15 +73,21 @@ def _refuse_large(X: Any) -> None:
     if not isinstance(X, (np.ndarray, list, tuple)):
         return  # a sparse matrix, or nothing that can be trained on: scikit-learn says so
     try:
-        values = np.asarray(X)
+        # a list may mix whole numbers with others, which an array of numbers would round
+        values = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     except ValueError:  # rows of different lengths
         return
-    if values.dtype.kind not in "iu" or values.ndim != 2 or not values.size:
+    if values.dtype.kind not in "iuO" or values.ndim != 2 or not values.size:
         return
-    ends = np.stack([values.min(axis=0), values.max(axis=0)]).tolist()  # Python's integers have an absolute value
-    for j, (low, high) in enumerate(zip(*ends, strict=True)):
-        if max(abs(low), abs(high)) > LARGEST_EXACT:
+    for j, column in enumerate(values.T):
+        # Python's integers have an absolute value
+        whole = [v for v in column.tolist() if isinstance(v, int)] if column.dtype == object else _ends(column)
+        if any(abs(v) > LARGEST_EXACT for v in whole):
             raise ValueError(f"Column {j} has {TOO_LARGE}")
+
+
+def _ends(column: np.ndarray) -> list[int]:
+    return [int(column.min()), int(column.max())]
 
 
 def _refuse_missing_labels(y: Any) -> None:
@@ -150,8 +157,12 @@ def _fit_column(name: str, series: nw.Series) -> Column:
     categories = sorted({text for text in texts if text is not None})
     policy = MissingPolicy.REFUSE
     if any(text is None for text in texts):
+        if MISSING_CATEGORY in categories:
+            raise ValueError(
+                f"Column '{name}' has the text '{MISSING_CATEGORY}' and empty cells, which would become one category."
+            )
         policy = MissingPolicy.CATEGORY
-        categories = [*(c for c in categories if c != MISSING_CATEGORY), MISSING_CATEGORY]
+        categories = [*categories, MISSING_CATEGORY]
     code = {category: float(c) for c, category in enumerate(categories)}
     values = np.array([code[MISSING_CATEGORY if text is None else text] for text in texts], np.float64)
     schema = ColumnSchema(name=name, kind=Kind.CATEGORICAL, categories=tuple(categories), missing=policy)
@@ -165,6 +176,10 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
         ends = [int(end) for end in (series.min(), series.max()) if end is not None]
         if any(abs(end) > LARGEST_EXACT for end in ends):
             raise ValueError(f"Column '{name}' has {TOO_LARGE}")
+    if series.dtype == nw.Decimal:
+        told = {cell for cell in series.to_list() if cell is not None}
+        if len({float(cell) for cell in told}) < len(told):
+            raise ValueError(f"Column '{name}' has {TOO_FINE}")
     try:
         values = series.cast(nw.Float64).to_numpy().astype(np.float64)
     except Exception as error:  # each frame library has its own

@@ -222,9 +222,12 @@ def _times_class_weights(
                 "class_weight": f"no training row has the label {listed(unknown)}; known: {listed([repr(c) for c in classes.tolist()])}."
             }
         )
-    factors = np.array([float(by_class.get(label, 1)) for label in classes.tolist()])
+    try:
+        factors = np.array([float(by_class.get(label, 1)) for label in classes.tolist()])
+    except (TypeError, ValueError):
+        factors = np.full(len(classes), np.nan)
     if not (np.isfinite(factors).all() and (factors >= 0).all()):
-        raise ParameterError({"class_weight": "the weights of classes must be finite and not negative."})
+        raise ParameterError({"class_weight": "the weights of classes must be finite numbers that are not negative."})
     own = _check_sample_weight(sample_weight, np.empty((len(y), 1)), dtype=np.float64, ensure_non_negative=True)
     return own * factors[codes]
 

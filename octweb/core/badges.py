@@ -38,7 +38,7 @@ STATES = {
     "can_prove_splits": Badge("heur", "check", "Proves each split", SPLITS_TIP),
     "queued": Badge("plain", "", "Queued", "Waits for a free worker."),
     "running": Badge("run", "pulse", "Running", "The best tree so far is kept if you stop."),
-    "succeeded": Badge("plain", "check", "Finished", "The run has ended and its model is stored."),
+    "succeeded": Badge("plain", "check", "Finished", "It has ended, and its result is stored."),
     "failed": Badge("bad", "", "Failed", "The run ended without a tree; the reason is on its page."),
     "unreachable": Badge(
         "gap", "check", "Not reachable",

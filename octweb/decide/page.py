@@ -79,7 +79,7 @@ def _step(scene: Scene, asked: Asked, number: int, step: dict[str, Any]) -> dict
         "node": step["node"],
         "question": _question(node.split, tree.schema),
         "name": label(step["column"]) if step["column"] else "Weighted sum",
-        "terms": step.get("terms"),
+        "terms": [(number_text(a, full=True), name) for name, a in (step.get("terms") or {}).items()],
         "value": value_text(step["value"]) if column is not None else node.split.value_text(tree.schema, asked.row),
         "unit": unit(column) if column is not None else "",
         "answer": step["answer"],

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -282,6 +283,33 @@ def test_integers_of_an_array_beyond_what_a_double_tells_apart_are_refused(kind)
     rows = [[0, 2**53 + k] for k in range(4)]
     with pytest.raises(ValueError, match="Column 1 has whole numbers beyond 2"):
         make_classifier("cart").fit(rows if kind is list else np.array(rows, kind), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("more", [0, 0.5, "1", 2**70])
+def test_integers_that_numpy_keeps_as_objects_or_floats_are_refused_alike(more):
+    rows = [[2**53 + k, more] for k in range(4)]
+    for X in (rows, np.array(rows, object)):
+        with pytest.raises(ValueError, match="Column 0 has whole numbers beyond 2"):
+            make_classifier("cart").fit(X, [0, 1, 0, 1])
+
+
+def test_decimals_that_a_double_cannot_tell_apart_are_refused():
+    close = pa.table({"price": pa.array([Decimal("1.00000000000000000001"), Decimal(1)], pa.decimal128(38, 20))})
+    with pytest.raises(ValueError, match="'price' has decimals that differ in more digits"):
+        make_classifier("cart").fit(close, ["a", "b"])
+    apart = pa.table({"price": pa.array([Decimal("1.01"), Decimal(1)], pa.decimal128(38, 20))})
+    assert make_classifier("cart").fit(apart, ["a", "b"]).predict(apart).tolist() == ["a", "b"]
+
+
+def test_a_text_that_names_missing_cells_does_not_merge_with_them():
+    with pytest.raises(ValueError, match="'c' has the text '\\(missing\\)' and empty cells"):
+        make_classifier("cart").fit(pd.DataFrame({"c": ["(missing)", None, "x"]}), ["a", "b", "a"])
+
+
+@pytest.mark.parametrize("weight", ["x", None, np.nan, -1, np.inf])
+def test_class_weights_that_are_no_weights_are_an_error(weight):
+    with pytest.raises(ParameterError, match="must be finite numbers that are not negative"):
+        make_classifier("exact", class_weight={"a": weight}).fit([[0.0], [1.0]], ["a", "b"])
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pa.table])

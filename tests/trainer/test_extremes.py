@@ -61,6 +61,15 @@ def test_a_tree_and_no_traceback(method, case):
         assert model.certificate_.objective >= leaf - 1e-9
 
 
+@pytest.mark.parametrize("seed", [16, 21, 24])
+def test_slopes_beyond_the_largest_number_are_no_warning(seed):
+    rng = np.random.default_rng(seed)
+    X = np.c_[rng.random(N) * 1e308, *(10.0 ** rng.uniform(-300, 300, (2, N)) * rng.choice([-1, 1], (2, N)))]
+    y = np.r_[0, 1, rng.integers(0, 2, N)[2:]]
+    model = fitted("bivariate", X, y)
+    assert (model.predict(X) == y).mean() == pytest.approx(model.certificate_.objective, abs=1e-9)
+
+
 @pytest.mark.parametrize("method", [m.id for m in METHODS])
 def test_the_unit_of_a_column_changes_no_optimum(method):
     for seed in range(2):

@@ -194,6 +194,8 @@ def _header(body: bytes, found: Scan, delimiter: str, width: int) -> int | None:
         names = [cell for cell in cells if cell]
         numbers = any(NUMBER_LIKE.fullmatch(name) for name in names)
         distinct = len(cells) == width and len(names) == len(set(names)) and not (numbers and i)
+        if any("\t" in name for name in names):  # these are several names
+            return None
         if distinct and (len(names) == width or _hollow_end(body, found, delimiter, i, len(names))):
             return i
         gap = not found.quoted_breaks and bool(found.lines[i + 1] - found.lines[i] > 1)
@@ -247,7 +249,8 @@ def _gap_between(found: Scan, i: int, head: int, width: int) -> bool:
 
 
 def _cells(body: bytes, found: Scan, record: int, delimiter: str) -> list[str]:
-    text = _text(body[found.starts[record] : found.ends[record]])
+    # whole, with a tab at its end, which can be a delimiter
+    text = body[found.starts[record] : found.ends[record]].decode("utf-8", "replace").strip("\r\n")
     return [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
 
 

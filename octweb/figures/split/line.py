@@ -14,7 +14,7 @@ import numpy as np
 from octweb.figures.histogram import histogram_figure
 from octweb.figures.plane import cut_segment, half_plane
 from octweb.figures.split.impurity import best_threshold, gini_rows
-from octweb.figures.split.scene import Scene, impurity_words, rows_words, sentence
+from octweb.figures.split.scene import Scene, impurity_words, rows_words, sentence, weighed_codes_words
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.describe import number_text, split_text
 from trainer.tree.picture.names import named
@@ -58,6 +58,7 @@ def plane_picture(scene: Scene, split: Linear) -> dict[str, Any]:
         _margin_words([abs(float(values[i])) / size for i in near] if size > 0 else []),
         sampled if len(shown) < int(finite.sum()) else "",
         f"{rows_words(int((~finite).sum()))} without both values are not drawn." if not finite.all() else "",
+        weighed_codes_words(scene, split.features),
         _shares(scene),
         impurity_words(scene),
     )

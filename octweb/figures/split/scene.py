@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,11 +46,7 @@ def impurity_words(scene: Scene) -> str:
 def codes_words(scene: Scene, feature: int) -> str:
     """How many rows answer as they do because their value is a code: one that was declared, or one that looks like it."""
     column, values = scene.tree.schema[feature], scene.X[:, feature]
-    if column.kind is not Kind.NUMERIC:
-        return ""
-    declared = {v: int((values == v).sum()) for v in column.special}
-    codes = {v: n for v, n in declared.items() if n} if column.special else likely_codes(values)
-    said = []
+    codes, said = _codes_here(scene, feature), []
     for answer, side in (("yes", scene.left), ("no", ~scene.left)):
         here = {v: int(((values == v) & side).sum()) for v in codes}
         if rows := sum(here.values()):
@@ -59,6 +56,32 @@ def codes_words(scene: Scene, feature: int) -> str:
                 f"{rows_words(rows)} {'answers' if rows == 1 else 'answer'} {answer} because of {kind}: {shown}."
             )
     return " ".join(said)
+
+
+def weighed_codes_words(scene: Scene, features: Iterable[int]) -> str:
+    """How many rows have a code in a column of a weighted sum, which takes it for a number like any other."""
+    found = {f: codes for f in dict.fromkeys(features) if (codes := _codes_here(scene, f))}
+    if not found:
+        return ""
+    with_codes = np.zeros(len(scene.X), bool)
+    for feature, codes in found.items():
+        with_codes |= np.isin(scene.X[:, feature], list(codes))
+    kind = "a special value" if all(scene.tree.schema[f].special for f in found) else "what may be a code"
+    where = f"{len(found)} columns"
+    if len(found) == 1:
+        (feature,) = found
+        where = f"{short(scene.tree.schema[feature].name, 40)} ({codes_text(found[feature])})"
+    rows = int(with_codes.sum())
+    return f"{rows_words(rows)} {'has' if rows == 1 else 'have'} {kind} in {where}, and the sum weighs it as a number."
+
+
+def _codes_here(scene: Scene, feature: int) -> dict[float, int]:
+    """The codes among the rows, declared ones or else those that look like codes, with the rows of each."""
+    column, values = scene.tree.schema[feature], scene.X[:, feature]
+    if column.kind is not Kind.NUMERIC:
+        return {}
+    declared = {v: int((values == v).sum()) for v in column.special}
+    return {v: n for v, n in declared.items() if n} if column.special else likely_codes(values)
 
 
 def missing_words(values: FloatArray) -> str:

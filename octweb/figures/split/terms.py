@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.histogram import histogram_figure
-from octweb.figures.split.scene import Scene, impurity_words, missing_words, rows_words, sentence
+from octweb.figures.split.scene import (
+    Scene,
+    impurity_words,
+    missing_words,
+    rows_words,
+    sentence,
+    weighed_codes_words,
+)
 from trainer.tree.describe import number_text
 from trainer.tree.picture.names import short_names
 from trainer.tree.picture.palette import axis, escape, frame, short
@@ -71,7 +78,12 @@ def sum_picture(scene: Scene, split: Linear) -> dict[str, Any]:
     )
     return {
         "title": f"The sum of the {rows_words(len(total))} that reach it",
-        "note": sentence("Bars stack the classes.", missing_words(total), impurity_words(scene)),
+        "note": sentence(
+            "Bars stack the classes.",
+            missing_words(total),
+            weighed_codes_words(scene, [f for f, level in zip(split.features, split.levels, strict=True) if level < 0]),
+            impurity_words(scene),
+        ),
         "figure": figure,
     }
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from octweb.datasets import actions as datasets
 from octweb.decide import actions, page
 from octweb.registry import actions as registry
 from octweb.registry.data import rows_of
@@ -19,6 +20,9 @@ from octweb.workbench.models import Step, StepState, Workbench
 from tests.octweb.figures.specimens import one_split
 from tests.octweb.registry.test_api_explain import explain
 from trainer.explain.statistics import rounded_unit
+from trainer.run import TrainRequest, train
+from trainer.tree.numbers import number_text
+from trainer.tree.splits import Linear
 
 ROW = {"typed": "1"}
 
@@ -282,3 +286,22 @@ def test_the_sum_of_a_decision_is_told_from_its_threshold():
     step = {"node": 0, "column": None, "value": 3.0000001, "answer": "no", "distance": None, "deviations": None}
     shown = page._step(SimpleNamespace(tree=tree, rows=None), SimpleNamespace(row=row), 1, step)
     assert shown["value"] == split.value_text(tree.schema, row) == "3.0000001"
+
+
+def test_the_terms_of_a_sum_are_written_as_in_the_rules(table_model, owner, client):
+    table, labels = datasets.load(table_model.dataset)
+    request = TrainRequest(table=table, labels=labels, method="bivariate", parameters={"depth": 1, "time_limit": 5})
+    document = train(request).model.to_json()
+    model = registry.register(owner=owner, document=document, dataset=table_model.dataset, title="A line")
+    tree = model_file(model).tree
+    split = tree.nodes[0].split
+    assert isinstance(split, Linear)
+    client.force_login(owner)
+    said = " ".join(ask(client, model, row=1).content.decode().split())
+    terms = []
+    for f, level, a in split.terms:
+        column = tree.schema[f]
+        name = column.name if level < 0 else f"[{column.name} is {column.categories[level]}]"
+        terms.append(f"{number_text(a, full=True)} × {name}")
+    assert terms[0].startswith("1 × ")
+    assert f"The terms of the sum</summary> {', '.join(terms)}</details>" in said

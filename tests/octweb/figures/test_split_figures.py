@@ -19,9 +19,11 @@ from octweb.figures.split.impurity import best_threshold, gini_rows
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
 from tests.octweb.figures.test_tree_figure import _valid
 from tests.seeds import seeds
+from trainer.table import ColumnSchema, Kind
+from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.numbers import shortest_between
 from trainer.tree.picture.palette import class_styles, short
-from trainer.tree.splits import goes_left
+from trainer.tree.splits import Linear, Split, Threshold, goes_left
 
 
 @seeds(40)
@@ -209,3 +211,37 @@ def test_no_bar_lies_on_both_sides_of_a_cut_and_counts_have_whole_ticks(seed):
     axis = figure["layout"]["yaxis"]
     assert isinstance(axis["dtick"], int)
     assert axis["dtick"] >= 1
+
+
+def coded(special: tuple[float, ...], split: Split) -> list[str]:
+    """The notes of the pictures of `split` on 12 rows: two have −9 in the first of three columns, one has 999."""
+    X = np.c_[[-9, -9, 999, *range(9)], np.arange(12) % 5, np.arange(12) % 3].astype(float)
+    codes = (np.arange(12) % 2).astype(np.int32)
+    schema = tuple(
+        ColumnSchema(name=name, kind=Kind.NUMERIC, special=special if name == "days" else ())
+        for name in ("days", "b", "c")
+    )
+    draft = DraftBranch(split=split, left=DraftLeaf(), right=DraftLeaf())
+    tree = grow(draft, X, codes, schema=schema, classes=("no", "yes"))
+    return [picture["note"] for picture in split_figures(tree, 0, X, codes)]
+
+
+def test_the_answers_that_codes_give_are_counted():
+    (note,) = coded((-9.0, 999.0), Threshold(feature=0, threshold=4.5))
+    assert (
+        "2 rows answer yes because of a special value: −9 in 2 rows. 1 row answers no because of a special value: 999 in 1 row."
+        in note
+    )
+    (note,) = coded((), Threshold(feature=0, threshold=4.5))  # nobody declared them, and 999 stands alone
+    assert "2 rows answer yes because of what may be a code: −9 in 2 rows." in note
+    assert "999" not in note
+
+
+@pytest.mark.parametrize("features", [(0, 1), (0, 1, 2)])
+def test_codes_that_a_sum_weighs_are_counted(features):
+    plane = Linear(features=features, coefficients=(1.0,) * len(features), threshold=4.5, levels=(-1,) * len(features))
+    said = "3 rows have a special value in days (−9 in 2 rows, 999 in 1 row), and the sum weighs it as a number."
+    assert any(said in note for note in coded((-9.0, 999.0), plane))
+    said = "2 rows have what may be a code in days (−9 in 2 rows), and the sum weighs it as a number."
+    assert any(said in note for note in coded((), plane))
+    assert not any("as a number" in note for note in coded((5000.0,), plane))

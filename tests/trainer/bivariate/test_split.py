@@ -9,11 +9,12 @@ import pytest
 
 from tests.trainer.oracles.bivariate import best_value, impurity
 from trainer.crew import Crew
+from trainer.families.bivariate.kernels.explore import LOOKS
 from trainer.families.bivariate.kernels.line import sample_lines
 from trainer.families.bivariate.kernels.points import Columns
 from trainer.families.bivariate.kernels.sweep import Turn, sweep
 from trainer.families.bivariate.node import NodeSearch
-from trainer.families.bivariate.pair import C2, C3, C4, C5, Rule, SearchOptions, Workspace, merged, search_pair
+from trainer.families.bivariate.pair import C2, C3, C4, C5, STEP, Rule, SearchOptions, Workspace, merged, search_pair
 from trainer.families.bivariate.scale import node_points
 from trainer.families.bivariate.search import best_split
 from trainer.growing.coordinates import codes_of, whole_numbers
@@ -231,6 +232,17 @@ def test_the_sweep_of_many_points_agrees_with_the_search(measure, levels):
     value, counted = swept(points, measure, 1)
     assert value == pytest.approx(found.value, abs=1e-8)
     assert counted == pytest.approx(value, abs=1e-8)
+
+
+def test_a_search_over_hundreds_of_classes_looks_at_the_clock_as_often():
+    """Bounds of a box take a time that grows with the classes; a box without any points to sort is work, too."""
+    rng = np.random.default_rng(0)
+    points = pair_of(rng.normal(size=(600, 2)), rng.permutation(np.arange(600) % 300), 300)
+    found = search_pair(
+        points, SearchOptions(switch=False), Workspace(), cap=lambda own: own, stopped=lambda: True, brief=False
+    )
+    assert not found.finished
+    assert 0 < found.boxes < 2 * STEP / (LOOKS * 292)
 
 
 def test_the_switch_to_the_sweep_keeps_the_value(monkeypatch):

@@ -76,3 +76,27 @@ def test_models_of_messy_files_predict_and_are_verified(tmp_path, seed):
     assert labels.codes.size == kept
     right = int((model.tree.predict(table.matrix()) == labels.codes).sum())
     assert done.correct >= right
+
+
+@pytest.mark.parametrize("trailing", [False, True], ids=["", "a delimiter at the end"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_a_title_above_a_long_header_is_found(delimiter, trailing, tmp_path):
+    """A header of more than two hundred characters, and lines that a tab ends."""
+    names = [*(f"measurement number {j}" for j in range(20)), "class"]
+    rows = [names, *([str(i * j % 7) for j in range(20)] + ["ab"[i % 2]] for i in range(30))]
+    lines = [delimiter.join(row) + delimiter * trailing for row in rows]
+    path = tmp_path / "report.csv"
+    path.write_text("Report of the year\n\n" + "\n".join(lines) + "\n\nTotal" + delimiter * (20 + trailing) + "\n")
+    table, _, _ = load(path, target="class")
+    assert list(table.names) == names[:-1]
+    assert table.row_numbers.tolist() == list(range(4, 34))
+
+
+def test_a_line_with_one_value_too_few_is_named_whatever_stands_in_the_cells(tmp_path):
+    """Decimal commas make a tab-separated file look like one with commas whose names have tabs in them."""
+    rows = [["when", "price", "class"], *([f"{d}.06.2016", f"{d} 047,{d} kg", "ab"[d % 2]] for d in range(10, 30))]
+    rows[15].pop()
+    path = tmp_path / "prices.csv"
+    path.write_text("\n".join("\t".join(row) for row in rows) + "\n")
+    with pytest.raises(DataError, match="Line 16 has 2 values; the header has 3"):
+        load(path, target="class")

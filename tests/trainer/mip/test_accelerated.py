@@ -293,6 +293,29 @@ def test_equivalent_sets_agree_outside_their_split_set():
     assert isinstance(EquivalentPoints, type)
 
 
+@seeds(20)
+def test_the_equivalent_sets_that_are_kept_lose_most(seed):
+    inst = random_instance(seed, max_rows=13)
+    every = [(J.split, J.rows.tolist(), J.loss) for J in equivalent_sets(inst, split_size=2, limit=10_000)]
+    assert every == sorted(every, key=lambda J: (-J[2], len(J[0]), J[0]))
+    for limit in (0, 1, 4):
+        assert [(J.split, J.rows.tolist(), J.loss) for J in equivalent_sets(inst, split_size=2, limit=limit)] == every[
+            :limit
+        ]
+
+
+def test_equivalent_sets_are_given_up_at_a_halt():
+    r = np.random.default_rng(0)
+    X, y = r.integers(0, 2, (4_000, 12)).astype(np.uint8), r.integers(0, 2, 4_000).astype(np.int32)
+    inst = instances.build(X, y, depth=3, kappa=Fraction(0))
+    every = {(J.split, tuple(J.rows)) for J in equivalent_sets(inst, split_size=2, limit=100_000)}
+    asked = []
+    found = equivalent_sets(inst, split_size=2, limit=100_000, halted=lambda: bool(asked.append(1)) or len(asked) > 9)
+    assert len(asked) < 15
+    assert 0 < len(found) < len(every)
+    assert {(J.split, tuple(J.rows)) for J in found} <= every
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_deep_trees_are_proved_with_bounds_of_the_exact_search(seed):
     """Depth 4 and 5, where depth-two blocks end far below the root."""

@@ -14,7 +14,7 @@ from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
 from trainer import make_classifier
 from trainer.families.oblique.distance import DistantSearch, distance, keeps, stripes, widest
 from trainer.families.oblique.oct_h import OCTH
-from trainer.families.oblique.units import robust_spans
+from trainer.families.oblique.units import distinct_rows, robust_spans
 from trainer.milo import Hooks, Options, backend
 from trainer.milo.lattice import Lattice
 from trainer.run import TrainRequest, train
@@ -166,3 +166,14 @@ def test_a_better_tree_of_single_columns_is_told():
 def test_a_robust_unit_is_the_range_where_no_value_is_far():
     X = np.c_[np.arange(9.0), np.r_[np.arange(8.0), 1e6], [0, 1] * 4 + [1], np.full(9, 2.0), np.r_[np.zeros(8), 1e-300]]
     assert robust_spans(X, np.ptp(X, axis=0)).tolist() == [8.0, 1000.0, 1.0, 0.0, 1e-300]
+
+
+@seeds(100)
+def test_distinct_rows_are_those_of_numpy(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.choice([0.0, -0.0, 1.0, 5e-324, 1e300, -1e-300], (int(rng.integers(1, 40)), int(rng.integers(1, 6))))
+    rows, first, member = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    found = distinct_rows(X)
+    assert all(map(np.array_equal, found, (rows, first, member.ravel())))
+    none = distinct_rows(X[:, :0])
+    assert (none[0].shape, none[1].tolist(), none[2].tolist()) == ((1, 0), [0], [0] * len(X))

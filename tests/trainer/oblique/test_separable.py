@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -78,3 +79,27 @@ def test_a_test_that_is_left_open_loosens_the_bound_and_loses_no_tree(share, mon
     found = make_classifier("cut-h", **asked).fit(X, y).certificate_
     assert found.bound >= truth.objective - 1e-9
     assert found.objective <= truth.bound + 1e-9
+
+
+def test_thousands_of_columns_make_no_dense_program():
+    """A matrix of all columns by all columns would be 144 MB, and seconds of a short limit."""
+    Z = np.random.default_rng(0).random((20, 3000))
+    tracemalloc.start()
+    plane = Separator(Z).plane(np.arange(10), np.arange(10, 20))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert plane is not None
+    assert peak < 20_000_000
+
+
+def test_one_plane_over_many_points_is_given_up_when_it_is_stopped():
+    """A run that is cancelled long before its limit waited for the linear program of the presolve."""
+    rng = np.random.default_rng(0)
+    Z, side = rng.random((200, 300)), rng.permutation(np.arange(200) % 2).astype(bool)
+    asked = []
+    sides = np.flatnonzero(side), np.flatnonzero(~side)
+    assert Separator(Z).within(lambda: bool(asked.append(1)) or len(asked) > 5, *sides) is None
+    assert 5 < len(asked) < 30
+    found = Separator(Z).within(lambda: False, *sides)
+    assert found is not None
+    assert np.array_equal(Z @ found.a <= found.c, side)

@@ -113,7 +113,7 @@ class Rule:
             return self.b <= z - self.a * x
         p, j, k = self.pivot
         pu, pv = points.u[p], points.v[p]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             turn = (points.v[j] - pv) / (points.u[j] - pu) if points.u[j] != pu else math.inf
             du, dv = u - pu, v - pv
             slope = np.where(du != 0, dv / du, math.inf)

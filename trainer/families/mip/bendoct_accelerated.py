@@ -121,7 +121,7 @@ class AcceleratedBendOCT(BendOCT):
                 disaggregated=t.disaggregated,
                 group_selection=t.group_selection,
             )
-            self.equivalent.add(equivalent_sets(instance, split_size=t.split_set, limit=t.set_limit))
+            self.equivalent.add(equivalent_sets(instance, split_size=t.split_set, limit=t.set_limit, halted=halted))
         s = self.structure
         self.paths = PathBoundCuts(
             instance=instance, b=s.b, p=s.p, w=s.w, theta=self.theta, best=self.depth_two.best,
@@ -138,7 +138,7 @@ class AcceleratedBendOCT(BendOCT):
             return None
         return EquivalentCuts(
             instance=self.instance, b=self.structure.b, theta=self.theta, form=t.equivalent_points,
-            sets=equivalent_sets(self.instance, split_size=t.split_set, limit=t.set_limit),
+            sets=equivalent_sets(self.instance, split_size=t.split_set, limit=t.set_limit, halted=self.depth_two.halted),
             group_selection=t.group_selection,
         )  # fmt: skip
 

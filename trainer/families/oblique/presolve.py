@@ -22,7 +22,7 @@ def one_plane(target: Target, clock: Clock) -> ObliqueTree | None:
     sides = [np.flatnonzero(inst.counts.argmax(axis=1) == k) for k in (0, 1)]
     if not all(map(len, sides)):
         return None
-    plane = Separator(inst.Z).within(0.2 * clock.remaining(), *sides)
+    plane = Separator(inst.Z).within(clock.until(0.2 * clock.remaining()), *sides)
     if plane is None:
         return None
     tree = inst.empty()

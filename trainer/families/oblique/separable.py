@@ -10,7 +10,7 @@ Margin     ε*(L, R) = max ε with a·z + ε <= c on L, a·z - ε >= c on R, |a_
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -61,25 +61,21 @@ class _Program:
         self.L, self.R, self.m = L, R, Z.shape[1]
         self.size = len(L) + len(R)
         m, size = self.m, self.size
-        block = np.zeros((m + 2, size + 2 * m))
-        block[:m, : len(L)] = Z[L].T
-        block[:m, len(L) : size] = -Z[R].T
-        block[m, : len(L)] = 1.0
-        block[m + 1, len(L) : size] = 1.0
-        block[:m, size : size + m] = -np.eye(m)
-        block[:m, size + m :] = np.eye(m)
+        # a column for each point, with a 1 in the row that balances its side, then those of p; a dense matrix would be m by m
+        points = np.zeros((size, m + 2))
+        points[:, :m] = np.concatenate([Z[L], -Z[R]])
+        points[: len(L), m] = points[len(L) :, m + 1] = 1.0
+        columns, rows = np.nonzero(points)
         lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = block.shape[1], m + 2
+        lp.num_col_, lp.num_row_ = size + 2 * m, m + 2
         lp.col_cost_ = np.concatenate([np.zeros(size), np.ones(2 * m)])
-        lp.col_lower_, lp.col_upper_ = np.zeros(block.shape[1]), np.full(block.shape[1], highspy.kHighsInf)
+        lp.col_lower_, lp.col_upper_ = np.zeros(size + 2 * m), np.full(size + 2 * m, highspy.kHighsInf)
         lp.row_lower_ = lp.row_upper_ = np.concatenate([np.zeros(m), [0.5, 0.5]])
-        rows, columns = np.nonzero(block.T)
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=block.shape[1]))]).astype(
-            np.int32
-        )
-        lp.a_matrix_.index_ = columns.astype(np.int32)
-        lp.a_matrix_.value_ = block.T[rows, columns]
+        lengths = np.concatenate([np.bincount(columns, minlength=size), np.ones(2 * m, np.int64)])
+        lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        lp.a_matrix_.index_ = np.concatenate([rows, np.arange(m), np.arange(m)]).astype(np.int32)
+        lp.a_matrix_.value_ = np.concatenate([points[columns, rows], np.full(m, -1.0), np.ones(m)])
         self.solver = solver = highspy.Highs()
         for name, value in (("output_flag", False), ("threads", 1), *WAYS[0].items()):
             solver.setOptionValue(name, value)
@@ -161,10 +157,10 @@ class Separator:
             self._cache.popitem(last=False)
         return found
 
-    def within(self, seconds: float, left: CountArray, right: CountArray) -> Plane | None:
-        """As `plane`, for two sets of different points, but None if that is not known after some seconds."""
+    def within(self, stopped: Callable[[], bool], left: CountArray, right: CountArray) -> Plane | None:
+        """As `plane`, for two sets of different points, but None if that is not known when it is stopped."""
         program = _Program(self.Z, left, right)
-        program.solver.setOptionValue("time_limit", min(seconds, 1e9))
+        program.solver.cbSimplexInterrupt.subscribe(lambda event: event.interrupt() if stopped() else None)
         program.solver.run()
         ended = program.solver.getModelStatus()
         if ended != highspy.HighsModelStatus.kOptimal or program.value <= MARGIN:

@@ -107,7 +107,7 @@ class Command(TrainingCommand):
         if c.splits is not None:
             proof = splits_words(c.splits_proved or 0, c.splits)
         self.stdout.write(
-            f"{c.status}: {c.correct} of {c.n} rows correct, {c.leaves} leaves, objective {c.objective:.6g}, {proof}, "
+            f"{c.status}: {c.correct} of {c.n} rows correct, {c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}, objective {c.objective:.6g}, {proof}, "
             f"{c.seconds:.3g} s"
         )
         written = result.summary["proof"]

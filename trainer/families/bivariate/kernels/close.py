@@ -27,6 +27,7 @@ from trainer.kernels.compiled import kernel
 
 STAGNATION = 4  # generations without change after which the uncertain points are swept
 SWEEP_WORK = 400_000  # comparisons that one local sweep may take
+FEW_CLASSES = 8  # each class beyond them is a unit of work wherever the counts of all classes are looked at
 
 
 @kernel
@@ -203,5 +204,5 @@ def close(search, sides, bound, stagnant, S, nU, nL, points):
         closing = ends.shape[0] * m * 10 <= SWEEP_WORK
     if closing:
         local_sweep(search, sides, S, nU, ends, points)
-        work += ends.shape[0] * m * 2
+        work += ends.shape[0] * m * (2 + max(0, uncertain.shape[0] - FEW_CLASSES))
     return work, closing

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.families.bivariate.kernels.bounds import lower_bound, value_of
-from trainer.families.bivariate.kernels.close import attempt, close
+from trainer.families.bivariate.kernels.close import FEW_CLASSES, attempt, close
 from trainer.families.bivariate.kernels.tables import (
     BEST_FIRST,
     BOUND,
@@ -48,6 +48,7 @@ from trainer.kernels.compiled import kernel
 
 MARGIN = 0.1  # share of a side that strategy 2 leaves on either side of the branching point
 COLLAPSED = 1e-13  # sides below the resolution of the coordinates
+LOOKS = 50  # how often the counts of all classes are looked at for the bounds of four children
 
 
 class Children(NamedTuple):
@@ -196,5 +197,6 @@ def explore(search, points, queue):
             new[child, 1] += nL
             rest = total - new[child, 0] - new[child, 1]
             low[child] = max(bound, lower_bound(how[MEASURE], how[BOUND], new[child, 0], new[child, 1], rest))
+        work += LOOKS * max(0, K - FEW_CLASSES)
         _queue(search, sides, a, b, m, stagnant, children, queue)
     return DONE

@@ -18,10 +18,11 @@ from typing import Any, Literal
 import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
+from trainer.families.mip.first_tree import Halted, never
 from trainer.families.mip.instance import Instance
 from trainer.milo import Expression, Model, Variables, total, weighted
 
-BLOCK = 512  # rows compared with all others at a time
+PAIRS = 1 << 22  # of rows that are compared at a time
 
 Form = Literal["basic", "chain", "recursive"]
 
@@ -35,23 +36,29 @@ class EquivalentSet:
     loss: int
 
 
-def equivalent_sets(instance: Instance, *, split_size: int, limit: int) -> list[EquivalentSet]:
+def equivalent_sets(instance: Instance, *, split_size: int, limit: int, halted: Halted = never) -> list[EquivalentSet]:
     """The maximal sets for split sets of at most `split_size` features, the sets with the largest loss first, at most `limit`.
 
-    Rows are grouped by a hash of their values outside the split set; kept groups are compared cell by cell.
+    Rows are grouped by a hash of their values outside the split set; kept groups are compared cell by cell. After a halt it is
+    what was found by then: every set is good by itself.
     """
     found: list[EquivalentSet] = []
     random: Any = np.random.default_rng(0).integers(1, 2**63, instance.X.shape[1], dtype=np.uint64)
     whole: Any = np.add.reduce(instance.X * random, axis=1)
     for size in range(split_size + 1):
-        for split in _splits(instance, size):
+        for split in _splits(instance, size, halted):
+            if halted():
+                return found
             masked = whole - (instance.X[:, list(split)] * random[list(split)]).sum(axis=1, dtype=np.uint64)
-            found += _groups(instance, masked, split)
-    found.sort(key=lambda s: (-s.loss, len(s.split), s.split))
-    return found[:limit]
+            # split sets come in order, so of equal losses the first ones stay
+            least = found[-1].loss if found and len(found) == limit else 0
+            found += _groups(instance, masked, split, least)
+            found.sort(key=lambda s: (-s.loss, len(s.split), s.split))
+            del found[limit:]
+    return found
 
 
-def _splits(instance: Instance, size: int) -> Iterable[tuple[int, ...]]:
+def _splits(instance: Instance, size: int, halted: Halted) -> Iterable[tuple[int, ...]]:
     """The split sets of a size that can occur: for up to two features, those for which two rows exist that differ in these features only.
 
     A set that varies in both of two features holds two rows that differ in both. For three this fails, and all are looked at.
@@ -61,8 +68,11 @@ def _splits(instance: Instance, size: int) -> Iterable[tuple[int, ...]]:
     X = instance.X.astype(np.float32)  # counts up to 2^24 are exact
     ones = X.sum(axis=1)
     codes: set[int] = set()
-    for first in range(0, len(X), BLOCK):
-        block = slice(first, first + BLOCK)
+    step = max(1, PAIRS // max(1, len(X)))
+    for first in range(0, len(X), step):
+        if halted():
+            break
+        block = slice(first, first + step)
         distance = ones[block, None] + ones[None, :] - 2 * (X[block] @ X.T)
         i, h = np.nonzero(distance == size)
         later = h > i + first
@@ -72,22 +82,32 @@ def _splits(instance: Instance, size: int) -> Iterable[tuple[int, ...]]:
     return [(f,) if size == 1 else (f, g) for f, g in pairs]
 
 
-def _groups(instance: Instance, masked: np.ndarray, split: tuple[int, ...]) -> Iterator[EquivalentSet]:
-    order = np.argsort(masked, kind="stable")
-    edges = np.flatnonzero(np.diff(masked[order])) + 1
-    starts = np.concatenate([[0], edges])
-    sizes = np.diff(np.concatenate([starts, [len(order)]]))
-    codes = instance.y[order]
-    mixed = np.minimum.reduceat(codes, starts) < np.maximum.reduceat(codes, starts)
-    kept = np.setdiff1d(np.arange(instance.X.shape[1]), split).astype(np.int64)
-    for start, size in zip(starts[mixed].tolist(), sizes[mixed].tolist(), strict=True):
-        rows = np.sort(order[start : start + size])
-        classes = np.bincount(instance.y[rows], weights=instance.weight[rows], minlength=instance.classes)
-        X = instance.X[rows]
-        # a set that is constant on part of the split set was found with the smaller one
-        if (X[:, list(split)].min(axis=0) == X[:, list(split)].max(axis=0)).any() or (X[:, kept] != X[0, kept]).any():
-            continue
-        yield EquivalentSet(rows=rows, split=split, loss=int(classes.sum() - classes.max()))
+def _groups(instance: Instance, masked: np.ndarray, split: tuple[int, ...], least: int) -> Iterator[EquivalentSet]:
+    """The sets of one split set, `masked` (n,) the hash outside of it, that lose more than `least`; all groups are looked at together."""
+    order = np.lexsort((instance.y, masked))
+    starts = np.flatnonzero(np.r_[True, np.diff(masked[order]) != 0])
+    ends = np.append(starts[1:], len(order))
+    loss = _losses(instance, order, starts)
+    kept = np.flatnonzero(loss > least)
+    if not len(kept):
+        return
+    own = np.repeat(np.isin(np.arange(len(starts)), kept), ends - starts)
+    X, first = instance.X[order[own]], np.cumsum((ends - starts)[kept]) - (ends - starts)[kept]
+    differs = np.minimum.reduceat(X, first) != np.maximum.reduceat(X, first)
+    # a set that is constant on part of the split set was found with the smaller one
+    good = differs[:, list(split)].all(axis=1) & (differs.sum(axis=1) == len(split))
+    for g in kept[good].tolist():
+        yield EquivalentSet(rows=np.sort(order[starts[g] : ends[g]]), split=split, loss=int(loss[g]))
+
+
+def _losses(instance: Instance, order: CountArray, starts: CountArray) -> CountArray:
+    """The weight of each group beside that of its heaviest class, int64; `order` by group and class, groups begin at `starts`."""
+    begins = np.zeros(len(order), bool)
+    begins[starts] = True
+    runs = np.flatnonzero(begins | np.r_[True, np.diff(instance.y[order]) != 0])
+    weights = np.add.reduceat(instance.weight[order], runs)
+    groups = np.searchsorted(runs, starts)
+    return np.asarray(np.add.reduceat(weights, groups) - np.maximum.reduceat(weights, groups))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
