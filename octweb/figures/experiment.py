@@ -125,7 +125,7 @@ def _band(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[d
 
 
 def _labels(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The words of the highest above its bar, those of the recommended below its own: they never meet, since it is no higher."""
+    """The words of the highest above its bar, those of the recommended below its own: they never meet, since the recommended one is not above it."""
     last = math.log10(max(p["x"] for p in shown) + 1)
     found = []
     for p in shown:
