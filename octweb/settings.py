@@ -188,6 +188,7 @@ EMAIL_HOST_PASSWORD = text("OCTWEB_MAIL_PASSWORD", "")
 EMAIL_USE_TLS = boolean("OCTWEB_MAIL_TLS", True)
 EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = text("OCTWEB_MAIL_FROM", "octweb@localhost")
+ADDRESS = text("OCTWEB_ADDRESS", "").rstrip("/")  # for links in messages; a worker is not asked under any address
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = text("OCTWEB_TIME_ZONE", "UTC")

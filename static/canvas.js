@@ -12,6 +12,8 @@ const map = document.getElementById("map-figure");
 const AIR = 8; // pixels around a picture that is fitted
 const LEAST = 0.1;
 const MOST = 2.5;
+const LARGEST = 1.5; // a small tree is enlarged to this scale where there is room
+const ABOVE = 0.4; // the part of the free height that lies above a picture
 let nodes = []; // as the figure's layout.meta names them
 let closed = []; // branches that are folded up
 let auto = true; // the server chooses them, so that what is left can be read
@@ -158,8 +160,8 @@ function show() {
 }
 
 function fit() {
-  const scale = Math.min(1, (view.clientWidth - AIR) / size.width, (roomHeight() - AIR) / size.height);
-  place = { scale, x: (view.clientWidth - scale * size.width) / 2, y: Math.max(0, Math.min(40, (roomHeight() - scale * size.height) / 2)) };
+  const scale = Math.min(LARGEST, (view.clientWidth - AIR) / size.width, (roomHeight() - AIR) / size.height);
+  place = { scale, x: (view.clientWidth - scale * size.width) / 2, y: Math.max(0, ABOVE * (roomHeight() - scale * size.height)) };
   fitted = true;
   show();
 }

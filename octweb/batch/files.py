@@ -6,6 +6,7 @@ from django.http import FileResponse, Http404
 
 from octweb.batch.actions import result_name
 from octweb.batch.models import BatchPrediction
+from octweb.core.badges import STATES
 from octweb.core.files import local_path
 from octweb.core.problems import Conflict
 
@@ -15,7 +16,7 @@ MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apa
 def result_file(job: BatchPrediction) -> FileResponse:
     """The answers, in pieces; raises Conflict while there are none."""
     if not job.is_ready:
-        raise Conflict(f"There is no result: the prediction is {job.get_status_display().lower()}.")
+        raise Conflict(f"There is no result: the prediction is {STATES[job.status].words.lower()}.")
     try:
         stream = local_path(job.result).open("rb")
     except FileNotFoundError as error:

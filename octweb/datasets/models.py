@@ -33,6 +33,11 @@ class Dataset(Deletable):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def base_name(self) -> str:
+        """The name without its version: models of all versions have one served name."""
+        return self.name.removesuffix(f", version {self.version}")
+
 
 class Upload(Owned):
     """A file with kinds and target that nobody has confirmed yet; removed when confirmed or after a day."""

@@ -119,8 +119,7 @@ def _percent(share: float | None, otherwise: str) -> str:
 
 
 def _name(dataset: Dataset) -> str:
-    base = dataset.name.removesuffix(f", version {dataset.version}")
-    return f"{base}, version {dataset.version + 1}"
+    return f"{dataset.base_name}, version {dataset.version + 1}"
 
 
 def _other_columns(old: list[str], new: list[str]) -> str:

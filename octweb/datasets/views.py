@@ -207,6 +207,7 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
     sort = request.GET.get("sort") if request.GET.get("sort") in SORTS else "cut"
     columns = _profile_columns(dataset, sort)
     everything = "all" in request.GET
+    in_file = dataset.rows + int(dataset.profile.get("rows_dropped") or 0)
     context = {
         "dataset": dataset,
         "profile": dataset.profile,
@@ -218,7 +219,8 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "names": names,
         "rows": list(enumerate(rows, 1)),
         "damage": damage,
-        "cells": dataset.rows * max(1, len(dataset.columns)),
+        "in_file": in_file,
+        "cells": in_file * max(1, len(dataset.columns)),
         "empty_cells": sum(c["empty"] for c in dataset.columns),
         "runs": dataset.runs.kept().select_related("model")[:20],
         "models": dataset.models.kept().select_related("family")[:20],

@@ -117,7 +117,7 @@ def open_candidate(candidate: Candidate) -> TreeModel:
             document=_with_folds(locked),
             dataset=experiment.dataset,
             title=run_name(experiment.dataset.name, method, locked.parameters),
-            name=family_name(experiment.dataset.name, method),
+            name=family_name(experiment.dataset.base_name, method),
         )
         Candidate.objects.filter(pk=locked.pk).update(model=model)
     return model

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from trainer.tree.picture.palette import axis, escape, frame, short
 
-LABELLED = 12
+ASIDE = 1.05  # candidates of the same size stand beside each other: so far apart, as a factor of leaves
+AIR = 0.14  # of the height of what is drawn, above and below it: the words of two candidates stand there
 
 
 def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -16,11 +18,11 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
     The axis of leaves doubles from tick to tick. Nothing is drawn but axes and a sentence before the first candidate is done.
     """
-    shown = sorted(points, key=lambda p: (p["leaves"], -p["accuracy"]))
+    shown = _placed(points)
     largest = max([4, *(p["leaves"] for p in shown)])
     ticks = [2**k for k in range(math.ceil(math.log2(max(2, largest))) + 1)]
     layout = frame(
-        height=420,
+        height=460,
         margin={"l": 60, "r": 24, "t": 40, "b": 48},
         xaxis=axis(
             "leaves (doubling scale)", type="log", tickvals=ticks, ticktext=[f"{t:,}" for t in ticks],
@@ -34,6 +36,10 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
         layout["yaxis"] |= {"range": [50, 100]}
         return {"data": [], "layout": layout}
     layout["shapes"], layout["annotations"] = _band(shown)
+    layout["annotations"] += _labels(shown)
+    low, high = min(_low(p) for p in shown), max(_high(p) for p in shown)
+    air = AIR * max(high - low, 1.0)
+    layout["yaxis"] |= {"range": [low - air, high + air]}
     data = [_trace(shown, proved) for proved in (True, False)]
     data = [trace for trace in data if trace["x"]]
     if chosen := [p for p in shown if p["recommended"]]:
@@ -41,21 +47,38 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
+def _placed(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The points from small to large with their place `x` on the axis of leaves."""
+    shown = sorted(points, key=lambda p: (p["leaves"], -p["accuracy"]))
+    alike = Counter(p["leaves"] for p in shown)
+    seen: Counter[int] = Counter()
+    placed = []
+    for p in shown:
+        aside = seen[p["leaves"]] - (alike[p["leaves"]] - 1) / 2
+        seen[p["leaves"]] += 1
+        placed.append({**p, "x": p["leaves"] * ASIDE**aside})
+    return placed
+
+
+def _low(p: dict[str, Any]) -> float:
+    return 100 * float(p["accuracy"] - p["error"])
+
+
+def _high(p: dict[str, Any]) -> float:
+    return 100 * float(p["accuracy"] + p["error"])
+
+
 def _trace(shown: Sequence[dict[str, Any]], proved: bool) -> dict[str, Any]:
     own = [p for p in shown if p["proved"] is proved]
     return {
         "type": "scatter",
-        "mode": "markers+text",
+        "mode": "markers",
         "name": "proved optimal" if proved else "not proved as a whole",
-        "x": [p["leaves"] for p in own],
+        "x": [p["x"] for p in own],
         "y": [100 * p["accuracy"] for p in own],
         "error_y": {
             "type": "data", "array": [100 * p["error"] for p in own], "color": "var(--ink-3)", "thickness": 1.25, "width": 0,
         },
-        "text": [_label(p) for p in own],
-        # on a narrow screen the recommended one and the highest stand close together: one has its words above, one below
-        "textposition": ["top center" if p["recommended"] else "bottom center" for p in own],
-        "textfont": {"color": "var(--ink)", "size": 12},
         "cliponaxis": False,
         "customdata": [p["id"] for p in own],
         "hovertext": [_hover(p) for p in own],
@@ -72,7 +95,7 @@ def _ring(p: dict[str, Any]) -> dict[str, Any]:
         "type": "scatter",
         "mode": "markers",
         "name": "recommended",
-        "x": [p["leaves"]],
+        "x": [p["x"]],
         "y": [100 * p["accuracy"]],
         "hoverinfo": "skip",
         "marker": {
@@ -101,10 +124,28 @@ def _band(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[d
     return [band], [words]
 
 
-def _label(p: dict[str, Any]) -> str:
-    if p["recommended"]:
-        return f"<b>recommended, {_leaves(p)}</b>"
-    return f"highest, {_leaves(p)}" if p["highest"] else ""
+def _labels(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The words of the highest above its bar, those of the recommended below its own: they never meet, since the recommended one is not above it."""
+    last = math.log10(max(p["x"] for p in shown) + 1)
+    found = []
+    for p in shown:
+        if p["highest"]:
+            words = "<b>recommended</b>, the highest" if p["recommended"] else f"highest, {_leaves(p)}"
+            found.append(_words(p, words, last, above=True))
+        elif p["recommended"]:
+            found.append(_words(p, f"<b>recommended, {_leaves(p)}</b>", last, above=False))
+    return found
+
+
+def _words(p: dict[str, Any], text: str, last: float, *, above: bool) -> dict[str, Any]:
+    """Words at the end of the bar of a candidate; at the ends of the axis they run inwards."""
+    at = math.log10(p["x"])  # Plotly wants the logarithm for the place of words
+    side = "left" if at < 0.3 * last else "right" if at > 0.7 * last else "center"
+    return {
+        "text": text, "showarrow": False, "x": at, "y": _high(p) if above else _low(p), "xanchor": side,
+        "yanchor": "bottom" if above else "top", "xshift": {"left": -12, "right": 12}.get(side, 0),
+        "font": {"size": 12, "color": "var(--ink)"}, "bgcolor": "var(--card)", "borderpad": 1,
+    }  # fmt: skip
 
 
 def _hover(p: dict[str, Any]) -> str:

@@ -10,7 +10,8 @@ from octweb.figures.growth import chosen
 def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int | None = None) -> dict[str, Any]:
     """Plotly JSON of progress records in their order; colours are CSS variables that the page resolves.
 
-    A bound or incumbent that is not known yet has no line; the y-axis starts near the first incumbent. What was known last
+    The lines have their names at their ends, so that the legend, which has little room on a phone, tells the dots alone. A bound or
+    incumbent that is not known yet has no line; the y-axis starts near the first incumbent. What was known last
     holds until `now`, in seconds: a search that finds nothing new writes no record. At the end a bracket says how far bound and
     incumbent are apart. `at` is the line of the tree that is shown beside the chart.
     """
@@ -23,12 +24,10 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
     data: list[dict[str, Any]] = []
     if bound and incumbent:
         # the tint begins with the first incumbent: before it there is a bound and no gap
-        data.append(
-            _line(_from(bound, incumbent[0][0]), "gap", {"width": 0}) | {"hoverinfo": "skip", "showlegend": False}
-        )
+        data.append(_line(_from(bound, incumbent[0][0]), "gap", {"width": 0}) | {"hoverinfo": "skip"})
         data.append(
             _line(incumbent, "gap", {"width": 0})
-            | {"fill": "tonexty", "fillcolor": "var(--gapfill)", "hoverinfo": "skip", "showlegend": False}
+            | {"fill": "tonexty", "fillcolor": "var(--gapfill)", "hoverinfo": "skip"}
         )
     if bound:
         data.append(_line(bound, "bound", {"color": "var(--bound)", "width": 2, "dash": "dash"}))
@@ -105,6 +104,7 @@ def _line(points: list[tuple[float, float]], name: str, style: dict[str, Any]) -
         "x": [t for t, _ in points],
         "y": [value for _, value in points],
         "line": style | {"shape": "hv"},
+        "showlegend": False,
         "hovertemplate": f"{name} %{{y:.4f}} after %{{x:.1f}} s<extra></extra>",
     }
 

@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from octweb.core.badges import STATES
 from octweb.datasets.models import Dataset
 from octweb.experiments.models import Experiment
 from octweb.registry.models import TreeModel
@@ -90,7 +91,7 @@ def _runs(user: Any, words: list[str], each: int) -> Iterable[Hit]:
     )
     for run in _matching(found, words, "name", "dataset__name", "method")[:each]:
         yield Hit(
-            kind="run", name=str(run), about=run.get_status_display().lower(), url=reverse("runs:detail", args=[run.pk])
+            kind="run", name=str(run), about=STATES[run.status].words.lower(), url=reverse("runs:detail", args=[run.pk])
         )
 
 

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
+from octweb.core.badges import STATES
 from octweb.core.problems import Conflict
 from octweb.demo.visits import refuse_more
 from octweb.jobs.models import FINISHED, Job, RunStatus, WorkerBeat
@@ -42,7 +43,7 @@ def cancel(job: Any) -> Any:
         if not running.update(cancel_requested=True):
             job.refresh_from_db()
             name = job._meta.verbose_name
-            raise Conflict(f"The {name} has already ended ({job.get_status_display().lower()}).")
+            raise Conflict(f"The {name} has already ended ({STATES[job.status].words.lower()}).")
     job.refresh_from_db()
     return job
 

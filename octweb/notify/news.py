@@ -9,7 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db.models import F
+from django.urls import reverse
 
+from octweb.core.badges import STATES
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED
 from octweb.notify.models import Wish
@@ -26,7 +28,7 @@ def on_end(sender: Any, job_id: str, **_: Any) -> None:
     if sender is TrainingRun:
         run = TrainingRun.objects.select_related("owner").filter(pk=job_id).first()
         if run is not None and run.started and run.finished and run.finished - run.started >= LONG:
-            tell(run.owner, _message("run", run.pk, str(run), run.get_status_display().lower()))
+            tell(run.owner, _message("run", run.pk, str(run), run.status))
     elif sender is Candidate:
         experiment = Experiment.objects.select_related("owner").filter(candidates=job_id).first()
         if experiment is not None and not experiment.candidates.exclude(status__in=FINISHED).exists():
@@ -57,16 +59,20 @@ def deliver(wish: Wish, message: dict[str, str]) -> bool:
 
 
 def _mail(user: Any, message: dict[str, str]) -> None:
+    state = STATES.get(message["status"])
+    words = state.words.lower() if state else message["status"]  # as the pages call it
+    body = f"{message['name']}: {words}.\n" + (f"\n{message['url']}\n" if "url" in message else "")
     try:
         send_mail(
-            f"octweb: {message['name']} {message['status']}".replace("\n", " "),
-            f"{message['name']} has ended ({message['status']}).\n",
-            settings.DEFAULT_FROM_EMAIL,
-            [user.email],
+            f"octweb: {message['name']} {words}".replace("\n", " "), body, settings.DEFAULT_FROM_EMAIL, [user.email]
         )
     except OSError as error:
         log.warning("a mail to user %s was not sent: %s", user.pk, error)
 
 
 def _message(kind: str, pk: Any, name: str, status: str) -> dict[str, str]:
-    return {"event": f"{kind}.ended", "id": str(pk), "name": name, "status": status}
+    """What is sent, with the address of the page where the server knows its own."""
+    message = {"event": f"{kind}.ended", "id": str(pk), "name": name, "status": status}
+    if settings.ADDRESS:
+        message["url"] = settings.ADDRESS + reverse(f"{kind}s:detail", args=[pk])
+    return message

@@ -43,6 +43,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
         "wish": wish,
         "error": error,
         "mail": bool(settings.EMAIL_HOST),
+        "address": settings.ADDRESS,
         "ended": wish.failures >= MOST_FAILURES,
     }
     return render(request, "notify/wishes.html", context, status=422 if error else 200)

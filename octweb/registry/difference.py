@@ -32,20 +32,25 @@ class Changed:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A version beside the one that is served. `training` and `unseen` are None if the rows cannot be read."""
+    """A version beside the one that is served. `training` and `unseen` are None if the rows cannot be read.
+
+    `other_data` says that the served version was trained on another data set, which may have had some of these rows.
+    """
 
     served: TreeModel
     lines: tuple[dict[str, str], ...]
     training: Changed | None = None
     unseen: Changed | None = None
     examples: tuple[dict[str, Any], ...] = ()
+    other_data: bool = False
 
 
 def difference(model: TreeModel, served: TreeModel) -> Difference:
     """The difference of `model` to `served`, in rules and in rows of the data that `model` was trained on."""
-    rows, before = rows_of(model), rows_of(served)
-    found = _rows(model, served, rows, before) if rows is not None and before is not None else {}
-    return Difference(served=served, lines=tuple(_lines(model, served)), **found)
+    rows = rows_of(model)
+    found = _rows(model, served, rows) if rows is not None else {}
+    other = model.dataset_id != served.dataset_id
+    return Difference(served=served, lines=tuple(_lines(model, served)), other_data=other, **found)
 
 
 def _lines(model: TreeModel, served: TreeModel) -> list[dict[str, str]]:
@@ -55,15 +60,15 @@ def _lines(model: TreeModel, served: TreeModel) -> list[dict[str, str]]:
     return [{"kind": kinds[x[:2]], "text": x[2:]} for x in difflib.ndiff(old, new) if x[:2] in kinds]
 
 
-def _rows(model: TreeModel, served: TreeModel, rows: Rows, before: Rows) -> dict[str, Any]:
-    """Counts over the rows that both versions can answer, training and unseen rows of `model` apart."""
-    if model.dataset_id != served.dataset_id:
+def _rows(model: TreeModel, served: TreeModel, rows: Rows) -> dict[str, Any]:
+    """Counts over the rows that both versions can answer, training and unseen rows of `model` apart; none where they cannot be matched."""
+    answered = _answers_of(served, model, rows)
+    if answered is None:
         return {}
-    both, here, there = np.intersect1d(rows.numbers, before.numbers, return_indices=True)
-    new, old = model_file(model).tree, model_file(served).tree
-    now = np.array(new.classes, object)[new.predict(rows.matrix[here])]
-    then = np.array(old.classes, object)[old.predict(before.matrix[there])]
-    actual = np.array(new.classes, object)[rows.codes[here]]
+    here, then = answered
+    both, new = rows.numbers[here], model_file(model).tree
+    classes = np.array(new.classes, object)
+    now, actual = classes[new.predict(rows.matrix[here])], classes[rows.codes[here]]
     training = np.isin(here, rows.training)
     differs = np.flatnonzero(now != then)
     return {
@@ -77,6 +82,25 @@ def _rows(model: TreeModel, served: TreeModel, rows: Rows, before: Rows) -> dict
             for i in differs[:SHOWN]
         ),
     }  # fmt: skip
+
+
+def _answers_of(served: TreeModel, model: TreeModel, rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
+    """Positions in `rows` of the rows that the served tree can answer, and its answers.
+
+    On another data set, such as a newer version, its columns must be those of `model`, with the same categories.
+    """
+    old = model_file(served).tree
+    labels = np.array(old.classes, object)
+    if model.dataset_id == served.dataset_id:
+        before = rows_of(served)
+        if before is None:
+            return None
+        _, here, there = np.intersect1d(rows.numbers, before.numbers, return_indices=True)
+        return here, labels[old.predict(before.matrix[there])]
+    asked = [(c.name, c.kind, c.categories) for c in old.schema]
+    if asked != [(c.name, c.kind, c.categories) for c in model_file(model).tree.schema]:
+        return None
+    return np.arange(len(rows.numbers)), labels[old.predict(rows.matrix)]
 
 
 def _count(now: np.ndarray, then: np.ndarray, actual: np.ndarray) -> Changed:

@@ -9,12 +9,15 @@ from typing import Any
 from octweb.datasets.models import Dataset
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS
+from trainer.data.profile import OTHER
 from trainer.method import Method
 from trainer.methods import METHODS, get
+from trainer.tree.describe import number_text
 from trainer.tree.picture.names import short_names
 
 ALL_THRESHOLDS_DEPTH = 2
 ALL_THRESHOLDS_CELLS = 250_000  # rows times numeric columns up to which all thresholds are searched within minutes
+SLOPE = 0.4  # of the line in the example of two columns
 # what only some methods take; a wish for one of them goes before the recommendation
 FAIR = ("fairness", "monotone")
 LIMITS = ("recall", "forbidden", "forbidden_pairs", "max_columns", "max_leaves", "min_leaf")
@@ -65,18 +68,14 @@ def feature_columns(dataset: Dataset, kind: str = "") -> list[dict[str, Any]]:
 
 def kinds(dataset: Dataset) -> list[Kind]:
     """The four kinds of questions, in this order, with an example from the data if there is one."""
-    numbers, groups = feature_columns(dataset, "numeric"), _grouped(dataset)
-    first = numbers[0]["name"] if numbers else "age"
-    second = numbers[1]["name"] if len(numbers) > 1 else "income"
-    group = groups[0]["name"] if groups else "colour"
-    shown = dict(zip((first, second, group), short_names((first, second, group)), strict=True))
+    numbers, groups = _by_cut(dataset, feature_columns(dataset, "numeric")), _by_cut(dataset, _grouped(dataset))
     few = "" if len(numbers) > 1 else "This needs two columns of numbers."
-    example = f"“{shown[first]} ≤ 3.5?”" if numbers else f"“{shown[group]} is one of its values?”"
+    one = _cut_words(numbers[0]) if numbers else _group_words(groups[0], 1) if groups else "age ≤ 40"
     return [
-        Kind(id="one", title="One column", words=f"{example} Easiest to read and to defend."),
+        Kind(id="one", title="One column", words=f"“{one}?” Easiest to read and to defend."),
         Kind(
             id="two", title="Two columns", refusal=few,
-            words=f"“{shown[first]} + 0.4 × {shown[second]} ≤ 7?” One line in a picture. Each line is proved the best.",
+            words=f"“{_line_words(*numbers[:2])}?” One line in a picture. Each line is proved the best." if not few else "",
         ),
         Kind(
             id="many", title="Many columns", refusal=few,
@@ -85,9 +84,36 @@ def kinds(dataset: Dataset) -> list[Kind]:
         Kind(
             id="groups", title="Groups of categories",
             refusal="" if groups else "This table has no column with three or more categories.",
-            words=f"“{shown[group]} is one of these values?” Several categories on one side.",
+            words=f"“{_group_words(groups[0], 2)}?” Several categories on one side." if groups else "",
         ),
     ]  # fmt: skip
+
+
+def _by_cut(dataset: Dataset, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The profiles of these columns with a short name, those first that one question parts best."""
+    names = {c["name"] for c in columns}
+    found = [c for c in dataset.profile.get("columns") or () if c["name"] in names]
+    found.sort(key=lambda c: -c["cut_accuracy"])
+    short = short_names([c["name"] for c in found[:2]])
+    return [{**c, "short": name} for c, name in zip(found, [*short, *(c["name"] for c in found[2:])], strict=True)]
+
+
+def _cut_words(column: Mapping[str, Any]) -> str:
+    """The best question about a column of numbers."""
+    return f"{column['short']} ≤ {number_text(column['cut'] or 0.0)}"
+
+
+def _line_words(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """An example of a line through two columns: it passes the cut of the first at the middle of the second."""
+    at = (first["cut"] or 0.0) + SLOPE * (second["median"] or 0.0)
+    return f"{first['short']} + {SLOPE} × {second['short']} ≤ {number_text(at)}"
+
+
+def _group_words(column: Mapping[str, Any], count: int) -> str:
+    """An example of a question about categories: the one that parts best, and the next ones if more are wanted."""
+    best = column["cut_category"]
+    others = [name for name in column["bars"] if name not in (best, OTHER)]
+    return f"{column['short']} is {' or '.join(name for name in [best, *others][:count] if name)}"
 
 
 def recommend(answers: Answers, dataset: Dataset, values: Mapping[str, Any]) -> Method:

@@ -20,7 +20,7 @@ from octweb.runs import actions, advice
 from octweb.runs.advice import Answers
 from octweb.runs.estimate import estimate
 from octweb.runs.forms import RunForm, carried, kept
-from octweb.runs.words import in_words
+from octweb.runs.words import class_words, in_words
 from trainer.errors import DataError, ParameterError
 from trainer.method import Method
 from trainer.methods import get
@@ -179,6 +179,7 @@ def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunFo
     return {
         "dataset": dataset,
         "datasets": Dataset.objects.visible_to(request.user)[:200],
+        "class_words": class_words(dataset),
         "method": method,
         "own": choice.own,
         "answers": choice.answers,

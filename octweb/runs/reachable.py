@@ -37,8 +37,7 @@ def reachable(run: TrainingRun) -> Reachable | None:
         return None
     if of == "shortfall of the recalls":
         lower = _lowered(str(asked.get("recall") or ""), float(best))
-        points = f"{100 * float(best):.2g}"
-        return Reachable(parameters=asked | {"recall": lower}, words=f"with each recall {points} points lower: {lower}")
+        return Reachable(parameters=asked | {"recall": lower}, words=f"with at least {_found(lower)} found")
     if of == "difference of rates":
         delta = min(1.0, math.ceil(float(best) * STEPS) / STEPS)
         words = f"with rates that differ by at most {100 * delta:.4g}{NARROW}%"
@@ -56,3 +55,9 @@ def _lowered(text: str, short: float) -> str:
         lower = max(0.0, math.floor((float(share) - short) * STEPS) / STEPS)
         parts.append(f"{name.strip()}: {lower:.6g}")
     return "; ".join(parts)
+
+
+def _found(text: str) -> str:
+    """Recalls such as 'yes: 0.9; no: 0.8' in words: '90 % of yes and 80 % of no'."""
+    named = (item.rpartition(":") for item in text.split(";"))
+    return " and ".join(f"{100 * float(share):.3g}{NARROW}% of {name.strip()}" for name, _, share in named)

@@ -78,4 +78,4 @@ def _family(job: TrainingRun) -> str | None:
     """The name under which the model is the next version; if octweb made the name, it is made from data set and method."""
     method = get(job.method)
     named = run_name(job.dataset.name, method, job.parameters)
-    return family_name(job.dataset.name, method) if job.name == named else None
+    return family_name(job.dataset.base_name, method) if job.name == named else None

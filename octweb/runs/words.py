@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from octweb.core.templatetags.octweb import NARROW, seconds, whole
+from octweb.datasets.models import Dataset
 from octweb.runs.advice import asks
 from trainer.certificate import Guarantee
 from trainer.method import Method, Parameter
@@ -16,6 +17,7 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 # settings that change how long a run takes and not which tree it looks for: names leave them out
 UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_penalty", "seed"}
 MOST_NAMED = 3
+MOST_CLASSES = 4  # named with their rows
 
 
 def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str:
@@ -34,6 +36,15 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
     if len(differing) > MOST_NAMED:
         parts.append(f"{len(differing) - MOST_NAMED} more settings")
     return ", ".join(parts)[:200]
+
+
+def class_words(dataset: Dataset) -> str:
+    """The classes of a data set with their rows, largest first; of many only how many they are."""
+    counts = zip(dataset.profile.get("class_counts") or (), dataset.profile.get("classes") or (), strict=False)
+    found = sorted(counts, key=lambda pair: -pair[0])
+    if len(found) > MOST_CLASSES:
+        return f"{len(found):,} classes"
+    return ", ".join(f"{label} {rows:,}" for rows, label in found)
 
 
 def family_name(dataset: str, method: Method) -> str:

@@ -21,6 +21,7 @@ from trainer.goal import Goal
 from trainer.tree.picture.names import short_names
 from trainer.tree.picture.outline import tree_outline
 from trainer.tree.picture.palette import swatch
+from trainer.workbench import EDITABLE
 
 MAP_FROM = 17  # leaves from which a small map of the whole tree is shown
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
@@ -171,5 +172,6 @@ def workspace(scene: Scene) -> dict[str, Any]:
         "smaller": versions.smaller(scene),
         "rejected_because": versions.rejected_because(scene),
         "asked_back": versions.asked_back(scene),
+        "editable": scene.model.method in EDITABLE and scene.rows is not None,
         **chosen.context(scene),
     }

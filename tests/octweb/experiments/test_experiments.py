@@ -259,6 +259,24 @@ def test_the_picture_has_axes_before_the_first_point_and_a_band_after():
     assert drawn["layout"]["shapes"][0]["y0"] == pytest.approx(69.0)
 
 
+def test_words_of_the_highest_and_the_recommended_never_meet_though_both_have_as_many_leaves():
+    high = {"id": "a", "name": "A", "leaves": 4, "accuracy": 0.71, "error": 0.02, "proved": False, "highest": True}
+    points = [
+        high | {"recommended": False},
+        high | {"id": "b", "accuracy": 0.7, "error": 0.0, "proved": True, "recommended": True, "highest": False},
+    ]
+    layout = experiment_figure(points)["layout"]
+    words = {a["yanchor"]: a for a in layout["annotations"] if "leaves" in a["text"]}
+    assert "recommended" in words["top"]["text"]
+    assert "highest" in words["bottom"]["text"]
+    assert words["top"]["y"] == pytest.approx(70.0)
+    assert words["bottom"]["y"] == pytest.approx(73.0)
+    assert words["top"]["x"] != words["bottom"]["x"]  # beside each other, not one over the other
+    low, high_end = layout["yaxis"]["range"]
+    assert low < 69.0
+    assert high_end > 73.0
+
+
 def test_status_of_one_that_waits_beside_one_that_is_done(experiment, candidates, finish):
     finish(candidates[0], [0.5, 0.5, 0.5])
     assert board(experiment).status == RunStatus.RUNNING

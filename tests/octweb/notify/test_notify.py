@@ -146,7 +146,11 @@ def test_mail_goes_where_it_is_configured_and_wished(owner, ended_run, settings)
     settings.EMAIL_HOST = "mail.example.org"
     on_end(sender=TrainingRun, job_id=str(ended_run.pk))
     assert mail.outbox[0].to == ["olga@example.org"]
-    assert "Night run" in mail.outbox[0].subject
+    assert mail.outbox[0].subject == "octweb: Night run finished"  # the word of the pages
+    assert "http" not in mail.outbox[0].body
+    settings.ADDRESS = "https://trees.example.org"
+    on_end(TrainingRun, job_id=str(ended_run.pk))
+    assert f"https://trees.example.org/runs/{ended_run.pk}/" in mail.outbox[1].body
 
 
 def test_the_page_keeps_wishes_and_refuses_bad_addresses(client, owner, hook):

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import copy
+import io
 
 import pytest
 from django.core.exceptions import PermissionDenied
 
 from octweb.core.problems import Conflict
+from octweb.datasets import actions as datasets
+from octweb.datasets import versions
 from octweb.registry import actions
+from octweb.registry.data import rows_of
 from octweb.registry.difference import difference
 from octweb.registry.models import Family, Level, Share, State, TreeModel
+from octweb.registry.parsed import model_file
 from octweb.registry.remembered import approved_model
 from tests.octweb.registry.test_pages import dataset  # noqa: F401 (a fixture)
+from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
+from trainer.run import TrainRequest, train
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
@@ -57,6 +64,30 @@ def test_rows_are_counted_as_one_by_one(second, served):
         assert len(examples) == found.training.different
         assert sum(e["right"] for e in examples) == found.training.now_right
     assert all(e["then"] != e["now"] for e in found.examples)
+
+
+def trained_on(register, dataset, depth):  # noqa: F811
+    table, labels = datasets.load(dataset)
+    parameters = {"depth": depth}
+    found = train(TrainRequest(table=table, labels=labels, method="cart", parameters=parameters, test_share=0.25))
+    return register(dataset=dataset, document=found.model.to_json())
+
+
+def test_a_model_of_newer_data_is_compared_with_the_served_one_on_these_data(client, register, owner, staff):
+    head, *lines = CSV.strip().split("\n")
+    first = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="a.csv", name="A", target="class")
+    more = io.BytesIO("\n".join([head, *lines, *lines[::3]]).encode())
+    newer = versions.new_version(first, owner=owner, file=more, source_name="newer.csv")
+    old, model = trained_on(register, first, 2), trained_on(register, newer, 1)
+    actions.ask_for_approval(old, by=owner)
+    actions.approve(old, by=staff)
+    found, rows = difference(model, old), rows_of(model)
+    assert found.other_data
+    assert found.training.rows + found.unseen.rows == newer.rows
+    now, then = (model_file(m).tree.predict(rows.matrix) for m in (model, old))
+    assert found.training.different + found.unseen.different == (now != then).sum() > 0
+    actions.ask_for_approval(model, by=owner)
+    assert "may have had some of these rows" in page(client, staff, model).content.decode()
 
 
 def test_strangers_see_no_review(client, stranger, second):
