@@ -13,7 +13,8 @@ from random import Random
 import numpy as np
 
 from trainer.editing.space import NONE_BANNED, Stopped
-from trainer.families.exact.workbench.count import Counter, Entry, Filters, accepted, first_counts
+from trainer.families.exact.workbench.count import Counter, Entry, accepted, first_counts
+from trainer.families.exact.workbench.filters import Filters, Rates
 from trainer.families.exact.workbench.listing import Answers, Lister, TooMany
 from trainer.families.exact.workbench.ranges import Ranges
 from trainer.families.exact.workbench.space import Space
@@ -179,4 +180,4 @@ def limit_of(least: int, Q: int, *, slack: Fraction | None, slack_rows: Fraction
     return int((1 + (slack or Fraction(0))) * least)
 
 
-__all__ = ["NONE_BANNED", "Filters", "GoodTrees", "Stopped", "first_trees", "limit_of"]
+__all__ = ["NONE_BANNED", "Filters", "GoodTrees", "Rates", "Stopped", "first_trees", "limit_of"]
