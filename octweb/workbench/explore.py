@@ -14,6 +14,7 @@ from trainer.tree.splits import split_from_json
 
 LISTED = 24
 DEFAULT_SLACK = "0.01"
+RATE_WORDS = {"parity": "among all rows of a group", "opportunity": "among the rows of that class"}
 
 
 def request_of(form: Any) -> dict[str, Any]:
@@ -26,7 +27,26 @@ def request_of(form: Any) -> dict[str, Any]:
         if not most.isdigit() or int(most) < 1:
             raise ParameterError({"max_leaves": f"'{most[:40]}' is not a whole number of leaves."})
         request["max_leaves"] = int(most)
+    request["recalls"] = _recalls(form.get("recalls", ""))
+    if form.get("difference", "").strip():
+        request["difference"] = form["difference"].strip()[:40]
+        for name in ("groups", "rate", "favoured"):
+            if form.get(name, "").strip():
+                request[name] = form[name].strip()
+    if form.get("agree_rows", "").strip():
+        request["agree_rows"] = form["agree_rows"].strip()
     return request
+
+
+def _recalls(text: str) -> dict[str, str]:
+    """Least recalls as in 'yes: 0.9; no: 0.8'; raises ParameterError."""
+    found = {}
+    for item in filter(None, (part.strip() for part in text.split(";"))):
+        name, colon, share = item.rpartition(":")
+        if not colon:
+            raise ParameterError({"recalls": f"'{item[:80]}' has no share; write as in 'yes: 0.9; no: 0.8'."})
+        found[name.strip()] = share.strip()
+    return found
 
 
 def context(bench: Workbench) -> dict[str, Any]:
@@ -35,7 +55,7 @@ def context(bench: Workbench) -> dict[str, Any]:
     kinds = {c["name"]: c["kind"] for c in bench.dataset.columns if c.get("role") == "feature"}
     columns = list(kinds)
     if step is None:
-        return {"step": None, "columns": columns, "slack": DEFAULT_SLACK, "request": {}}
+        return {"step": None, "columns": columns, "slack": DEFAULT_SLACK, "request": {}, "rates": RATE_WORDS}
     found = step.result
     first = list((found.get("first_questions") or {}).items())
     total = max([n for _, n in first], default=1)
@@ -44,6 +64,8 @@ def context(bench: Workbench) -> dict[str, Any]:
         "columns": columns,
         "slack": step.request.get("slack", DEFAULT_SLACK),
         "request": step.request,
+        "rates": RATE_WORDS,
+        "recalls": "; ".join(f"{name}: {share}" for name, share in (step.request.get("recalls") or {}).items()),
         "found": found,
         "working": not step.is_finished,
         "first": [(text, n, 100 * n / total) for text, n in first[:30]],

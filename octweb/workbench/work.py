@@ -160,10 +160,18 @@ class EditingSupervisor(Supervisor):
                         state=StepState.WORKING, tries=step.tries + 1
                     )
                 self.handed.add(step.number)
-                child.hand({"step": step.number, "kind": step.kind, "wishes": step.wishes, "request": step.request})
+                child.hand(self._question(step))
             if step.stop_requested and step.number not in self.told_to_stop:
                 self.told_to_stop.add(step.number)
                 child.hand({"stop": step.number})
+
+    def _question(self, step: Step) -> dict[str, Any]:
+        """A step as the child reads it, with the tree that others are to agree with."""
+        record = {"step": step.number, "kind": step.kind, "wishes": step.wishes, "request": step.request}
+        if step.request.get("agree_step"):
+            tree = Step.objects.get(workbench_id=self.job_id, number=step.request["agree_step"])
+            record["tree"] = json.loads(tree.document)
+        return record
 
     def _is_idle(self) -> bool:
         quiet = time.monotonic() - self.busy_at

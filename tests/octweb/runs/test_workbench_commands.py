@@ -154,6 +154,35 @@ def test_filters_choose_and_leave_the_limit_as_it_is(csv_file):
     assert few["count"] == sum(t["leaves"] <= 4 for t in record_of("good-trees", *common, "--list=100000")["trees"])
 
 
+def test_good_trees_agree_with_a_model_file_on_some_lines_and_treat_groups_alike(csv_file, tmp_path):
+    model = tmp_path / "model.json"
+    common = [str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01"]
+    run("train", *common, "--method=exact", f"--output={model}")
+    every = record_of("good-trees", *common, "--slack=0.2", "--list=100000")
+    some = record_of(
+        "good-trees", *common, "--slack=0.2", f"--agrees-with={model}", "--agree-rows=2, 5-40", "--list=100000"
+    )
+    whole = record_of("good-trees", *common, "--slack=0.2", f"--agrees-with={model}")
+    assert 1 <= whole["count"] <= some["count"] < every["count"]
+    assert whole["answers"] == 1
+    listed = [json.dumps(tree["nodes"]) for tree in every["trees"]]
+    assert {json.dumps(tree["nodes"]) for tree in some["trees"]} < set(listed)
+    fair = record_of(
+        "good-trees",
+        *common,
+        "--slack=0.2",
+        "--groups=colour",
+        "--difference=0.2",
+        "--rate=opportunity",
+        "--favoured=yes",
+    )
+    assert fair["count"] < every["count"]
+    with pytest.raises(CommandError, match=r"holds no row|names no lines"):
+        run("good-trees", *common, "--slack=0.2", f"--agrees-with={model}", "--agree-rows=1")
+    with pytest.raises(CommandError, match="give a tree"):
+        run("good-trees", *common, "--slack=0.2", "--agree-rows=3")
+
+
 @pytest.mark.parametrize(
     "arguments", [["--slack=-1"], ["--slack=0", "--must=none"], ["--slack=0", "--list=-1"], ["--slack=0", "--recall=x"]]
 )
