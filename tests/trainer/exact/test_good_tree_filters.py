@@ -83,6 +83,8 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, count):
         assert good.answers() == (len({every.said(t).tobytes() for _, t in want}), True)
         assert set(good.sample(20, seed=seed)) <= {t for _, t in want}
         if want:
+            votes = np.array([every.said(t) for _, t in want])[:, bench.space.origin]
+            assert [np.bincount(v, minlength=len(classes)).tolist() for v in votes.T] == good.votes.tolist()
             lo, hi = good.asked
             for j in range(len(names)):
                 met = [every.met(t, j) for _, t in want]

@@ -18,6 +18,7 @@ from trainer.families.exact.workbench.filters import Filters, Rates
 from trainer.families.exact.workbench.listing import Answers, Lister, TooMany
 from trainer.families.exact.workbench.ranges import Ranges
 from trainer.families.exact.workbench.space import Space
+from trainer.families.exact.workbench.votes import Votes
 from trainer.tree.shapes import Shape
 
 MOST_ANSWERS = 3_000_000  # sums of answers that are looked at
@@ -103,7 +104,7 @@ class GoodTrees:
 
     def _sampled_answers(self) -> tuple[int, bool]:
         """A number that is reached at least: the different answers of a sample."""
-        seen = {self._said(tree).tobytes() for tree in self.sample(1000, seed=0)}
+        seen = {self.said(tree).tobytes() for tree in self.sample(1000, seed=0)}
         return len(seen), False
 
     def trees(self) -> Iterator[tuple[int, Shape]]:
@@ -124,7 +125,7 @@ class GoodTrees:
             out.append(self.lister.draw(self.root, self.rows, key, random))
         return out
 
-    def _said(self, tree: Shape) -> np.ndarray:
+    def said(self, tree: Shape) -> np.ndarray:
         """The class that a tree answers for each row of the instance, int32."""
         out = np.empty(len(self.rows), np.int32)
 
@@ -139,17 +140,14 @@ class GoodTrees:
         visit(tree, self.rows)
         return out
 
-    def shares(self, size: int = 10_000, *, seed: int = 0) -> tuple[np.ndarray, bool]:
-        """For each row of the instance the share of trees that answer each class, float64, and whether it is exact.
+    @cached_property
+    def votes(self) -> np.ndarray:
+        """How many trees answer each class for each row of the instance, whole numbers (rows, classes)."""
+        return Votes(self.lister).of(self.root, self.rows, self.levels)
 
-        Exact where there are at most `size` trees; otherwise from a uniform sample.
-        """
-        exact = self.count <= size
-        trees = [tree for _, tree in self.trees()] if exact else self.sample(size, seed=seed)
-        out = np.zeros((len(self.rows), self.space.instance.n_classes))
-        for tree in trees:
-            out[self.rows, self._said(tree)] += 1
-        return out / max(1, len(trees)), exact
+    def shares(self) -> np.ndarray:
+        """For each row of the instance the share of trees that answer each class, float64 (rows, classes)."""
+        return np.array(self.votes / max(1, self.count), float)
 
 
 def first_trees(space: Space, *, least: int, most: int, limit: int | None) -> Iterator[tuple[int, Shape]]:

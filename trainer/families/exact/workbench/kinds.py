@@ -68,8 +68,8 @@ def _sorted(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[Data, np.n
     order = np.lexsort((g.shifts, codes))
     marks = np.column_stack((codes, g.shifts))[order]
     segments, segment_of = np.unique(marks, axis=0, return_inverse=True)
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
     data = Data(
         np.ascontiguousarray(g.rows[order]), segment_of.reshape(-1).astype(np.int32), segments.astype(np.int32),
         np.zeros(len(order), np.uint8), kinds,  # nothing is bounded here, so that no error is marked as unavoidable
