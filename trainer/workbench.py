@@ -60,7 +60,8 @@ class ConflictError(InfeasibleError):
 
 @dataclass(frozen=True, kw_only=True)
 class GoodRequest:
-    """Which good trees are requested: `slack` or `slack_rows`, decimals as written, filters, and how many are listed and drawn.
+    """Which good trees are requested: `slack` or `slack_rows`, decimals as written, filters, how many trees are listed and
+    drawn, and how many rows on which they disagree are listed.
 
     `difference`: how much the shares of rows with the answer `favoured` may differ between the values of the column `groups`, among
     all rows or, with the `rate` opportunity, among the rows of that class. `agree_rows`: "all" or lines of the file (rows of a Parquet
@@ -80,6 +81,7 @@ class GoodRequest:
     favoured: str | None = None
     agree_rows: str | None = None
     listed: int = 10
+    disputed: int = 10
     sample: int = 0
     distinct: bool = False
 
@@ -265,8 +267,8 @@ class Session:
 
         agrees: the tree whose answers are kept on `request.agree_rows`.
         """
-        if not (0 <= request.listed <= MOST_LISTED and 0 <= request.sample <= MOST_LISTED):
-            raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees can be listed or drawn."})
+        if not all(0 <= number <= MOST_LISTED for number in (request.listed, request.disputed, request.sample)):
+            raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees and rows can be listed or drawn."})
         return ticked(lambda: self._good_trees(request, monitor, agrees), monitor, self.bench)
 
     def _good_trees(self, request: GoodRequest, monitor: Monitor, agrees: Tree | None) -> dict[str, Any]:
@@ -338,6 +340,7 @@ class GoodRecord:
             "limit": self.session.objective(Fraction(good.limit, self.Q)),
             "first_questions": self._part("first_questions", self._first),
             "columns": self._part("columns", self._columns),
+            "rows": self._part("rows", self._rows),
             "trees": self._part("trees", self._listed) or [],
         }
         if self.request.sample:
@@ -382,6 +385,24 @@ class GoodRecord:
                 "asked_most": float(Fraction(int(hi[j]), n)),
             }
             for j, name in enumerate(self.session.problem.table.names)
+        }
+
+    def _rows(self) -> dict[str, Any]:
+        """On how many rows the good trees disagree, and how the most disputed rows are answered, exactly."""
+        problem, found = self.session.problem, self.good.disputed()
+        classes = problem.labels.classes
+        return {
+            "depends": sum(int(problem.row_weights[row]) for row, _ in found),
+            "of": problem.n,
+            "listed": [
+                {
+                    "row": int(problem.table.row_numbers[row]),
+                    "actual": classes[int(problem.y[row])],
+                    "answers": {classes[k]: int(number) for k, number in enumerate(votes) if number},
+                    "disagree": float(Fraction(self.good.count - int(votes.max()), self.good.count)),
+                }
+                for row, votes in found[: self.request.disputed]
+            ],
         }
 
     def _listed(self) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ PARTIAL_SECONDS = 0.25  # between pieces of a price list
 Emit = Callable[[dict[str, Any]], None]
 GOOD = (
     "slack", "slack_rows", "must", "without", "max_leaves", "recalls", "difference", "groups", "rate", "favoured", "agree_rows",
-    "listed", "sample", "distinct",
+    "listed", "disputed", "sample", "distinct",
 )  # fmt: skip
 
 

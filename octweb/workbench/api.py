@@ -133,6 +133,10 @@ class GoodTreesSerializer(serializers.Serializer):
         help_text="'all', or lines of the file as in '3, 10-20': trees answer there what the tree shown now answers",
     )  # fmt: skip
     listed = serializers.IntegerField(required=False, default=10, min_value=0, max_value=1000)
+    disputed = serializers.IntegerField(
+        required=False, default=10, min_value=0, max_value=1000,
+        help_text="how many rows are listed whose answer depends on which good tree was chosen, the most disputed first",
+    )  # fmt: skip
     sample = serializers.IntegerField(required=False, default=0, min_value=0, max_value=1000)
     distinct = serializers.BooleanField(
         required=False, default=False, help_text="also count with questions that split the rows alike as one (slow)"

@@ -78,9 +78,25 @@ def context(bench: Workbench) -> dict[str, Any]:
             for name, v in sorted((found.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
             if v["trees"]
         ],
+        "rows": _disputed(found),
         "trees": [_outline(tree, kinds) | {"number": k} for k, tree in enumerate(found.get("trees") or (), start=1)],
         "slack_rows": _rows(found),
     }  # fmt: skip
+
+
+def _disputed(found: dict[str, Any]) -> dict[str, Any] | None:
+    """The rows whose answer depends on which good tree was chosen, with shares in percent."""
+    rows, count = found.get("rows"), found.get("count")
+    if not rows or not count:
+        return None
+    lines = [
+        {
+            "row": line["row"], "actual": line["actual"], "disagree": 100 * line["disagree"],
+            "answers": [(name, 100 * number / count) for name, number in line["answers"].items()],
+        }
+        for line in rows["listed"]
+    ]  # fmt: skip
+    return {"depends": rows["depends"], "of": rows["of"], "lines": lines}
 
 
 def _rows(found: dict[str, Any]) -> float | None:

@@ -139,6 +139,11 @@ def test_good_trees_have_the_members_of_the_contract(csv_file):
     assert set(record["columns"]) == {"width", "height", "colour"}
     assert all(0 <= c["asked_least"] <= c["asked_most"] <= 1 for c in record["columns"].values())
     assert sum(record["first_questions"].values()) in (record["count"], record["count"] - 1)
+    rows = record_of("good-trees", str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01", "--slack=0.2",
+                     "--disputed=1000")["rows"]  # fmt: skip
+    assert rows["listed"][:10] == record["rows"]["listed"]
+    assert 0 < rows["depends"] == len(rows["listed"]) < rows["of"] == 120
+    assert all(sum(line["answers"].values()) == record["count"] for line in rows["listed"])
 
 
 def test_filters_choose_and_leave_the_limit_as_it_is(csv_file):

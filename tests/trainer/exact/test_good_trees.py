@@ -49,6 +49,11 @@ def test_counts_order_and_ranges_are_those_of_enumeration(part, count):
         assert good.answers() == (len({every.said(t).tobytes() for _, t in want}), True)
         best = bench.best_trees(20)
         assert [c * Q for c, _ in best] == sorted(every.costs)[:20]
+        counted = [np.bincount(v, minlength=problem.n_classes) for v in np.array([every.said(t) for _, t in want]).T]
+        weighted = np.flatnonzero(every.w)
+        depends = [(len(want) - counted[row].max(), row) for row in weighted if counted[row].max() < len(want)]
+        assert [row for row, _ in good.disputed()] == [row for _, row in sorted(depends, key=lambda d: (-d[0], d[1]))]
+        assert all(list(votes) == list(counted[row]) for row, votes in good.disputed())
         shares = good.shares()
         votes = np.array([every.said(t) for _, t in want])
         for i, origin in enumerate(bench.space.origin):

@@ -58,6 +58,13 @@ class Command(TrainingCommand):
         parser.add_argument(
             "--list", type=int, default=10, dest="listed", metavar="N", help="trees to list, best first"
         )
+        parser.add_argument(
+            "--disputed",
+            type=int,
+            default=10,
+            metavar="N",
+            help="rows to list on which the trees disagree, the most disputed first",
+        )
         parser.add_argument("--sample", type=int, default=0, metavar="N", help="trees to draw uniformly")
         parser.add_argument(
             "--distinct", action="store_true", help="also count with questions that split the rows alike as one (slow)"
@@ -78,6 +85,7 @@ class Command(TrainingCommand):
             favoured=options["favoured"],
             agree_rows=options["agree_rows"] or ("all" if options["agrees_with"] else None),
             listed=options["listed"],
+            disputed=options["disputed"],
             sample=options["sample"],
             distinct=options["distinct"],
         )
@@ -97,6 +105,11 @@ class Command(TrainingCommand):
         )
         if record["count_without_idle"] is not None:
             self.stdout.write(f"{record['count_without_idle']:,} of them ask no idle question")
+        if record["rows"] is not None:
+            rows = record["rows"]
+            self.stdout.write(
+                f"the answer for {rows['depends']:,} of {rows['of']:,} rows depends on which good tree was chosen"
+            )
         for question, number in (record["first_questions"] or {}).items():
             self.stdout.write(f"{number:>12,} ask first: {question}")
 

@@ -17,6 +17,7 @@ from trainer.families.exact.workbench.count import Counter, Entry, accepted, fir
 from trainer.families.exact.workbench.filters import Filters, Rates
 from trainer.families.exact.workbench.listing import Answers, Lister, TooMany
 from trainer.families.exact.workbench.ranges import Ranges
+from trainer.families.exact.workbench.rows import rows_with_values
 from trainer.families.exact.workbench.space import Space
 from trainer.families.exact.workbench.votes import Votes
 from trainer.tree.shapes import Shape
@@ -144,6 +145,17 @@ class GoodTrees:
     def votes(self) -> np.ndarray:
         """How many trees answer each class for each row of the instance, whole numbers (rows, classes)."""
         return Votes(self.lister).of(self.root, self.rows, self.levels)
+
+    def disputed(self) -> list[tuple[int, np.ndarray]]:
+        """Each row of the table whose answer depends on which of the trees was chosen, with the number of trees for each class.
+
+        The most disputed first: by how many trees do not give the most frequent answer, then in the order of the table.
+        """
+        votes = self.votes
+        others = self.count - votes.max(axis=1)
+        place = rows_with_values(self.space.problem, self.space.origin)
+        found = [(int(others[i]), row, i) for row, i in enumerate(place.tolist()) if i >= 0 and others[i]]
+        return [(row, votes[i]) for _, row, i in sorted(found, key=lambda item: (-item[0], item[1]))]
 
     def shares(self) -> np.ndarray:
         """For each row of the instance the share of trees that answer each class, float64 (rows, classes)."""
