@@ -73,7 +73,7 @@ def context(bench: Workbench) -> dict[str, Any]:
         "need": [
             {
                 "name": name, "trees": v["trees"], "least": 100 * v["asked_least"], "most": 100 * v["asked_most"],
-                "width": 100 * (v["asked_most"] - v["asked_least"]),
+                "width": 100 * (v["asked_most"] - v["asked_least"]), "lost": _lost(v),
             }
             for name, v in sorted((found.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
             if v["trees"]
@@ -82,6 +82,12 @@ def context(bench: Workbench) -> dict[str, Any]:
         "trees": [_outline(tree, kinds) | {"number": k} for k, tree in enumerate(found.get("trees") or (), start=1)],
         "slack_rows": _rows(found),
     }  # fmt: skip
+
+
+def _lost(column: dict[str, Any]) -> tuple[float, float] | None:
+    """Least and largest importance of a column in percent of the rows, where it was computed."""
+    least, most = column.get("importance_least"), column.get("importance_most")
+    return None if least is None or most is None else (100 * least, 100 * most)
 
 
 def _disputed(found: dict[str, Any]) -> dict[str, Any] | None:

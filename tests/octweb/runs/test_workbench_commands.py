@@ -138,6 +138,8 @@ def test_good_trees_have_the_members_of_the_contract(csv_file):
     assert len(record["sample"]) == 5
     assert set(record["columns"]) == {"width", "height", "colour"}
     assert all(0 <= c["asked_least"] <= c["asked_most"] <= 1 for c in record["columns"].values())
+    assert all(c["importance_least"] <= c["importance_most"] <= 1 for c in record["columns"].values())
+    assert any(c["importance_most"] > 0 for c in record["columns"].values())
     assert sum(record["first_questions"].values()) in (record["count"], record["count"] - 1)
     rows = record_of("good-trees", str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01", "--slack=0.2",
                      "--disputed=1000")["rows"]  # fmt: skip

@@ -67,6 +67,8 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     page = web.get(address).content.decode()
     assert "All counted" in page
     assert "objective" in page
+    assert "lost when shuffled" in page
+    assert "not known" not in page
     rows = bench.steps.filter(kind=Kind.GOOD).last().result["rows"]
     assert f"The answer for {rows['depends']} of {rows['of']} rows depends on which good tree was" in " ".join(
         page.split()

@@ -15,9 +15,11 @@ import numpy as np
 from trainer.editing.space import NONE_BANNED, Stopped
 from trainer.families.exact.workbench.count import Counter, Entry, accepted, first_counts
 from trainer.families.exact.workbench.filters import Filters, Rates
+from trainer.families.exact.workbench.importance import Importance
 from trainer.families.exact.workbench.listing import Answers, Lister, TooMany
 from trainer.families.exact.workbench.ranges import Ranges
 from trainer.families.exact.workbench.rows import rows_with_values
+from trainer.families.exact.workbench.small import Parts
 from trainer.families.exact.workbench.space import Space
 from trainer.families.exact.workbench.votes import Votes
 from trainer.tree.shapes import Shape
@@ -92,6 +94,20 @@ class GoodTrees:
         if not len(at):
             return np.zeros(lo.shape[1], np.int64), np.zeros(lo.shape[1], np.int64)
         return lo[at].min(axis=0), hi[at].max(axis=0)
+
+    @cached_property
+    def importance(self) -> list[tuple[int, int]]:
+        """For each column the least and the largest importance over the trees, times n² (see `workbench.importance`)."""
+        parts: dict[int, Parts | None] = {}
+        return [self._importance(column, parts) for column in range(len(self.space.problem.table.columns))]
+
+    def _importance(self, column: int, parts: dict[int, Parts | None]) -> tuple[int, int]:
+        if not self.count or not self.asked[1][column]:
+            return 0, 0
+        shuffled = Importance(self.lister, column, parts)
+        lo, hi = shuffled.of(self.root, self.rows, shuffled.all())
+        at = np.searchsorted(np.sort(self.root.keys), np.array([k for _, k, _ in self.levels], np.int64))
+        return int(lo[at].min()), int(hi[at].max())
 
     def answers(self, most: int = MOST_ANSWERS) -> tuple[int, bool]:
         """How many different vectors of answers on the training rows, and whether all were seen."""

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import cast
 
 import numpy as np
 
@@ -36,6 +37,16 @@ class Pair:
     no: tuple[Entry, int] | tuple[Shape, ...]
     flat: bool
     idle: bool = True  # whether both sides may be leaves
+
+    @property
+    def entries(self) -> tuple[tuple[Entry, int], tuple[Entry, int]]:
+        """The entries and keys of yes and no; of pairs that are not flat."""
+        return cast("tuple[tuple[Entry, int], tuple[Entry, int]]", (self.yes, self.no))
+
+    @property
+    def shapes(self) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+        """What may hang at yes and at no; of flat pairs."""
+        return cast("tuple[tuple[Shape, ...], tuple[Shape, ...]]", (self.yes, self.no))
 
 
 class Lister:

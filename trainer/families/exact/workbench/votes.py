@@ -63,10 +63,11 @@ class Votes:
 
     def _deep(self, sides: tuple[np.ndarray, np.ndarray], pairs: list[tuple[Pair, int]], below: Layer) -> None:
         counts = [
-            dict(zip(e.keys.tolist(), e.counts.tolist(), strict=True)) for e in (pairs[0][0].yes[0], pairs[0][0].no[0])
+            dict(zip(e.keys.tolist(), e.counts.tolist(), strict=True))
+            for e in (pair[0] for pair in pairs[0][0].entries)
         ]
         for pair, number in pairs:
-            held = (pair.yes, pair.no)
+            held = pair.entries
             for s in (0, 1):
                 (entry, key), (_, other) = held[s], held[1 - s]
                 outside = below.setdefault(id(entry), (entry, sides[s], {}))[2]
@@ -83,7 +84,7 @@ class Votes:
 
 
 def _spread(pair: Pair, number: int, small: dict[tuple[int, int], dict[int | None, int]]) -> None:
-    sides = (pair.yes, pair.no)
+    sides = pair.shapes
     for s in (0, 1):
         times = number * len(sides[1 - s])
         for shape in sides[s]:
