@@ -20,6 +20,20 @@ document.addEventListener("keydown", (event) => {
   if (card && wanted !== at) { event.preventDefault(); card.click(); }
 });
 
+// A refresh would replace the handle under the pointer: while a threshold is moved, answers wait until it is released.
+const moved = { now: false, missed: false };
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (!moved.now || event.detail.target.id !== "bench") return;
+  event.detail.shouldSwap = false;
+  moved.missed = true;
+});
+function released() {
+  moved.now = false;
+  const bench = document.getElementById("bench");
+  if (moved.missed && bench) htmx.trigger(bench, "refresh");
+  moved.missed = false;
+}
+
 // The threshold of the chosen question: dragged or moved by keys, the counts are added up here; released, it becomes a wish.
 function cutter(box) {
   const data = JSON.parse(document.getElementById("spread").textContent);
@@ -51,24 +65,26 @@ function cutter(box) {
     svg.querySelectorAll("rect").forEach((bar) => bar.setAttribute("class", `c${data.colours[bar.dataset.class]} ${Number(bar.dataset.bin) <= now ? "yes" : "no"}`));
     if (touched) form.querySelector("[name=value]").value = data.values[now];
   };
-  const to = (stop) => { touched = true; now = Math.min(data.values.length - 1, Math.max(0, stop)); show(); };
-  const hold = () => { if (touched && now !== start) form.requestSubmit(form.querySelector("[data-hold]")); };
+  const to = (stop) => { touched = moved.now = true; now = Math.min(data.values.length - 1, Math.max(0, stop)); show(); };
+  const hold = () => { if (touched && now !== start) form.requestSubmit(form.querySelector("[data-hold]")); else released(); };
   const under = (event) => {
     const edge = picture.getBoundingClientRect();
     to(Math.round(((event.clientX - edge.left) / edge.width) * bins.length) - 1);
   };
   picture.addEventListener("pointerdown", (event) => {
-    dragging = true; picture.setPointerCapture(event.pointerId); handle.focus(); under(event); event.preventDefault();
+    dragging = moved.now = true; picture.setPointerCapture(event.pointerId); handle.focus(); under(event); event.preventDefault();
   });
   picture.addEventListener("pointermove", (event) => { if (dragging) under(event); });
   picture.addEventListener("pointerup", () => { if (dragging) { dragging = false; hold(); } });
-  picture.addEventListener("pointercancel", () => { dragging = false; to(start); });
+  picture.addEventListener("pointercancel", () => { dragging = false; to(start); released(); });
+  handle.addEventListener("blur", (event) => { if (!dragging && !form.contains(event.relatedTarget)) released(); });
   handle.addEventListener("keydown", (event) => {
     const step = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, Home: 0,
       End: data.values.length - 1, PageUp: now + 10, PageDown: now - 10, Escape: start }[event.key];
     if (event.key === "Enter") hold();
     else if (step === undefined) return;
     else to(step);
+    if (event.key === "Escape" && !dragging) released();
     event.preventDefault();
     event.stopPropagation();
   });

@@ -24,6 +24,7 @@ from trainer.editing.space import Stopped
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.exact.constrain import column_pairs, exact_constraints
 from trainer.families.exact.workbench.bench import Workbench
+from trainer.families.exact.workbench.chosen import RATES
 from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.good import GoodTrees
 from trainer.families.exact.workbench.proof import restricted_proof
@@ -59,9 +60,13 @@ class ConflictError(InfeasibleError):
 
 @dataclass(frozen=True, kw_only=True)
 class GoodRequest:
-    """Which good trees are requested: `slack` or `slack_rows`, decimals as written, filters, and how many are listed and drawn.
+    """Which good trees are requested: `slack` or `slack_rows`, decimals as written, filters, how many trees are listed and
+    drawn, and how many rows on which they disagree are listed.
 
-    `distinct`: also count with alike questions as one, which takes twenty times as long.
+    `difference`: how much the shares of rows with the answer `favoured` may differ between the values of the column `groups`, among
+    all rows or, with the `rate` opportunity, among the rows of that class. `agree_rows`: "all" or lines of the file (rows of a Parquet
+    file), as "3, 10-20"; the trees answer there what the tree does that comes with the request. `distinct`: also count with alike questions as
+    one, which takes twenty times as long.
     """
 
     slack: str | None = None
@@ -70,7 +75,13 @@ class GoodRequest:
     without: Sequence[str] = ()
     max_leaves: int | None = None
     recalls: dict[str, str] = field(default_factory=dict)
+    difference: str | None = None
+    groups: str | None = None
+    rate: str = RATES[0]
+    favoured: str | None = None
+    agree_rows: str | None = None
     listed: int = 10
+    disputed: int = 10
     sample: int = 0
     distinct: bool = False
 
@@ -251,25 +262,63 @@ class Session:
 
     # -- good trees ----------------------------------------------------------------------------------------------------
 
-    def good_trees(self, request: GoodRequest, monitor: Monitor) -> dict[str, Any]:
-        """The record of `good-trees`: counts as exact integers, None for what was left where the time was over."""
-        if not (0 <= request.listed <= MOST_LISTED and 0 <= request.sample <= MOST_LISTED):
-            raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees can be listed or drawn."})
-        return ticked(lambda: self._good_trees(request, monitor), monitor, self.bench)
+    def good_trees(self, request: GoodRequest, monitor: Monitor, agrees: Tree | None = None) -> dict[str, Any]:
+        """The record of `good-trees`: counts as exact integers, None for what was left where the time was over.
 
-    def _good_trees(self, request: GoodRequest, monitor: Monitor) -> dict[str, Any]:
+        agrees: the tree whose answers are kept on `request.agree_rows`.
+        """
+        if not all(0 <= number <= MOST_LISTED for number in (request.listed, request.disputed, request.sample)):
+            raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees and rows can be listed or drawn."})
+        return ticked(lambda: self._good_trees(request, monitor, agrees), monitor, self.bench)
+
+    def _good_trees(self, request: GoodRequest, monitor: Monitor, agrees: Tree | None) -> dict[str, Any]:
         bench = self.bench
         if not isinstance(bench, Workbench):
             words = f"good trees are counted for the method '{METHOD}' only; this is '{self.request.method}'."
             raise ParameterError({"method": words})
+        if (request.agree_rows is None) != (agrees is None):
+            raise ParameterError(
+                {"agree_rows": "give a tree to agree with, and the rows on which trees agree with it."}
+            )
         try:
             good = bench.good_trees(
                 slack=request.slack, slack_rows=request.slack_rows, must=request.must, without=request.without,
-                max_leaves=request.max_leaves, recalls=request.recalls, time_limit=monitor.remaining(), stop=monitor.stopped,
+                max_leaves=request.max_leaves, recalls=request.recalls, difference=request.difference, groups=request.groups,
+                rate=request.rate, favoured=request.favoured, agrees=agrees, agree_rows=self._agree_rows(request),
+                time_limit=monitor.remaining(), stop=monitor.stopped,
             )  # fmt: skip
         except Stopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
         return GoodRecord(self, good, request, Q=bench.space.instance.Q).build(monitor)
+
+    def _agree_rows(self, request: GoodRequest) -> list[int] | None:
+        """Training rows, from 0, whose numbers in the file the request names; None for all."""
+        text = (request.agree_rows or "all").strip()
+        if text.lower() == "all":
+            return None
+        place = {int(number): row for row, number in enumerate(self.problem.table.row_numbers)}
+        numbers = row_numbers(text, most=max(place))
+        unknown = [number for number in numbers if number not in place]
+        if unknown:
+            words = f"line {unknown[0]:,} of the file holds no row that trains."
+            raise ParameterError({"agree_rows": words})
+        return [place[number] for number in numbers]
+
+
+def row_numbers(text: str, *, most: int) -> list[int]:
+    """The numbers that a text as "3, 10-20" names, none above `most`. Raises ParameterError."""
+    out: dict[int, None] = {}
+    for item in text.replace(";", ",").split(","):
+        first, dash, last = (part.strip() for part in item.partition("-"))
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise ParameterError(
+                {"agree_rows": f"'{item.strip()[:40]}' is no line; write 'all', or lines as in '3, 10-20'."}
+            )
+        low, high = int(first[:12]), int((last or first)[:12])
+        if not low <= high <= most:
+            raise ParameterError({"agree_rows": f"'{item.strip()[:40]}' names no lines from 1 to {most:,}."})
+        out |= dict.fromkeys(range(low, high + 1))
+    return list(out)
 
 
 class GoodRecord:
@@ -291,6 +340,7 @@ class GoodRecord:
             "limit": self.session.objective(Fraction(good.limit, self.Q)),
             "first_questions": self._part("first_questions", self._first),
             "columns": self._part("columns", self._columns),
+            "rows": self._part("rows", self._rows),
             "trees": self._part("trees", self._listed) or [],
         }
         if self.request.sample:
@@ -303,6 +353,9 @@ class GoodRecord:
             record["answers"], record["answers_complete"] = answers
             if not answers[1]:
                 self.left.append("answers (at least this many)")
+        lost = self._part("importance", self._importance)
+        for name, of in (record["columns"] or {}).items():
+            of["importance_least"], of["importance_most"] = (lost or {}).get(name, (None, None))
         if record["count"] is None:
             record["at_least"] = good.at_least()
         why = f" ({monitor.reason})" if monitor.reason else ""
@@ -335,6 +388,33 @@ class GoodRecord:
                 "asked_most": float(Fraction(int(hi[j]), n)),
             }
             for j, name in enumerate(self.session.problem.table.names)
+        }
+
+    def _importance(self) -> dict[str, tuple[float, float]]:
+        """For each column the least and the largest accuracy that is lost on average when it is shuffled, over all the trees."""
+        squared = self.session.problem.n**2
+        names = self.session.problem.table.names
+        return {
+            name: (float(Fraction(least, squared)), float(Fraction(most, squared)))
+            for name, (least, most) in zip(names, self.good.importance, strict=True)
+        }
+
+    def _rows(self) -> dict[str, Any]:
+        """On how many rows the good trees disagree, and how the most disputed rows are answered, exactly."""
+        problem, found = self.session.problem, self.good.disputed()
+        classes = problem.labels.classes
+        return {
+            "depends": sum(int(problem.row_weights[row]) for row, _ in found),
+            "of": problem.n,
+            "listed": [
+                {
+                    "row": int(problem.table.row_numbers[row]),
+                    "actual": classes[int(problem.y[row])],
+                    "answers": {classes[k]: int(number) for k, number in enumerate(votes) if number},
+                    "disagree": float(Fraction(self.good.count - int(votes.max()), self.good.count)),
+                }
+                for row, votes in found[: self.request.disputed]
+            ],
         }
 
     def _listed(self) -> list[dict[str, Any]]:

@@ -132,6 +132,8 @@ def other_trees(scene: Scene, row: FloatArray) -> dict[str, Any] | None:
         "listed": len(trees),
         "slack": step.request.get("slack"),
         "answers": {label: answers.count(label) for label in scene.tree.classes if label in answers},
+        "depends": len(set(answers)) > 1,
+        "all_listed": step.result.get("count") == len(trees),
     }
 
 

@@ -137,6 +137,26 @@ def current(bench: Workbench) -> Step | None:
     return bench.steps.filter(number=bench.position).first()
 
 
+def last_tree(bench: Workbench, step: Step | None) -> Step | None:
+    """The step with the tree that is shown: this one, or, while it has none, the last earlier step that had one."""
+    seen = set()
+    while step is not None and not step.document and step.parent and step.number not in seen:
+        seen.add(step.number)
+        step = bench.steps.filter(number=step.parent).first()
+    return step if step is not None and step.document else None
+
+
+def ask_good_trees(bench: Workbench, request: Mapping[str, Any]) -> Step:
+    """All good trees; where they are to agree on some rows, with the tree that the workbench shows now."""
+    request = {k: v for k, v in request.items() if v not in (None, "")}
+    if request.get("agree_rows"):
+        shown = last_tree(bench, current(bench))
+        if shown is None:
+            raise Conflict("The workbench has no tree yet that others could agree with. Wait for its first answer.")
+        request["agree_step"] = shown.number
+    return ask(bench, Kind.GOOD, wishes=[], request=request)
+
+
 def current_wishes(bench: Workbench) -> list[str]:
     """The wishes that hold now."""
     step = current(bench)

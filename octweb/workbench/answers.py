@@ -12,12 +12,16 @@ from octweb.workbench.spreads import spreads
 from trainer.certificate import Status
 from trainer.errors import SolverError
 from trainer.monitor import Monitor
+from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 from trainer.workbench import ConflictError, GoodRequest, Session
 
 PARTIAL_SECONDS = 0.25  # between pieces of a price list
 Emit = Callable[[dict[str, Any]], None]
-GOOD = ("slack", "slack_rows", "must", "without", "max_leaves", "recalls", "listed", "sample", "distinct")
+GOOD = (
+    "slack", "slack_rows", "must", "without", "max_leaves", "recalls", "difference", "groups", "rate", "favoured", "agree_rows",
+    "listed", "disputed", "sample", "distinct",
+)  # fmt: skip
 
 
 def answer(
@@ -29,7 +33,8 @@ def answer(
     if step["kind"] == "prices":
         return prices(session, step["wishes"], str(step["request"].get("place", "root")), monitor, partial), None
     request = GoodRequest(**{k: v for k, v in step["request"].items() if k in GOOD})
-    return session.good_trees(request, monitor), None
+    agrees = from_json(step["tree"]).tree if step.get("tree") else None
+    return session.good_trees(request, monitor, agrees), None
 
 
 def completed(

@@ -19,6 +19,7 @@ from octweb.registry.models import TreeModel
 from octweb.workbench import actions
 from octweb.workbench.models import Kind, Step, Workbench
 from trainer.data.folds import MOST_HELD_OUT
+from trainer.families.exact.workbench.chosen import RATES
 from trainer.workbench import EDITABLE
 
 LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
@@ -114,7 +115,28 @@ class GoodTreesSerializer(serializers.Serializer):
     without = WishesField(default=list)
     max_leaves = serializers.IntegerField(required=False, allow_null=True, min_value=1)
     recalls = serializers.DictField(child=serializers.CharField(max_length=40), required=False, default=dict)
+    difference = serializers.CharField(
+        required=False, max_length=40, help_text="the most by which the rates of two groups may differ; needs `groups`"
+    )
+    groups = serializers.CharField(required=False, max_length=actions.MOST_TEXT, help_text="the column with the groups")
+    rate = serializers.ChoiceField(
+        choices=RATES, required=False, default=RATES[0],
+        help_text="rows with the favoured answer, among all rows of a group (parity) or those of that class (opportunity)",
+    )  # fmt: skip
+    favoured = serializers.CharField(
+        required=False,
+        max_length=actions.MOST_TEXT,
+        help_text="the answer whose rates are compared; default: the last class",
+    )
+    agree_rows = serializers.CharField(
+        required=False, max_length=10 * actions.MOST_TEXT,
+        help_text="'all', or lines of the file as in '3, 10-20': trees answer there what the tree shown now answers",
+    )  # fmt: skip
     listed = serializers.IntegerField(required=False, default=10, min_value=0, max_value=1000)
+    disputed = serializers.IntegerField(
+        required=False, default=10, min_value=0, max_value=1000,
+        help_text="how many rows are listed whose answer depends on which good tree was chosen, the most disputed first",
+    )  # fmt: skip
     sample = serializers.IntegerField(required=False, default=0, min_value=0, max_value=1000)
     distinct = serializers.BooleanField(
         required=False, default=False, help_text="also count with questions that split the rows alike as one (slow)"
@@ -216,7 +238,7 @@ class WorkbenchViewSet(
         """All trees that are nearly as good as the best one, counted exactly."""
         bench = self.get_object()
         values = self._read(GoodTreesSerializer).validated_data
-        return self._answer(actions.ask(bench, Kind.GOOD, wishes=[], request=values))
+        return self._answer(actions.ask_good_trees(bench, values))
 
     @extend_schema(request=None, responses={200: StepSerializer} | BAD)
     @action(detail=True, methods=["post"])

@@ -14,6 +14,7 @@ from trainer.tree.splits import split_from_json
 
 LISTED = 24
 DEFAULT_SLACK = "0.01"
+RATE_WORDS = {"parity": "among all rows of a group", "opportunity": "among the rows of that class"}
 
 
 def request_of(form: Any) -> dict[str, Any]:
@@ -26,7 +27,26 @@ def request_of(form: Any) -> dict[str, Any]:
         if not most.isdigit() or int(most) < 1:
             raise ParameterError({"max_leaves": f"'{most[:40]}' is not a whole number of leaves."})
         request["max_leaves"] = int(most)
+    request["recalls"] = _recalls(form.get("recalls", ""))
+    if form.get("difference", "").strip():
+        request["difference"] = form["difference"].strip()[:40]
+        for name in ("groups", "rate", "favoured"):
+            if form.get(name, "").strip():
+                request[name] = form[name].strip()
+    if form.get("agree_rows", "").strip():
+        request["agree_rows"] = form["agree_rows"].strip()
     return request
+
+
+def _recalls(text: str) -> dict[str, str]:
+    """Least recalls as in 'yes: 0.9; no: 0.8'; raises ParameterError."""
+    found = {}
+    for item in filter(None, (part.strip() for part in text.split(";"))):
+        name, colon, share = item.rpartition(":")
+        if not colon:
+            raise ParameterError({"recalls": f"'{item[:80]}' has no share; write as in 'yes: 0.9; no: 0.8'."})
+        found[name.strip()] = share.strip()
+    return found
 
 
 def context(bench: Workbench) -> dict[str, Any]:
@@ -35,7 +55,7 @@ def context(bench: Workbench) -> dict[str, Any]:
     kinds = {c["name"]: c["kind"] for c in bench.dataset.columns if c.get("role") == "feature"}
     columns = list(kinds)
     if step is None:
-        return {"step": None, "columns": columns, "slack": DEFAULT_SLACK, "request": {}}
+        return {"step": None, "columns": columns, "slack": DEFAULT_SLACK, "request": {}, "rates": RATE_WORDS}
     found = step.result
     first = list((found.get("first_questions") or {}).items())
     total = max([n for _, n in first], default=1)
@@ -44,6 +64,8 @@ def context(bench: Workbench) -> dict[str, Any]:
         "columns": columns,
         "slack": step.request.get("slack", DEFAULT_SLACK),
         "request": step.request,
+        "rates": RATE_WORDS,
+        "recalls": "; ".join(f"{name}: {share}" for name, share in (step.request.get("recalls") or {}).items()),
         "found": found,
         "working": not step.is_finished,
         "first": [(text, n, 100 * n / total) for text, n in first[:30]],
@@ -51,14 +73,36 @@ def context(bench: Workbench) -> dict[str, Any]:
         "need": [
             {
                 "name": name, "trees": v["trees"], "least": 100 * v["asked_least"], "most": 100 * v["asked_most"],
-                "width": 100 * (v["asked_most"] - v["asked_least"]),
+                "width": 100 * (v["asked_most"] - v["asked_least"]), "lost": _lost(v),
             }
             for name, v in sorted((found.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
             if v["trees"]
         ],
+        "rows": _disputed(found),
         "trees": [_outline(tree, kinds) | {"number": k} for k, tree in enumerate(found.get("trees") or (), start=1)],
         "slack_rows": _rows(found),
     }  # fmt: skip
+
+
+def _lost(column: dict[str, Any]) -> tuple[float, float] | None:
+    """Least and largest importance of a column in percent of the rows, where it was computed."""
+    least, most = column.get("importance_least"), column.get("importance_most")
+    return None if least is None or most is None else (100 * least, 100 * most)
+
+
+def _disputed(found: dict[str, Any]) -> dict[str, Any] | None:
+    """The rows whose answer depends on which good tree was chosen, with shares in percent."""
+    rows, count = found.get("rows"), found.get("count")
+    if not rows or not count:
+        return None
+    lines = [
+        {
+            "row": line["row"], "actual": line["actual"], "disagree": 100 * line["disagree"],
+            "answers": [(name, 100 * number / count) for name, number in line["answers"].items()],
+        }
+        for line in rows["listed"]
+    ]  # fmt: skip
+    return {"depends": rows["depends"], "of": rows["of"], "lines": lines}
 
 
 def _rows(found: dict[str, Any]) -> float | None:

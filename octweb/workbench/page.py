@@ -44,15 +44,6 @@ class Place:
         return self.yes is None
 
 
-def last_tree(bench: Workbench, step: Step | None) -> Step | None:
-    """The step with the tree that is shown: this one, or, while it has none, the last earlier step that had one."""
-    seen = set()
-    while step is not None and not step.document and step.parent and step.number not in seen:
-        seen.add(step.number)
-        step = bench.steps.filter(number=step.parent).first()
-    return step if step is not None and step.document else None
-
-
 def model_of(step: Step) -> ModelFile:
     """The model file of a completion."""
     return from_json(json.loads(step.document))

@@ -85,7 +85,7 @@ def bench_live(request: HttpRequest, pk: Any) -> HttpResponse:
 
 def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
     step = actions.current(bench)
-    shown = page.last_tree(bench, step)
+    shown = actions.last_tree(bench, step)
     at = request.GET.get("at", "") or "root"
     tree = None if shown is None else page.drawn(shown, step.wishes if step else [], at)
     place = page.find(tree, at)
@@ -189,7 +189,7 @@ def bench_move(request: HttpRequest, pk: Any) -> HttpResponse:
 @require_POST
 def bench_prices(request: HttpRequest, pk: Any) -> HttpResponse:
     bench, at = _bench(request, pk), request.POST.get("at", "root")
-    step = page.last_tree(bench, actions.current(bench))
+    step = actions.last_tree(bench, actions.current(bench))
     if step is not None:
         actions.ask(bench, Kind.PRICES, wishes=step.wishes, request={"place": at[:20]})
     return redirect(f"{reverse('workbench:detail', args=[bench.pk])}?at={at[:20]}")
@@ -241,7 +241,7 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
     bench = _bench(request, pk)
     if request.method == "POST":
         try:
-            actions.ask(bench, Kind.GOOD, wishes=[], request=explore.request_of(request.POST))
+            actions.ask_good_trees(bench, explore.request_of(request.POST))
         except (TrainerError, APIException) as error:
             messages.error(request, _said(error))
         return redirect("workbench:explorer", bench.pk)

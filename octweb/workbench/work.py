@@ -15,6 +15,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from octweb.core.files import place_in
@@ -122,12 +123,18 @@ class EditingSupervisor(Supervisor):
         return Step.objects.filter(workbench_id=self.job_id, state__in=states)
 
     def _take_back(self) -> None:
-        """Steps that a dead process worked on wait again, or fail after some tries."""
+        """Steps that a dead process worked on wait again, or fail after some deaths of the process itself."""
         words = f"The process ended {MOST_TRIES} times on this step. {Workbench.ADVICE}"
         self._steps(StepState.WORKING).filter(tries__gte=MOST_TRIES).update(
             state=StepState.FAILED, error=words, finished=timezone.now()
         )
         self._steps(StepState.WORKING).update(state=StepState.WAITING)
+
+    def _count_death(self) -> None:
+        """The process died by itself: it was working on the first step without an answer. Deaths of workers are no fault of a step."""
+        step = self._steps(StepState.WORKING).order_by("number").first()
+        if step is not None:
+            Step.objects.filter(pk=step.pk).update(tries=F("tries") + 1)
 
     def keep(self, records: list[dict[str, Any]]) -> None:
         for record in records:
@@ -156,14 +163,20 @@ class EditingSupervisor(Supervisor):
                 with transaction.atomic():
                     if not self._mine().exists():
                         return
-                    self._steps(StepState.WAITING).filter(pk=step.pk).update(
-                        state=StepState.WORKING, tries=step.tries + 1
-                    )
+                    self._steps(StepState.WAITING).filter(pk=step.pk).update(state=StepState.WORKING)
                 self.handed.add(step.number)
-                child.hand({"step": step.number, "kind": step.kind, "wishes": step.wishes, "request": step.request})
+                child.hand(self._question(step))
             if step.stop_requested and step.number not in self.told_to_stop:
                 self.told_to_stop.add(step.number)
                 child.hand({"stop": step.number})
+
+    def _question(self, step: Step) -> dict[str, Any]:
+        """A step as the child reads it, with the tree that others are to agree with."""
+        record = {"step": step.number, "kind": step.kind, "wishes": step.wishes, "request": step.request}
+        if step.request.get("agree_step"):
+            tree = Step.objects.get(workbench_id=self.job_id, number=step.request["agree_step"])
+            record["tree"] = json.loads(tree.document)
+        return record
 
     def _is_idle(self) -> bool:
         quiet = time.monotonic() - self.busy_at
@@ -222,6 +235,8 @@ class EditingSupervisor(Supervisor):
             words = (child.log().strip().splitlines() or ["The process did not begin."])[-1]
             self._patiently(lambda: self._refuse(words.removeprefix("CommandError: "), child.log()))
             return
+        if code != 0 and not (self.end_reason or self.idle or self.stopping.is_set()):
+            self._patiently(self._count_death)
         self._patiently(lambda: self._sleep(child))
 
     def _refuse(self, words: str, log: str) -> None:

@@ -59,7 +59,45 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, client, owner, 
     page.mouse.up()
     page.get_by_text("Searching").first.wait_for()
     assert actions.current_wishes(Workbench.objects.get()) == [f"ask root {column} <= {tree['values'][0]}"]
+    serve(Workbench.objects.get())
+    result = actions.current(Workbench.objects.get()).result
+    # what comes after the release is the price of the wish, in rows, without a click
+    price = f"+{result['wishes'][0]['price'] * result['n']:.1f} rows"
+    page.get_by_text("proved in").wait_for()
+    assert price in page.locator(".wishes li").inner_text()
+    assert f"with your 1 wish: {price}" in page.locator("#bench > .banner").last.inner_text()
     page.locator("button[value=undo]").click()
     page.wait_for_url(re.compile(f"{bench.pk}/$"))
     assert actions.current_wishes(Workbench.objects.get()) == [held]
+    assert not page.trouble
+
+
+def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, live_server, client, owner, model, serve):  # noqa: F811
+    bench = actions.open_for(owner=owner, model=model)
+    column = next(
+        c["name"] for c in bench.dataset.columns if c["kind"] == "numeric" and c["name"] != bench.dataset.target
+    )
+    actions.edit(bench, wishes=[f"ask root {column} <= 2.5"])
+    serve(bench)
+    actions.edit(bench, add=["depth y 1"])  # it waits for a worker, so that the page refreshes, with the draft below
+    client.force_login(owner)
+    page.context.add_cookies([{"name": k, "value": v.value, "url": live_server.url} for k, v in client.cookies.items()])
+    page.goto(f"{live_server.url}/workbenches/{bench.pk}/?at=root")
+    page.get_by_text("Searching").first.wait_for()
+    live = re.compile("/live/")
+    with page.expect_response(live):
+        pass  # it does refresh
+    box = page.locator(".cut-picture").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
+    page.mouse.down()
+    page.evaluate("document.querySelector('.cut-handle').dataset.mark = 'own'")
+    page.mouse.move(box["x"] + 3, box["y"] + 40, steps=4)
+    page.wait_for_timeout(1000)  # four refreshes
+    assert page.locator(".cut-handle").get_attribute("data-mark") == "own"
+    assert page.locator(".cut-handle").get_attribute("aria-valuenow") == "0"
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40, steps=4)
+    page.keyboard.press("Escape")
+    with page.expect_response(live):
+        page.mouse.up()  # let go where it was: nothing is wished, and the refresh goes on
+    page.wait_for_function("document.querySelector('.cut-handle').dataset.mark === undefined")
     assert not page.trouble

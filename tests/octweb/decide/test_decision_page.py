@@ -275,6 +275,12 @@ def test_what_other_good_trees_answer_is_counted_over_the_listed_ones(model, own
     assert found["answers"] == {"bad": 1, "good": 1}
     page = ask(client, model, row=int(rows.numbers[place])).content.decode()
     assert "What other good trees answer" in page
+    assert "The answer for this person depends on which good tree was chosen." in page
+    for count, words in ((1, "All good trees give the same answer"), (7, "All listed trees give the same answer")):
+        Step.objects.filter(workbench=bench).update(result={"count": count, "trees": listed[:1]})
+        page = ask(client, model, row=int(rows.numbers[place])).content.decode()
+        assert words in page
+        assert "depends on which" not in page
 
 
 def test_the_sum_of_a_decision_is_told_from_its_threshold():

@@ -138,7 +138,14 @@ def test_good_trees_have_the_members_of_the_contract(csv_file):
     assert len(record["sample"]) == 5
     assert set(record["columns"]) == {"width", "height", "colour"}
     assert all(0 <= c["asked_least"] <= c["asked_most"] <= 1 for c in record["columns"].values())
+    assert all(c["importance_least"] <= c["importance_most"] <= 1 for c in record["columns"].values())
+    assert any(c["importance_most"] > 0 for c in record["columns"].values())
     assert sum(record["first_questions"].values()) in (record["count"], record["count"] - 1)
+    rows = record_of("good-trees", str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01", "--slack=0.2",
+                     "--disputed=1000")["rows"]  # fmt: skip
+    assert rows["listed"][:10] == record["rows"]["listed"]
+    assert 0 < rows["depends"] == len(rows["listed"]) < rows["of"] == 120
+    assert all(sum(line["answers"].values()) == record["count"] for line in rows["listed"])
 
 
 def test_filters_choose_and_leave_the_limit_as_it_is(csv_file):
@@ -152,6 +159,35 @@ def test_filters_choose_and_leave_the_limit_as_it_is(csv_file):
     assert every["optimum"] - every["limit"] <= 4 / 120 + 1e-12
     few = record_of("good-trees", *common, "--max-leaves=4", "--list=100000")
     assert few["count"] == sum(t["leaves"] <= 4 for t in record_of("good-trees", *common, "--list=100000")["trees"])
+
+
+def test_good_trees_agree_with_a_model_file_on_some_lines_and_treat_groups_alike(csv_file, tmp_path):
+    model = tmp_path / "model.json"
+    common = [str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01"]
+    run("train", *common, "--method=exact", f"--output={model}")
+    every = record_of("good-trees", *common, "--slack=0.2", "--list=100000")
+    some = record_of(
+        "good-trees", *common, "--slack=0.2", f"--agrees-with={model}", "--agree-rows=2, 5-40", "--list=100000"
+    )
+    whole = record_of("good-trees", *common, "--slack=0.2", f"--agrees-with={model}")
+    assert 1 <= whole["count"] <= some["count"] < every["count"]
+    assert whole["answers"] == 1
+    listed = [json.dumps(tree["nodes"]) for tree in every["trees"]]
+    assert {json.dumps(tree["nodes"]) for tree in some["trees"]} < set(listed)
+    fair = record_of(
+        "good-trees",
+        *common,
+        "--slack=0.2",
+        "--groups=colour",
+        "--difference=0.2",
+        "--rate=opportunity",
+        "--favoured=yes",
+    )
+    assert fair["count"] < every["count"]
+    with pytest.raises(CommandError, match=r"holds no row|names no lines"):
+        run("good-trees", *common, "--slack=0.2", f"--agrees-with={model}", "--agree-rows=1")
+    with pytest.raises(CommandError, match="give a tree"):
+        run("good-trees", *common, "--slack=0.2", "--agree-rows=3")
 
 
 @pytest.mark.parametrize(

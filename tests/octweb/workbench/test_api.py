@@ -53,6 +53,8 @@ def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
         ("prices/", {"place": "left"}, 400),
         ("good-trees/", {"slack": "0.1", "slack_rows": "3"}, 400),
         ("good-trees/", {}, 400),
+        ("good-trees/", {"slack": "0.1", "rate": "luck"}, 400),
+        ("good-trees/", {"slack": "0.1", "agree_rows": "all"}, 409),
         ("undo/", {}, 409),
         ("redo/", {}, 409),
         ("save/", {}, 409),
@@ -64,6 +66,26 @@ def test_each_bad_call_is_refused(api, model, owner, path, body, status):
     answer = api.post(f"{URL}{bench.pk}/{path}", body, format="json")
     assert answer.status_code == status
     assert answer.json()["detail"]
+
+
+def test_good_trees_agree_with_the_tree_shown_and_treat_groups_alike(api, model, serve):
+    made = api.post(URL, {"model": str(model.pk)}, format="json").json()
+    address, bench = f"{URL}{made['id']}/", Workbench.objects.get()
+    serve(bench)
+    bodies = (
+        {"slack": "3", "listed": 1000},
+        {"slack": "3", "listed": 1000, "agree_rows": "all"},
+        {"slack": "3", "listed": 1000, "groups": "colour", "difference": "0"},
+        {"slack": "3", "groups": "colour"},
+    )
+    for body in bodies:
+        assert api.post(f"{address}good-trees/", body, format="json").status_code == 201
+    serve(bench)
+    every, agreeing, fair, failed = [step for step in api.get(f"{address}edits/").json() if step["kind"] == "good"]
+    assert 0 < agreeing["result"]["count"] < every["result"]["count"]
+    assert agreeing["result"]["answers"] == 1
+    assert 0 < fair["result"]["count"] < every["result"]["count"]
+    assert "how much the rates" in failed["error"]
 
 
 def test_strangers_see_nothing(model, owner, stranger, api):

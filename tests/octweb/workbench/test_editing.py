@@ -14,6 +14,7 @@ from django.utils import timezone
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.jobs import reaper
 from octweb.jobs.models import RunStatus
+from octweb.jobs.supervisor import LostLease
 from octweb.workbench import actions, work
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from octweb.workbench.work import EditingSupervisor
@@ -161,6 +162,45 @@ def test_a_dead_worker_leaves_its_steps_to_the_next_one(model, owner, serve, set
     assert serve(bench) == RunStatus.SUCCEEDED
     step.refresh_from_db()
     assert step.state == StepState.DONE
+
+
+def test_deaths_of_workers_are_no_tries_of_a_step(model, owner, serve, monkeypatch):
+    bench = actions.open_for(owner=owner, model=model)
+
+    def gone(child, record):
+        raise LostLease  # the worker ends here and leaves everything as it is
+
+    with monkeypatch.context() as patched:
+        patched.setattr(work.EditingChild, "hand", gone)
+        for _ in range(work.MOST_TRIES + 2):
+            serve(bench)
+            assert actions.current(bench).state == StepState.WORKING
+            Workbench.objects.filter(pk=bench.pk).update(lease_until=timezone.now())
+            time.sleep(0.01)
+            reaper.reap()
+            bench.refresh_from_db()
+            actions.wake_if_needed(bench)
+            bench.refresh_from_db()
+    assert serve(bench) == RunStatus.SUCCEEDED
+    step = actions.current(bench)
+    assert (step.state, step.tries) == (StepState.DONE, 0)
+
+
+def test_only_the_step_that_was_worked_on_when_the_child_died_has_one_try_more(model, owner, serve, monkeypatch):
+    bench = actions.open_for(owner=owner, model=model)
+    second = actions.edit(bench, add=["depth y 0"])
+    real, dead = work.EditingChild.hand, []
+
+    def hand(child, record):
+        real(child, record)
+        if record["step"] == second.number and not dead:
+            dead.append(os.killpg(child.process.pid, signal.SIGKILL))
+
+    monkeypatch.setattr(work.EditingChild, "hand", hand)
+    for _ in range(3):
+        if serve(bench) == RunStatus.SUCCEEDED:
+            break
+    assert [(s.state, s.tries) for s in bench.steps.all()] == [(StepState.DONE, 1), (StepState.DONE, 0)]
 
 
 def test_a_workbench_whose_workers_died_too_often_wakes_when_it_is_looked_at(model, owner, serve):

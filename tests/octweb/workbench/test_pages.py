@@ -67,7 +67,36 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     page = web.get(address).content.decode()
     assert "All counted" in page
     assert "objective" in page
+    assert "lost when shuffled" in page
+    assert "not known" not in page
+    rows = bench.steps.filter(kind=Kind.GOOD).last().result["rows"]
+    assert f"The answer for {rows['depends']} of {rows['of']} rows depends on which good tree was" in " ".join(
+        page.split()
+    )
+    assert f'<td class="num">{rows["listed"][0]["row"]}</td>' in page
     assert bench.steps.filter(kind=Kind.GOOD).last().request["must"] == ["width"]
+    every = bench.steps.filter(kind=Kind.GOOD).last().result["count"]
+    more = {
+        "difference": "0.3",
+        "groups": "colour",
+        "rate": "opportunity",
+        "favoured": "no",
+        "agree_rows": "all",
+        "recalls": "no: 0.1",
+    }
+    web.post(address, {"slack": "3"} | more)
+    serve(bench)
+    step = bench.steps.filter(kind=Kind.GOOD).last()
+    assert step.request["agree_step"] == 1
+    assert step.request["recalls"] == {"no": "0.1"}
+    assert 1 <= step.result["count"] < every or step.result["count"] == 0
+    page = web.get(address).content.decode()
+    assert 'value="0.3"' in page
+    assert 'value="no: 0.1"' in page
+    web.post(address, {"slack": "3", "agree_rows": "999999"})
+    serve(bench)
+    assert "names no lines" in web.get(address).content.decode()
+    assert "has no share" in web.post(address, {"slack": "3", "recalls": "no"}, follow=True).content.decode()
     web.post(address, {"slack": "much"})
     serve(bench)
     assert "not a number" in web.get(address).content.decode()

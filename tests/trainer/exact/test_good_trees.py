@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.trainer.oracles.workbench import cost, random_table, shapes
+from tests.trainer.oracles.good_trees import Every, instance, leaves
+from tests.trainer.oracles.workbench import random_table
 from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.editing.space import Stopped
@@ -17,91 +18,6 @@ from trainer.errors import ParameterError
 from trainer.families.exact.workbench import count as counting
 from trainer.families.exact.workbench.bench import Workbench
 from trainer.table import Labels, numeric_table
-
-
-class Every:
-    """All trees of a problem with their costs, in 1/Q rows."""
-
-    def __init__(self, problem, bench, depth, min_leaf):
-        q = bench.space.questions
-        self.columns, self.problem = q.columns, problem
-        self.answers = (
-            np.array([q.answers(k) for k in range(q.encoded)]).reshape(q.encoded, len(problem.table)).astype(bool)
-        )
-        self.y, self.w = problem.y, problem.row_weights
-        everywhere = np.ones(len(self.y), bool)
-        self.trees = list(shapes(self.answers, {}, everywhere, "", depth, min_leaf, self.w))
-        penalty = problem.leaf_penalty * problem.n
-        self.costs = [
-            cost(t, [], self.answers, self.y, self.w, problem.n_classes, penalty) * penalty.denominator
-            for t in self.trees
-        ]
-
-    def said(self, tree):
-        out = np.empty(len(self.y), int)
-
-        def visit(part, rows):
-            if part is None:
-                out[rows] = max(range(self.problem.n_classes), key=lambda k: (self.w[rows & (self.y == k)].sum(), -k))
-                return
-            visit(part[1], rows & self.answers[part[0]])
-            visit(part[2], rows & ~self.answers[part[0]])
-
-        visit(tree, np.ones(len(self.y), bool))
-        return out
-
-    def parted(self, tree):
-        """A tree as the parts of the rows that it makes, whichever questions make them."""
-
-        def visit(part, rows):
-            if part is None:
-                return None
-            sides = ((part[1], rows & self.answers[part[0]]), (part[2], rows & ~self.answers[part[0]]))
-            return frozenset((side.tobytes(), visit(below, side)) for below, side in sides)
-
-        return visit(tree, np.ones(len(self.y), bool))
-
-    def idle(self, tree):
-        def visit(part, rows):
-            if part is None:
-                return False
-            yes, no = rows & self.answers[part[0]], rows & ~self.answers[part[0]]
-            if part[1] is None and part[2] is None:
-                tops = [
-                    max(range(self.problem.n_classes), key=lambda k: (self.w[r & (self.y == k)].sum(), -k))
-                    for r in (yes, no)
-                ]
-                return tops[0] == tops[1]
-            return visit(part[1], yes) or visit(part[2], no)
-
-        return visit(tree, np.ones(len(self.y), bool))
-
-    def asked(self, tree):
-        return set() if tree is None else {self.columns[tree[0]]} | self.asked(tree[1]) | self.asked(tree[2])
-
-    def met(self, tree, column):
-        """The weight of the rows with a path that asks about a column."""
-
-        def visit(part, rows):
-            if part is None:
-                return 0
-            if self.columns[part[0]] == column:
-                return int(self.w[rows].sum())
-            return visit(part[1], rows & self.answers[part[0]]) + visit(part[2], rows & ~self.answers[part[0]])
-
-        return visit(tree, np.ones(len(self.y), bool))
-
-
-def leaves(tree):
-    return 1 if tree is None else leaves(tree[1]) + leaves(tree[2])
-
-
-def instance(seed):
-    rng = np.random.default_rng(seed + 1000)
-    problem = random_table(seed)
-    depth, min_leaf = int(rng.integers(0, 4)) if seed % 5 == 0 else int(rng.integers(2, 4)), 2 if seed % 6 == 0 else 1
-    bench = Workbench(problem, depth=depth, min_leaf=min_leaf)
-    return problem, bench, Every(problem, bench, depth, min_leaf), rng
 
 
 @pytest.mark.parametrize("part", range(5))
@@ -133,11 +49,16 @@ def test_counts_order_and_ranges_are_those_of_enumeration(part, count):
         assert good.answers() == (len({every.said(t).tobytes() for _, t in want}), True)
         best = bench.best_trees(20)
         assert [c * Q for c, _ in best] == sorted(every.costs)[:20]
-        shares, exact = good.shares()
-        assert exact
+        counted = [np.bincount(v, minlength=problem.n_classes) for v in np.array([every.said(t) for _, t in want]).T]
+        weighted = np.flatnonzero(every.w)
+        depends = [(len(want) - counted[row].max(), row) for row in weighted if counted[row].max() < len(want)]
+        assert [row for row, _ in good.disputed()] == [row for _, row in sorted(depends, key=lambda d: (-d[0], d[1]))]
+        assert all(list(votes) == list(counted[row]) for row, votes in good.disputed())
+        shares = good.shares()
         votes = np.array([every.said(t) for _, t in want])
         for i, origin in enumerate(bench.space.origin):
             counts = np.bincount(votes[:, origin], minlength=problem.n_classes)
+            assert list(good.votes[i]) == list(counts)
             assert shares[i] == pytest.approx(counts / len(want))
 
 
@@ -213,8 +134,8 @@ def test_depth_four_is_that_of_enumeration_too(count):
 def test_numbers_beyond_64_bits_stay_exact():
     a = counting.Entry(3, np.array([1, 2]), np.array([1, 2]), np.array([1 << 40, 3]), (1 << 40) + 3, 9)
     bag = counting.Bag((1 << 62) - 1)
-    bag.pairs(a, a, 0, 9)
-    bag.pairs(a, a, 0, 9)
+    bag.pairs(a, a, 0, 9, np.zeros(1, np.uint8))
+    bag.pairs(a, a, 0, 9, np.zeros(1, np.uint8))
     keys, costs, counts, total = bag.emptied()
     assert list(keys) == list(costs) == [2, 3, 4]
     assert list(counts) == [2 << 80, 12 << 40, 18]

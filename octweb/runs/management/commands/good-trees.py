@@ -8,8 +8,10 @@ from typing import Any
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand
 from trainer.errors import ParameterError
+from trainer.families.exact.workbench.chosen import RATES
 from trainer.methods import get
 from trainer.run import TrainRequest
+from trainer.tree.file import read
 from trainer.workbench import METHOD, GoodRequest, Session
 
 
@@ -37,7 +39,31 @@ class Command(TrainingCommand):
             help="smallest share of a class that must be right",
         )
         parser.add_argument(
+            "--difference", metavar="SHARE", help="the most by which the rates of two groups may differ, with --groups"
+        )
+        parser.add_argument("--groups", metavar="COLUMN", help="the column whose values are the groups")
+        parser.add_argument(
+            "--rate", choices=RATES, default=RATES[0],
+            help="rows with the favoured answer, among all rows of a group (parity) or among those of that class (opportunity)",
+        )  # fmt: skip
+        parser.add_argument(
+            "--favoured", metavar="CLASS", help="the answer whose rates are compared; default: the last class"
+        )
+        parser.add_argument("--agrees-with", metavar="MODEL.json", help="a tree whose answers are kept on --agree-rows")
+        parser.add_argument(
+            "--agree-rows",
+            metavar="ROWS",
+            help="lines of the file (rows of a Parquet file) as in '3, 10-20', as pages number them; default: all that train",
+        )
+        parser.add_argument(
             "--list", type=int, default=10, dest="listed", metavar="N", help="trees to list, best first"
+        )
+        parser.add_argument(
+            "--disputed",
+            type=int,
+            default=10,
+            metavar="N",
+            help="rows to list on which the trees disagree, the most disputed first",
         )
         parser.add_argument("--sample", type=int, default=0, metavar="N", help="trees to draw uniformly")
         parser.add_argument(
@@ -53,7 +79,13 @@ class Command(TrainingCommand):
             without=options["without"],
             max_leaves=_at_least_one(options["max_leaves"]),
             recalls=_recalls(options["recall"]),
+            difference=options["difference"],
+            groups=options["groups"],
+            rate=options["rate"],
+            favoured=options["favoured"],
+            agree_rows=options["agree_rows"] or ("all" if options["agrees_with"] else None),
             listed=options["listed"],
+            disputed=options["disputed"],
             sample=options["sample"],
             distinct=options["distinct"],
         )
@@ -62,7 +94,8 @@ class Command(TrainingCommand):
         session = Session(TrainRequest(table=table, labels=labels, method=options["method"], parameters=raw))
         monitor = session.monitor()
         self.interrupts.on_start(monitor)
-        record = session.good_trees(wanted, monitor)
+        agrees = read(options["agrees_with"]).tree if options["agrees_with"] else None
+        record = session.good_trees(wanted, monitor, agrees)
         if options["json"]:
             self.stdout.write(json.dumps(record, allow_nan=False))
             return
@@ -72,6 +105,11 @@ class Command(TrainingCommand):
         )
         if record["count_without_idle"] is not None:
             self.stdout.write(f"{record['count_without_idle']:,} of them ask no idle question")
+        if record["rows"] is not None:
+            rows = record["rows"]
+            self.stdout.write(
+                f"the answer for {rows['depends']:,} of {rows['of']:,} rows depends on which good tree was chosen"
+            )
         for question, number in (record["first_questions"] or {}).items():
             self.stdout.write(f"{number:>12,} ask first: {question}")
 

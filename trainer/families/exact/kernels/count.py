@@ -2,6 +2,8 @@
 
 A tree has a key, the sum of the keys of its leaves: its cost, or whatever a filter needs to know (errors of each class, leaves), from
 which the cost follows. The bits of a key above `low` say which wanted columns a tree asks; they are joined, not added.
+Counts of rows are by kind (`workbench.kinds`), in the order of the classes: without groups and answers to agree with, the kinds are
+the classes.
 A bag holds a sparse list: keys, costs, counts, and slots of an open hash table.
 """
 
@@ -25,7 +27,9 @@ class Layout(NamedTuple):
 
     unit: int  # cost of one error
     leaf: int  # cost of one leaf
-    class_keys: np.ndarray  # int64 (K,), key of one error in a row of the class
+    ends: np.ndarray  # int64 (K,), where the kinds of each class end
+    row_keys: np.ndarray  # int64 (K, kinds), key of one row of the kind in a leaf that answers the class
+    barred: np.ndarray  # uint8 (K, kinds), 1 where a leaf with a row of the kind must not answer the class
     leaf_key: int
     low: int  # mask of the part of a key that is added
     bits: np.ndarray  # int64 (questions,), what a question joins to the key
@@ -113,11 +117,16 @@ def put(bag, key, cost, count):
 
 
 @kernel
-def combine(bag, a, b, bit, low, budget):
-    """The bag with all pairs of one of the trees `a` and one of the trees `b` below a question."""
+def combine(bag, a, b, bit, low, budget, most, flag):
+    """The bag with all pairs of one of the trees `a` and one of the trees `b` below a question.
+
+    Ends early where the flag is up, or where it has more than `most` entries.
+    """
     ka, ca, na = a
     kb, cb, nb = b
     for i in range(len(ka)):
+        if flag[0] or bag[4] > most:
+            return bag
         for j in range(len(kb)):
             cost = ca[i] + cb[j]
             if cost > budget:
@@ -139,17 +148,22 @@ def emptied(bag):
 
 @kernel
 def _leaf(counts, layout):
-    """Majority (the first of equals), cost and key of a leaf with these class weights."""
-    top, total = 0, np.int64(0)
-    for k in range(len(counts)):
-        total += counts[k]
-        if counts[k] > counts[top]:
-            top = k
-    key = np.int64(layout.leaf_key)
-    for k in range(len(counts)):
-        if k != top:
-            key += counts[k] * layout.class_keys[k]
-    return top, (total - counts[top]) * layout.unit + layout.leaf, key
+    """Majority (the first of equals), cost and key of a leaf with these weights of kinds; FAR if it must not answer so."""
+    top, most, total, v = 0, np.int64(-1), np.int64(0), 0
+    for k in range(len(layout.ends)):
+        own = np.int64(0)
+        while v < layout.ends[k]:
+            own += counts[v]
+            v += 1
+        total += own
+        if own > most:
+            top, most = k, own
+    key, cost = np.int64(layout.leaf_key), (total - most) * layout.unit + layout.leaf
+    for v in range(len(counts)):
+        key += counts[v] * layout.row_keys[top, v]
+        if layout.barred[top, v] and counts[v]:
+            cost = FAR
+    return top, cost, key
 
 
 @kernel
@@ -162,9 +176,9 @@ def _no_options(m):
 def _options(node, P, f, s, height, min_leaf, layout, options):
     """Write what may hang at side s of position f; returns the least cost."""
     costs, keys, tops = options.costs[s], options.keys[s], options.tops
-    classes, m = node.ones.shape
-    side, one, zero = np.empty(classes, np.int64), np.empty(classes, np.int64), np.empty(classes, np.int64)
-    for k in range(classes):
+    kinds, m = node.ones.shape
+    side, one, zero = np.empty(kinds, np.int64), np.empty(kinds, np.int64), np.empty(kinds, np.int64)
+    for k in range(kinds):
         side[k] = node.ones[k, f] if s else node.totals[k] - node.ones[k, f]
     tops[s], costs[m], keys[m] = _leaf(side, layout)
     least = costs[m]
@@ -173,7 +187,7 @@ def _options(node, P, f, s, height, min_leaf, layout, options):
         if g == f or height < 2:
             continue
         inside, outside = np.int64(0), np.int64(0)
-        for k in range(classes):
+        for k in range(kinds):
             both = np.int64(P[k, min(f, g), max(f, g)])
             one[k] = both if s else node.ones[k, g] - both
             zero[k] = side[k] - one[k]
@@ -291,8 +305,8 @@ def three_sums(node, P, Rn, costs, sides, budget, flag):
 
 
 @kernel
-def range_pairs(a, b, bit, low, column, weight, out, first):
-    """Join the shares of all pairs below a question about `column`, which `weight` of rows meet, to `out`.
+def range_pairs(a, b, bit, low, column, weight, out, first, flag):
+    """Join the shares of all pairs below a question about `column`, which `weight` of rows meet, to `out`, unless the flag is up.
 
     first uint8 (keys,): 1 until a key of `out` has been met.
     """
@@ -301,6 +315,8 @@ def range_pairs(a, b, bit, low, column, weight, out, first):
     out_keys, out_lo, out_hi = out
     columns = la.shape[1]
     for i in range(len(ka)):
+        if flag[0]:
+            return
         for j in range(len(kb)):
             key = ((ka[i] & low) + (kb[j] & low)) | ((ka[i] | kb[j]) & ~low) | bit
             t = np.searchsorted(out_keys, key)

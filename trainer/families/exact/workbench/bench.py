@@ -11,11 +11,12 @@ from trainer.editing.complete import Completer
 from trainer.editing.prefix import Prefix
 from trainer.editing.space import NONE_BANNED, Stopped
 from trainer.errors import ParameterError
+from trainer.families.exact.workbench.chosen import RATES, amount, filters_of
 from trainer.families.exact.workbench.fronts import Limits
-from trainer.families.exact.workbench.good import Filters, GoodTrees, first_trees, limit_of
+from trainer.families.exact.workbench.good import GoodTrees, first_trees, limit_of
 from trainer.families.exact.workbench.limited import LimitedCompleter
 from trainer.families.exact.workbench.space import Space
-from trainer.method import exact_fraction
+from trainer.tree.nodes import Tree
 from trainer.tree.shapes import Shape
 
 MOST_DEPTH = 20
@@ -63,33 +64,36 @@ class Workbench(Bench):
         without: Sequence[str] = (),
         max_leaves: int | None = None,
         recalls: Mapping[str, Fraction | str] | None = None,
+        difference: Fraction | str | None = None,
+        groups: str | None = None,
+        rate: str = RATES[0],
+        favoured: str | None = None,
+        agrees: Tree | None = None,
+        agree_rows: Sequence[int] | None = None,
         time_limit: float | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> GoodTrees:
         """All trees whose cost is within a share `slack` of the least cost, or within `slack_rows` rows of it.
 
-        Decimals are taken as written (texts or fractions, no floats). `must`, `without`: columns to ask and not to ask; `recalls`:
-        least share of right rows by class. Raises ParameterError, and Stopped where the time is over.
+        Decimals are taken as written (texts or fractions, no floats). The rest chooses among these trees. `must`, `without`: columns to
+        ask and not to ask; `recalls`: least share of right rows by class. `difference`: how much the shares of rows that are answered
+        `favoured` (by default the last class that occurs) may differ between the values of the column `groups`, among all rows (`rate`
+        parity) or among the rows of that class (opportunity). `agrees`: a tree whose answers are kept on `agree_rows` (rows of the
+        problem from 0, by default all). Raises ParameterError, and Stopped where the time is over.
         """
         if (slack is None) == (slack_rows is None):
             raise ParameterError({"slack": "give either a share of the least cost or a number of rows."})
-        names = self.problem.names
-        filters = Filters(
-            must=tuple(dict.fromkeys(names.columns.index(names.column(name, "must")) for name in must)),
-            without=frozenset(names.columns.index(names.column(name, "without")) for name in without),
-            max_leaves=max_leaves,
-            recalls=tuple(
-                (names.classes.index(names.label(name, "recalls")), _amount(share, "recalls"))
-                for name, share in (recalls or {}).items()
-            ),
-        )
+        filters = filters_of(
+            self.problem, must=must, without=without, max_leaves=max_leaves, recalls=recalls, difference=difference, groups=groups,
+            rate=rate, favoured=favoured, agrees=agrees, agree_rows=agree_rows,
+        )  # fmt: skip
         self.space.begin(time_limit, stop)
         least = self._least()
         limit = limit_of(
             least,
             self.space.instance.Q,
-            slack=None if slack is None else _amount(slack, "slack"),
-            slack_rows=None if slack_rows is None else _amount(slack_rows, "slack_rows"),
+            slack=None if slack is None else amount(slack, "slack"),
+            slack_rows=None if slack_rows is None else amount(slack_rows, "slack_rows"),
         )
         return GoodTrees(self.space, least=least, limit=limit, filters=filters)
 
@@ -110,14 +114,3 @@ class Workbench(Bench):
         if not known.exact:
             raise Stopped
         return known.lower // self.space.instance.scale
-
-
-def _amount(value: Fraction | str | int, name: str) -> Fraction:
-    """The number as written, not negative."""
-    try:
-        amount = value if isinstance(value, Fraction) else exact_fraction(str(value))
-    except ValueError:
-        raise ParameterError({name: f"'{str(value)[:60]}' is not a number."}) from None
-    if amount < 0:
-        raise ParameterError({name: f"it must not be negative; it is {value}."})
-    return amount

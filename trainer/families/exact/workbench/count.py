@@ -8,35 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from trainer.editing.space import NONE_BANNED, Stopped, literal
-from trainer.errors import ParameterError
 from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.bounds import Sides, count_bounds
 from trainer.families.exact.kernels.sides import row_major
+from trainer.families.exact.workbench.filters import Filters, Keys
 from trainer.families.exact.workbench.space import Space
 
 MOST_INT64 = 1 << 62
-KEY_BITS = 62
-
-
-@dataclass(frozen=True, kw_only=True)
-class Filters:
-    """Which of the good trees are meant: columns that must and must not be asked, most leaves, least recalls by class code."""
-
-    must: tuple[int, ...] = ()
-    without: frozenset[int] = NONE_BANNED
-    max_leaves: int | None = None
-    recalls: tuple[tuple[int, Fraction], ...] = ()
-
-    @property
-    def any(self) -> bool:
-        return bool(self.must or self.without or self.max_leaves is not None or self.recalls)
+KEY_ROOM = 1 << 26  # keys that all kept lists may hold together, some 24 bytes each
 
 
 @dataclass
@@ -55,71 +40,6 @@ class Entry:
     ranges: tuple[np.ndarray, np.ndarray] | None = None
 
 
-class Keys:
-    """The layout of the keys that some filters need."""
-
-    def __init__(self, space: Space, filters: Filters, *, idle: bool) -> None:
-        self.space, self.filters = space, filters
-        g = space.instance
-        totals = [int(v) for v in space.counts(space.all_rows)]
-        leaves, sizes = 1, [1] * g.n_classes
-        detailed = filters.max_leaves is not None or bool(filters.recalls)
-        bits = len(filters.must)
-        if detailed:
-            self.most_leaves = 1 << space.depth
-            leaves, place = 1, self.most_leaves + 1
-            for k, total in enumerate(totals):
-                sizes[k] = place
-                place *= total + 1
-        else:
-            leaves, sizes, place = g.P, [g.Q] * g.n_classes, 1 << (KEY_BITS - bits)
-        if place.bit_length() + bits > KEY_BITS + 1:
-            raise ParameterError(
-                {
-                    "filters": "this many classes, rows and columns do not fit into one key. Leave out recalls or columns."
-                }
-            )
-        shift = KEY_BITS - bits
-        self.detailed, self.sizes, self.totals, self.shift = detailed, sizes, totals, shift
-        marks = {column: 1 << (shift + j) for j, column in enumerate(filters.must)}
-        encoded = space.questions.columns[: space.questions.encoded]
-        self.wanted = sum(marks.values())
-        self.layout = kc.Layout(
-            unit=g.Q,
-            leaf=g.P,
-            class_keys=np.array(sizes, np.int64),
-            leaf_key=leaves,
-            low=(1 << shift) - 1,
-            bits=np.array([marks.get(c, 0) for c in encoded], np.int64).reshape(-1),
-            idle=idle,
-        )
-
-    def leaves(self, key: int) -> int:
-        """Leaves of the trees of a key with details."""
-        return (key & int(self.layout.low)) % (self.most_leaves + 1)
-
-    def errors(self, key: int) -> list[int]:
-        """Errors in each class of the trees of a key with details."""
-        rest = (key & int(self.layout.low)) // (self.most_leaves + 1)
-        out = []
-        for total in self.totals:
-            rest, wrong = divmod(rest, total + 1)
-            out.append(wrong)
-        return out
-
-    def admits(self, key: int) -> bool:
-        """Whether the trees of a key pass the filters."""
-        if key & self.wanted != self.wanted:
-            return False
-        f = self.filters
-        if f.max_leaves is not None and self.leaves(key) > f.max_leaves:
-            return False
-        if f.recalls:
-            errors = self.errors(key)
-            return all(self.totals[k] - errors[k] >= share * self.totals[k] for k, share in f.recalls)
-        return True
-
-
 class Counter:
     """Trees of one space by key up to a limit; `reduce`: one question for each way to separate the rows of a place."""
 
@@ -130,6 +50,8 @@ class Counter:
         # one count of two levels sees which questions are alike for the rows of the upper place only
         self.counted = 1 if reduce else 2
         self.keys = Keys(space, self.filters, idle=idle)
+        self.kinds = self.keys.kinds
+        self.held = 0  # keys in all lists that are kept
         self.banned = self.filters.without
         self.mask = space.mask(self.banned)
         self.similar = space.min_leaf <= 1
@@ -151,6 +73,9 @@ class Counter:
             raise Stopped
         found = self._small(rows, height, budget) if height <= self.counted else self._large(rows, path, height, budget)
         self.memo[key] = found
+        self.held += len(found.keys) - (0 if known is None else len(known.keys))
+        if self.held > KEY_ROOM:
+            raise Stopped
         return found
 
     def _key(self, rows: np.ndarray) -> bytes:
@@ -160,24 +85,28 @@ class Counter:
         return key
 
     def node(self, rows: np.ndarray) -> dp_node.Node:
-        """The node of some rows with every question that separates them."""
+        """The node of some rows with every question that separates them, and counts by class."""
         return dp_node.prepare(self.space.instance.data, rows, self.mask, self.space.min_leaf, self.reduce, False)
 
+    def detailed(self, rows: np.ndarray) -> dp_node.Node:
+        """The same with counts by kind."""
+        return self.kinds.node(rows, self.mask, self.space.min_leaf, self.reduce)
+
     def pairs(self, node: dp_node.Node) -> np.ndarray:
-        """Pair counts of a node, int32 (classes, p, p)."""
+        """Pair counts of a node, int32 (classes or kinds, p, p)."""
         m = len(node.features)
-        P = np.empty((self.space.instance.n_classes, m, m), np.int32)
+        P = np.empty((len(node.totals), m, m), np.int32)
         dp_node.pair_counts(node, P)
         return P
 
     def leaf(self, rows: np.ndarray) -> tuple[int, int, int]:
-        """Class, cost and key of the leaf of some rows."""
-        label, cost, key = kc._leaf(self.space.counts(rows), self.keys.layout)
+        """Class, cost (FAR if the filters bar it) and key of the leaf of some rows."""
+        label, cost, key = kc._leaf(self.kinds.counts(rows), self.keys.layout)
         return int(label), int(cost), int(key)
 
     def _small(self, rows: np.ndarray, height: int, budget: int) -> Entry:
-        node = self.node(rows)
-        P = self.pairs(node) if height == 2 else np.empty((self.space.instance.n_classes, 0, 0), np.int32)
+        node = self.detailed(rows)
+        P = self.pairs(node) if height == 2 else np.empty((len(node.totals), 0, 0), np.int32)
         keys, costs, counts = kc.count_two(node, P, height, self.space.min_leaf, self.keys.layout, budget)
         return Entry(height, keys, costs, counts, int(counts.sum()), budget)
 
@@ -200,7 +129,9 @@ class Counter:
             if not len(pair[0].keys) or not len(pair[1].keys):
                 continue
             parts.append((question, pair[0], pair[1]))
-            bag.pairs(pair[0], pair[1], int(self.keys.layout.bits[question]), budget)
+            bag.pairs(pair[0], pair[1], int(self.keys.layout.bits[question]), budget, self.space.flag)
+            if bag.full or self.space.stopped():
+                raise Stopped
             if not self.keys.layout.idle:
                 self._without_idle(bag, yes, no, question, budget)
         keys, costs, counts, total = bag.emptied()
@@ -275,8 +206,13 @@ class Bag:
         else:
             self.large.setdefault(key, [cost, 0])[1] += count
 
-    def pairs(self, a: Entry, b: Entry, bit: int, budget: int) -> None:
-        """All pairs of a tree of one list and one of the other, below a question."""
+    @property
+    def full(self) -> bool:
+        """Whether it holds more keys than there is room for."""
+        return (self.bag[4] if self.large is None else len(self.large)) > KEY_ROOM
+
+    def pairs(self, a: Entry, b: Entry, bit: int, budget: int, flag: np.ndarray) -> None:
+        """All pairs of a tree of one list and one of the other, below a question; not all where the flag is up, or where it is full."""
         most = a.total * b.total
         if self.large is None and (
             self.total + most >= MOST_INT64 or a.counts.dtype == object or b.counts.dtype == object
@@ -285,7 +221,7 @@ class Bag:
             self.large = {int(k): [int(c), int(n)] for k, c, n in zip(keys, costs, counts, strict=True)}
         if self.large is None:
             one, other = kc.Trees(a.keys, a.costs, a.counts), kc.Trees(b.keys, b.costs, b.counts)
-            self.bag = kc.combine(self.bag, one, other, bit, self.low, budget)
+            self.bag = kc.combine(self.bag, one, other, bit, self.low, budget, KEY_ROOM, flag)
             self.total += most  # at least as many as there are
             return
         for ka, ca, na in zip(a.keys.tolist(), a.costs.tolist(), a.counts.tolist(), strict=True):
@@ -325,7 +261,7 @@ def first_counts(counter: Counter, entry: Entry, limit: int) -> dict[int, int]:
     out: dict[int, int] = {}
     for question, yes, no in _root_parts(counter, entry, limit):
         bag = Bag(int(counter.keys.layout.low))
-        bag.pairs(yes, no, int(counter.keys.layout.bits[question]), limit)
+        bag.pairs(yes, no, int(counter.keys.layout.bits[question]), limit, counter.space.flag)
         if not counter.keys.layout.idle:
             sides = counter.space.split(counter.space.all_rows, question)
             counter._without_idle(bag, sides[0], sides[1], question, limit)

@@ -13,10 +13,15 @@ from random import Random
 import numpy as np
 
 from trainer.editing.space import NONE_BANNED, Stopped
-from trainer.families.exact.workbench.count import Counter, Entry, Filters, accepted, first_counts
+from trainer.families.exact.workbench.count import Counter, Entry, accepted, first_counts
+from trainer.families.exact.workbench.filters import Filters, Rates
+from trainer.families.exact.workbench.importance import Importance
 from trainer.families.exact.workbench.listing import Answers, Lister, TooMany
 from trainer.families.exact.workbench.ranges import Ranges
+from trainer.families.exact.workbench.rows import rows_with_values
+from trainer.families.exact.workbench.small import Parts
 from trainer.families.exact.workbench.space import Space
+from trainer.families.exact.workbench.votes import Votes
 from trainer.tree.shapes import Shape
 
 MOST_ANSWERS = 3_000_000  # sums of answers that are looked at
@@ -90,6 +95,20 @@ class GoodTrees:
             return np.zeros(lo.shape[1], np.int64), np.zeros(lo.shape[1], np.int64)
         return lo[at].min(axis=0), hi[at].max(axis=0)
 
+    @cached_property
+    def importance(self) -> list[tuple[int, int]]:
+        """For each column the least and the largest importance over the trees, times n² (see `workbench.importance`)."""
+        parts: dict[int, Parts | None] = {}
+        return [self._importance(column, parts) for column in range(len(self.space.problem.table.columns))]
+
+    def _importance(self, column: int, parts: dict[int, Parts | None]) -> tuple[int, int]:
+        if not self.count or not self.asked[1][column]:
+            return 0, 0
+        shuffled = Importance(self.lister, column, parts)
+        lo, hi = shuffled.of(self.root, self.rows, shuffled.all())
+        at = np.searchsorted(np.sort(self.root.keys), np.array([k for _, k, _ in self.levels], np.int64))
+        return int(lo[at].min()), int(hi[at].max())
+
     def answers(self, most: int = MOST_ANSWERS) -> tuple[int, bool]:
         """How many different vectors of answers on the training rows, and whether all were seen."""
         if not self.count:
@@ -102,7 +121,7 @@ class GoodTrees:
 
     def _sampled_answers(self) -> tuple[int, bool]:
         """A number that is reached at least: the different answers of a sample."""
-        seen = {self._said(tree).tobytes() for tree in self.sample(1000, seed=0)}
+        seen = {self.said(tree).tobytes() for tree in self.sample(1000, seed=0)}
         return len(seen), False
 
     def trees(self) -> Iterator[tuple[int, Shape]]:
@@ -123,7 +142,7 @@ class GoodTrees:
             out.append(self.lister.draw(self.root, self.rows, key, random))
         return out
 
-    def _said(self, tree: Shape) -> np.ndarray:
+    def said(self, tree: Shape) -> np.ndarray:
         """The class that a tree answers for each row of the instance, int32."""
         out = np.empty(len(self.rows), np.int32)
 
@@ -138,17 +157,25 @@ class GoodTrees:
         visit(tree, self.rows)
         return out
 
-    def shares(self, size: int = 10_000, *, seed: int = 0) -> tuple[np.ndarray, bool]:
-        """For each row of the instance the share of trees that answer each class, float64, and whether it is exact.
+    @cached_property
+    def votes(self) -> np.ndarray:
+        """How many trees answer each class for each row of the instance, whole numbers (rows, classes)."""
+        return Votes(self.lister).of(self.root, self.rows, self.levels)
 
-        Exact where there are at most `size` trees; otherwise from a uniform sample.
+    def disputed(self) -> list[tuple[int, np.ndarray]]:
+        """Each row of the table whose answer depends on which of the trees was chosen, with the number of trees for each class.
+
+        The most disputed first: by how many trees do not give the most frequent answer, then in the order of the table.
         """
-        exact = self.count <= size
-        trees = [tree for _, tree in self.trees()] if exact else self.sample(size, seed=seed)
-        out = np.zeros((len(self.rows), self.space.instance.n_classes))
-        for tree in trees:
-            out[self.rows, self._said(tree)] += 1
-        return out / max(1, len(trees)), exact
+        votes = self.votes
+        others = self.count - votes.max(axis=1)
+        place = rows_with_values(self.space.problem, self.space.origin)
+        found = [(int(others[i]), row, i) for row, i in enumerate(place.tolist()) if i >= 0 and others[i]]
+        return [(row, votes[i]) for _, row, i in sorted(found, key=lambda item: (-item[0], item[1]))]
+
+    def shares(self) -> np.ndarray:
+        """For each row of the instance the share of trees that answer each class, float64 (rows, classes)."""
+        return np.array(self.votes / max(1, self.count), float)
 
 
 def first_trees(space: Space, *, least: int, most: int, limit: int | None) -> Iterator[tuple[int, Shape]]:
@@ -179,4 +206,4 @@ def limit_of(least: int, Q: int, *, slack: Fraction | None, slack_rows: Fraction
     return int((1 + (slack or Fraction(0))) * least)
 
 
-__all__ = ["NONE_BANNED", "Filters", "GoodTrees", "Stopped", "first_trees", "limit_of"]
+__all__ = ["NONE_BANNED", "Filters", "GoodTrees", "Rates", "Stopped", "first_trees", "limit_of"]

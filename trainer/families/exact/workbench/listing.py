@@ -11,9 +11,11 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import cast
 
 import numpy as np
 
+from trainer.editing.space import Stopped
 from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.workbench.count import Counter, Entry
 from trainer.tree.shapes import Shape
@@ -36,6 +38,16 @@ class Pair:
     flat: bool
     idle: bool = True  # whether both sides may be leaves
 
+    @property
+    def entries(self) -> tuple[tuple[Entry, int], tuple[Entry, int]]:
+        """The entries and keys of yes and no; of pairs that are not flat."""
+        return cast("tuple[tuple[Entry, int], tuple[Entry, int]]", (self.yes, self.no))
+
+    @property
+    def shapes(self) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+        """What may hang at yes and at no; of flat pairs."""
+        return cast("tuple[tuple[Shape, ...], tuple[Shape, ...]]", (self.yes, self.no))
+
 
 class Lister:
     """Trees of a counter by key, as (question, yes, no) with None for a leaf."""
@@ -47,13 +59,17 @@ class Lister:
     # -- the choices of a subproblem -----------------------------------------------------------------------------------
 
     def choices(self, entry: Entry, rows: np.ndarray) -> dict[int, list[Pair | None]]:
-        """For each key, what may be at the top: None for a leaf, or pairs below a question."""
+        """For each key, what may be at the top: None for a leaf, or pairs below a question. Raises Stopped."""
         if entry.choices is None:
             entry.choices = {}
-            if entry.height <= 2:
-                self._expand_small(entry, rows)
-            else:
-                self._expand(entry, rows)
+            try:
+                if entry.height <= 2:
+                    self._expand_small(entry, rows)
+                else:
+                    self._expand(entry, rows)
+            except Stopped:
+                entry.choices = None
+                raise
         return entry.choices
 
     def _joined(self, a: int, b: int, question: int) -> int:
@@ -73,6 +89,8 @@ class Lister:
             ys = list(zip(yes.keys.tolist(), yes.costs.tolist(), yes.counts.tolist(), strict=True))
             ns = list(zip(no.keys.tolist(), no.costs.tolist(), no.counts.tolist(), strict=True))
             for ky, cy, ny in ys:
+                if self.space.stopped():
+                    raise Stopped
                 for kn, cn, nn in ns:
                     if cy + cn > entry.budget:
                         break
@@ -87,7 +105,7 @@ class Lister:
         if self.counter.keys.layout.idle:
             return None
         yes, no = (self.counter.leaf(side) for side in self.space.split(rows, question))
-        return (yes[2], no[2]) if yes[0] == no[0] else None
+        return (yes[2], no[2]) if yes[0] == no[0] and max(yes[1], no[1]) < kc.FAR else None
 
     def _expand_small(self, entry: Entry, rows: np.ndarray) -> None:
         _, cost, key = self.counter.leaf(rows)
@@ -110,7 +128,7 @@ class Lister:
         """For each question of a subproblem of height two at most: the parts of its sides (no, yes) by key, with their cost."""
         if not entry.height:
             return {}
-        node = self.counter.node(rows)
+        node = self.counter.detailed(rows)
         P = self.counter.pairs(node)
         found = kc.options_two(
             node, P, entry.height, self.space.min_leaf, self.counter.keys.layout, entry.budget

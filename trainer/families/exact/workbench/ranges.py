@@ -30,6 +30,8 @@ class Ranges:
                 self._small(entry, rows, out, first)
             else:
                 self._large(entry, rows, out, first)
+            if self.space.stopped():
+                raise Stopped
             entry.ranges = lo, hi
         return entry.ranges
 
@@ -54,7 +56,7 @@ class Ranges:
         layout = self.counter.keys.layout
         kc.range_pairs(
             a, b, int(layout.bits[question]), int(layout.low), self.space.questions.columns[question],
-            self.space.weight(rows), out, first,
+            self.space.weight(rows), out, first, self.space.flag,
         )  # fmt: skip
 
     def _small(self, entry: Entry, rows: np.ndarray, out: kc.Shares, first: np.ndarray) -> None:

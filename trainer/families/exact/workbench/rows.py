@@ -39,6 +39,18 @@ def instance_of(problem: Problem, bits: BitArray, depth: int) -> tuple[ExactInst
     return replace(marked, rows=np.ascontiguousarray(packed), equal=equal, features=bits.shape[1]), origin
 
 
+def rows_with_values(problem: Problem, origin: np.ndarray) -> np.ndarray:
+    """For each row of the table a row of the instance with the same values, -1 where none has a weight; int64.
+
+    origin: for each row of the instance a row of the table with the same values.
+    """
+    _, same = np.unique(problem.matrix, axis=0, return_inverse=True)
+    same = same.reshape(-1)
+    place = np.full(int(same.max()) + 1, -1, np.int64)
+    place[same[origin]] = np.arange(len(origin))
+    return place[same]
+
+
 def _unavoidable(packed: np.ndarray, classes: np.ndarray, weights: np.ndarray, n_classes: int) -> np.ndarray:
     """1 for rows that answer all questions like rows of a more frequent class, ties to the smaller class; uint8."""
     _, group = np.unique(packed, axis=0, return_inverse=True)

@@ -1,0 +1,152 @@
+"""Good trees with rates of groups and with answers to agree with, against the enumeration of all trees."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.oracles.good_trees import instance, leaves
+from trainer.data.encoding import Scheme
+from trainer.data.problem import Problem
+from trainer.errors import ParameterError
+from trainer.families.exact.workbench.bench import Workbench
+from trainer.table import Labels, numeric_table
+
+
+def difference(every, said, column, favoured, rate):
+    """The largest difference of the shares of rows that are answered `favoured` between the values of a column."""
+    values = every.problem.table.columns[column].values
+    rates = []
+    for value in np.unique(values):
+        own = values == value
+        if rate == "opportunity":
+            own &= every.y == favoured
+        if every.w[own].sum():
+            rates.append(Fraction(int(every.w[own & (said == favoured)].sum()), int(every.w[own].sum())))
+    return max(rates) - min(rates) if rates else Fraction(0)
+
+
+def passes(every, tree, *, asked, column, favoured, rows, model, most_leaves, recalls, must):
+    """Whether a tree passes the filters, as they are defined."""
+    said, own = every.said(tree), every.y == 0
+    right = every.w[own & (said == 0)].sum()
+    if "difference" in asked and difference(every, said, column, favoured, asked["rate"]) > Fraction(
+        asked["difference"]
+    ):
+        return False
+    if "agrees" in asked and (said[rows] != every.said(model)[rows]).any():
+        return False
+    if must and 0 not in every.asked(tree):
+        return False
+    few = most_leaves is None or leaves(tree) <= most_leaves
+    return few and all(right >= share * int(every.w[own].sum()) for share in recalls.values())
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_rates_and_agreement_choose_among_the_good_trees(part, count):
+    kept = left_out = 0
+    for seed in range(part, min(count, 600), 3):
+        problem, bench, every, rng = instance(seed)
+        names, classes = problem.table.names, problem.labels.classes
+        limit = math.floor(Fraction("1.6") * min(every.costs))
+        near = [(c, t) for c, t in zip(every.costs, every.trees, strict=True) if c <= limit]
+        asked: dict = {}
+        column, favoured = int(rng.integers(len(names))), int(rng.integers(len(classes)))
+        rate, most = ["parity", "opportunity"][rng.integers(2)], ["0", "0.25", "0.5", "0.9"][rng.integers(4)]
+        if seed % 3 != 1:
+            asked |= {"groups": str(names[column]), "rate": rate, "difference": most, "favoured": classes[favoured]}
+        model, rows = near[rng.integers(len(near))][1], sorted({int(r) for r in rng.integers(0, len(every.y), 3)})
+        if seed % 3 != 2:
+            rows = list(range(len(every.y))) if seed % 4 == 0 else rows
+            asked |= {"agrees": bench.tree(model), "agree_rows": None if seed % 4 == 0 else rows}
+        most_leaves = int(rng.integers(2, 6)) if rng.random() < 0.3 else None
+        recalls = {classes[0]: Fraction(int(rng.integers(0, 11)), 10)} if rng.random() < 0.2 else {}
+        must = [str(names[0])] if rng.random() < 0.2 else []
+
+        chosen = {
+            "asked": asked, "column": column, "favoured": favoured, "rows": rows, "model": model, "most_leaves": most_leaves,
+            "recalls": recalls, "must": must,
+        }  # fmt: skip
+        want = [(c, t) for c, t in near if passes(every, t, **chosen)]
+        good = bench.good_trees(slack="0.6", max_leaves=most_leaves, recalls=recalls, must=must, **asked)
+        assert good.count == len(want), (seed, asked)
+        assert good.limit == limit
+        assert Counter(c for c, _ in want) == Counter(c for c, _ in good.trees())
+        assert {t for _, t in good.trees()} == {t for _, t in want}
+        assert good.without_idle == sum(not every.idle(t) for _, t in want)
+        assert good.distinct == len({every.parted(t) for _, t in want})
+        assert good.first_questions == Counter(t[0] for _, t in want if t is not None)
+        assert good.answers() == (len({every.said(t).tobytes() for _, t in want}), True)
+        assert set(good.sample(20, seed=seed)) <= {t for _, t in want}
+        if want:
+            votes = np.array([every.said(t) for _, t in want])[:, bench.space.origin]
+            assert [np.bincount(v, minlength=len(classes)).tolist() for v in votes.T] == good.votes.tolist()
+            lo, hi = good.asked
+            for j in range(len(names)):
+                met = [every.met(t, j) for _, t in want]
+                assert (lo[j], hi[j]) == (min(met), max(met))
+                assert good.asking(j) == sum(j in every.asked(t) for _, t in want)
+        kept, left_out = kept + len(want), left_out + len(near) - len(want)
+    assert kept > 0
+    assert left_out > 0
+
+
+def test_depth_four_is_that_of_enumeration_too():
+    rng = np.random.default_rng(2)
+    X, y = rng.integers(0, 2, (9, 4)).astype(float), rng.integers(0, 2, 9).astype(np.int32)
+    problem = Problem(
+        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 50),
+        scheme=Scheme.ALL_THRESHOLDS,
+    )  # fmt: skip
+    bench = Workbench(problem, depth=4)
+    every = [t for _, t in bench.good_trees(slack="0.8").trees()]
+    best = bench.tree(every[0])
+    chosen = bench.good_trees(
+        slack="0.8", agrees=best, agree_rows=[0, 3, 4], difference="0.3", groups=problem.table.names[1]
+    )
+
+    def passes(shape):
+        said = bench.tree(shape).predict(problem.matrix)
+        rates = [Fraction(int(said[X[:, 1] == v].sum()), int((X[:, 1] == v).sum())) for v in (0, 1)]
+        same = (said == best.predict(problem.matrix))[[0, 3, 4]].all()
+        return bool(same) and abs(rates[0] - rates[1]) <= Fraction("0.3")
+
+    want = {t for t in every if passes(t)}
+    assert {t for _, t in chosen.trees()} == want
+    assert 0 < chosen.count == len(want) < len(every)
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"difference": "0.1"}, "name the column"),
+        ({"groups": "c 0"}, "how much"),
+        ({"difference": "-1", "groups": "c 0"}, "negative"),
+        ({"difference": "0.1", "groups": "none"}, "not a column"),
+        ({"difference": "0.1", "groups": "c 0", "rate": "luck"}, "none of"),
+        ({"difference": "0.1", "groups": "c 0", "favoured": "nobody"}, "not a class"),
+    ],
+)
+def test_bad_filters_are_refused_in_a_sentence(bad, words):
+    _, bench, _, _ = instance(3)
+    with pytest.raises(ParameterError, match=words):
+        bench.good_trees(slack="0.1", **bad)
+
+
+def test_a_tree_of_other_columns_and_rows_that_do_not_exist_are_refused():
+    _, bench, every, _ = instance(3)
+    tree = bench.tree(every.trees[0])
+    with pytest.raises(ParameterError, match="numbered from 0"):
+        bench.good_trees(slack="0.1", agrees=tree, agree_rows=[1000])
+    other = Workbench(
+        Problem(
+            table=numeric_table(np.array([[0.0], [1.0]])),
+            labels=Labels(name="y", classes=("a", "b"), codes=np.array([0, 1], np.int32)),
+        )
+    )
+    with pytest.raises(ParameterError, match="other columns"):
+        other.good_trees(slack="0.1", agrees=tree)

@@ -1,0 +1,93 @@
+"""Permutation importance over all good trees against enumeration, and against all permutations written out."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+
+from tests.trainer.oracles.good_trees import instance
+from trainer.data.encoding import Scheme
+from trainer.data.problem import Problem
+from trainer.families.exact.workbench.bench import Workbench
+from trainer.table import Labels, numeric_table
+
+
+def lost(every, tree, column):
+    """The sum, over all pairs of rows with their weights, of the errors after the swap, less n errors before."""
+    w, y, n = every.w, every.y, len(every.y)
+    said = every.said(tree)
+    own = np.array(every.columns) == column
+
+    def answer(i, r):
+        """The answer for row i with row r's value of the column."""
+        part, rows = tree, np.ones(n, bool)
+        while part is not None:
+            q = part[0]
+            yes = every.answers[q][r if own[q] else i]
+            rows = rows & (every.answers[q] == yes)
+            part = part[1] if yes else part[2]
+        return said[np.flatnonzero(rows)[0]]  # every leaf holds rows
+
+    before = int(w[said != y].sum()) * int(w.sum())
+    return sum(int(w[i] * w[r]) for i in range(n) for r in range(n) if answer(i, r) != y[i]) - before
+
+
+def test_least_and_largest_importance_are_those_of_enumeration(count):
+    asked = 0
+    for seed in range(min(count, 500)):
+        problem, bench, every, rng = instance(seed)
+        filters = {"max_leaves": int(rng.integers(2, 6))} if seed % 4 == 1 else {}
+        if seed % 4 == 2:
+            filters = {"groups": problem.table.names[0], "difference": "0.6"}
+        good = bench.good_trees(slack=["0.05", "0.2", "0.6"][rng.integers(3)], **filters)
+        trees = [t for _, t in good.trees()]
+        if len(trees) > 60:
+            continue
+        for column, (least, most) in enumerate(good.importance):
+            want = [lost(every, t, column) for t in trees] or [0]
+            assert (least, most) == (min(want), max(want)), (seed, column)
+            asked += most > 0
+    assert asked > 0
+
+
+def test_depth_four_is_that_of_enumeration_too():
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 3, (9, 3)).astype(float), rng.integers(0, 2, 9).astype(np.int32)
+        labels = Labels(name="y", classes=("a", "b"), codes=y)
+        problem = Problem(
+            table=numeric_table(X), labels=labels, leaf_penalty=Fraction(1, 20), scheme=Scheme.ALL_THRESHOLDS
+        )
+        good = Workbench(problem, depth=4).good_trees(slack="0.3")
+        trees = [Workbench(problem, depth=4).tree(t) for _, t in good.trees()]
+        for column, (least, most) in enumerate(good.importance):
+            found = []
+            for tree in trees:
+                swapped = np.repeat(X, 9, axis=0)
+                swapped[:, column] = np.tile(X[:, column], 9)
+                after = int((tree.predict(swapped) != np.repeat(y, 9)).sum())
+                found.append(after - 9 * int((tree.predict(X) != y).sum()))
+            assert (least, most) == (min(found), max(found))
+
+
+def test_the_definition_is_the_mean_over_all_permutations():
+    rng = np.random.default_rng(4)
+    X, y = rng.integers(0, 3, (6, 2)).astype(float), np.array([0, 1, 1, 0, 1, 0], np.int32)
+    labels = Labels(name="y", classes=("a", "b"), codes=y)
+    problem = Problem(table=numeric_table(X), labels=labels, leaf_penalty=Fraction(1, 50), scheme=Scheme.ALL_THRESHOLDS)
+    bench = Workbench(problem, depth=2)
+    good = bench.good_trees(slack="0")
+    trees = [bench.tree(shape) for _, shape in good.trees()]
+    for column, found in enumerate(good.importance):
+        means = []
+        for tree in trees:
+            before, after = int((tree.predict(X) != y).sum()), 0
+            for order in itertools.permutations(range(6)):
+                shuffled = X.copy()
+                shuffled[:, column] = X[list(order), column]
+                after += int((tree.predict(shuffled) != y).sum())
+            means.append(Fraction(after, 720) - before)
+        assert found == (6 * min(means), 6 * max(means))
+    assert any(most for _, most in good.importance)

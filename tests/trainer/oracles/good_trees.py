@@ -1,0 +1,93 @@
+"""All trees of a small problem, and what each of them asks and answers, written from the definitions alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.trainer.oracles.workbench import cost, random_table, shapes
+from trainer.families.exact.workbench.bench import Workbench
+
+
+class Every:
+    """All trees of a problem with their costs, in 1/Q rows."""
+
+    def __init__(self, problem, bench, depth, min_leaf):
+        q = bench.space.questions
+        self.columns, self.problem = q.columns, problem
+        self.answers = (
+            np.array([q.answers(k) for k in range(q.encoded)]).reshape(q.encoded, len(problem.table)).astype(bool)
+        )
+        self.y, self.w = problem.y, problem.row_weights
+        everywhere = np.ones(len(self.y), bool)
+        self.trees = list(shapes(self.answers, {}, everywhere, "", depth, min_leaf, self.w))
+        penalty = problem.leaf_penalty * problem.n
+        self.costs = [
+            cost(t, [], self.answers, self.y, self.w, problem.n_classes, penalty) * penalty.denominator
+            for t in self.trees
+        ]
+
+    def said(self, tree):
+        out = np.empty(len(self.y), int)
+
+        def visit(part, rows):
+            if part is None:
+                out[rows] = max(range(self.problem.n_classes), key=lambda k: (self.w[rows & (self.y == k)].sum(), -k))
+                return
+            visit(part[1], rows & self.answers[part[0]])
+            visit(part[2], rows & ~self.answers[part[0]])
+
+        visit(tree, np.ones(len(self.y), bool))
+        return out
+
+    def parted(self, tree):
+        """A tree as the parts of the rows that it makes, whichever questions make them."""
+
+        def visit(part, rows):
+            if part is None:
+                return None
+            sides = ((part[1], rows & self.answers[part[0]]), (part[2], rows & ~self.answers[part[0]]))
+            return frozenset((side.tobytes(), visit(below, side)) for below, side in sides)
+
+        return visit(tree, np.ones(len(self.y), bool))
+
+    def idle(self, tree):
+        def visit(part, rows):
+            if part is None:
+                return False
+            yes, no = rows & self.answers[part[0]], rows & ~self.answers[part[0]]
+            if part[1] is None and part[2] is None:
+                tops = [
+                    max(range(self.problem.n_classes), key=lambda k: (self.w[r & (self.y == k)].sum(), -k))
+                    for r in (yes, no)
+                ]
+                return tops[0] == tops[1]
+            return visit(part[1], yes) or visit(part[2], no)
+
+        return visit(tree, np.ones(len(self.y), bool))
+
+    def asked(self, tree):
+        return set() if tree is None else {self.columns[tree[0]]} | self.asked(tree[1]) | self.asked(tree[2])
+
+    def met(self, tree, column):
+        """The weight of the rows with a path that asks about a column."""
+
+        def visit(part, rows):
+            if part is None:
+                return 0
+            if self.columns[part[0]] == column:
+                return int(self.w[rows].sum())
+            return visit(part[1], rows & self.answers[part[0]]) + visit(part[2], rows & ~self.answers[part[0]])
+
+        return visit(tree, np.ones(len(self.y), bool))
+
+
+def leaves(tree):
+    return 1 if tree is None else leaves(tree[1]) + leaves(tree[2])
+
+
+def instance(seed):
+    rng = np.random.default_rng(seed + 1000)
+    problem = random_table(seed)
+    depth, min_leaf = int(rng.integers(0, 4)) if seed % 5 == 0 else int(rng.integers(2, 4)), 2 if seed % 6 == 0 else 1
+    bench = Workbench(problem, depth=depth, min_leaf=min_leaf)
+    return problem, bench, Every(problem, bench, depth, min_leaf), rng
