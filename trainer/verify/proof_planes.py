@@ -221,7 +221,7 @@ class _Check:
         for t in range(1, space.leaves + 1):
             needed = space.needed(goal, t)
             # a tree with fewer leaves is one with idle questions
-            if t < space.leaves and needed <= space.needed(goal, t + 1) or needed <= _floor(space, t):
+            if (t < space.leaves and needed <= space.needed(goal, t + 1)) or needed <= _floor(space, t):
                 continue
             for tree in trees(space.depth, t, space.present):
                 left -= 1
@@ -234,12 +234,11 @@ class _Check:
         """What is shown of the trees with these labels."""
         counts = self.space.counts
         wrong = counts.sum(axis=1) - counts[:, sorted(labels(tree))].max(axis=1)
-        found = [
-            s.bound + int(wrong.sum() - wrong[sorted(s.points)].sum())
-            for s in self.shown.values()
-            if holds(s.tree, tree)
-        ]
-        return max(found, default=int(wrong.sum()))
+        found = [int(wrong.sum())]
+        for one in self.shown.values():
+            if holds(one.tree, tree):
+                found.append(one.bound + int(wrong.sum() - wrong[sorted(one.points)].sum()))
+        return max(found)
 
 
 def _floor(space: PlaneSpace, leaves: int) -> int:

@@ -251,7 +251,7 @@ class Cases:
         n = len(store.vectors)
         one, two = store.sides[0, :n], store.sides[1, :n]
         away = [(~self.here[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
-        for left, right, turn in ((one, two, 0), (two, one, 1)):
+        for left, right in ((one, two), (two, one)):
             missing = left @ away[0] + right @ away[1]
             for s in np.flatnonzero(missing == 1.0).tolist():
                 lacks = left[s] * away[0] > 0

@@ -10,11 +10,46 @@ from typing import Any
 
 import numpy as np
 
+from trainer.data.problem import Problem
 from trainer.dtypes import CountArray, FloatArray
 from trainer.families.oblique.cases import Cases, Labels, Step, Store, Undecided, lemma_steps, predicts
 from trainer.families.oblique.hulls import Hulls
+from trainer.families.oblique.planes import DISTANCE
+from trainer.families.oblique.units import instance_of
+from trainer.method import Proof, Settings
 
+NOISE = Fraction(1, 10**6)  # what rounding may have added to a cost
 MOST_TREES = 20_000  # ways to label the leaves; a checker looks at no more
+
+
+def made(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
+    """The proof that no tree of the method has a better objective than `bound`; None if it is not found in time.
+
+    Restrictions that only rule out trees (least leaves, balanced paths) are left out, so that the proof may be of more than is needed.
+    """
+    distant = settings.get("big_m", "none") != "none"  # planes as variables, which keep a distance
+    robust = settings.get("scaling") == "robust"
+    instance, units = instance_of(problem, settings["depth"], robust=distant and robust)
+    rows = np.flatnonzero(problem.row_weights > 0)
+    points, first = np.unique(instance.group[rows], return_index=True)
+    order = points[np.argsort(first)]  # as they first occur
+    occurs = instance.counts.any(axis=0)
+    unit = math.lcm(problem.kappa.denominator, instance.charge.denominator)
+    cost = Fraction(math.ceil((1 - bound) * problem.n * unit - NOISE), unit)
+    proof = PlaneProof(
+        units.encoding.matrix(problem.table)[units.rows[order]],
+        instance.Z[order],
+        instance.counts[order][:, occurs],
+        instance.classes[occurs].tolist(),
+        least=DISTANCE if distant else 0.0,
+        depth=settings["depth"],
+        leaves=min(1 << settings["depth"], settings.get("max_leaves") or 1 << settings["depth"]),
+        penalty=problem.kappa,
+        charge=instance.charge,
+        stop=stop,
+    )
+    steps = proof.steps(cost)
+    return None if steps is None else Proof(scale=1, goal=int(cost * unit), steps=steps)
 
 
 class PlaneProof:
