@@ -21,6 +21,10 @@ from trainer.families.oblique.hulls import Hulls, Meeting, Parting
 Labels = int | tuple["Labels", "Labels"]  # a class, or the two sides of a question
 Step = dict[str, Any]  # as in the file; vectors and sets that add up are named by their place in the store
 FIRST_SETS = 40  # random sets of points that are tried before the cases begin
+FEW = 4  # points that a vector may lack to count in the choice of a point
+DEEPEST = 300  # points that are sent both ways on the path to a case
+MOST_CASES = 100_000
+MOST_WORK = 50_000_000  # points times columns of all linear programs
 
 
 class Undecided(Exception):
@@ -53,6 +57,7 @@ class Store:
         self.sides = np.zeros((2, 64, size), np.float32)  # of each vector: its points on the left, on the right
         self.partings = np.zeros((2, 64, size), bool)  # of each hyperplane the same, points too near to it on neither
         self.parted = 0
+        self.cases = 0
         self.lemmas: dict[tuple[int, Labels], int] = {}
         self.made: list[Lemma] = []
 
@@ -60,8 +65,7 @@ class Store:
         """The place of a vector within these sets, or None if a hyperplane parts them; raises Undecided."""
         if not left.any() or not right.any() or self._seen(left, right):
             return None
-        if self.stop():
-            raise Undecided
+        self.pause()
         found = self.hulls.test(np.flatnonzero(left), np.flatnonzero(right))
         if found is None:
             raise Undecided
@@ -69,6 +73,11 @@ class Store:
             self._keep(found)
             return None
         return self._place(found)
+
+    def pause(self) -> None:
+        """Raises Undecided if time is over, or too much was done."""
+        if self.stop() or self.cases > MOST_CASES or self.hulls.work > MOST_WORK:
+            raise Undecided
 
     def _seen(self, left: BoolArray, right: BoolArray) -> bool:
         one, two = self.partings[:, : self.parted]
@@ -121,7 +130,7 @@ class Cases:
         self.here[1] = inside.copy()
         self.at = np.where(inside, 1, 0)
         self.cost = int(self.wrong[1][inside].sum())
-        self.steps = 0
+        self.deep = 0
         self.chosen: list[tuple[int, int]] = []  # (place, vector) of the sets that were added up last
 
     def _number(self, v: int, labels: Labels) -> None:
@@ -164,9 +173,8 @@ class Cases:
         tail: list[list[Step]] = []
         placed: list[tuple[int, int]] = []
         while True:
-            self.steps += 1
-            if self.store.stop():
-                raise Undecided
+            self.store.cases += 1
+            self.store.pause()
             forced = self._forced()
             if forced is None:
                 added = self._added()
@@ -181,9 +189,11 @@ class Cases:
             u = open_[0]
             self._move(p, u)
             meeting = self._meeting(v)
-            if meeting is not None:  # known from now on, so that both sides of the point have ended
+            if meeting is not None:
                 self._move(p, v)
-                continue
+                if not self.store.sides[:, meeting, p].any():
+                    raise Undecided  # rounding: the points before it were said to be parted
+                continue  # the vector is known from now on, so that both sides of the point end
             placed.append((p, v))
             other = ends.get(u ^ 1, [])
             head.append({"by": "side", "point": p})
@@ -198,6 +208,9 @@ class Cases:
     def _branch(self) -> list[Step]:
         p = self._choice()
         v = int(self.at[p])
+        self.deep += 1
+        if self.deep > DEEPEST:
+            raise Undecided
         steps: list[Step] = [{"by": "side", "point": p}]
         for u in self._sides(v):
             self._move(p, u)
@@ -205,6 +218,7 @@ class Cases:
                 meeting = self._meeting(v)
                 steps += self._close() if meeting is None else [{"by": "meet", "of": meeting, "at": v}]
             self._move(p, v)
+        self.deep -= 1
         return steps
 
     def _sides(self, v: int) -> list[int]:
@@ -305,15 +319,17 @@ class Cases:
         return int(whole[weight.argmin()])
 
     def _choice(self) -> int:
-        """The point that is sent to a side next: above the last questions first. Raises Undecided where nothing is left open."""
-        for v in self.inner:
-            free = self.here[v] & (self.at == v)
-            if v not in self.last and free.any():
-                return self._upper(v, free)
+        """The point that is sent to a side next: above the last questions first. Raises Undecided where every point has its leaf."""
+        free = {v: self.here[v] & (self.at == v) for v in self.inner}
+        upper = [v for v in self.inner if v not in self.last and free[v].any()]
+        if upper:
+            return self._upper(upper[0], free[upper[0]])
         weight = np.zeros(len(self.inside))
         for v, s in self.chosen:
             used = (self.store.sides[:, s] > 0).any(axis=0)
-            weight[used & (self.at == v)] += 1.0
+            weight[used & free[v]] += 1.0
+        if not weight.any():  # points that cost the same on both sides may still be in the way of a plane
+            weight = np.any([*free.values()], axis=0).astype(np.float64)
         if not weight.any():
             raise Undecided  # a tree with fewer errors
         return int((weight * (1.0 + self._frequency())).argmax())
@@ -325,29 +341,38 @@ class Cases:
 
     def _upper(self, v: int, free: BoolArray) -> int:
         """The point that brings most vectors near to their end, on both sides of its question."""
-        store = self.store
-        n = len(store.vectors)
-        one, two = store.sides[0, :n], store.sides[1, :n]
+        ends = self._near_ends(v)
+        gains = [self._near_gains(2 * v), self._near_gains(2 * v + 1)]
+        score = [1e-6 + ends[side] + gains[side] + 0.1 * (self.wrong[2 * v + side] - self.wrong[v]) for side in (0, 1)]
+        return int(np.where(free, score[0] * score[1], -1.0).argmax())
+
+    def _near_ends(self, v: int) -> tuple[FloatArray, FloatArray]:
+        """How near each point, on the left or on the right of v, brings vectors whose points must not part."""
+        one, two = self.store.sides[:, : len(self.store.vectors)]
         away = [(~self.here[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
-        score = np.full((2, len(free)), 1e-6)
+        found = [np.zeros(len(self.inside)), np.zeros(len(self.inside))]
         for left, right in ((one, two), (two, one)):
-            missing = left @ away[0] + right @ away[1]
-            near = np.where(missing <= 4, 8.0 ** -np.maximum(missing, 1), 0.0).astype(np.float32)
-            score[0] += near @ (left * away[0])
-            score[1] += near @ (right * away[1])
-        for side, u in enumerate((2 * v, 2 * v + 1)):
-            if u in self.last:
-                left, right = self._preferring(u)
-                for first, second in ((one, two), (two, one)):
-                    fits = (first @ (~left).astype(np.float32) + second @ (~right).astype(np.float32)) == 0
-                    both = first + second
-                    missing = both @ away[side]
-                    near = np.where(fits & (missing <= 4), 8.0 ** -np.maximum(missing, 1), 0.0).astype(np.float32)
-                    score[side] += near @ (both * away[side])
-            score[side] += 0.1 * (self.wrong[u] - self.wrong[v])
-        total = score[0] * score[1]
-        total[~free] = -1.0
-        return int(total.argmax())
+            near = _nearness(left @ away[0] + right @ away[1])
+            found[0] += near @ (left * away[0])
+            found[1] += near @ (right * away[1])
+        return found[0], found[1]
+
+    def _near_gains(self, u: int) -> FloatArray:
+        """How near each point, at u, brings sets on which two leaves below u err."""
+        found = np.zeros(len(self.inside))
+        if u in self.last:
+            one, two = self.store.sides[:, : len(self.store.vectors)]
+            outside = [(~side).astype(np.float32) for side in self._preferring(u)]
+            fits = np.minimum(one @ outside[0] + two @ outside[1], two @ outside[0] + one @ outside[1]) == 0
+            both = (one + two)[fits]
+            away = (~self.here[u]).astype(np.float32)
+            found += _nearness(both @ away) @ (both * away)
+        return found
+
+
+def _nearness(missing: np.ndarray) -> np.ndarray:
+    """What a set counts of which so many points are missing; float32 (sets,)."""
+    return np.where(missing <= FEW, 8.0 ** -np.maximum(missing, 1), 0.0).astype(np.float32)
 
 
 def lemma_steps(meeting: Meeting, place: int) -> Sequence[Step]:

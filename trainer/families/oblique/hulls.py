@@ -46,11 +46,12 @@ class Hulls:
 
     def __init__(self, Z: FloatArray, decimals: np.ndarray, least: float) -> None:
         self.Z, self.decimals, self.least = Z, decimals, least
-        self.tests = 0
+        self.tests = self.work = 0
 
     def test(self, left: CountArray, right: CountArray) -> Meeting | Parting | None:
         """What is true of two sets (indices, not empty); None where floating point leaves it open."""
         self.tests += 1
+        self.work += (len(left) + len(right)) * (self.Z.shape[1] + 2)
         weights, normal, distance = self._nearest(left, right)
         if weights is None:
             return None
