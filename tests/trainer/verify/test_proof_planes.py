@@ -29,8 +29,11 @@ def never() -> bool:
 
 
 @cache
-def points(seed: int) -> tuple[np.ndarray, np.ndarray, int, Fraction]:
-    """X (P, m), counts (P, K), depth, the price of a leaf. Two of three tables have rows that must be wrong."""
+def points(seed: int, least: float) -> tuple[np.ndarray, np.ndarray, int, Fraction]:
+    """X (P, m), counts (P, K), depth, the price of a leaf. Two of three tables have rows that must be wrong.
+
+    Few points where planes keep a distance: brute force then solves a program for each pair of sets.
+    """
     X, counts, depth, kappa = random_points(seed, most=8)
     rng = np.random.default_rng(seed)
     if seed % 3 == 0:
@@ -40,6 +43,8 @@ def points(seed: int) -> tuple[np.ndarray, np.ndarray, int, Fraction]:
     if seed % 3 < 2:
         classes = rng.integers(0, 2 + (seed % 4 == 0), len(X))
         counts = np.eye(3, dtype=np.int64)[classes] * rng.integers(1, 3, (len(X), 1))
+    if least:
+        X, counts = X[:6], counts[:6]
     return X, counts[:, counts.any(axis=0)], depth, kappa
 
 
@@ -48,14 +53,15 @@ def scaled(X: np.ndarray) -> np.ndarray:
 
 
 def space_of(seed: int, least: float) -> PlaneSpace:
-    X, counts, depth, kappa = points(seed)
+    X, counts, depth, kappa = points(seed, least)
     near = [Fraction(least) * int(w) - Fraction(1, 10**9) * bool(least) for w in np.maximum(np.ptp(X, axis=0), 1)]
     leaves = 1 if counts.shape[1] < 2 else min(1 << depth, len(X))
     return PlaneSpace(X.tolist(), near, counts, depth, leaves, kappa, Fraction(0), "rows")
 
 
+@cache
 def proof(seed: int, least: float, cost: Fraction) -> Lines | None:
-    X, counts, depth, kappa = points(seed)
+    X, counts, depth, kappa = points(seed, least)
     made = PlaneProof(
         X.astype(float), scaled(X), counts, list(range(counts.shape[1])), least=least, depth=depth, leaves=1 << depth,
         penalty=kappa, charge=Fraction(0), stop=never,
@@ -72,7 +78,7 @@ def header(cost: Fraction, kappa: Fraction) -> dict[str, Any]:
 @cache
 def cost(seed: int, least: float) -> Fraction:
     """The cost of the best tree, in rows."""
-    X, counts, depth, kappa = points(seed)
+    X, counts, depth, kappa = points(seed, least)
     if least:
         return counts.sum() - Fraction(best_in_class(scaled(X), counts, depth, kappa, least=least))
     return counts.sum() - best_value(X, counts, depth, kappa)
@@ -85,12 +91,12 @@ def accepted(lines: Lines, space: PlaneSpace) -> Fraction | None:
         return None
 
 
-SEEDS = [(seed, TOUCHING) for seed in range(45)] + [(seed, FAR) for seed in range(24)]
+SEEDS = [(seed, TOUCHING) for seed in range(30)] + [(seed, FAR) for seed in range(12)]
 
 
 @pytest.mark.parametrize(("seed", "least"), SEEDS)
 def test_the_optimum_is_proved_and_nothing_better(seed, least):
-    kappa, best, space = points(seed)[3], cost(seed, least), space_of(seed, least)
+    kappa, best, space = points(seed, least)[3], cost(seed, least), space_of(seed, least)
     lines = proof(seed, least, best)
     assert lines is not None
     assert accepted(lines, space) == best
@@ -103,7 +109,7 @@ def test_the_optimum_is_proved_and_nothing_better(seed, least):
 def test_every_block_and_every_vector_is_true():
     blocks = 0
     for seed, least in SEEDS:
-        X, counts, *_ = points(seed)
+        X, counts, *_ = points(seed, least)
         parted = sides_of(seed, least)
         for step in proof(seed, least, cost(seed, least))[1:]:
             if step["by"] == "vector":
@@ -112,12 +118,12 @@ def test_every_block_and_every_vector_is_true():
                 chosen = step.get("points", range(len(X)))
                 assert step["bound"] <= fewest_errors(chosen, counts, _tuples(step["tree"]), parted)
                 blocks += 1
-    assert blocks > 40
+    assert blocks > 30
 
 
 def sides_of(seed: int, least: float):
     """Whether a hyperplane parts two sets of points."""
-    X = points(seed)[0]
+    X = points(seed, least)[0]
     known = separations(X) if not least else ()
 
     def parted(left, right):
@@ -139,7 +145,7 @@ def _tuples(tree):
 def test_no_change_makes_a_proof_show_what_is_false(least):
     tried = refused = 0
     for seed in (0, 1, 3, 4, 6, 7, 9, 10, 12, 13):
-        best, kappa, space = cost(seed, least), points(seed)[3], space_of(seed, least)
+        best, kappa, space = cost(seed, least), points(seed, least)[3], space_of(seed, least)
         lines = proof(seed, least, best)
         more = header(best + Fraction(1, kappa.denominator), kappa)
         for k in range(1, len(lines)):
