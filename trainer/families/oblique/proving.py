@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray, FloatArray
@@ -48,7 +49,8 @@ def made(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[
         charge=instance.charge,
         stop=stop,
     )
-    steps = proof.steps(cost)
+    with threadpool_limits(limits=settings["threads"], user_api="blas"):  # small products: more threads only wait
+        steps = proof.steps(cost)
     return None if steps is None else Proof(scale=1, goal=int(cost * unit), steps=steps)
 
 
