@@ -25,10 +25,12 @@ from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
 from trainer.families.exact.solve import solve_binary
 from trainer.families.exact.workbench.proof import constrained_bench, restricted_proof
+from trainer.families.oblique.proving import made as planes_proof
 from trainer.method import Method, NotProved, Proof, Settings, Solution
 
 FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of version 2
+PLANES = {"cut-h", "cutw-h", "s-oct", "oct-h"}  # their proofs are of version 3
 SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 LARGEST = 50_000_000  # bytes of a file
 LONGEST_LINE = 1 << 20
@@ -39,7 +41,7 @@ OWN_STEPS = {"exact", "exact-numeric", "odt"}
 
 def provable(method: str) -> bool:
     """Whether there are steps for the trees of a method."""
-    return method in SAME_TREES | OWN_STEPS
+    return method in SAME_TREES | OWN_STEPS | PLANES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,7 @@ def write_proof(
     path.unlink(missing_ok=True)
     try:
         proof = _proof(problem, method, settings, solution, stop)
-        lines = _lines(problem, proof)
+        lines = _lines(problem, proof, planes=method.id in PLANES)
         size, digest = _write(path, lines, limits.size)
     except NotProved as reason:
         return {"kind": Evidence.PROOF, "made": False, "reason": str(reason)}
@@ -89,6 +91,8 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
         found = solution.proof(stop)
     elif solution.questions is not None:
         found = _afterwards(solution.questions(), problem, settings, stop)
+    elif method.id in PLANES:
+        found = planes_proof(problem, settings, Fraction(solution.bound), stop)
     elif method.id in SAME_TREES and "binarise" in settings:
         found = _of_same_trees(problem, settings, solution, stop)
     else:
@@ -154,10 +158,11 @@ def one_class(problem: Problem) -> Proof:
     return Proof(scale=1, goal=problem.kappa.numerator, steps=[])
 
 
-def _lines(problem: Problem, proof: Proof) -> Iterator[dict[str, Any]]:
+def _lines(problem: Problem, proof: Proof, *, planes: bool) -> Iterator[dict[str, Any]]:
+    within = any(step["by"] in WITHIN or "columns" in step for step in proof.steps)
     yield {
         "format": FORMAT,
-        "version": 2 if any(step["by"] in WITHIN or "columns" in step for step in proof.steps) else 1,
+        "version": 3 if planes else 2 if within else 1,
         "rows": rows_digest(problem),
         "scale": proof.scale,
         "goal": proof.goal,

@@ -110,9 +110,9 @@ def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
     if whole and method in search.SAME_OBJECTIVE | search.OBLIQUE and claimed < single - TOLERANCE:
         return [_bound("refuted", "It lies below the objective of a single leaf.")]
     if method in search.OBLIQUE:
-        if disputed(model, rows.columns, rows.labels):
+        if disputed(model, rows):
             return [_bound("refuted", "The errors that it names for rows in a plane differ from those counted there.")]
-        if (proof := ceiling(model, rows.columns, rows.labels, penalty(model))) <= claimed + TOLERANCE:
+        if (proof := ceiling(model, rows, penalty(model))) <= claimed + TOLERANCE:
             words = "Equal rows share a leaf, t leaves predict t classes"
             words += ", errors on disjoint sets of rows add up" if groups(model) else ""
             return [_bound("proved", f"{words}: no tree exceeds {float(proof):.12g}.")]

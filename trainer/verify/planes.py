@@ -14,31 +14,34 @@ from typing import Any
 
 import numpy as np
 
+from trainer.verify.rows import Rows
+
 LARGEST = 200
 BESIDE = Fraction(1, 10**9)
 RANGE = 1 << 28  # products of differences are exact in int64
 
 
-def ceiling(model: dict[str, Any], columns: Sequence[np.ndarray], labels: np.ndarray, penalty: Fraction) -> Fraction:
+def ceiling(model: dict[str, Any], rows: Rows, penalty: Fraction) -> Fraction:
     """An objective that no tree exceeds, from equal rows, the sizes of the classes, and errors counted again in planes."""
-    n, classes = len(labels), len(model["classes"])
-    sizes = sorted(np.bincount(labels, minlength=classes).tolist(), reverse=True)
+    n, classes = int(rows.weights.sum()), len(model["classes"])
+    sizes = sorted(_sizes(rows.labels, rows.weights, classes).tolist(), reverse=True)
     depth, asked = int(model["parameters"]["depth"]), model["parameters"].get("max_leaves")
-    counted = errors_in_planes(groups(model), _features(model, columns), labels, classes)
+    counted = errors_in_planes(groups(model), _features(model, rows.columns), rows, classes)
     inside, errors = counted if counted is not None else ([], {})
-    outer = _together(columns, labels, np.setdiff1d(np.arange(n), inside), classes)
-    inner = _together(columns, labels, np.array(inside, np.int64), classes)
+    held = int(rows.weights[inside].sum())
+    outer = _together(rows, np.setdiff1d(np.arange(len(rows)), inside), classes)
+    inner = _together(rows, np.array(inside, np.int64), classes)
     found = []
     for t in range(1, min(1 << depth, int(asked or 1 << depth)) + 1):
         # four leaves may be three questions deep, which was not counted
-        here = len(inside) - sum(errors[t]) if errors and t <= (4 if depth <= 2 else 3) else inner
+        here = held - sum(errors[t]) if errors and t <= (4 if depth <= 2 else 3) else inner
         found.append(Fraction(min(outer + here, sum(sizes[:t])), n) - penalty * t)
     return max(found)
 
 
-def disputed(model: dict[str, Any], columns: Sequence[np.ndarray], labels: np.ndarray) -> bool:
+def disputed(model: dict[str, Any], rows: Rows) -> bool:
     """True if a set named by the certificate has other errors than the certificate says, as far as they can be counted."""
-    counted = errors_in_planes(groups(model), _features(model, columns), labels, len(model["classes"]))
+    counted = errors_in_planes(groups(model), _features(model, rows.columns), rows, len(model["classes"]))
     if counted is None:
         return False
     claimed = [list(group.get("errors", ())) for group in groups(model)]
@@ -51,12 +54,19 @@ def groups(model: dict[str, Any]) -> list[dict[str, Any]]:
     return [group for e in evidence if e.get("kind") == "planes" for group in e["groups"]]
 
 
-def _together(columns: Sequence[np.ndarray], labels: np.ndarray, chosen: np.ndarray, classes: int) -> int:
-    """How many of the chosen rows can be right when equal rows go together."""
+def _sizes(labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
+    """The weight of each class, int64."""
+    sizes = np.zeros(classes, np.int64)
+    np.add.at(sizes, labels, weights)
+    return sizes
+
+
+def _together(rows: Rows, chosen: np.ndarray, classes: int) -> int:
+    """The weight of the chosen rows that can be right when equal rows go together."""
     tally: dict[tuple[float, ...], list[int]] = {}
-    cells = np.column_stack(columns)[chosen].tolist()
-    for values, label in zip(cells, labels[chosen].tolist(), strict=True):
-        tally.setdefault(tuple(values), [0] * classes)[label] += 1
+    cells = np.column_stack(rows.columns)[chosen].tolist()
+    for values, label, weight in zip(cells, rows.labels[chosen].tolist(), rows.weights[chosen].tolist(), strict=True):
+        tally.setdefault(tuple(values), [0] * classes)[label] += weight
     return sum(max(counts) for counts in tally.values())
 
 
@@ -72,9 +82,9 @@ def _features(model: dict[str, Any], columns: Sequence[np.ndarray]) -> list[np.n
 
 
 def errors_in_planes(
-    sets: Sequence[dict[str, Any]], features: Sequence[np.ndarray], labels: np.ndarray, classes: int
+    sets: Sequence[dict[str, Any]], features: Sequence[np.ndarray], data: Rows, classes: int
 ) -> tuple[list[int], dict[int, list[int]]] | None:
-    """The rows of all sets, and for one to four leaves the least errors of each; None if a set is not as it must be.
+    """The rows of all sets, and for one to four leaves the least weight of errors of each; None if a set is not as it must be.
 
     `features` are the numbers that hyperplanes weigh, a category being a column of 0 and 1.
     """
@@ -82,7 +92,7 @@ def errors_in_planes(
     errors: dict[int, list[int]] = {t: [] for t in range(1, 5)}
     for group in sets:
         rows = [int(i) for i in group["rows"]]
-        if not rows or used & set(rows) or len(set(rows)) < len(rows) or not all(0 <= i < len(labels) for i in rows):
+        if not rows or used & set(rows) or len(set(rows)) < len(rows) or not all(0 <= i < len(data) for i in rows):
             return None
         used |= set(rows)
         points = coordinates(rows, features)
@@ -91,7 +101,7 @@ def errors_in_planes(
         place: dict[tuple[int, int], int] = {}
         where = [place.setdefault(point, len(place)) for point in points]
         counts = np.zeros((len(place), classes), np.int64)
-        np.add.at(counts, (np.array(where), labels[rows]), 1)
+        np.add.at(counts, (np.array(where), data.labels[rows]), data.weights[rows])
         if len(place) > LARGEST:
             return None
         for t, least in enumerate(_least(list(place), counts), start=1):

@@ -6,17 +6,22 @@ from pathlib import Path
 from typing import Any
 
 from trainer.verify.findings import TOLERANCE, Finding, exact
+from trainer.verify.proof_planes import check_planes
+from trainer.verify.proof_points import plane_space
 from trainer.verify.proof_space import BadProof, NoProof, read_space
 from trainer.verify.proof_steps import check_proof, read_proof
 from trainer.verify.rows import Rows
+from trainer.verify.search import OBLIQUE
 
 
 def proof_findings(model: dict[str, Any], rows: Rows, proof_path: Path) -> list[Finding]:
     """What the proof shows about the bound of `model`; `rows` are the rows of the training."""
     claimed = model["certificate"].get("bound")
     try:
-        space = read_space(model, rows)
-        proved = check_proof(read_proof(proof_path), space)
+        if model["method"] in OBLIQUE:
+            proved = check_planes(read_proof(proof_path), plane_space(model, rows))
+        else:
+            proved = check_proof(read_proof(proof_path), read_space(model, rows))
     except NoProof as reason:
         return [_open(f"The proof was not checked: {reason}.")]
     except BadProof as reason:

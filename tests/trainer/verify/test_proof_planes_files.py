@@ -1,0 +1,134 @@
+"""Models of hyperplanes with their proofs as files: trained, checked, altered; what the checker makes of the table by itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trainer.bundle import bundle
+from trainer.data.reader import load
+from trainer.proving import ProofLimits
+from trainer.run import TrainRequest, save, train
+from trainer.verify import verdict, verify
+from trainer.verify.proof_points import plane_space
+from trainer.verify.proof_space import NoProof
+from trainer.verify.rows import Rows
+
+DECIMALS = "size,share,colour,class\n" + "".join(  # thirds of 0.3 lie on a line as decimals, and beside it as binary numbers
+    f"{x},{y},{c},{k}\n"
+    for x, y, c, k in [
+        (0.1, 0.1, "red", "a"), (0.2, 0.2, "red", "b"), (0.3, 0.3, "red", "a"), (0.1, 0.3, "blue", "b"), (0.2, 0.7, "blue", "a"),
+        (0.3, 1.1, "blue", "b"), (0.7, 0.1, "green", "a"), (0.7, 0.2, "green", "b"), (0.7, 0.3, "green", "a"), (0.9, 0.8, "red", "c"),
+    ]
+)  # fmt: skip
+QUICK = {"depth": 1, "first_trees": "none", "search_seconds": 1.0, "time_limit": 60.0}
+METHODS = [
+    ("cut-h", {}), ("cutw-h", {"leaf_penalty": 0.01}), ("s-oct", {"max_leaves": 2}), ("s-oct", {"big_m": "data"}),
+    ("oct-h", {"scaling": "range"}), ("oct-h", {"coefficient_penalty": 0.0}),
+]  # fmt: skip
+
+
+def trained(
+    folder: Path, method: str, parameters: dict[str, Any], share: float = 0.0, weights: np.ndarray | None = None
+) -> tuple[Path, Path, Path]:
+    data, model, file = folder / "rows.csv", folder / "model.json", folder / "proof.jsonl.gz"
+    data.write_text(DECIMALS)
+    table, labels, *_ = load(data, target="class")
+    asked = TrainRequest(
+        table=table,
+        labels=labels,
+        method=method,
+        parameters=QUICK | parameters,
+        test_share=share,
+        weights=weights,
+        proof=file,
+    )
+    save(train(asked).model, model)
+    return model, file, data
+
+
+@pytest.mark.parametrize(("method", "parameters"), METHODS)
+def test_an_optimum_is_proved_by_its_file_alone(tmp_path, method, parameters):
+    model, file, data = trained(tmp_path, method, parameters)
+    document = json.loads(model.read_text())
+    said = next(e for e in document["certificate"]["evidence"] if e["kind"] == "proof")
+    assert said["made"]
+    assert said["steps"] > 5
+    assert document["certificate"]["status"] == "optimal"
+    assert verdict(verify(model, data)) == "recounted"
+    assert verdict(verify(model, data, file)) == "proved"
+    lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text("".join(json.dumps(line) + "\n" for line in lines[:-1]))
+    assert verdict(verify(model, data, cut)) == "refuted"
+    certificate = document["certificate"] | {"bound": document["certificate"]["bound"] - 0.001}
+    model.write_text(json.dumps(document | {"certificate": certificate}))
+    assert verdict(verify(model, data, file)) == "refuted"
+
+
+def test_the_single_file_checks_such_a_proof_and_the_page_does_not_judge_it(tmp_path):
+    model, file, data = trained(tmp_path, "cut-h", {}, share=0.1)
+    alone = tmp_path / "check_octweb.py"
+    alone.write_text(bundle(), encoding="utf-8")
+    command = [sys.executable, "-I", str(alone), str(model), str(file), str(data)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Verdict: proved" in done.stdout
+    if (node := shutil.which("node")) is not None:
+        page = Path(__file__).parents[3] / "checker" / "check_octweb.mjs"
+        done = subprocess.run([node, page, model, file, data], capture_output=True, text=True, check=False)
+        assert done.stdout.startswith("not judged: ")
+        assert "check_octweb.py" in done.stdout
+
+
+def test_a_proof_that_would_take_too_long_is_not_written(tmp_path):
+    data, file = tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz"
+    data.write_text(DECIMALS)
+    table, labels, *_ = load(data, target="class")
+    asked = TrainRequest(
+        table=table, labels=labels, method="cut-h", parameters=QUICK, proof=file, proof_limits=ProofLimits(seconds=0.0)
+    )
+    said = train(asked).model.certificate["evidence"][-1]
+    assert said["made"] is False
+    assert "taken longer" in said["reason"]
+    assert not file.exists()
+
+
+def test_weights_and_rows_of_weight_zero_count_in_a_proof(tmp_path):
+    rows = DECIMALS.splitlines()
+    weights = np.array([0, *[1 + k % 3 for k in range(len(rows) - 2)]], np.int64)
+    model, file, data = trained(tmp_path, "cut-h", {"leaf_penalty": 0.02}, weights=weights)
+    assert verdict(verify(model, data, file)) == "proved"
+
+
+def test_numbers_that_cannot_be_told_apart_are_left_unproved():
+    near, one = np.array([1e15, 1e15 + 0.125]), np.ones(2, np.int64)
+    model = {
+        "method": "cut-h", "parameters": {"depth": 1}, "classes": ["a", "b"], "certificate": {},
+        "columns": [{"name": "x", "kind": "numeric"}],
+    }  # fmt: skip
+    with pytest.raises(NoProof, match="cannot be told"):
+        plane_space(model, Rows([near], np.array([0, 1]), one, one))
+    far = plane_space(model, Rows([near * 0 + [0.1, 0.3]], np.array([0, 1]), one, one))
+    assert far.coordinates == [[1], [3]]
+
+
+def test_the_unit_of_a_column_is_its_range_or_less_if_few_values_lie_far_from_all_others():
+    values, one = np.array([0.0, 1, 2, 3, 4, 1000]), np.ones(6, np.int64)
+    model = {
+        "method": "oct-h", "parameters": {"depth": 1, "scaling": "robust"}, "classes": ["a", "b"], "certificate": {},
+        "columns": [{"name": "x", "kind": "numeric"}],
+    }  # fmt: skip
+    rows = Rows([values], np.array([0, 1] * 3), one, one)
+    assert plane_space(model, rows).near[0] == 4 * (4 - 1) * (Fraction(5, 1000) - Fraction(1, 10**9))
+    model["parameters"]["scaling"] = "range"
+    assert plane_space(model, rows).near[0] == 1000 * (Fraction(5, 1000) - Fraction(1, 10**9))

@@ -1,0 +1,381 @@
+"""Cases that show how many errors every tree of hyperplanes with given labels makes on some points (docs/proof-format.md).
+
+A point after the other is sent to one side of the question where it is, until the points on both sides of a question cannot be parted
+or the errors suffice. Two leaves below a question err on each set of points that nothing parts as their classes ask: such sets, if
+they share no point, add up.
+
+Symbols    v places, 1 for the root, 2v and 2v + 1 for its sides;  wrong[v][p] the least that a point costs at v
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+from trainer.families.oblique.hulls import Hulls, Meeting, Parting
+
+Labels = int | tuple["Labels", "Labels"]  # a class, or the two sides of a question
+Step = dict[str, Any]  # as in the file; vectors and sets that add up are named by their place in the store
+FIRST_SETS = 40  # random sets of points that are tried before the cases begin
+FEW = 4  # points that a vector may lack to count in the choice of a point
+DEEPEST = 300  # points that are sent both ways on the path to a case
+MOST_CASES = 100_000
+MOST_WORK = 50_000_000  # points times columns of all linear programs
+
+
+class Undecided(Exception):
+    """The cases cannot be completed: a tree makes fewer errors, or rounding leaves a set open, or time is over."""
+
+
+def predicts(labels: Labels) -> list[int]:
+    """The classes of the leaves."""
+    return [labels] if isinstance(labels, int) else sorted({*predicts(labels[0]), *predicts(labels[1])})
+
+
+@dataclass(frozen=True, eq=False)
+class Lemma:
+    """Two leaves err by `bound` at least on the points of a vector."""
+
+    vector: int
+    labels: Labels
+    bound: int
+
+
+class Store:
+    """What is known of the points: vectors of sets that nothing parts, hyperplanes that were met, and lemmas on sets."""
+
+    def __init__(self, hulls: Hulls, counts: CountArray, stop: Callable[[], bool], seed: int = 0) -> None:
+        self.hulls, self.counts, self.stop = hulls, counts, stop
+        self.random = np.random.default_rng(seed)
+        size = len(counts)
+        self.vectors: list[Meeting] = []
+        self.known: dict[tuple[frozenset[int], frozenset[int]], int] = {}
+        self.sides = np.zeros((2, 64, size), np.float32)  # of each vector: its points on the left, on the right
+        self.partings = np.zeros((2, 64, size), bool)  # of each hyperplane the same, points too near to it on neither
+        self.parted = 0
+        self.cases = 0
+        self.lemmas: dict[tuple[int, Labels], int] = {}
+        self.made: list[Lemma] = []
+
+    def cannot(self, left: BoolArray, right: BoolArray) -> int | None:
+        """The place of a vector within these sets, or None if a hyperplane parts them; raises Undecided."""
+        if not left.any() or not right.any() or self._seen(left, right):
+            return None
+        self.pause()
+        found = self.hulls.test(np.flatnonzero(left), np.flatnonzero(right))
+        if found is None:
+            raise Undecided
+        if isinstance(found, Parting):
+            self._keep(found)
+            return None
+        return self._place(found)
+
+    def pause(self) -> None:
+        """Raises Undecided if time is over, or too much was done."""
+        if self.stop() or self.cases > MOST_CASES or self.hulls.work > MOST_WORK:
+            raise Undecided
+
+    def _seen(self, left: BoolArray, right: BoolArray) -> bool:
+        one, two = self.partings[:, : self.parted]
+        outside = (
+            (~one[:, left]).any(axis=1) | (~two[:, right]).any(axis=1),
+            (~two[:, left]).any(axis=1) | (~one[:, right]).any(axis=1),
+        )
+        return not all(way.all() for way in outside)
+
+    def _keep(self, parting: Parting) -> None:
+        if self.parted == self.partings.shape[1]:
+            self.partings = np.concatenate([self.partings, np.zeros_like(self.partings)], axis=1)
+        self.partings[0, self.parted], self.partings[1, self.parted] = parting.left, parting.right
+        self.parted += 1
+
+    def _place(self, found: Meeting) -> int:
+        key = frozenset(found.left), frozenset(found.right)
+        if key in self.known:
+            return self.known[key]
+        place = self.known[key] = self.known[key[::-1]] = len(self.vectors)
+        if place == self.sides.shape[1]:
+            self.sides = np.concatenate([self.sides, np.zeros_like(self.sides)], axis=1)
+        self.sides[0, place, list(found.left)] = self.sides[1, place, list(found.right)] = 1.0
+        self.vectors.append(found)
+        return place
+
+    def lemma(self, vector: int, labels: Labels, bound: int) -> int:
+        """The place of a lemma."""
+        key = vector, labels
+        if key not in self.lemmas:
+            self.lemmas[key] = len(self.made)
+            self.made.append(Lemma(vector, labels, bound))
+        return self.lemmas[key]
+
+
+class Cases:
+    """One block: `labels` for the points `inside` (bool), which are to err by `bound`."""
+
+    def __init__(self, store: Store, labels: Labels, inside: BoolArray, bound: int) -> None:
+        self.store, self.inside, self.bound = store, inside, bound
+        self.labels: dict[int, Labels] = {}
+        self.wrong: dict[int, CountArray] = {}
+        self._number(1, labels)
+        self.inner = [v for v, own in self.labels.items() if not isinstance(own, int)]
+        self.last = [
+            v for v in self.inner if isinstance(self.labels[2 * v], int) and isinstance(self.labels[2 * v + 1], int)
+        ]
+        size = len(inside)
+        self.here = {v: np.zeros(size, bool) for v in self.labels}
+        self.here[1] = inside.copy()
+        self.at = np.where(inside, 1, 0)
+        self.cost = int(self.wrong[1][inside].sum())
+        self.deep = 0
+        self.chosen: list[tuple[int, int]] = []  # (place, vector) of the sets that were added up last
+
+    def _number(self, v: int, labels: Labels) -> None:
+        self.labels[v] = labels
+        counts = self.store.counts
+        self.wrong[v] = counts.sum(axis=1) - counts[:, predicts(labels)].max(axis=1)
+        if not isinstance(labels, int):
+            self._number(2 * v, labels[0])
+            self._number(2 * v + 1, labels[1])
+
+    def solve(self) -> list[Step]:
+        """The steps; raises Undecided."""
+        if self.cost >= self.bound:
+            return []
+        self._first_sets()
+        return self._close()
+
+    def _first_sets(self) -> None:
+        """Vectors of random sets of points, each on the side that its class asks for."""
+        size = 2 * (self.store.hulls.Z.shape[1] + 2)
+        for v in self.last:
+            left, right = self._preferring(v)
+            for _ in range(FIRST_SETS):
+                some = np.zeros(len(self.inside), bool)
+                for side in (left, right):
+                    points = np.flatnonzero(side & self.inside)
+                    some[self.store.random.permutation(points)[:size]] = True
+                self.store.cannot(left & some, right & some)
+
+    def _preferring(self, v: int) -> tuple[BoolArray, BoolArray]:
+        """Which points have to go left, or right, of a question above two leaves, or else cost more."""
+        here, left, right = (self.wrong[u] for u in (v, 2 * v, 2 * v + 1))
+        return (left == here) & (right > here), (right == here) & (left > here)
+
+    # -- the open case --------------------------------------------------------------------------------------------------
+
+    def _close(self) -> list[Step]:
+        """Steps that end the open case."""
+        head: list[Step] = []
+        tail: list[list[Step]] = []
+        placed: list[tuple[int, int]] = []
+        while True:
+            self.store.cases += 1
+            self.store.pause()
+            forced = self._forced()
+            if forced is None:
+                added = self._added()
+                middle = [added] if added is not None else self._branch()
+                break
+            p, ends = forced
+            v = int(self.at[p])
+            open_ = [u for u in self._sides(v) if u not in ends]
+            if not open_:
+                middle = [{"by": "side", "point": p}, *(step for u in self._sides(v) for step in ends[u])]
+                break
+            u = open_[0]
+            self._move(p, u)
+            meeting = self._meeting(v)
+            if meeting is not None:
+                self._move(p, v)
+                if not self.store.sides[:, meeting, p].any():
+                    raise Undecided  # rounding: the points before it were said to be parted
+                continue  # the vector is known from now on, so that both sides of the point end
+            placed.append((p, v))
+            other = ends.get(u ^ 1, [])
+            head.append({"by": "side", "point": p})
+            if u & 1:
+                head += other
+            else:
+                tail.append(other)
+        for p, v in reversed(placed):
+            self._move(p, v)
+        return [*head, *middle, *(step for steps in reversed(tail) for step in steps)]
+
+    def _branch(self) -> list[Step]:
+        p = self._choice()
+        v = int(self.at[p])
+        self.deep += 1
+        if self.deep > DEEPEST:
+            raise Undecided
+        steps: list[Step] = [{"by": "side", "point": p}]
+        for u in self._sides(v):
+            self._move(p, u)
+            if self.cost < self.bound:
+                meeting = self._meeting(v)
+                steps += self._close() if meeting is None else [{"by": "meet", "of": meeting, "at": v}]
+            self._move(p, v)
+        self.deep -= 1
+        return steps
+
+    def _sides(self, v: int) -> list[int]:
+        """The sides of a question that have to be looked at, its left one first."""
+        same = self.labels[2 * v] == self.labels[2 * v + 1] and not (
+            self.here[2 * v].any() or self.here[2 * v + 1].any()
+        )
+        return [2 * v] if same else [2 * v, 2 * v + 1]
+
+    def _move(self, p: int, to: int) -> None:
+        now = int(self.at[p])
+        self.cost += int(self.wrong[to][p] - self.wrong[now][p])
+        self.at[p] = to
+        if to > now:
+            self.here[to][p] = True
+        else:
+            self.here[now][p] = False
+
+    def _meeting(self, v: int) -> int | None:
+        return self.store.cannot(self.here[2 * v], self.here[2 * v + 1])
+
+    def _forced(self) -> tuple[int, dict[int, list[Step]]] | None:
+        """A point with a side that ends at once, and the steps that end it; both sides if there is such a point."""
+        best: tuple[int, dict[int, list[Step]]] | None = None
+        for v in self.inner:
+            free = self.here[v] & (self.at == v)
+            if not free.any() or len(self._sides(v)) < 2:
+                continue
+            ends = self._ends(v, free)
+            for p, own in ends.items():
+                if len(own) == 2:
+                    return p, own
+                best = best or (p, own)
+        return best
+
+    def _ends(self, v: int, free: BoolArray) -> dict[int, dict[int, list[Step]]]:
+        """For points at v, the sides that end at once."""
+        found: dict[int, dict[int, list[Step]]] = {}
+        room = self.bound - self.cost
+        for u in (2 * v, 2 * v + 1):
+            for p in np.flatnonzero(free & (self.wrong[u] - self.wrong[v] >= room)).tolist():
+                found.setdefault(p, {})[u] = []
+        store = self.store
+        n = len(store.vectors)
+        one, two = store.sides[0, :n], store.sides[1, :n]
+        away = [(~self.here[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
+        for left, right in ((one, two), (two, one)):
+            missing = left @ away[0] + right @ away[1]
+            for s in np.flatnonzero(missing == 1.0).tolist():
+                lacks = left[s] * away[0] > 0
+                u = 2 * v if lacks.any() else 2 * v + 1
+                p = int((lacks if lacks.any() else right[s] * away[1] > 0).argmax())
+                if free[p]:
+                    found.setdefault(p, {}).setdefault(u, [{"by": "meet", "of": s, "at": v}])
+        return found
+
+    # -- sets that add up -----------------------------------------------------------------------------------------------
+
+    def _added(self) -> Step | None:
+        """The step that adds up disjoint sets above two leaves each, if they suffice; `chosen` holds the sets."""
+        self.chosen, parts, total = [], list[list[int]](), self.cost
+        for v in self.last:
+            left, right = self._preferring(v)
+            left, right = left & self.here[v] & (self.at != 2 * v + 1), right & self.here[v] & (self.at != 2 * v)
+            price = np.abs(self.wrong[2 * v] - self.wrong[2 * v + 1])
+            while True:
+                s = self._smallest(left, right)
+                if s is None:
+                    s = self.store.cannot(left, right)
+                if s is None:
+                    break
+                used = (self.store.sides[:, s] > 0).any(axis=0)
+                gain = int(price[used].min())
+                labels = (self.labels[2 * v], self.labels[2 * v + 1])
+                parts.append([self.store.lemma(s, labels, int(self.wrong[v][used].sum()) + gain), v])
+                self.chosen.append((v, s))
+                total += gain
+                left, right = left & ~used, right & ~used
+                if total >= self.bound:
+                    return {"by": "sum", "of": parts}
+        return None
+
+    def _smallest(self, left: BoolArray, right: BoolArray) -> int | None:
+        """A vector with few points within two sets."""
+        store = self.store
+        n = len(store.vectors)
+        if not n:
+            return None
+        one, two = store.sides[0, :n], store.sides[1, :n]
+        outside = [(~side).astype(np.float32) for side in (left, right)]
+        missing = np.minimum(one @ outside[0] + two @ outside[1], two @ outside[0] + one @ outside[1])
+        whole = np.flatnonzero(missing == 0.0)
+        if not len(whole):
+            return None
+        # points that many other sets hold are left for them
+        held = (one[whole] + two[whole]).sum(axis=0)
+        weight = (one[whole] + two[whole]) @ held
+        return int(whole[weight.argmin()])
+
+    def _choice(self) -> int:
+        """The point that is sent to a side next: above the last questions first. Raises Undecided where every point has its leaf."""
+        free = {v: self.here[v] & (self.at == v) for v in self.inner}
+        upper = [v for v in self.inner if v not in self.last and free[v].any()]
+        if upper:
+            return self._upper(upper[0], free[upper[0]])
+        weight = np.zeros(len(self.inside))
+        for v, s in self.chosen:
+            used = (self.store.sides[:, s] > 0).any(axis=0)
+            weight[used & free[v]] += 1.0
+        if not weight.any():  # points that cost the same on both sides may still be in the way of a plane
+            weight = np.any([*free.values()], axis=0).astype(np.float64)
+        if not weight.any():
+            raise Undecided  # a tree with fewer errors
+        return int((weight * (1.0 + self._frequency())).argmax())
+
+    def _frequency(self) -> FloatArray:
+        """In how many vectors a point is, as a share of all."""
+        n = len(self.store.vectors)
+        return np.asarray(self.store.sides[:, :n].sum(axis=(0, 1)) / max(1, n), np.float64)
+
+    def _upper(self, v: int, free: BoolArray) -> int:
+        """The point that brings most vectors near to their end, on both sides of its question."""
+        ends = self._near_ends(v)
+        gains = [self._near_gains(2 * v), self._near_gains(2 * v + 1)]
+        score = [1e-6 + ends[side] + gains[side] + 0.1 * (self.wrong[2 * v + side] - self.wrong[v]) for side in (0, 1)]
+        return int(np.where(free, score[0] * score[1], -1.0).argmax())
+
+    def _near_ends(self, v: int) -> tuple[FloatArray, FloatArray]:
+        """How near each point, on the left or on the right of v, brings vectors whose points must not part."""
+        one, two = self.store.sides[:, : len(self.store.vectors)]
+        away = [(~self.here[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
+        found = [np.zeros(len(self.inside)), np.zeros(len(self.inside))]
+        for left, right in ((one, two), (two, one)):
+            near = _nearness(left @ away[0] + right @ away[1])
+            found[0] += near @ (left * away[0])
+            found[1] += near @ (right * away[1])
+        return found[0], found[1]
+
+    def _near_gains(self, u: int) -> FloatArray:
+        """How near each point, at u, brings sets on which two leaves below u err."""
+        found = np.zeros(len(self.inside))
+        if u in self.last:
+            one, two = self.store.sides[:, : len(self.store.vectors)]
+            outside = [(~side).astype(np.float32) for side in self._preferring(u)]
+            fits = np.minimum(one @ outside[0] + two @ outside[1], two @ outside[0] + one @ outside[1]) == 0
+            both = (one + two)[fits]
+            away = (~self.here[u]).astype(np.float32)
+            found += _nearness(both @ away) @ (both * away)
+        return found
+
+
+def _nearness(missing: np.ndarray) -> np.ndarray:
+    """What a set counts of which so many points are missing; float32 (sets,)."""
+    return np.where(missing <= FEW, 8.0 ** -np.maximum(missing, 1), 0.0).astype(np.float32)
+
+
+def lemma_steps(meeting: Meeting, place: int) -> Sequence[Step]:
+    """The cases of a lemma: each point goes where its class asks, and nothing parts them."""
+    points = [*meeting.left, *meeting.right]
+    return [*({"by": "side", "point": p} for p in points), {"by": "meet", "of": place, "at": 1}]

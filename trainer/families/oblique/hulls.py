@@ -1,0 +1,180 @@
+"""Which sets of points no hyperplane parts, with weights in whole numbers that show it: what a proof says of hyperplanes.
+
+Sources: Farkas; Gleeson & Ryan (a vertex of the set of common points is a smallest set that nothing parts).
+
+Legend     points p, columns j;  λ weights of the points of L, μ of those of R
+Parted     in a plane of `least` 0: Σλx = Σμx with Σλ = Σμ for no weights, x the decimals that the table holds;
+           otherwise: max_j |Σλz - Σμz| >= least for all weights with Σλ = Σμ = 1, z scaled
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import highspy
+import numpy as np
+
+from trainer.dtypes import BoolArray, CountArray, FloatArray
+
+TOUCHING = 1e-9  # distance of hulls that are said to meet by the linear program, in scaled units
+SUPPORT = 1e-9
+WHOLE = 10**7  # weights of approximate means are multiples of 1 over this
+INSIDE = 1e-8  # what such means stay below the distance
+
+
+@dataclass(frozen=True, eq=False)
+class Meeting:
+    """Points with whole weights above 0; their two weighted means coincide, or lie too near to each other."""
+
+    left: dict[int, int]
+    right: dict[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Parting:
+    """A hyperplane: the points that it has on its left and on its right; those too near to it are on neither side."""
+
+    left: BoolArray
+    right: BoolArray
+
+
+class Hulls:
+    """Tests over fixed points: Z (P, m) scaled, `decimals` (P, m) whole numbers, object dtype, equal up to scale and shift."""
+
+    def __init__(self, Z: FloatArray, decimals: np.ndarray, least: float) -> None:
+        self.Z, self.decimals, self.least = Z, decimals, least
+        self.tests = self.work = 0
+
+    def test(self, left: CountArray, right: CountArray) -> Meeting | Parting | None:
+        """What is true of two sets (indices, not empty); None where floating point leaves it open."""
+        self.tests += 1
+        self.work += (len(left) + len(right)) * (self.Z.shape[1] + 2)
+        weights, normal, distance = self._nearest(left, right)
+        if weights is None:
+            return None
+        if distance < (self.least - INSIDE if self.least else TOUCHING):
+            return self._meeting(left, right, weights)
+        return self._parting(left, right, normal)
+
+    def _nearest(self, left: CountArray, right: CountArray) -> tuple[FloatArray | None, FloatArray, float]:
+        """Weights of the nearest points of the hulls, the normal between them, and their distance: l∞ if planes keep one, else l1."""
+        m, size = self.Z.shape[1], len(left) + len(right)
+        rows = np.zeros((m, size))
+        rows[:, : len(left)], rows[:, len(left) :] = self.Z[left].T, -self.Z[right].T
+        sums = np.zeros((2, size))
+        sums[0, : len(left)], sums[1, len(left) :] = 1.0, 1.0
+        if self.least:
+            block = np.block([[rows, np.full((m, 1), -1.0)], [-rows, np.full((m, 1), -1.0)], [sums, np.zeros((2, 1))]])
+            lower, upper = np.full(2 * m, -highspy.kHighsInf), np.zeros(2 * m)
+        else:
+            block = np.block([[rows, -np.eye(m), np.eye(m)], [sums, np.zeros((2, 2 * m))]])
+            lower, upper = np.zeros(m), np.zeros(m)
+        solver = _solver(block, size, np.append(lower, [1.0, 1.0]), np.append(upper, [1.0, 1.0]))
+        solver.run()
+        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None, np.zeros(m), 0.0
+        solution = solver.getSolution()
+        dual = np.array(solution.row_dual)
+        normal = dual[:m] - dual[m : 2 * m] if self.least else dual[:m]
+        return np.array(solution.col_value)[:size], normal, float(solver.getInfo().objective_function_value)
+
+    def _parting(self, left: CountArray, right: CountArray, normal: FloatArray) -> Parting | None:
+        """Every point on its side of the stripe in the middle between the two sets."""
+        for a in (normal, -normal):
+            size = float(np.abs(a).sum())
+            scores = self.Z @ (a / size if size and self.least else a)
+            low, high = float(scores[left].max()), float(scores[right].min())
+            if high - low > self.least + 1e-11:
+                middle = (low + high) / 2
+                return Parting(scores <= middle - self.least / 2, scores > middle + self.least / 2)
+        return None
+
+    def _meeting(self, left: CountArray, right: CountArray, weights: FloatArray) -> Meeting | None:
+        used = np.flatnonzero(weights > SUPPORT)
+        one, two = left[used[used < len(left)]], right[used[used >= len(left)] - len(left)]
+        if not len(one) or not len(two):
+            return None
+        found = self._rounded(weights[used]) if self.least else self._exact(np.concatenate([one, two]), len(one))
+        if found is None:
+            return None
+        sides = dict(zip(one.tolist(), found, strict=False)), dict(zip(two.tolist(), found[len(one) :], strict=True))
+        return Meeting(*({p: w for p, w in side.items() if w} for side in sides))
+
+    def _rounded(self, weights: FloatArray) -> list[int]:
+        """Weights whose sums need not be equal: each mean has its own."""
+        return [max(1, round(w * WHOLE)) for w in weights.tolist()]
+
+    def _exact(self, points: CountArray, split: int) -> list[int] | None:
+        """The weights with which the means of the first `split` points and of the others coincide, if they are the only ones."""
+        sign = [1] * split + [-1] * (len(points) - split)
+        table = self.decimals[points]
+        rows = [
+            [s * x for s, x in zip(sign, column, strict=True)]
+            for column in (table - table[0]).T.tolist()
+            if any(column)
+        ]
+        values = only_solution([*rows, sign])
+        if values is None:
+            return None
+        if values[0] < 0:
+            values = [-v for v in values]
+        if min(values) <= 0:
+            return None
+        scale = math.lcm(*(v.denominator for v in values))
+        whole = [int(v * scale) for v in values]
+        shared = math.gcd(*whole)
+        return [w // shared for w in whole]
+
+
+def only_solution(rows: Sequence[Sequence[int]]) -> list[Fraction] | None:
+    """x with rows · x = 0 if all others are multiples of it, else None."""
+    width = len(rows[0])
+    pivots: dict[int, list[Fraction]] = {}
+    for row in rows:
+        rest = [Fraction(x) for x in row]
+        for column, own in pivots.items():
+            if rest[column]:
+                share = rest[column]
+                rest = [x - share * y for x, y in zip(rest, own, strict=True)]
+        column = next((j for j, x in enumerate(rest) if x), -1)
+        if column < 0:
+            continue
+        unit = [x / rest[column] for x in rest]
+        for other, own in pivots.items():
+            if own[column]:
+                share = own[column]
+                pivots[other] = [x - share * y for x, y in zip(own, unit, strict=True)]
+        pivots[column] = unit
+    free = [j for j in range(width) if j not in pivots]
+    if len(free) != 1:
+        return None
+    values = [Fraction(0)] * width
+    values[free[0]] = Fraction(1)
+    for column, own in pivots.items():
+        values[column] = -own[free[0]]
+    return values
+
+
+def _solver(block: FloatArray, size: int, lower: FloatArray, upper: FloatArray) -> highspy.Highs:
+    """The program over `size` weights, which cost nothing, and further variables, which cost 1; all are at least 0."""
+    lp = highspy.HighsLp()
+    lp.num_row_, lp.num_col_ = block.shape
+    lp.col_cost_ = np.append(np.zeros(size), np.ones(block.shape[1] - size))
+    lp.col_lower_, lp.col_upper_ = np.zeros(block.shape[1]), np.full(block.shape[1], highspy.kHighsInf)
+    lp.row_lower_, lp.row_upper_ = lower, upper
+    columns, rows = np.nonzero(block.T)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = np.append(0, np.cumsum(np.bincount(columns, minlength=block.shape[1]))).astype(np.int32)
+    lp.a_matrix_.index_ = rows.astype(np.int32)
+    lp.a_matrix_.value_ = block.T[columns, rows]
+    solver = highspy.Highs()
+    for name, value in (
+        ("output_flag", False), ("threads", 1), ("solver", "simplex"), ("presolve", "off"),
+        ("primal_feasibility_tolerance", 1e-10), ("dual_feasibility_tolerance", 1e-10),
+    ):  # fmt: skip
+        solver.setOptionValue(name, value)
+    solver.passModel(lp)
+    return solver

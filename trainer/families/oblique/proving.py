@@ -1,0 +1,169 @@
+"""The proof that no tree of hyperplanes costs less than a bound, for programs that check it (docs/proof-format.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from trainer.data.problem import Problem
+from trainer.dtypes import CountArray, FloatArray
+from trainer.families.oblique.cases import Cases, Labels, Step, Store, Undecided, lemma_steps, predicts
+from trainer.families.oblique.hulls import Hulls
+from trainer.families.oblique.planes import DISTANCE
+from trainer.families.oblique.units import instance_of
+from trainer.method import Proof, Settings
+
+NOISE = Fraction(1, 10**6)  # what rounding may have added to a cost
+MOST_TREES = 20_000  # ways to label the leaves; a checker looks at no more
+
+
+def made(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
+    """The proof that no tree of the method has a better objective than `bound`; None if it is not found in time.
+
+    Restrictions that only rule out trees (least leaves, balanced paths) are left out, so that the proof may be of more than is needed.
+    """
+    distant = settings.get("big_m", "none") != "none"  # planes as variables, which keep a distance
+    robust = settings.get("scaling") == "robust"
+    instance, units = instance_of(problem, settings["depth"], robust=distant and robust)
+    rows = np.flatnonzero(problem.row_weights > 0)
+    points, first = np.unique(instance.group[rows], return_index=True)
+    order = points[np.argsort(first)]  # as they first occur
+    occurs = instance.counts.any(axis=0)
+    unit = math.lcm(problem.kappa.denominator, instance.charge.denominator)
+    cost = Fraction(math.ceil((1 - bound) * problem.n * unit - NOISE), unit)
+    proof = PlaneProof(
+        units.encoding.matrix(problem.table)[units.rows[order]],
+        instance.Z[order],
+        instance.counts[order][:, occurs],
+        instance.classes[occurs].tolist(),
+        least=DISTANCE if distant else 0.0,
+        depth=settings["depth"],
+        leaves=min(1 << settings["depth"], settings.get("max_leaves") or 1 << settings["depth"]),
+        penalty=problem.kappa,
+        charge=instance.charge,
+        stop=stop,
+    )
+    with threadpool_limits(limits=settings["threads"], user_api="blas"):  # small products: more threads only wait
+        steps = proof.steps(cost)
+    return None if steps is None else Proof(scale=1, goal=int(cost * unit), steps=steps)
+
+
+class PlaneProof:
+    """Points X (P, m) in the units of the table and Z (P, m) scaled, in the order in which they first occur; counts (P, K).
+
+    `places` are the positions of the K classes among the classes of the model. A leaf costs `penalty` rows and a branching `charge`.
+    """
+
+    def __init__(
+        self, X: FloatArray, Z: FloatArray, counts: CountArray, places: Sequence[int], *, least: float, depth: int,
+        leaves: int, penalty: Fraction, charge: Fraction, stop: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self.store = Store(Hulls(Z, decimals(X), least), counts, stop)
+        self.counts, self.places = counts, places
+        self.depth, self.leaves = depth, min(leaves, len(counts)) if counts.shape[1] > 1 else 1
+        self.penalty, self.charge = penalty, charge
+        self.blocks: list[tuple[Labels, int, list[Step]]] = []
+
+    def steps(self, cost: Fraction) -> list[Step] | None:
+        """Steps which show that each tree costs at least so much, in rows; None if that cannot be shown in time."""
+        try:
+            for t, needed in self._needed(cost):
+                self._all(t, needed)
+        except Undecided:
+            return None
+        return self._assembled()
+
+    def _needed(self, cost: Fraction) -> Iterator[tuple[int, int]]:
+        """Numbers of leaves, and the errors of a tree with so many; those that follow from others are left out."""
+        errors = [max(0, math.ceil(cost - self.penalty * t - self.charge * (t - 1))) for t in range(1, self.leaves + 1)]
+        sizes = np.sort(self.counts.sum(axis=0))[::-1]
+        apart = int((self.counts.sum(axis=1) - self.counts.max(axis=1)).sum())
+        for t, needed in enumerate(errors, start=1):
+            idle = t < self.leaves and needed <= errors[t]
+            if not idle and needed > max(apart, int(sizes[t:].sum())):
+                yield t, needed
+
+    def _all(self, leaves: int, needed: int) -> None:
+        """A block for each way to label so many leaves."""
+        every = np.ones(len(self.counts), bool)
+        for number, labels in enumerate(labelled(self.depth, leaves, self.counts.shape[1])):
+            if number > MOST_TREES:
+                raise Undecided
+            wrong = self.counts.sum(axis=1) - self.counts[:, predicts(labels)].max(axis=1)
+            if int(wrong.sum()) < needed:
+                if isinstance(labels, int):
+                    raise Undecided
+                self.blocks.append((labels, needed, Cases(self.store, labels, every, needed).solve()))
+
+    def _assembled(self) -> list[Step]:
+        """Vectors and lemmas that are used, each once, before the blocks; numbers become those of the lines."""
+        store, lines = self.store, list[Step]()
+        lemmas = sorted({k for *_, steps in self.blocks for s in steps if s["by"] == "sum" for k, _ in s["of"]})
+        used = {s["of"] for *_, steps in self.blocks for s in steps if s["by"] == "meet"}
+        used |= {store.made[k].vector for k in lemmas}
+        line_of: dict[int, int] = {}
+        for place in sorted(used):
+            lines.append(self._vector(place))
+            line_of[place] = len(lines)
+        shown: dict[int, int] = {}
+        for k in lemmas:
+            lemma, meeting = store.made[k], store.vectors[store.made[k].vector]
+            lines.append(self._block(lemma.labels, lemma.bound, [*meeting.left, *meeting.right]))
+            shown[k] = len(lines)
+            lines += lemma_steps(meeting, line_of[lemma.vector])
+        for labels, bound, steps in self.blocks:
+            lines.append(self._block(labels, bound))
+            lines += [self._numbered(step, line_of, shown) for step in steps]
+        return lines
+
+    def _vector(self, place: int) -> Step:
+        found = self.store.vectors[place]
+        return {
+            "by": "vector",
+            "left": sorted(map(list, found.left.items())),
+            "right": sorted(map(list, found.right.items())),
+        }
+
+    def _block(self, labels: Labels, bound: int, points: Sequence[int] | None = None) -> Step:
+        own = {} if points is None else {"points": sorted(points)}
+        return {"by": "errors", "tree": self._named(labels), **own, "bound": bound}
+
+    def _named(self, labels: Labels) -> Any:
+        return self.places[labels] if isinstance(labels, int) else [self._named(side) for side in labels]
+
+    def _numbered(self, step: Step, line_of: dict[int, int], shown: dict[int, int]) -> Step:
+        if step["by"] == "meet":
+            return step | {"of": line_of[step["of"]]}
+        return step | {"of": [[shown[k], v] for k, v in step["of"]]} if step["by"] == "sum" else step
+
+
+def labelled(depth: int, leaves: int, classes: int) -> Iterator[Labels]:
+    """All ways to label so many leaves, one of each mirrored pair; two leaves below a question differ."""
+    if leaves == 1:
+        yield from range(classes)
+    if leaves == 1 or depth == 0 or leaves > 1 << depth:
+        return
+    for few in range(1, leaves // 2 + 1):
+        for i, one in enumerate(labelled(depth - 1, few, classes)):
+            start = i if few == leaves - few else 0
+            for two in islice(labelled(depth - 1, leaves - few, classes), start, None):
+                if one != two or not isinstance(one, int):
+                    yield one, two
+
+
+def decimals(X: FloatArray) -> np.ndarray:
+    """Each column (P,) as whole numbers up to scale and shift: the decimals that its numbers are written as; objects (P, m)."""
+    found = []
+    for column in X.T.tolist():
+        written = {value: Fraction(repr(value)) for value in set(column)}
+        scale = math.lcm(*(w.denominator for w in written.values()))
+        whole = [int(written[value] * scale) for value in column]
+        shared = math.gcd(*(w - whole[0] for w in whole)) or 1
+        found.append([(w - whole[0]) // shared for w in whole])
+    return np.array(found, dtype=object).reshape(X.shape[1], len(X)).T

@@ -1,0 +1,265 @@
+"""Check of a proof about trees of hyperplanes: sets of rows that no hyperplane parts, and cases that end at them.
+
+The format is docs/proof-format.md, "Hyperplanes".  Each tree sends each row to one side of each of its questions.  A block of cases
+asks where: it goes through the sides of some rows until those on the two sides of a question cannot be parted, or enough rows are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+from trainer.verify.proof_labels import MOST, Tree, holds, labels, read_tree, trees
+from trainer.verify.proof_points import PlaneSpace
+from trainer.verify.proof_space import BadProof
+from trainer.verify.proof_steps import FORMAT, Proved
+
+VERSION = 3
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Two sets of points whose hulls meet: no hyperplane has one on each side."""
+
+    left: frozenset[int]
+    right: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Each tree with these labels makes errors of at least `bound` on these points."""
+
+    tree: Tree
+    points: frozenset[int]
+    bound: int
+
+
+class Block:
+    """Cases that are being checked: where the points of the block are, and what that costs; `open` until every case has ended.
+
+    Places are numbered 1 for the root, 2 v and 2 v + 1 for the sides of v. `here[v]` are the points that are known to come to v.
+    """
+
+    def __init__(self, space: PlaneSpace, shown: Shown) -> None:
+        self.shown, self.counts = shown, space.counts
+        self.trees: dict[int, Tree] = {}
+        self.wrong: dict[int, list[int]] = {}  # of each point at a place: the least that it costs
+        self._number(1, shown.tree)
+        self.here: dict[int, set[int]] = {v: set() for v in self.trees}
+        self.here[1] |= shown.points
+        self.at = dict.fromkeys(shown.points, 1)
+        self.cost = sum(self.wrong[1][p] for p in shown.points)
+        self.waiting: list[
+            tuple[int, int, list[int]]
+        ] = []  # a point, where it was, and the sides still to be looked at
+        self.open = self.cost < shown.bound
+
+    def _number(self, v: int, tree: Tree) -> None:
+        self.trees[v] = tree
+        self.wrong[v] = (self.counts.sum(axis=1) - self.counts[:, sorted(labels(tree))].max(axis=1)).tolist()
+        if not isinstance(tree, int):
+            self._number(2 * v, tree[0])
+            self._number(2 * v + 1, tree[1])
+
+    def part(self, point: int) -> None:
+        """Look at both sides of the question where the point is, or at one if the other is its mirror image."""
+        v = self.at.get(point, 0)
+        if isinstance(self.trees.get(v, 0), int):
+            raise BadProof(f"point {point} is at no question of its block")
+        left, right = 2 * v, 2 * v + 1
+        same = self.trees[left] == self.trees[right] and not self.here[left] and not self.here[right]
+        self.waiting.append((point, v, [left] if same else [right, left]))
+        self.next()
+
+    def next(self) -> None:
+        """The case that was open has ended: go to the next one that does not end by its cost."""
+        while self.waiting:
+            point, v, sides = self.waiting[-1]
+            self._move(point, v)
+            if sides:
+                self._move(point, sides.pop())
+                if self.cost < self.shown.bound:
+                    return
+            else:
+                self.waiting.pop()
+        self.open = False
+
+    def _move(self, point: int, to: int) -> None:
+        """To a side of the place where it is, or back."""
+        now = self.at[point]
+        self.cost += self.wrong[to][point] - self.wrong[now][point]
+        self.at[point] = to
+        if to > now:
+            self.here[to].add(point)
+        elif to < now:
+            self.here[now].discard(point)
+
+    def cannot(self, vector: Vector, v: int) -> None:
+        """End the open case: the question at v cannot part its points. Raises BadProof."""
+        left, right = self.here.get(2 * v, set()), self.here.get(2 * v + 1, set())
+        if not any(a <= left and b <= right for a, b in ((vector.left, vector.right), (vector.right, vector.left))):
+            raise BadProof("the points of the vector are not on the two sides of the question")
+        self.next()
+
+    def adds(self, parts: list[tuple[Shown, int]]) -> None:
+        """End the open case: errors on disjoint sets of points add up. Raises BadProof."""
+        used: set[int] = set()
+        total = 0
+        for part, v in parts:
+            if not part.points <= self.here.get(v, set()) or used & part.points:
+                raise BadProof("the sets that it adds up share points, or do not come to their place")
+            if not holds(part.tree, self.trees[v]):
+                raise BadProof("a set that it adds up was shown for other labels")
+            used |= part.points
+            total += part.bound
+        total += sum(self.wrong[v][p] for p, v in self.at.items() if p not in used)
+        if total < self.shown.bound:
+            raise BadProof(f"the sets add up to {total}, not {self.shown.bound}")
+        self.next()
+
+
+def check_planes(lines: Iterator[tuple[int, dict[str, Any]]], space: PlaneSpace) -> Proved:
+    """The bound that a proof shows for a space of hyperplanes; raises BadProof, which names the first line that does not hold."""
+    _, header = next(lines, (0, {}))
+    goal = _goal(header, space)
+    check = _Check(space)
+    for number, record in lines:
+        try:
+            check.add(number, record)
+        except BadProof as reason:
+            raise BadProof(f"line {number}: {reason}") from None
+        check.count += 1
+    if check.block is not None:
+        raise BadProof("the last block has open cases")
+    check.finish(goal)
+    return Proved(goal, check.count)
+
+
+def _goal(header: dict[str, Any], space: PlaneSpace) -> Fraction:
+    """What each tree costs at least, in rows."""
+    if header.get("format") != FORMAT or type(header.get("version")) is not int or header["version"] != VERSION:
+        raise BadProof(f"the file is not a proof about hyperplanes, version {VERSION}")
+    if header.get("rows") != space.digest:
+        raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
+    if header.get("scale") != 1 or type(header["scale"]) is not int:
+        raise BadProof("the scale of a proof about hyperplanes is 1")
+    return Fraction(_whole(header, "goal", 0), lcm(space.penalty.denominator, space.charge.denominator))
+
+
+class _Check:
+    """The vectors and blocks that hold so far."""
+
+    def __init__(self, space: PlaneSpace) -> None:
+        self.space = space
+        self.vectors: dict[int, Vector] = {}
+        self.shown: dict[int, Shown] = {}
+        self.block: Block | None = None
+        self.number = self.count = 0  # line of the block; lines
+
+    def add(self, number: int, record: dict[str, Any]) -> None:
+        """Keep a vector, begin a block, or go on in the one that is open; raises BadProof."""
+        reason, block = record.get("by"), self.block
+        if reason == "vector":
+            self.vectors[number] = self._vector(record)
+        elif reason == "errors" and block is None:
+            self._begin(number, record)
+        elif block is None or reason not in ("side", "meet", "sum"):
+            raise BadProof("it has no known reason, or stands at the wrong place")
+        elif reason == "side":
+            block.part(_whole(record, "point", 0))
+        elif reason == "meet":
+            block.cannot(_known(self.vectors, record.get("of")), _whole(record, "at", 1))
+        else:
+            block.adds(self._parts(record))
+        if self.block is not None and not self.block.open:
+            self.shown[self.number] = self.block.shown
+            self.block = None
+
+    def _vector(self, record: dict[str, Any]) -> Vector:
+        sides = [self._weights(record, name) for name in ("left", "right")]
+        if not self.space.meets(*sides):
+            raise BadProof("the weighted means of its two sides do not meet")
+        return Vector(*(frozenset(side) for side in sides))
+
+    def _weights(self, record: dict[str, Any], name: str) -> dict[int, int]:
+        pairs = record.get(name)
+        if not isinstance(pairs, list) or not pairs:
+            raise BadProof(f"'{name}' has no points")
+        found: dict[int, int] = {}
+        for pair in pairs:
+            if not isinstance(pair, list) or len(pair) != 2 or not all(type(x) is int for x in pair):
+                raise BadProof(f"'{name}' is not a list of points with their weights")
+            point, weight = pair
+            if not 0 <= point < len(self.space.counts) or weight < 1 or point in found:
+                raise BadProof(f"'{name}' names a point twice, or one that is not there, or a weight below 1")
+            found[point] = weight
+        return found
+
+    def _begin(self, number: int, record: dict[str, Any]) -> None:
+        space = self.space
+        size, listed = len(space.counts), record.get("points")
+        every = range(size) if listed is None else listed
+        if listed is not None and not (
+            isinstance(listed, list) and all(type(p) is int and 0 <= p < size for p in listed)
+        ):
+            raise BadProof("'points' are not points")
+        tree = read_tree(record.get("tree"), space.depth, space.counts.shape[1])
+        self.block, self.number = Block(space, Shown(tree, frozenset(every), _whole(record, "bound", 0))), number
+
+    def _parts(self, record: dict[str, Any]) -> list[tuple[Shown, int]]:
+        pairs = record.get("of")
+        if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise BadProof("'of' is not a list of lines and places")
+        return [(_known(self.shown, line), _whole({"place": v}, "place", 1)) for line, v in pairs]
+
+    def finish(self, goal: Fraction) -> None:
+        """Raises BadProof unless trees with each number of leaves cost the goal at least."""
+        space, left = self.space, MOST
+        for t in range(1, space.leaves + 1):
+            needed = space.needed(goal, t)
+            # a tree with fewer leaves is one with idle questions
+            if (t < space.leaves and needed <= space.needed(goal, t + 1)) or needed <= _floor(space, t):
+                continue
+            for tree in trees(space.depth, t, space.present):
+                left -= 1
+                if left < 0:
+                    raise BadProof("there are too many ways to label the leaves")
+                if self._errors(tree) < needed:
+                    raise BadProof(f"nothing proves {needed} errors of trees with the labels {_text(tree)}")
+
+    def _errors(self, tree: Tree) -> int:
+        """What is shown of the trees with these labels."""
+        counts = self.space.counts
+        wrong = counts.sum(axis=1) - counts[:, sorted(labels(tree))].max(axis=1)
+        found = [int(wrong.sum())]
+        for one in self.shown.values():
+            if holds(one.tree, tree):
+                found.append(one.bound + int(wrong.sum() - wrong[sorted(one.points)].sum()))
+        return max(found)
+
+
+def _floor(space: PlaneSpace, leaves: int) -> int:
+    """Errors of each tree with so many leaves: equal rows go together, and a leaf predicts one class."""
+    sizes = sorted(space.counts.sum(axis=0).tolist(), reverse=True)
+    return max(int(space.counts.sum() - space.counts.max(axis=1).sum()), sum(sizes[leaves:]))
+
+
+def _text(tree: Tree) -> str:
+    return str(tree) if isinstance(tree, int) else f"[{_text(tree[0])}, {_text(tree[1])}]"
+
+
+def _known(found: dict[int, Any], number: object) -> Any:
+    """What an earlier line holds."""
+    if type(number) is not int or number not in found:
+        raise BadProof("the line that it names does not come before it, or is of another kind")
+    return found[number]
+
+
+def _whole(record: dict[str, Any], name: str, least: int) -> int:
+    value = record.get(name)
+    if type(value) is not int or value < least:
+        raise BadProof(f"'{name}' is not a whole number of at least {least}")
+    return value

@@ -1,0 +1,160 @@
+"""The points that a proof about hyperplanes is about: different rows, their classes, and when the hulls of two sets of them meet.
+
+See docs/proof-format.md, "Hyperplanes".  Nothing is rounded: coordinates are whole numbers, weights of points whole numbers too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.verify.findings import asked, exact
+from trainer.verify.proof_space import NoProof, digest
+from trainer.verify.rows import Rows
+
+BESIDE = Fraction(
+    1, 10**9
+)  # what reading numbers as decimals may move a row: a hundredth of what hyperplanes keep from it
+DISTANCE = Fraction(5, 1000)
+SLACK = Fraction(1, 10**9)  # rows that nearly keep the distance are not called inseparable
+ROBUST, FARTHEST = 4, 1000
+DEEPEST = 8
+Weights = Mapping[int, int]  # points with their weights, whole numbers above 0
+
+
+@dataclass(frozen=True)
+class PlaneSpace:
+    """Points and the trees over them; a leaf costs `penalty` and a branching at least `charge`, in rows.
+
+    `coordinates[p]` are whole numbers.  The hulls of two sets meet if two means differ by nothing, or, where `near` is above 0
+    for a coordinate, by less than that.
+    """
+
+    coordinates: list[list[int]]
+    near: list[Fraction]
+    counts: np.ndarray  # int64 (points, classes)
+    depth: int
+    leaves: int  # the most of a tree
+    penalty: Fraction
+    charge: Fraction
+    digest: str
+
+    @property
+    def present(self) -> list[int]:
+        """The classes that occur; no leaf does better with another label."""
+        return [int(k) for k in np.flatnonzero(self.counts.any(axis=0))]
+
+    def meets(self, left: Weights, right: Weights) -> bool:
+        """True if these weighted means show that no hyperplane of the space parts the points."""
+        one, two = sum(left.values()), sum(right.values())
+        for j, near in enumerate(self.near):
+            first = sum(w * self.coordinates[p][j] for p, w in left.items())
+            second = sum(w * self.coordinates[p][j] for p, w in right.items())
+            gap = abs(two * first - one * second)
+            if gap and gap >= near * one * two:
+                return False
+        return True
+
+    def needed(self, goal: Fraction, leaves: int) -> int:
+        """The errors that a tree of so many leaves must make to cost at least the goal, in rows."""
+        return max(0, math.ceil(goal - self.penalty * leaves - self.charge * (leaves - 1)))
+
+
+def plane_space(model: dict[str, Any], rows: Rows) -> PlaneSpace:
+    """The space of a model of hyperplanes over its training rows; raises NoProof where its numbers are not decimals."""
+    depth = int(model["parameters"]["depth"])
+    if depth > DEEPEST:
+        raise NoProof(f"trees of hyperplanes deeper than {DEEPEST} are not checked")
+    distant = model["method"] == "oct-h" or (model["method"] == "s-oct" and asked(model, "big_m") is not None)
+    kept, n = rows.weights > 0, int(rows.weights.sum())
+    places: dict[tuple[float, ...], int] = {}
+    table = np.column_stack([column[kept] for column in rows.columns]).tolist() if rows.columns else [[]] * kept.sum()
+    point = [places.setdefault(tuple(values), len(places)) for values in table]
+    counts = np.zeros((len(places), len(model["classes"])), np.int64)
+    np.add.at(counts, (np.array(point), rows.labels[kept]), rows.weights[kept])
+    first = np.flatnonzero(kept)[np.unique(np.array(point), return_index=True)[1]]
+    features = list(_features(model, rows))
+    read = _as_they_are if distant else _as_decimals
+    columns = [read(values[first].tolist()) for values in features]
+    if not distant:
+        _near_decimals(features, first)
+    robust = distant and asked(model, "scaling") == "robust"
+    near = [
+        _unit(values, robust) * scale * (DISTANCE - SLACK) for values, (_, scale) in zip(features, columns, strict=True)
+    ]
+    certificate = model["certificate"]
+    return PlaneSpace(
+        coordinates=[list(own) for own in zip(*(whole for whole, _ in columns), strict=True)] or [[]] * len(places),
+        near=near if distant else [Fraction(0)] * len(columns),
+        counts=counts,
+        depth=depth,
+        leaves=_most_leaves(model, counts, depth),
+        penalty=exact(certificate.get("leaf_penalty") or 0) * n,
+        charge=exact(certificate.get("coefficient_penalty") or 0) * n,
+        digest=digest(rows),
+    )
+
+
+def _most_leaves(model: dict[str, Any], counts: np.ndarray, depth: int) -> int:
+    """A leaf without rows, or the second of two leaves of one class below a question, does nothing."""
+    most = asked(model, "max_leaves")
+    alone = np.count_nonzero(counts.any(axis=0)) < 2
+    return 1 if alone else min(1 << depth, len(counts), 1 << depth if most is None else int(most))
+
+
+def _features(model: dict[str, Any], rows: Rows) -> Iterator[np.ndarray]:
+    """What hyperplanes weigh: columns of numbers with more than one value, and one column of 0 and 1 for each category that occurs.
+
+    Two categories have one column.
+    """
+    for column, values in zip(model["columns"], rows.columns, strict=True):
+        levels = np.unique(values)
+        if len(levels) < 2:
+            continue
+        if column["kind"] != "categorical":
+            yield values
+        else:
+            yield from ((values == level).astype(float) for level in levels[int(len(levels) == 2) :])
+
+
+def _as_decimals(values: Sequence[float]) -> tuple[list[int], int]:
+    """A column as whole multiples of 1/scale, read as the decimals that its numbers are written as."""
+    return _whole(values, lambda value: Fraction(repr(value)))
+
+
+def _as_they_are(values: Sequence[float]) -> tuple[list[int], int]:
+    """A column as whole multiples of 1/scale, as the binary numbers that trees compare."""
+    return _whole(values, Fraction)
+
+
+def _whole(values: Sequence[float], read: Callable[[float], Fraction]) -> tuple[list[int], int]:
+    known = {value: read(value) for value in set(values)}
+    scale = math.lcm(*(number.denominator for number in known.values()))
+    return [int(known[value] * scale) for value in values], scale
+
+
+def _near_decimals(features: Sequence[np.ndarray], first: np.ndarray) -> None:
+    """Raises NoProof if the decimals of a row lie so far from its numbers that a hyperplane may pass between them."""
+    moved = Fraction(0)
+    for values in features:
+        span = Fraction(float(values.max())) - Fraction(float(values.min()))
+        moved += max(abs(Fraction(repr(v)) - Fraction(v)) for v in set(values[first].tolist())) / span
+    if moved > BESIDE:
+        raise NoProof("the range of some column is so small that its numbers cannot be told from their neighbours")
+
+
+def _unit(values: np.ndarray, robust: bool) -> Fraction:
+    """The unit of a column: its range; `robust`: or less if a few values lie far from all others."""
+    levels = np.unique(values)
+    ends = [Fraction(float(v)) for v in (levels[0], levels[-1])]
+    if not robust:
+        return ends[1] - ends[0]
+    last = len(levels) - 1
+    quartiles = [Fraction(float(levels[k])) for k in (last // 4, -(-3 * last // 4))]
+    width = ends[1] - ends[0]
+    return max(min(width, ROBUST * (quartiles[1] - quartiles[0])), width / FARTHEST)
