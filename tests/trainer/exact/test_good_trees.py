@@ -22,7 +22,7 @@ from trainer.table import Labels, numeric_table
 
 @pytest.mark.parametrize("part", range(5))
 def test_counts_order_and_ranges_are_those_of_enumeration(part, count):
-    for seed in range(part, min(count, 500), 5):
+    for seed in range(part, min(8 * count, 500), 5):
         problem, bench, every, rng = instance(seed)
         slack = ["0", "0.1", "0.37", "1", "5"][rng.integers(5)]
         rows = ["0", "1", "2.5"][rng.integers(3)] if rng.random() < 0.4 else None
@@ -65,7 +65,7 @@ def test_counts_order_and_ranges_are_those_of_enumeration(part, count):
 @pytest.mark.parametrize("part", range(3))
 def test_filters_choose_among_the_same_good_trees(part, count):
     chosen = 0
-    for seed in range(part, min(count, 500), 3):
+    for seed in range(part, min(8 * count, 500), 3):
         problem, bench, every, rng = instance(seed)
         names = problem.table.names
         must = [str(n) for n in names if rng.random() < 0.3][:2]
