@@ -11,6 +11,7 @@ import pytest
 from trainer import make_classifier
 from trainer.certificate import Status
 from trainer.families.bivariate.node import pairs_of
+from trainer.families.exact.solve import solve_binary
 from trainer.families.mip.binoct_model import BinOCT
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import build
@@ -119,6 +120,25 @@ def test_thousands_of_columns_of_an_exact_search_are_ranked_within_the_limit():
     assert len(asked) < 10
     assert (found.shape, found.cost) == (None, 25)
     assert found.bound == 0
+
+
+def test_pairs_of_thousands_of_questions_are_counted_within_the_limit():
+    """Counts of 32 million pairs take a while: they are given up in between, and made once only."""
+    bits = np.random.default_rng(0).integers(0, 2, (40, 4000)).astype(np.uint8)
+    y, asked = np.arange(40, dtype=np.int32) % 2, []
+    given_up = solve_binary(
+        bits, y, n_classes=2, depth=2, leaf_cost=Fraction(0), stop=lambda: bool(asked.append(1)) or len(asked) > 2
+    )
+    assert len(asked) < 6
+    assert not given_up.optimal
+    one = solve_binary(bits, y, n_classes=2, depth=1, leaf_cost=Fraction(0))
+    assert given_up.cost == one.cost < 20
+    assert given_up.shape == one.shape
+    whole = solve_binary(bits, y, n_classes=2, depth=2, leaf_cost=Fraction(0), stop=lambda: False)
+    assert whole.optimal
+    assert given_up.bound <= whole.cost
+    brief = solve_binary(bits[:, :60], y, n_classes=2, depth=2, leaf_cost=Fraction(0))
+    assert whole.cost <= brief.cost
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -18,7 +18,7 @@ from trainer.families.mip.bendoct_accelerated import PAPER, VANILLA, Accelerated
 from trainer.families.mip.cuts.equivalent import EquivalentPoints, equivalent_sets
 from trainer.families.mip.deep_bounds import DeepBounds
 from trainer.families.mip.first_tree import starting
-from trainer.families.mip.instance import Instance
+from trainer.families.mip.instance import CUT, LEAF, Instance
 from trainer.families.mip.polish import DepthTwo, polish
 from trainer.families.mip.tree_mip import optimise
 from trainer.milo import BACKENDS, Point, backend
@@ -291,6 +291,19 @@ def test_equivalent_sets_agree_outside_their_split_set():
         assert len(np.unique(inst.y[J.rows])) > 1
         assert J.loss >= 1
     assert isinstance(EquivalentPoints, type)
+
+
+def test_polishing_ends_at_a_halt_with_a_tree_that_is_no_worse():
+    r = np.random.default_rng(1)
+    X = r.integers(0, 2, (60, 8)).astype(np.uint8)
+    inst = instances.build(X, (X[:, 0] ^ X[:, 1] ^ X[:, 2]).astype(np.int32), depth=3, kappa=Fraction(1, 10))
+    feature = np.full(16, CUT, np.int32)
+    feature[1:8], feature[8:] = (3, 0, 4, 5, 5, 5, 5), LEAF
+    tree, asked = inst.relabelled(feature), []
+    whole = polish(inst, tree, DepthTwo(inst))
+    half = polish(inst, tree, DepthTwo(inst, halted=lambda: bool(asked.append(1)) or len(asked) > 1))
+    assert inst.value(tree) <= inst.value(half) < inst.value(whole)
+    assert polish(inst, tree, DepthTwo(inst, halted=lambda: True)).feature.tolist() == feature.tolist()
 
 
 @seeds(20)

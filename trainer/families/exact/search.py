@@ -28,6 +28,7 @@ from trainer.families.exact.kernels.two import best_two, own_values, price
 from trainer.tree.shapes import Shape
 
 SLICE_NS = 5e7
+COUNTED = 20_000_000  # counts of pairs of questions between two looks at the clock
 TREE_SECONDS = 0.5
 INFINITE = np.int64(1) << np.int64(62)
 SHALLOWER = -1  # the best tree of this height is the best tree of the height below
@@ -118,6 +119,7 @@ class Search:
         self.lock = threading.Lock()
         self.told = -math.inf  # when a tree was last passed on
         self.untold = False
+        self.root_shapes: dict[int, Shape] = {}  # trees of one and two levels for all rows
         self.no_flag = np.zeros(1, np.int64)
         self.bounds = np.array([o.equivalent, o.class_count, o.support], np.uint8)
         questions = int(np.count_nonzero(self.allowed))
@@ -150,10 +152,24 @@ class Search:
         """The compact node of `rows`."""
         return dp_node.prepare(self.given.data, rows, self.allowed, self.min_leaf, self.options.reduce, sort)
 
-    def _frame(self, node: dp_node.Node, height: int) -> _Frame:
+    def pairs(self, node: dp_node.Node, stoppable: bool) -> np.ndarray | None:
+        """The weights of each class in pairs of questions, int32 (K, m, m) as the kernels fill it; None if the search was stopped."""
+        m = len(node.features)
+        P = np.empty((self.instance.n_classes, m, m), np.int32)
+        if not stoppable or P.size <= COUNTED:
+            dp_node.pair_counts(node, P)
+            return P
+        for f in range(m):
+            if f % max(1, COUNTED * m // P.size) == 0 and self.stopped():
+                return None
+            dp_node.pair_row(node.columns, node.segment, f, P[:, f, :])
+        return P
+
+    def _frame(self, node: dp_node.Node, height: int, P: np.ndarray | None = None) -> _Frame:
         g, m = self.instance, len(node.features)
-        P = np.empty((g.n_classes, m, m), np.int32)
-        dp_node.pair_counts(node, P)
+        if P is None:
+            P = np.empty((g.n_classes, m, m), np.int32)
+            dp_node.pair_counts(node, P)
         lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
         count_bounds(node, g.unit, g.leaf, height - 1, self.bounds, Sides(lower, exact))
         return _Frame(node, P, lower, exact, self._leaf(node))
@@ -200,20 +216,29 @@ class Search:
             return self._remember(key, Known(leaf, True))
         if floor >= ub:
             return self._remember(key, Known(floor, False))
+        P = self.pairs(node, stoppable) if height > 1 else np.empty((self.instance.n_classes, 0, 0), np.int32)
+        if P is None:
+            return self._remember(key, Known(floor, False))
         if height <= 2:
-            return self._remember(key, self._small(node, height))
-        frame = self._frame(node, height)
+            return self._remember(key, self._small(node, P, rows, height))
+        frame = self._frame(node, height, P)
         if height == 3:
             return self._remember(key, self._three(frame, path, ub, stoppable))
         return self._remember(key, self._branch(frame, rows, path, height, ub, stoppable))
 
-    def _small(self, node: dp_node.Node, height: int) -> Known:
-        g, m = self.instance, len(node.features)
-        P = np.empty((g.n_classes, m, m), np.int32)
-        if height == 2:
-            dp_node.pair_counts(node, P)
-        (root, _, _), cost = best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
-        return Known(int(cost), True, None if root < 0 else int(node.features[root]))
+    def _small(self, node: dp_node.Node, P: np.ndarray, rows: np.ndarray, height: int) -> Known:
+        shape, cost = self._two(node, P, height)
+        if len(rows) == len(self.instance.rows):
+            self.root_shapes[height] = shape
+        return Known(cost, True, shape[0] if isinstance(shape, tuple) else None)
+
+    def _two(self, node: dp_node.Node, P: np.ndarray, height: int) -> tuple[Shape, int]:
+        """A cheapest tree of one or two levels, and its cost."""
+        g = self.instance
+        positions, cost = best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
+        root, zero, one = (int(node.features[p]) if p >= 0 else -1 for p in positions)
+        below = None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
+        return (None if root < 0 else (root, *below)), int(cost)
 
     def _own_two(self, frame: _Frame) -> int:
         e = np.empty(4, np.int64)
@@ -419,15 +444,14 @@ class Search:
         return feature, below[0], below[1]
 
     def _extract_two(self, rows: np.ndarray, height: int) -> Shape:
-        g, node = self.instance, self.prepare(rows)
-        m = len(node.features)
-        P = np.empty((g.n_classes, m, m), np.int32)
-        dp_node.pair_counts(node, P)
-        positions, _ = best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
-        root, zero, one = (int(node.features[p]) if p >= 0 else -1 for p in positions)
-        if root < 0:
-            return None
-        return root, None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
+        if (
+            len(rows) == len(self.instance.rows) and height in self.root_shapes
+        ):  # counting all pairs of thousands of questions again takes seconds
+            return self.root_shapes[height]
+        node = self.prepare(rows)
+        P = self.pairs(node, False)
+        assert P is not None
+        return self._two(node, P, height)[0]
 
 
 def _constant(value: int) -> Callable[[], int]:

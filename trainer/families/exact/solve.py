@@ -140,7 +140,10 @@ def _solve_from(search: Search, rows: np.ndarray, start: Shape, cost: int) -> tu
 
 
 def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
-    """The optimum, or the incumbent and the best bound if the search is stopped; a tree of depth two comes first."""
+    """The optimum, or the incumbent and the best bound if the search is stopped; a tree of depth two comes first.
+
+    One that is stopped before there is any has the best tree of one question.
+    """
     depth = search.depth
     node = search.prepare(rows)
     leaf, search.root_lower = search.node_bounds(node, depth)
@@ -148,6 +151,9 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
     if search.stopped():
         return Known(search.root_lower, search.root_lower == leaf), None
     known = search.solve(rows, (), min(2, depth), int(INFINITE))
+    if not known.exact:  # one question needs no counts of pairs
+        one = search.solve(rows, (), 1, int(INFINITE))
+        return Known(search.root_lower, False), search.extract(rows, (), 1, one.lower)
     search.report(known.lower, search.root_lower, search.nodes)
     if depth > 2:
         two, shape = known.lower, search.extract(rows, (), 2, known.lower)

@@ -135,7 +135,10 @@ def place(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
 
 
 def polish(instance: Instance, tree: ArrayTree, solver: DepthTwo) -> ArrayTree:
-    """Replace every maximal subtree of depth ≤ 2 by the best one for its rows, labels elsewhere by majority (Algorithm 1)."""
+    """Replace every maximal subtree of depth ≤ 2 by the best one for its rows, labels elsewhere by majority (Algorithm 1).
+
+    After a halt the subtrees that are left stay as they are.
+    """
     if instance.depth < 2:
         return instance.relabelled(tree.feature)
     heights = _heights(tree)
@@ -143,6 +146,8 @@ def polish(instance: Instance, tree: ArrayTree, solver: DepthTwo) -> ArrayTree:
     result = tree
     for v in range(1, len(heights)):
         if 0 <= heights[v] <= 2 and (v == 1 or heights[v >> 1] > 2):
+            if solver.halted():
+                break
             rows = np.flatnonzero(_below(at, v))
             result = place(result, v, solver.best(rows))
     return instance.relabelled(result.feature)
