@@ -312,7 +312,7 @@ def row_numbers(text: str, *, most: int) -> list[int]:
         first, dash, last = (part.strip() for part in item.partition("-"))
         if not first.isdigit() or (dash and not last.isdigit()):
             raise ParameterError(
-                {"agree_rows": f"'{item.strip()[:40]}' is no line; write 'all', or lines as in '3, 10-20'."}
+                {"agree_rows": f"'{item.strip()[:40]}' is not a line number; write 'all', or lines as in '3, 10-20'."}
             )
         low, high = int(first[:12]), int((last or first)[:12])
         if not low <= high <= most:

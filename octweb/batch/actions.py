@@ -17,8 +17,9 @@ from octweb.batch.explained import check
 from octweb.batch.models import FOLDER, BatchPrediction, Format
 from octweb.core import files
 from octweb.core.faults import StoreUnavailable
+from octweb.core.names import file_name
 from octweb.core.parsers import TooLarge
-from octweb.datasets.actions import clean_name, suffix
+from octweb.datasets.actions import suffix
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED
 from octweb.registry.models import TreeModel
@@ -58,7 +59,7 @@ def enqueue(
         id=uuid.uuid4(),
         owner=owner,
         model=model,
-        source_name=clean_name(source_name),
+        source_name=file_name(source_name),
         source_bytes=size,
         format=format,
         explain=explain,

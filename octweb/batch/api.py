@@ -19,6 +19,7 @@ from rest_framework.reverse import reverse
 from octweb.batch import actions
 from octweb.batch.files import MEDIA_TYPES, result_file
 from octweb.batch.models import BatchPrediction, Format
+from octweb.core import strict_json
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser
 from octweb.jobs.models import RunStatus
@@ -86,7 +87,10 @@ class ObjectField(serializers.JSONField):
     """An object; in a form it is sent as JSON text."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        found = super().to_internal_value(data)
+        try:
+            found = strict_json.loads(data.encode()) if isinstance(data, str) else super().to_internal_value(data)
+        except ValueError as error:
+            raise serializers.ValidationError(f"This is not valid JSON: {error}.") from error
         if not isinstance(found, dict):
             raise serializers.ValidationError("An object is needed: column → value.")
         return found

@@ -41,3 +41,10 @@ class Text(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         return str(super().to_internal_value(data))
+
+
+class Name(Text):
+    """A name that may be left out. Spaces around it stay, so that one of nothing else is refused by `octweb.core.names`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"required": False, "default": "", "allow_blank": True, "trim_whitespace": False} | options)

@@ -32,7 +32,7 @@ def loads(content: bytes | bytearray) -> Any:
     check_size(content)
     value = orjson.loads(content)
     if content.count(b":") > _members(value):
-        json.loads(content, object_pairs_hook=_object)
+        json.loads(content, object_pairs_hook=object_of)
     return value
 
 
@@ -72,7 +72,8 @@ def _members(value: Any) -> int:
 _HOLDERS = frozenset((dict, list))  # types that hold others
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object with these members, as `json.loads` asks for it; raises DuplicateName."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()

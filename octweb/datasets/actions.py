@@ -20,7 +20,7 @@ from django.utils import timezone
 from octweb.audit import actions as audit
 from octweb.core import deleting, files
 from octweb.core.deleting import KEPT_FOR, hide
-from octweb.core.names import checked_name
+from octweb.core.names import checked_name, file_name, name_of_file
 from octweb.core.problems import Conflict
 from octweb.datasets import intake, reader
 from octweb.datasets.choice import Choice, Outlook, Reading, Staged, merge, outlook_of
@@ -55,7 +55,7 @@ def stage(*, owner, file: BinaryIO, source_name: str, reading: Reading | None = 
     prune()
     reading = reading or Reading()
     with reader.scratch() as folder, reader.on_disk(file, folder) as source:
-        upload = Upload(owner=owner, source_name=clean_name(source_name), source_bytes=source.stat().st_size)
+        upload = Upload(owner=owner, source_name=file_name(source_name), source_bytes=source.stat().st_size)
         found = reader.stage(source, reading, folder)
         try:
             with source.open("rb") as stream:
@@ -180,11 +180,6 @@ def purge(now: datetime) -> int:
     return removed
 
 
-def clean_name(name: str) -> str:
-    """The last part of a file name, for display only; it is never used as a path."""
-    return Path(name.replace("\\", "/")).name[:255] or "file"
-
-
 def suffix(name: str) -> str:
     """The known ending of a file name, or .csv."""
     lower = name.lower()
@@ -227,8 +222,8 @@ def _refuse_gone(there: bool) -> None:
 def _new(owner: Any, source_name: str, size: int, name: str) -> Dataset:
     return Dataset(
         owner=owner,
-        name=checked_name(name, most=200) or Path(clean_name(source_name)).stem.split(".")[0][:200] or "data",
-        source_name=clean_name(source_name),
+        name=checked_name(name, most=200) or name_of_file(source_name, most=200) or "data",
+        source_name=file_name(source_name),
         source_bytes=size,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import chain
 from typing import Any
 
@@ -23,7 +22,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from octweb.audit import actions as audit
-from octweb.core.api import PROBLEMS, Text
+from octweb.core import strict_json
+from octweb.core.api import PROBLEMS, Name, Text
 from octweb.core.attachments import as_file
 from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions
@@ -88,7 +88,7 @@ class NewDatasetSerializer(serializers.Serializer):
     """A file and how to read it."""
 
     file = serializers.FileField(allow_empty_file=True)
-    name = Text(required=False, default="", allow_blank=True, max_length=200)
+    name = Name(max_length=200)
     target = Text(required=False, default="", allow_blank=True, max_length=200)
     delimiter = Text(required=False, default="", allow_blank=True, max_length=1, trim_whitespace=False)
     encoding = Text(required=False, default="", allow_blank=True, max_length=40)
@@ -117,7 +117,7 @@ class NewDatasetSerializer(serializers.Serializer):
 
     def validate_special(self, text: str) -> dict[str, tuple[float, ...]]:
         try:
-            given = json.loads(text) if text else {}
+            given = strict_json.loads(text.encode()) if text else {}
         except ValueError as error:
             raise serializers.ValidationError(f"This is not a JSON object: {error}.") from error
         numbers = isinstance(given, dict) and all(
@@ -136,13 +136,13 @@ class NewDatasetSerializer(serializers.Serializer):
         if not text:
             return {}
         try:
-            return _kinds(json.loads(text))
+            return _kinds(strict_json.loads(text.encode()))
         except ValueError as error:
             raise serializers.ValidationError(f"This is not a JSON object: {error}.") from error
 
     def validate_missing_words(self, text: str) -> dict[str, list[str]]:
         try:
-            found = json.loads(text) if text else {}
+            found = strict_json.loads(text.encode()) if text else {}
         except ValueError as error:
             raise serializers.ValidationError(f"This is not JSON: {error}.") from error
         found = {EVERY: found} if isinstance(found, list) else found

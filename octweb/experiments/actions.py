@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from octweb.core.deleting import hide, purge
+from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
 from octweb.experiments.models import Candidate, Experiment
@@ -63,7 +64,7 @@ def start(
     with transaction.atomic():
         experiment = Experiment.objects.create(
             owner=owner, dataset=dataset, folds=folds, seed=seed, test_share=share, nested=pairs, time_limit=time_limit,
-            skipped=[] if given else list(planned.skipped), name=name.strip()[:200] or f"Best tree for {dataset.name}",
+            skipped=[] if given else list(planned.skipped), name=checked_name(name, most=200) or f"Best tree for {dataset.name}",
         )  # fmt: skip
         for number, (method, parameters) in enumerate(checked):
             _queue(experiment, number, method, parameters)

@@ -10,7 +10,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from octweb.core.api import PROBLEMS, Text
+from octweb.core.api import PROBLEMS, Name, Text
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
 from octweb.experiments.board import Line, board, elapsed, held_out, honest_words, reasons
@@ -36,7 +36,7 @@ class NewExperimentSerializer(serializers.Serializer):
     """What a new experiment needs: a data set; the rest is chosen for it."""
 
     dataset = serializers.UUIDField()
-    name = Text(required=False, default="", allow_blank=True, max_length=200)
+    name = Name(max_length=200)
     kinds = serializers.ListField(
         child=serializers.ChoiceField(KINDS), required=False, default=list(KINDS), allow_empty=False,
         help_text="what one question of a tree may look at",

@@ -63,9 +63,8 @@ def _mail(user: Any, message: dict[str, str]) -> None:
     words = state.words.lower() if state else message["status"]  # as the pages call it
     body = f"{message['name']}: {words}.\n" + (f"\n{message['url']}\n" if "url" in message else "")
     try:
-        send_mail(
-            f"octweb: {message['name']} {words}".replace("\n", " "), body, settings.DEFAULT_FROM_EMAIL, [user.email]
-        )
+        subject = " ".join(f"octweb: {message['name']} {words}".split())
+        send_mail(subject, body, settings.DEFAULT_FROM_EMAIL, [user.email])
     except OSError as error:
         log.warning("a mail to user %s was not sent: %s", user.pk, error)
 

@@ -21,6 +21,7 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.audit import actions as audit
 from octweb.core.deleting import hide
+from octweb.core.names import checked_name
 from octweb.core.problems import Conflict
 from octweb.demo.visits import no_part_of_the_demo, refuse, visit_of
 from octweb.registry.audited import recorded
@@ -109,13 +110,14 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
     """
     if not (by.is_staff or by.pk == model.owner_id):
         raise PermissionDenied("Only the owner or an administrator may do this.")
+    name = checked_name(name, most=200)
     with transaction.atomic():
         audit.hold()
         held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
         if held.state != State.APPROVED:
             raise Conflict(f"{model} is {held.get_state_display().lower()}; only an approved model can be served.")
         before = f"{held.family.name} version {held.version}"
-        if name.strip() and slugify(name) != held.family.name:
+        if name and slugify(name) != held.family.name:
             _rename(held, name)
         Family.objects.filter(pk=held.family_id).update(pinned=held)
         words = f"served as {held.family.name} version {held.version}"

@@ -27,7 +27,10 @@ from trainer.data.reading import Reading
 from trainer.errors import RowError
 
 ARROW_STREAM, ARROW_FILE, CSV = "application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file", "text/csv"
-TYPES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string, pa.types.is_large_string)
+TYPES = (
+    pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean,
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+)  # fmt: skip
 MAX_LINE = (
     1_000_000  # bytes of a line of CSV: cells of one line that is longer would take far more room than their text
 )
@@ -57,11 +60,18 @@ def check_rows(n: int) -> None:
 
 def predict_csv(model: TreeModel, content: bytes) -> Predictions:
     """Predict the rows of a CSV text with a header line; raises DataError with line numbers."""
-    check_rows(content.count(b"\n") - 1)
-    if max(map(len, content.splitlines()), default=0) > MAX_LINE:
+    check_rows(max(content.count(b"\n"), content.count(b"\r")) - 1)
+    if _longest_line(content) > MAX_LINE:
         raise TooLarge(f"A line of the CSV text is longer than {MAX_LINE:,} bytes.")
     limits = ReadLimits(rows=settings.MAX_PREDICT_ROWS, columns=settings.MAX_COLUMNS)
     return _predict(model, read_csv(content, limits=limits))
+
+
+def _longest_line(content: bytes) -> int:
+    """Bytes of the longest line; no line becomes an object of its own."""
+    text = np.frombuffer(content, np.uint8)
+    ends = np.flatnonzero((text == ord("\n")) | (text == ord("\r")))
+    return int(np.diff(ends, prepend=-1, append=len(text)).max()) - 1
 
 
 def predict_arrow(model: TreeModel, content: bytes) -> Predictions:
@@ -144,14 +154,31 @@ def _reference(data: bytes, table: int, number: int) -> int:
 
 def _plain(name: str, column: pa.ChunkedArray) -> pa.Array:
     """A column as files have them; texts of a dictionary become texts, which share their room only until then."""
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), pa.float64())
+    # before anything is unpacked: lists, too, may share their room
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not any(test(kind) for test in TYPES):
+        raise ParseError(f"Column '{name[:60]}' has the Arrow type {column.type}; send numbers, booleans or texts.")
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if pa.types.is_dictionary(array.type):
-        longest = max((len(str(v)) for v in array.dictionary.to_pylist()), default=0)
-        if longest * len(array) > settings.MAX_PREDICT_BYTES:
-            raise TooLarge(f"Column '{name[:60]}' unpacks to more than {settings.MAX_PREDICT_BYTES // 10**6} MB.")
-        array = array.dictionary_decode()
-    if pa.types.is_null(array.type):
-        return pa.nulls(len(array), pa.float64())
-    if not any(test(array.type) for test in TYPES):
-        raise ParseError(f"Column '{name[:60]}' has the Arrow type {array.type}; send numbers, booleans or texts.")
-    return array.cast(pa.string()) if pa.types.is_large_string(array.type) else array
+    if not pa.types.is_dictionary(array.type):
+        return _texts(name, array)
+    words = _texts(name, array.dictionary)
+    _check_room(name, max((len(str(v)) for v in words.to_pylist()), default=0) * len(array))
+    return words.take(array.indices)
+
+
+def _texts(name: str, array: pa.Array) -> pa.Array:
+    """Numbers as they are, all kinds of texts as one; views may share the room of a text only until then."""
+    if pa.types.is_string_view(array.type):
+        # each view has 16 bytes, of which the first four are its length (Arrow columnar format)
+        lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]
+        _check_room(name, int(lengths[np.asarray(array.is_valid())].sum(dtype=np.int64)))
+    elif not pa.types.is_large_string(array.type):
+        return array
+    return array.cast(pa.string())
+
+
+def _check_room(name: str, size: int) -> None:
+    if size > settings.MAX_PREDICT_BYTES:
+        raise TooLarge(f"Column '{name[:60]}' unpacks to more than {settings.MAX_PREDICT_BYTES // 10**6} MB.")

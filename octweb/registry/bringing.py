@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, BinaryIO
 
-from octweb.core.names import checked_name
+from octweb.core.names import checked_name, name_of_file
 from octweb.core.parsers import TooLarge
 from octweb.datasets import reader
 from octweb.datasets.models import Dataset
@@ -35,7 +34,7 @@ def bring(
     content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise TooLarge(f"The file is larger than {MOST_BYTES // 10**6} MB; such a tree is not taken.")
-    name = checked_name(title, most=200) or Path(source_name.replace("\\", "/")).stem[:200] or "model"
+    name = checked_name(title, most=200) or name_of_file(source_name, most=200) or "model"
     rows = path_of(dataset.file)
     refuse_changed(dataset, rows)
     said = {

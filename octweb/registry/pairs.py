@@ -6,11 +6,8 @@ nothing, since they favour it.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +15,7 @@ from octweb.registry.data import Rows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace.rowsets import exact_text
+from trainer.data.spreadsheet import text_line
 from trainer.evaluate.intervals import difference, mcnemar
 
 UNSEEN, TRAINING = "unseen", "training"
@@ -80,7 +78,7 @@ def disagreements(first: TreeModel, second: TreeModel) -> Iterator[str]:
     shared, file = _shared(first, second), model_file(first)
     names = [c.name for c in file.tree.schema]
     titles = [f"{m.family.name} {m.version}" for m in (first, second)]
-    yield _line(["line", "row", "rows", "actual", *titles, "right", *names])
+    yield text_line(["line", "row", "rows", "actual", *titles, "right", *names])
     if shared is None:
         return
     classes, rows = file.tree.classes, shared.rows
@@ -90,7 +88,9 @@ def disagreements(first: TreeModel, second: TreeModel) -> Iterator[str]:
         line = int(rows.lines[at]) if rows.lines is not None else ""
         cells = [exact_text(file.tree.schema[j], float(rows.matrix[at, j])) for j in range(len(names))]
         answers = [classes[shared.codes[i]], classes[shared.first[i]], classes[shared.second[i]]]
-        yield _line([line, int(rows.numbers[at]), shared.kind[i], *answers, right[0] if right else "neither", *cells])
+        yield text_line(
+            [line, int(rows.numbers[at]), shared.kind[i], *answers, right[0] if right else "neither", *cells]
+        )
 
 
 def _shared(first: TreeModel, second: TreeModel) -> _Shared | None:
@@ -155,9 +155,3 @@ def _sentence(found: Pair) -> str:
 
 def _name(model: TreeModel) -> str:
     return f"{model.title} (version {model.version})"
-
-
-def _line(cells: list[Any]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue()

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from octweb.core.api import Text
+from octweb.core.api import Name, Text
 from octweb.registry import actions, claims
 from octweb.registry.models import Level, ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
@@ -171,7 +171,7 @@ class ReviewSerializer(serializers.Serializer):
 class PublishSerializer(serializers.Serializer):
     """Under which name a model is served."""
 
-    name = Text(required=False, allow_blank=True, default="", max_length=90, help_text="empty: its present name")
+    name = Name(max_length=90, help_text="empty: its present name")
 
 
 class ShareSerializer(serializers.Serializer):

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from octweb.core.api import Text
+from octweb.core.api import Name, Text
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.runs import actions
@@ -46,7 +46,7 @@ class NewRunSerializer(serializers.Serializer):
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
     test_share = serializers.FloatField(required=False, default=0.0, min_value=0, max_value=MOST_HELD_OUT)
     folds = serializers.IntegerField(required=False, default=0, min_value=0, max_value=MOST_FOLDS)
-    name = Text(required=False, default="", allow_blank=True, max_length=200)
+    name = Name(max_length=200)
     warm_start = serializers.UUIDField(required=False, default=None, allow_null=True)
 
     def validate_parameters(self, values: dict[str, Any]) -> dict[str, Any]:

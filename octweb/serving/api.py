@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from octweb.core.api import PROBLEMS, Text
+from octweb.core.api import PROBLEMS, Name
 from octweb.serving import actions
 from octweb.serving.models import ApiToken, Scope
 
@@ -29,7 +29,7 @@ class TokenSerializer(serializers.ModelSerializer):
 class NewTokenSerializer(serializers.Serializer):
     """What a token is asked to be."""
 
-    name = Text(required=False, allow_blank=True, default="", max_length=100)
+    name = Name(max_length=100)
     scope = serializers.ChoiceField(Scope.choices, required=False, default=Scope.FULL)
     days = serializers.IntegerField(
         required=False, allow_null=True, default=None, min_value=1, max_value=actions.MAX_DAYS, help_text="until expiry"

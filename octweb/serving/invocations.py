@@ -134,7 +134,11 @@ def _json(content: bytes) -> Any:
         raise ParseError("The body is nested too deeply.") from error
     try:
         # as MLflow's client writes a data frame with gaps
-        return json.loads(content, parse_constant=lambda word: None if word == "NaN" else float(word))
+        return json.loads(
+            content,
+            parse_constant=lambda word: None if word == "NaN" else float(word),
+            object_pairs_hook=strict_json.object_of,
+        )
     except (ValueError, RecursionError) as error:
         raise ParseError(f"The body is not valid JSON: {error}.") from error
 

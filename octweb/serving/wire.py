@@ -87,8 +87,8 @@ class Wire:
         length = environ.get("CONTENT_LENGTH") or "0"
         if length.isdigit() and not chunked:
             environ["wsgi.input"] = Body(environ["wsgi.input"], int(length))
-        codings = environ.get("HTTP_CONTENT_ENCODING", "")
         size = int(length) if length.isdigit() else 0
+        codings = environ.get("HTTP_CONTENT_ENCODING", "") if chunked or size else ""  # of a body, where there is one
         if chunked or codings or size > (_most(environ) if _is_form(environ) else LONG):
             return self._collected(environ, start_response, codings, chunked=chunked)
         return self._with_room(environ, start_response, environ, size)

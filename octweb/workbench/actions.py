@@ -11,6 +11,7 @@ from django.db.models import Max
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
+from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
 from octweb.jobs import queue
@@ -65,7 +66,7 @@ def open_for(
             dataset=dataset,
             base=model,
             method=method,
-            name=name.strip()[:200] or (f"{model.family.name}" if model else dataset.name),
+            name=checked_name(name, most=200) or (f"{model.family.name}" if model else dataset.name),
             parameters=settings,
             test_share=test_share or 0.0,
             status=RunStatus.SUCCEEDED,  # asleep until the first question
@@ -229,7 +230,7 @@ def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
         owner=bench.owner,
         document=document,
         dataset=bench.dataset,
-        title=title.strip() or bench.name,
+        title=checked_name(title, most=200) or bench.name,
         name=family.name if family is not None and mine else None,
     )
 

@@ -13,7 +13,7 @@ from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from octweb.core.api import PROBLEMS
+from octweb.core.api import PROBLEMS, Name
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.workbench import actions
@@ -74,7 +74,7 @@ class NewWorkbenchSerializer(serializers.Serializer):
     method = serializers.ChoiceField(choices=EDITABLE, required=False)
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
     test_share = serializers.FloatField(required=False, min_value=0, max_value=MOST_HELD_OUT)
-    name = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
+    name = Name(max_length=200)
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
         if ("model" in values) == ("dataset" in values):
@@ -151,7 +151,7 @@ class GoodTreesSerializer(serializers.Serializer):
 class SaveSerializer(serializers.Serializer):
     """A title for the version."""
 
-    title = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
+    title = Name(max_length=200)
 
 
 class SavedSerializer(serializers.Serializer):

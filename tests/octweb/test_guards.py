@@ -13,12 +13,17 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from octweb.datasets import actions
+from octweb.datasets import actions, stored
 from octweb.datasets.models import Dataset
+from octweb.experiments.models import Experiment
+from octweb.registry import actions as registry
+from octweb.runs.models import TrainingRun
 from octweb.serving.actions import create_token
 from octweb.serving.models import ApiToken
+from octweb.workbench.models import Workbench
 from tests.octweb.datasets.files import API, GOOD, api
 from trainer.data.spreadsheet import as_text
+from trainer.run import TrainRequest, train
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 TOKENS = "/api/v1/tokens/"
@@ -33,6 +38,12 @@ def page(client, owner):
 @pytest.fixture
 def dataset(owner):
     return actions.create(owner=owner, file=io.BytesIO(GOOD), source_name="good.csv", target="label")
+
+
+def model_of(dataset, owner, depth):
+    table, labels = stored.load(dataset)
+    request = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": depth}, test_share=0)
+    return registry.register(owner=owner, document=train(request).model.to_json(), dataset=dataset, title="t")
 
 
 def test_a_token_makes_none_that_lives_longer(owner):
@@ -62,7 +73,8 @@ def test_a_token_for_predictions_makes_none(owner):
 @pytest.mark.parametrize(
     ("cell", "written"),
     [("=1+1", "'=1+1"), ("@x", "'@x"), ("-2+3", "'-2+3"), ("+49 30 1", "'+49 30 1"), ("\t=1", "'\t=1"),
-     ("-2.5e3", "-2.5e3"), ("+1", "+1"), ("a=1", "a=1"), ("", "")],
+     ("-2.5e3", "-2.5e3"), ("+1", "+1"), ("a=1", "a=1"), ("", ""), (" =1", "' =1"), ("\n=1", "'\n=1"), ("\u00a0\ufeff @x", "'\u00a0\ufeff @x"),
+     ("\uff1d1", "'\uff1d1"), ("\0=1", "'\0=1"), (" -2.5", " -2.5"), (" a", " a"), ("--", "'--"), (" ", " ")],
 )  # fmt: skip
 def test_cells_that_would_be_formulas(cell, written):
     assert as_text(cell) == written
@@ -80,6 +92,18 @@ def test_downloads_stay_text_in_spreadsheets(owner):
     assert download("?as=read") == b"=name,n,y\n=HYPERLINK(1),-1,a\n@x,2.5,b\n"
 
 
+def test_rows_of_a_model_stay_text_in_spreadsheets(page, owner):
+    content = b"x,y\n" + b"=1,@a\n-b,c\n" * 40
+    dataset = actions.create(owner=owner, file=io.BytesIO(content), source_name="t.csv", target="y")
+    first, second = (model_of(dataset, owner, depth) for depth in (1, 0))
+    lines = b"".join(page.get(f"/models/{first.pk}/rows.csv").streaming_content).splitlines()
+    assert {line.split(b",", 3)[3] for line in lines[1:]} == {b"'@a,'@a,'=1", b"c,c,'-b"}
+    answer = page.get(f"/models/compare/rows.csv?models={first.pk}&models={second.pk}")
+    lines = b"".join(answer.streaming_content).splitlines()
+    assert len(lines) > 1
+    assert not [cell for line in lines for cell in line.split(b",") if cell[:1] in (b"=", b"@", b"-")]
+
+
 def test_private_pages_are_kept_by_no_cache(page, owner, dataset):
     _, secret = create_token(owner=owner)
     with_token = APIClient()
@@ -92,7 +116,7 @@ def test_private_pages_are_kept_by_no_cache(page, owner, dataset):
         assert answer["Cache-Control"] == "private, no-store"
 
 
-NOTHING = ["\u200e", "\u200b\u200f", "\u202e\u2066"]
+NOTHING = ["\u200e", "\u200b\u200f", "\u202e\u2066", "\u3164\u2800", "\ufe0f\u034f"]
 
 
 @pytest.mark.parametrize("name", [*NOTHING, "iris\u202etset"])
@@ -102,6 +126,8 @@ def test_names_of_nothing_are_refused(page, owner, dataset, name):
         ("patch", f"{API}{dataset.pk}/", {"name": name}),
         ("post", "/api/v1/runs/", {"dataset": str(dataset.pk), "method": "cart", "name": name}),
         ("post", TOKENS, {"name": name}),
+        ("post", "/api/v1/experiments/", {"dataset": str(dataset.pk), "name": name}),
+        ("post", "/api/v1/workbenches/", {"dataset": str(dataset.pk), "method": "exact", "name": name}),
     ]
     for method, address, body in calls:
         answer = getattr(client, method)(address, body, format="json")
@@ -114,6 +140,31 @@ def test_names_of_nothing_are_refused(page, owner, dataset, name):
         assert answer.status_code == 422, address
     dataset.refresh_from_db()
     assert dataset.name == "good"
+    assert not [*TrainingRun.objects.all(), *Experiment.objects.all(), *Workbench.objects.all()]
+
+
+@pytest.mark.parametrize("address", ["/api/v1/runs/", TOKENS, "/api/v1/experiments/", "/api/v1/workbenches/"])
+def test_names_of_spaces_are_refused_where_a_name_may_be_left_out(owner, dataset, address):
+    body = {"dataset": str(dataset.pk), "method": "exact", "name": " \t "}
+    assert api(owner).post(address, body, format="json").status_code == 422
+    assert api(owner).post(address, body | {"name": 0}, format="json").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [("\u202e.csv", "data"), ("\u3164.csv", "data"), ("a\u202evsc.exe.csv", "avsc"), ("x\r\ny.csv", "x y")],
+)  # fmt: skip
+def test_names_that_come_from_files_can_be_read(owner, sent, name):
+    made = actions.create(owner=owner, file=io.BytesIO(GOOD), source_name=sent, target="label")
+    assert (made.name, "\u202e" in made.source_name) == (name, False)
+
+
+@pytest.mark.parametrize("field", ["kinds", "special", "missing_words"])
+def test_names_that_appear_twice_in_a_field_of_a_form_are_refused(owner, field):
+    value = {"kinds": '"numeric"', "special": "[1]", "missing_words": '["x"]'}[field]
+    body = {"file": io.BytesIO(GOOD), "target": "label", field: f'{{"a": {value}, "\\u0061": {value}}}'}
+    answer = api(owner).post(API, body, format="multipart")
+    assert (answer.status_code, "appears twice" in answer.json()["detail"]) == (400, True)
 
 
 @pytest.mark.parametrize("size", ["null", "0", "-1", "1.5", "x", ""])

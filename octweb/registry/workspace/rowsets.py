@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ import numpy as np
 
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
+from trainer.data.spreadsheet import text_line
 from trainer.table import Kind
 from trainer.tree.describe import category_text, number_text
 
@@ -127,12 +126,12 @@ def csv_of(scene: Scene, asked: RowQuery) -> Iterator[str]:
     rows, tree = scene.rows, scene.tree
     assert rows is not None
     names = [c.name for c in tree.schema]
-    yield _line(["line", "row", "leaf", "actual", "predicted", *names])
+    yield text_line(["line", "row", "leaf", "actual", "predicted", *names])
     for i in positions(scene, asked).tolist():
         line = int(rows.lines[i]) if rows.lines is not None else ""
         classes = [tree.classes[rows.codes[i]], tree.classes[scene.predicted[i]]]
         values = [exact_text(tree.schema[j], float(rows.matrix[i, j])) for j in range(len(names))]
-        yield _line([line, int(rows.numbers[i]), int(scene.leaf_of[i]), *classes, *values])
+        yield text_line([line, int(rows.numbers[i]), int(scene.leaf_of[i]), *classes, *values])
 
 
 def line_word(scene: Scene) -> str:
@@ -209,12 +208,6 @@ def exact_text(column: Any, value: float) -> str:
     if column.kind is Kind.CATEGORICAL:
         return category_text(column, value)
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-
-
-def _line(cells: list[Any]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue()
 
 
 def _number(text: str, below: int) -> int | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import resource
 
 import numpy as np
+import polars
 import pyarrow as pa
 import pytest
 
@@ -183,6 +185,59 @@ def test_a_dictionary_that_unpacks_to_very_much_is_refused(client_of, owner, mod
     table = pa.table({"width": [1.0] * 1000, "height": [1.0] * 1000, "flag": [1] * 1000, "colour": long})
     answer = post(client_of(owner), model, arrow(table), ARROW_STREAM)
     assert (answer.status_code, "unpacks to more than" in answer.json()["detail"]) == (413, True)
+
+
+def test_texts_as_polars_writes_them(client_of, owner, model, expected):
+    out = io.BytesIO()
+    polars.from_arrow(pa.ipc.open_stream(arrow()).read_all()).write_ipc_stream(out)
+    assert "string_view" in str(pa.ipc.open_stream(out.getvalue()).schema)
+    answer = post(client_of(owner), model, out.getvalue(), ARROW_STREAM)
+    assert pa.ipc.open_stream(answer.content).read_all().to_pylist() == [flat(p) for p in expected]
+
+
+def views(length: int, count: int) -> pa.Array:
+    """Views of the same text, which is there only once."""
+    one = pa.array(["x" * length], pa.string_view())
+    view = one.buffers()[1].to_pybytes()[:16]
+    return pa.Array.from_buffers(pa.string_view(), count, [None, pa.py_buffer(view * count), one.buffers()[2]])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_views_and_words_that_share_their_room_are_refused(client_of, owner, model, packed):
+    shared = views(1_000_000, 200)
+    if packed:
+        shared = pa.DictionaryArray.from_arrays(pa.array(np.zeros(200, np.int32)), shared)
+    table = pa.table({"width": [1.0] * 200, "height": [1.0] * 200, "flag": [1] * 200, "colour": shared})
+    body, before = arrow(table), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answer = post(client_of(owner), model, body, ARROW_STREAM)
+    assert (answer.status_code, "unpacks to more than" in answer.json()["detail"]) == (413, True)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+
+
+WORDS = {
+    "booleans": pa.array([True, False]), "bytes": pa.array([1, 0], pa.int8()), "halves": pa.array([1, 0], pa.float16()),
+    "nulls": pa.nulls(2), "long texts": pa.array(["1", "0"], pa.large_string()), "views": pa.array(["1", "0"], pa.string_view()),
+    "lists": pa.array([[1], [0]]), "dates": pa.array([1, 0], pa.date32()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_dictionaries_of_every_type_are_read_or_refused(client_of, owner, model, kind):
+    words = pa.DictionaryArray.from_arrays(pa.array([0, 1, 1], pa.int8()), WORDS[kind])
+    table = pa.table({"width": [1.0] * 3, "height": [1.0] * 3, "flag": words, "colour": ["red"] * 3})
+    answer = post(client_of(owner), model, arrow(table), ARROW_STREAM)
+    assert answer.status_code == (400 if kind in ("nulls", "lists", "dates") else 200), answer.content
+
+
+def test_lines_that_end_as_on_an_old_machine_are_counted(client_of, owner, model, settings):
+    settings.MAX_PREDICT_ROWS = 100
+    body, before = (
+        b"width,height,flag,colour\r" + b"ab\r" * 5_000_000,
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+    )
+    answer = post(client_of(owner), model, body, CSV)
+    assert (answer.status_code, "too many" in answer.json()["detail"]) == (413, True)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
 def test_damaged_arrow_bodies_are_never_a_server_error(client_of, owner, model):

@@ -103,6 +103,7 @@ def test_who_may(client, client_of, model, approved, owner):
         ({"instances": rows(1), "params": []}, ""),
         ({"instances": rows(1), "params": 3}, "params"),
         ('{"instances": [], "instances": []}', "twice"),
+        ('{"instances": [], "params": {"a": NaN, "a": 1}}', "twice"),
         ('{"inputs": [[NaN, 1, 0, "red"]]}', "'width' has no value"),
         ('{"inputs": [[Infinity, NaN, 0, "red"]]}', "'width'"),
     ],

@@ -160,6 +160,12 @@ def test_compressed_bodies_work(line, coding):
     assert found == digest(DATA)
 
 
+def test_a_call_without_a_body_may_name_a_coding(line):
+    line.request("GET", "/", headers={"Content-Encoding": "gzip"})
+    answer = line.getresponse()
+    assert (answer.status, answer.read()) == (200, digest(b""))
+
+
 def test_a_form_may_be_as_long_as_an_upload(line):
     body = gzip.compress(bytes(2_500_000))
     answer, found = ask(line, body, Content_Encoding="gzip", Content_Type="multipart/form-data; boundary=x")
