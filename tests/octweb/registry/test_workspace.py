@@ -187,6 +187,28 @@ def test_without_held_out_rows_no_training_number_stands_in_their_place(table, o
     assert low < crossed.file.metrics["cross_validation"]["accuracy"] < high
 
 
+PLACES = [
+    *(f"?mode={mode}" for mode in ("tree", "proof", "use", "history")),
+    *(f"?mode=performance&part={part}" for part in ("unseen", "training", "folds")),
+    *(f"?mode=tree&node={node}&tab={tab}" for node in (0, 1) for tab in ("question", "answer", "rows", "below", "proof")),
+    "node/?node=0", "rows/?part=unseen", "rows/?part=training&actual=0&predicted=1", "groups/?group=first", "costs/?cost-0-1=3",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", ["shared with", "owner without data"])
+@pytest.mark.parametrize("made", [{}, {"share": 0.0, "folds": 3}])
+def test_every_part_of_the_page_is_there_for_who_may_not_see_the_rows(table, owner, stranger, client, reader, made):
+    model = trained_on(table, owner, **made)
+    actions.share(model, by=owner, username=stranger.username, level="read")
+    if reader == "owner without data":
+        model.dataset = None
+        model.save()
+    client.force_login(stranger if reader == "shared with" else owner)
+    answers = {place: client.get(f"/models/{model.pk}/{place}").status_code for place in PLACES}
+    assert set(answers.values()) <= {200, 404}
+    assert [answers[place] for place in PLACES[:7]] == [200] * 7
+
+
 def test_leaves_promise_what_training_rows_say_and_unseen_rows_answer(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
     points = performance.calibration(scene)
