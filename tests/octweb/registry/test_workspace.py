@@ -207,6 +207,8 @@ def test_every_part_of_the_page_is_there_for_who_may_not_see_the_rows(table, own
     answers = {place: client.get(f"/models/{model.pk}/{place}").status_code for place in PLACES}
     assert set(answers.values()) <= {200, 404}
     assert [answers[place] for place in PLACES[:7]] == [200] * 7
+    text = " ".join(client.get(f"/models/{model.pk}/?mode=performance").content.decode().split())
+    assert ("no rows were held out" in text) == bool(made.get("folds"))
 
 
 def test_leaves_promise_what_training_rows_say_and_unseen_rows_answer(table, owner):
