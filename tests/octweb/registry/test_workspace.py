@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from urllib.parse import parse_qsl
@@ -207,6 +208,10 @@ def test_every_part_of_the_page_is_there_for_who_may_not_see_the_rows(table, own
     answers = {place: client.get(f"/models/{model.pk}/{place}").status_code for place in PLACES}
     assert set(answers.values()) <= {200, 404}
     assert [answers[place] for place in PLACES[:7]] == [200] * 7
+    drawn = re.findall(
+        r'data-figure-url="([^"]+)"', client.get(f"/models/{model.pk}/?mode=performance&part=training").content.decode()
+    )
+    assert drawn == []  # pictures that are made from the rows
     text = " ".join(client.get(f"/models/{model.pk}/?mode=performance").content.decode().split())
     assert ("no rows were held out" in text) == bool(made.get("folds"))
 
