@@ -2,36 +2,34 @@
 
 A result has one row for each row of the input, in its order: `row` (from 1, without the header), `label`, the share of each class
 at the leaf, `leaf`; all but `row` are empty if a cell that the tree needs is empty. `more` adds columns that a caller works out.
+The columns of the file can stand before them, as they are; `trainer.predicted` writes.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from trainer.data.file_bytes import ReadLimits
 from trainer.data.parquet_file import ParquetPieces, is_parquet
 from trainer.data.raw import RawTable
 from trainer.data.reader import ModelRows, check_columns, read_for_model, rows_for_model, several
 from trainer.data.reading import Reading, around_notes
-from trainer.data.spreadsheet import as_text
-from trainer.dtypes import BoolArray, CodeArray, FloatArray
+from trainer.dtypes import CodeArray
 from trainer.errors import DataError, listed
+from trainer.predicted import CsvWriter, MoreColumns, ParquetWriter, Writer
 from trainer.tree.file import ModelFile
 from trainer.tree.known_rows import digests, unpacked
 from trainer.tree.known_rows import known as among
-from trainer.tree.nodes import Tree
 
 PIECE = 50_000  # rows read, predicted and written at a time
 LISTED = 20  # places of an error that are named
@@ -63,95 +61,6 @@ class Predicted:
         }  # fmt: skip
 
 
-class MoreColumns(Protocol):
-    """Further columns of a result, worked out piece by piece: `piece` rows at a time, so that memory stays bounded."""
-
-    fields: tuple[tuple[str, pa.DataType], ...]
-    piece: int
-
-    def of(self, matrix: FloatArray, usable: BoolArray) -> list[list[Any]]:
-        """For rows float64 (n, columns), of which `usable` have a prediction, n values of each field; None is an empty cell."""
-
-    def notes(self) -> list[str]:
-        """What is to be said of all pieces."""
-
-
-class Writer(Protocol):
-    """Writes pieces of a result."""
-
-    def write(self, first: int, leaves: CodeArray, usable: BoolArray, more: Sequence[list[Any]] = ()) -> None:
-        """Rows from number `first` on: leaves, int32 (n,), whether they have a prediction, bool (n,), and further columns."""
-
-    def close(self) -> None:
-        """Write what is left."""
-
-
-class CsvWriter:
-    """Rows of the same leaf share their text, which is made once; labels stay text in spreadsheets if that is asked for."""
-
-    def __init__(
-        self, tree: Tree, stream: Any, *, for_spreadsheets: bool = False, more: MoreColumns | None = None
-    ) -> None:
-        self.text = label = as_text if for_spreadsheets else str
-        self.stream = stream
-        names = [name for name, _ in more.fields] if more else []
-        self.stream.write(_line(["row", "label", *(f"probability {c}" for c in tree.classes), "leaf", *names]))
-        self.answers = [
-            ","
-            + _line([label(tree.classes[int(tree.labels[v.id])]), *map(repr, tree.probabilities[v.id].tolist()), v.id])
-            for v in tree.nodes
-        ]
-        self.answers.append("," * (len(tree.classes) + 2) + "\n")
-
-    def write(self, first: int, leaves: CodeArray, usable: BoolArray, more: Sequence[list[Any]] = ()) -> None:
-        answers, nothing = self.answers, len(self.answers) - 1
-        found = np.where(usable, leaves, nothing).tolist()
-        if not more:
-            self.stream.write("".join([f"{i}{answers[leaf]}" for i, leaf in enumerate(found, first)]))
-            return
-        heads = (f"{i}{answers[leaf][:-1]}" for i, leaf in enumerate(found, first))
-        cells = ([self._cell(value) for value in row] for row in zip(*more, strict=True))
-        self.stream.write("".join([f"{head},{_line(row)}" for head, row in zip(heads, cells, strict=True)]))
-
-    def _cell(self, value: Any) -> Any:
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        return self.text(value) if isinstance(value, str) else value
-
-    def close(self) -> None:
-        self.stream.flush()
-
-
-class ParquetWriter:
-    """Columns row (int64), label (text), one share (double) for each class, leaf (int32)."""
-
-    def __init__(self, tree: Tree, stream: Any, *, more: MoreColumns | None = None) -> None:
-        self.labels = pa.array([tree.classes[int(k)] for k in tree.labels], pa.string())
-        self.shares = [pa.array(tree.probabilities[:, k]) for k in range(len(tree.classes))]
-        names = [*(f"probability {c}" for c in tree.classes)]
-        self.schema = pa.schema(
-            [
-                ("row", pa.int64()),
-                ("label", pa.string()),
-                *((name, pa.float64()) for name in names),
-                ("leaf", pa.int32()),
-                *(more.fields if more else ()),
-            ]
-        )
-        self.writer = pq.ParquetWriter(stream, self.schema, compression="zstd")
-
-    def write(self, first: int, leaves: CodeArray, usable: BoolArray, more: Sequence[list[Any]] = ()) -> None:
-        found = pa.array(leaves, pa.int32(), mask=~usable)
-        rows = pa.array(np.arange(first, first + len(leaves)))
-        shares = [share.take(found) for share in self.shares]
-        columns = [rows, self.labels.take(found), *shares, found]
-        columns += [pa.array(v, f.type) for v, f in zip(more, list(self.schema)[len(columns) :], strict=True)]
-        self.writer.write_batch(pa.record_batch(columns, schema=self.schema))
-
-    def close(self) -> None:
-        self.writer.close()
-
-
 def predict_file(
     model: ModelFile,
     data: str | Path,
@@ -163,16 +72,18 @@ def predict_file(
     delimiter: str | None = None,
     encoding: str | None = None,
     more: MoreColumns | None = None,
+    keep_columns: bool = False,
 ) -> Predicted:
     """Predict the rows of a CSV (also .gz) or Parquet file and write the answers to `output`, a path or a text stream.
 
     A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
-    `for_spreadsheets`: labels of a CSV file that a spreadsheet would take for formulas get an apostrophe.
+    `for_spreadsheets`: texts of a CSV file that a spreadsheet would take for formulas get an apostrophe.
     `delimiter` and `encoding` of a CSV file are detected if they are not given; cells are read as in the training.
-    `report` is called between the pieces. `more` adds columns to the answers. Raises DataError, whose `problems` name row and column, and OSError.
+    `report` is called between the pieces. `more` adds columns to the answers. With `keep_columns` all columns of the file stand before
+    the answers, those of a CSV file as their cells are; an answer whose name the file has is called "predicted" and its name. Raises DataError, whose `problems` name row and column, and OSError.
     """
     say = report or (lambda phase, done, total: None)
-    source = Source(Path(data), limits, delimiter, encoding)
+    source = Source(Path(data), limits, delimiter, encoding, keep_columns)
     if isinstance(output, io.TextIOBase):
         return _predict(
             model, source, CsvWriter(model.tree, output, for_spreadsheets=for_spreadsheets, more=more), say, more
@@ -200,6 +111,7 @@ class Source:
     limits: ReadLimits | None
     delimiter: str | None = None
     encoding: str | None = None
+    keep: bool = False  # all its columns go into the result
 
 
 def _predict(
@@ -209,7 +121,7 @@ def _predict(
     total = _Total(model)
     problems: list[str] = []
     say("reading", 0, 0)
-    for rows, count in _pieces(model, source, total, more.piece if more else PIECE):
+    for rows, count, kept in _pieces(model, source, total, more.piece if more else PIECE):
         if isinstance(rows, DataError):
             problems += rows.problems or [str(rows)]
             if len(problems) >= LISTED:
@@ -218,7 +130,7 @@ def _predict(
         if not problems:  # an error elsewhere leaves no result, but its other places are still looked for
             matrix = rows.table.matrix()
             leaves = tree.apply(matrix)
-            writer.write(total.rows + 1, leaves, rows.usable, more.of(matrix, rows.usable) if more else ())
+            writer.write(total.rows + 1, leaves, rows.usable, more.of(matrix, rows.usable) if more else (), kept)
             total.add(rows, leaves)
             say("predicting", total.rows, count)
     if problems:
@@ -228,8 +140,10 @@ def _predict(
     return replace(found, notes=(*found.notes, *more.notes())) if more else found
 
 
-def _pieces(model: ModelFile, source: Source, total: _Total, size: int) -> Iterator[tuple[ModelRows | DataError, int]]:
-    """Rows of the file under the model's schema, or what is wrong with them, and the number of rows in all."""
+def _pieces(
+    model: ModelFile, source: Source, total: _Total, size: int
+) -> Iterator[tuple[ModelRows | DataError, int, pa.RecordBatch | None]]:
+    """Rows of the file under the model's schema, or what is wrong with them; the number of rows in all; and the columns that are kept."""
     reading = Reading.from_json(model.reading)
     needed = {model.tree.schema[j].name for j in model.tree.used_columns}
     if not is_parquet(source.path):
@@ -244,13 +158,18 @@ def _pieces(model: ModelFile, source: Source, total: _Total, size: int) -> Itera
                 line_numbers=raw.line_numbers[start : start + size],
                 detected=raw.detected,
             )
-            yield _under_model(model, part, raw.names, reading), len(raw)
+            kept = pa.RecordBatch.from_arrays(list(part.columns), list(raw.names)) if source.keep else None
+            yield _under_model(model, part, raw.names, reading), len(raw), kept
         return
     with ParquetPieces(source.path, source.limits) as file:
         used = model.tree.used_columns
         check_columns(reading.names(file.names), model.tree.schema, target=model.target, used=used)
-        for part in file.read(reading.sources(needed) | {model.target}, size):
-            yield _under_model(model, part, file.names, reading), file.rows
+        wanted = reading.sources(needed) | {model.target}
+        parts: Iterator[tuple[RawTable, pa.RecordBatch | None]] = (
+            file.read_all(wanted, size) if source.keep else ((part, None) for part in file.read(wanted, size))
+        )
+        for part, kept in parts:
+            yield _under_model(model, part, file.names, reading), file.rows, kept
 
 
 def _under_model(model: ModelFile, part: RawTable, names: tuple[str, ...], reading: Reading) -> ModelRows | DataError:
@@ -329,12 +248,6 @@ class _Total:
             trained=None if self.digests is None else self.trained,
             notes=tuple(notes),
         )
-
-
-def _line(cells: list[Any]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue()
 
 
 def _flush(stream: Any) -> None:

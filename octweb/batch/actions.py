@@ -37,12 +37,13 @@ def enqueue(
     file: File,
     source_name: str,
     format: str = Format.CSV,
+    keep_columns: bool = False,
     explain: bool = False,
     change: Mapping[str, Any] | None = None,
     cost: Mapping[str, Any] | None = None,
     least: str = COLUMNS,
 ) -> BatchPrediction:
-    """A file in the queue, `explain` with path and smallest change as columns: with what may `change`, what a change of 1 costs, and
+    """A file in the queue, with its own columns before the answers (`keep_columns`), and with `explain`, with path and smallest change as columns: with what may `change`, what a change of 1 costs, and
     which change is the smallest (`least`).
 
     Raises TooLarge, ValidationError, DataError for what is not a table at first sight, and Conflict.
@@ -62,6 +63,7 @@ def enqueue(
         source_name=file_name(source_name),
         source_bytes=size,
         format=format,
+        keep_columns=keep_columns,
         explain=explain,
         change=dict(change or {}),
         cost=dict(cost or {}),

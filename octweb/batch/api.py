@@ -68,7 +68,7 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
     class Meta:
         model = BatchPrediction
         fields = [
-            "id", "model", "name", "version", "source_name", "source_bytes", "format", "explain", "change", "cost", "least",
+            "id", "model", "name", "version", "source_name", "source_bytes", "format", "keep_columns", "explain", "change", "cost", "least",
             "status", "queue_position", "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
             "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
         ]  # fmt: skip
@@ -102,6 +102,9 @@ class NewBatchPredictionSerializer(serializers.Serializer):
     model = serializers.UUIDField()
     file = serializers.FileField(allow_empty_file=True, help_text="CSV (also .gz) or Parquet")
     format = serializers.ChoiceField(Format.choices, required=False, default=Format.CSV, help_text="of the answers")
+    keep_columns = serializers.BooleanField(
+        required=False, default=False, help_text="write all columns of the file, too, before the answers"
+    )
     explain = serializers.BooleanField(
         required=False,
         default=False,
@@ -183,6 +186,7 @@ class BatchPredictionViewSet(
             file=values["file"],
             source_name=values["file"].name or "rows.csv",
             format=values["format"],
+            keep_columns=values["keep_columns"],
             explain=values["explain"],
             change=values["change"],
             cost=values["cost"],

@@ -32,6 +32,7 @@ class BatchPrediction(Job):
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
     format = models.CharField(max_length=10, choices=Format, default=Format.CSV)
+    keep_columns = models.BooleanField(default=False)  # the columns of the file stand before the answers
     explain = models.BooleanField(default=False)  # path and smallest change as columns
     change = models.JSONField(default=dict, blank=True)  # column → what may change, beyond what the model's owner says
     cost = models.JSONField(default=dict, blank=True)  # column → what a change of 1 costs

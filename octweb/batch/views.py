@@ -39,7 +39,12 @@ class UploadForm(forms.Form):
     model = forms.ModelChoiceField(queryset=TreeModel.objects.none(), label="Model", empty_label=None)
     file = forms.FileField(label="File", allow_empty_file=True, help_text="CSV (also .gz) or Parquet, with a header")
     format = forms.ChoiceField(choices=Format.choices, initial=Format.CSV, label="Answers as")
-
+    keep_columns = forms.BooleanField(
+        required=False,
+        initial=True,
+        label="Keep the columns of the file",
+        help_text="all of them, as they are, before the answers",
+    )
     explain = forms.BooleanField(
         required=False,
         label="Explain each row",
@@ -115,6 +120,7 @@ def new(request: HttpRequest) -> HttpResponse:
                 file=values["file"],
                 source_name=values["file"].name or "rows.csv",
                 format=values["format"],
+                keep_columns=values["keep_columns"],
                 explain=values["explain"],
                 change=values["change"],
                 cost=values["cost"],

@@ -59,6 +59,7 @@ class PredictionChild(Process):
             f"--max-unpacked={settings.MAX_UNPACKED_BYTES // 10**6}",
             "--for-spreadsheets",
             "--json",
+            *(["--keep-columns"] if self.job.keep_columns else []),
             *([f"--explain-with={self.wishes}"] if self.job.explain else []),
             "--",
             str(self.folder / "model.json"),

@@ -132,7 +132,7 @@ def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float
         layout["xaxis"]["range"], layout["yaxis"]["range"] = [0, 1], [0, 1]
         layout["annotations"] = [
             {
-                "text": "no tree and no bound yet",
+                "text": "no tree and no bound",
                 "showarrow": False,
                 "x": 0.5,
                 "y": 0.5,

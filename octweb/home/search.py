@@ -86,12 +86,12 @@ def _columns(user: Any, words: list[str], each: int) -> Iterable[Hit]:
 def _runs(user: Any, words: list[str], each: int) -> Iterable[Hit]:
     found = (
         TrainingRun.objects.visible_to(user)
-        .only("pk", "name", "status", "method", "dataset__name")
+        .only("pk", "name", "status", "summary", "method", "dataset__name")
         .select_related("dataset")
     )
     for run in _matching(found, words, "name", "dataset__name", "method")[:each]:
         yield Hit(
-            kind="run", name=str(run), about=STATES[run.status].words.lower(), url=reverse("runs:detail", args=[run.pk])
+            kind="run", name=str(run), about=STATES[run.badge].words.lower(), url=reverse("runs:detail", args=[run.pk])
         )
 
 

@@ -16,7 +16,7 @@ from octweb.core.parsers import BytesParser
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
 from octweb.registry.models import TreeModel
 from octweb.registry.predicting import Predictions
-from trainer.predict_file import CsvWriter
+from trainer.predicted import CsvWriter
 
 MAX_HEADER = 1_000  # characters of notes
 

@@ -55,6 +55,10 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     assert page.locator('[name="p_forbidden_pairs-1-a"]').count() == 1
     page.wait_for_selector("#in-words >> text=No path asks both of width and height")
     assert page.url == url
+    visible = lambda: [page.is_visible(f"[name={n}]") for n in ("test_percent", "folds")]  # noqa: E731
+    for choice, expected in (("folds", [False, True]), ("none", [False, False]), ("test", [True, False])):
+        page.check(f"[name=evaluation][value={choice}]")
+        assert visible() == expected
     for width in (1600, 1440, 380):
         page.set_viewport_size({"width": width, "height": 900})
         assert overflow(page) <= 0, width

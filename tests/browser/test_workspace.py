@@ -183,6 +183,21 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     assert violations(page) == []
 
 
+@pytest.mark.parametrize(("which", "least"), [("small", 0.7), ("planes", 0.5)])
+def test_a_small_tree_uses_its_canvas(opened, request, which, least):
+    page = opened(request.getfixturevalue(which), width=1600)
+    cards(page)
+    share, above, below = page.evaluate("""(() => {
+        const view = document.getElementById('view').getBoundingClientRect();
+        const boxes = [...document.querySelectorAll('.hit')].map((e) => e.getBoundingClientRect());
+        const top = Math.min(...boxes.map((b) => b.top)), bottom = Math.max(...boxes.map((b) => b.bottom));
+        return [(bottom - top) / view.height, top - view.top, view.bottom - bottom];
+    })()""")
+    assert share >= least
+    assert min(above, below) >= 0
+    assert below < 2 * above + 20  # it does not hang at the top
+
+
 def test_a_click_on_a_leaf_shows_its_rows_sorted_and_as_csv(opened, small):
     page = opened(small)
     cards(page)

@@ -103,27 +103,46 @@ class ParquetPieces:
     def read(self, wanted: Collection[str], size: int) -> Iterator[RawTable]:
         """Pieces of at most `size` rows with the columns `wanted` only, each knowing its row numbers in the file."""
         chosen = [name for name in self.names if name in wanted]
-        if self.rows == 0:
-            raise DataError("The file has no row. Choose a file with rows.")
-        fields = [field for field in self._file.schema_arrow if field.name in wanted]
-        if problems := _parquet_problems(pa.schema(fields), self.rows) if fields else []:
-            raise DataError(first_of(problems), problems=tuple(problems))
+        self._refuse(wanted)
         if not chosen:  # nothing but the number of rows matters
             numbers = np.arange(1, self.rows + 1)
             for start in range(0, self.rows, size):
                 yield RawTable(names=(), columns=(), line_numbers=numbers[start : start + size], detected=PARQUET)
             return
+        for before, batch in self._batches(chosen, size):
+            yield _piece(batch, chosen, before)
+
+    def read_all(self, wanted: Collection[str], size: int) -> Iterator[tuple[RawTable, pa.RecordBatch]]:
+        """The same pieces, each beside all columns of its rows as they are in the file."""
+        chosen = [name for name in self.names if name in wanted]
+        self._refuse(wanted)
+        for before, batch in self._batches(list(self.names), size):
+            yield _piece(batch.select(chosen), chosen, before), batch
+
+    def _refuse(self, wanted: Collection[str]) -> None:
+        """Raise DataError for a file without rows, and for columns among `wanted` that cannot be read."""
+        if self.rows == 0:
+            raise DataError("The file has no row. Choose a file with rows.")
+        fields = [field for field in self._file.schema_arrow if field.name in wanted]
+        if problems := _parquet_problems(pa.schema(fields), self.rows) if fields else []:
+            raise DataError(first_of(problems), problems=tuple(problems))
+
+    def _batches(self, names: list[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of these columns, with the number of rows before each."""
         before = 0
         with _damaged_parquet():
-            for batch in self._file.iter_batches(batch_size=size, columns=chosen, use_threads=False):
-                columns = tuple(_parquet_column(pa.chunked_array([column])) for column in batch.columns)
-                yield RawTable(
-                    names=tuple(chosen),
-                    columns=columns,
-                    line_numbers=np.arange(before + 1, before + batch.num_rows + 1),
-                    detected=PARQUET,
-                )
+            for batch in self._file.iter_batches(batch_size=size, columns=names, use_threads=False):
+                yield before, batch
                 before += batch.num_rows
+
+
+def _piece(batch: pa.RecordBatch, names: Collection[str], before: int) -> RawTable:
+    return RawTable(
+        names=tuple(names),
+        columns=tuple(_parquet_column(pa.chunked_array([column])) for column in batch.columns),
+        line_numbers=np.arange(before + 1, before + batch.num_rows + 1),
+        detected=PARQUET,
+    )
 
 
 def _parquet_problems(schema: pa.Schema, rows: int) -> list[str]:

@@ -109,8 +109,10 @@ def costs(scene: Scene, part: str) -> dict[str, Any] | None:
 
 
 def _cheapest_answers(scene: Scene, part: str, table: np.ndarray) -> list[dict[str, Any]]:
-    """The same questions, but each leaf gives the answer that costs least on its training rows; not known for folds."""
-    if part == performance.FOLDS:
+    """The same questions, but each leaf gives the answer that costs least on its training rows; not known for folds, and for rows that
+    are not at hand."""
+    reached = performance.leaf_counts(scene, part)
+    if part == performance.FOLDS or not reached.sum():
         return []
     leaves = scene.tree.leaves
     training = np.array([leaf.counts for leaf in leaves], np.int64)
@@ -120,7 +122,6 @@ def _cheapest_answers(scene: Scene, part: str, table: np.ndarray) -> list[dict[s
         own = training[i] @ table
         if own[leaf.label] <= own[answers[i]]:
             answers[i] = leaf.label
-    reached = performance.leaf_counts(scene, part)
     counts = np.zeros((len(table), len(table)), np.int64)
     np.add.at(counts.T, answers, reached)
     changed = sum(int(a) != leaf.label for a, leaf in zip(answers, leaves, strict=True))

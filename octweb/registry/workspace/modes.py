@@ -75,6 +75,7 @@ def _performance(scene: Scene) -> dict[str, Any]:
         "looked_for": scene.tree.classes[positive],
         "classes": scene.tree.classes,
         "two": len(scene.tree.classes) == 2,
+        "has_rows": scene.rows is not None,
         "columns": columns,
         "groups": groups.groups(scene, wanted or columns[0]["name"], row_part) if columns and row_part else None,
         "unseen_interval": performance.unseen_interval(scene),

@@ -101,7 +101,7 @@ def test_the_form_takes_what_may_change_and_what_it_costs_line_by_line(client, m
     job = BatchPrediction.objects.get()
     assert (job.change, job.cost) == ({"width": "up", "colour": ["red", "green"]}, {"width": 2.0, "height": 0.5})
     page = client.get(f"/predictions/{job.pk}/").content.decode()
-    assert "cost of 1: width 2.0, height 0.5; smallest total" in page
+    assert "cost of 1: width 2.0, height 0.5; smallest total" in " ".join(page.split())
     for odd in ({"change": "widht=up"}, {"cost": "width=dear"}, {"change": "width=sideways"}):
         answer = client.post("/predictions/new/", form | {"file": rows_csv()} | odd)
         assert answer.status_code == 422

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from urllib.parse import parse_qsl
@@ -185,6 +186,34 @@ def test_without_held_out_rows_no_training_number_stands_in_their_place(table, o
     assert performance.mistakes(crossed, "folds")["n"] == 400
     low, high = performance.unseen_interval(crossed)
     assert low < crossed.file.metrics["cross_validation"]["accuracy"] < high
+
+
+PLACES = [
+    *(f"?mode={mode}" for mode in ("tree", "proof", "use", "history")),
+    *(f"?mode=performance&part={part}" for part in ("unseen", "training", "folds")),
+    *(f"?mode=tree&node={node}&tab={tab}" for node in (0, 1) for tab in ("question", "answer", "rows", "below", "proof")),
+    "node/?node=0", "rows/?part=unseen", "rows/?part=training&actual=0&predicted=1", "groups/?group=first", "costs/?cost-0-1=3",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", ["shared with", "owner without data"])
+@pytest.mark.parametrize("made", [{}, {"share": 0.0, "folds": 3}])
+def test_every_part_of_the_page_is_there_for_who_may_not_see_the_rows(table, owner, stranger, client, reader, made):
+    model = trained_on(table, owner, **made)
+    actions.share(model, by=owner, username=stranger.username, level="read")
+    if reader == "owner without data":
+        model.dataset = None
+        model.save()
+    client.force_login(stranger if reader == "shared with" else owner)
+    answers = {place: client.get(f"/models/{model.pk}/{place}").status_code for place in PLACES}
+    assert set(answers.values()) <= {200, 404}
+    assert [answers[place] for place in PLACES[:7]] == [200] * 7
+    drawn = re.findall(
+        r'data-figure-url="([^"]+)"', client.get(f"/models/{model.pk}/?mode=performance&part=training").content.decode()
+    )
+    assert drawn == []  # pictures that are made from the rows
+    text = " ".join(client.get(f"/models/{model.pk}/?mode=performance").content.decode().split())
+    assert ("no rows were held out" in text) == bool(made.get("folds"))
 
 
 def test_leaves_promise_what_training_rows_say_and_unseen_rows_answer(table, owner):

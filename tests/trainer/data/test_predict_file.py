@@ -87,6 +87,30 @@ def test_every_row_gets_what_the_tree_says(write, tmp_path, source, result):
     assert [n[1] for n in news[1:]] == [*range(17, len(X), 17), len(X)]
 
 
+@pytest.mark.parametrize("source", ["in.csv", "in.csv.gz", "in.parquet"])
+@pytest.mark.parametrize("result", ["out.csv", "out.parquet"])
+def test_the_columns_of_the_file_can_stand_before_the_answers(write, tmp_path, source, result):
+    table = arrow()
+    notes = ["=1+1" if i == 5 else None if i == 6 else f"note {i}" for i in range(table.num_rows)]
+    table = table.append_column("label", pa.array(notes))  # a name that an answer has, too
+    path, plain, out = write(source, table), tmp_path / f"plain-{result}", tmp_path / result
+    predict_file(MODEL, path, plain)
+    found = predict_file(MODEL, path, out, keep_columns=True, for_spreadsheets=True)
+    rows, alone = answers(out), answers(plain)
+    names = [
+        n for n in table.column_names if n != "something else" or source.endswith("parquet")
+    ]  # a list, which CSV has not
+    assert list(rows[0]) == [*names, "row", "predicted label", *list(alone[0])[2:]]
+    assert found.rows == len(rows) == table.num_rows
+    for i, (row, answer) in enumerate(zip(rows, alone, strict=True)):
+        assert row["predicted label"] == answer["label"]
+        assert {k: v for k, v in answer.items() if k != "label"}.items() <= row.items()
+        assert float(row["width"]) == table["width"][i].as_py()
+        assert row["colour"] == table["colour"][i].as_py()
+    assert [rows[i]["label"] for i in (4, 6)] == ["note 4", ""]
+    assert rows[5]["label"] == ("'=1+1" if result == "out.csv" else "=1+1")
+
+
 @pytest.mark.parametrize("source", ["in.csv", "in.parquet"])
 def test_gaps_and_unknown_categories_stay_in_their_place(write, tmp_path, source):
     table = arrow()

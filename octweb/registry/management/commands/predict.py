@@ -35,11 +35,14 @@ class Command(BaseCommand):
         parser.add_argument(
             "--output", metavar="OUT", help="a name that ends in .parquet, or CSV; default: standard output"
         )
+        parser.add_argument(
+            "--keep-columns", action="store_true", help="write all columns of the file, too, before the answers"
+        )
         parser.add_argument("--progress", metavar="FILE", help="append one JSON line for each event")
         parser.add_argument(
             "--for-spreadsheets",
             action="store_true",
-            help="write labels such as =1+1 with an apostrophe, so that a spreadsheet takes them for text",
+            help="write texts such as =1+1 with an apostrophe, so that a spreadsheet takes them for text",
         )
         parser.add_argument(
             "--explain",
@@ -118,6 +121,7 @@ class Command(BaseCommand):
         said: dict[str, Any] = {
             "limits": limits,
             "for_spreadsheets": options["for_spreadsheets"],
+            "keep_columns": options["keep_columns"],
             **file_options(options),
         }
         if options["explain"] or options["explain_with"]:
