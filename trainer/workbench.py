@@ -47,6 +47,7 @@ EDITABLE = ("exact", "exact-numeric")  # the methods with trees that can be argu
 LIMITS = ("max_leaves", "recall", "forbidden_pairs", "max_columns")  # on the whole tree
 TICK, MEMORY_TICKS = 0.05, 10
 MOST_LISTED = 100_000
+COUNTING = "counting"  # the status of a record whose slow parts are still missing
 T = TypeVar("T")
 
 
@@ -262,16 +263,24 @@ class Session:
 
     # -- good trees ----------------------------------------------------------------------------------------------------
 
-    def good_trees(self, request: GoodRequest, monitor: Monitor, agrees: Tree | None = None) -> dict[str, Any]:
+    def good_trees(
+        self,
+        request: GoodRequest,
+        monitor: Monitor,
+        agrees: Tree | None = None,
+        told: Callable[[dict[str, Any]], None] | None = None,
+    ) -> dict[str, Any]:
         """The record of `good-trees`: counts as exact integers, None for what was left where the time was over.
 
-        agrees: the tree whose answers are kept on `request.agree_rows`.
+        agrees: the tree whose answers are kept on `request.agree_rows`. `told` gets the record once all but the slow parts are known.
         """
         if not all(0 <= number <= MOST_LISTED for number in (request.listed, request.disputed, request.sample)):
             raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees and rows can be listed or drawn."})
-        return ticked(lambda: self._good_trees(request, monitor, agrees), monitor, self.bench)
+        return ticked(lambda: self._good_trees(request, monitor, agrees, told), monitor, self.bench)
 
-    def _good_trees(self, request: GoodRequest, monitor: Monitor, agrees: Tree | None) -> dict[str, Any]:
+    def _good_trees(
+        self, request: GoodRequest, monitor: Monitor, agrees: Tree | None, told: Callable[[dict[str, Any]], None] | None
+    ) -> dict[str, Any]:
         bench = self.bench
         if not isinstance(bench, Workbench):
             words = f"good trees are counted for the method '{METHOD}' only; this is '{self.request.method}'."
@@ -289,7 +298,7 @@ class Session:
             )  # fmt: skip
         except Stopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
-        return GoodRecord(self, good, request, Q=bench.space.instance.Q).build(monitor)
+        return GoodRecord(self, good, request, Q=bench.space.instance.Q).build(monitor, told)
 
     def _agree_rows(self, request: GoodRequest) -> list[int] | None:
         """Training rows, from 0, whose numbers in the file the request names; None for all."""
@@ -310,9 +319,9 @@ def row_numbers(text: str, *, most: int) -> list[int]:
     out: dict[int, None] = {}
     for item in text.replace(";", ",").split(","):
         first, dash, last = (part.strip() for part in item.partition("-"))
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if not first.isdecimal() or (dash and not last.isdecimal()):
             raise ParameterError(
-                {"agree_rows": f"'{item.strip()[:40]}' is no line; write 'all', or lines as in '3, 10-20'."}
+                {"agree_rows": f"'{item.strip()[:40]}' names no lines; write 'all', or lines as in '3, 10-20'."}
             )
         low, high = int(first[:12]), int((last or first)[:12])
         if not low <= high <= most:
@@ -328,8 +337,8 @@ class GoodRecord:
         self.session, self.good, self.request, self.Q = session, good, request, Q
         self.left: list[str] = []
 
-    def build(self, monitor: Monitor) -> dict[str, Any]:
-        """All parts, the counts first."""
+    def build(self, monitor: Monitor, told: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+        """All parts, the counts first; `told` gets them before the slow ones are counted."""
         good = self.good
         record: dict[str, Any] = {
             "count": self._part("count", lambda: good.count),
@@ -343,6 +352,8 @@ class GoodRecord:
             "rows": self._part("rows", self._rows),
             "trees": self._part("trees", self._listed) or [],
         }
+        if told is not None and not self.left:
+            told({**record, "status": COUNTING, "seconds": monitor.elapsed()})
         if self.request.sample:
             drawn = self._part("sample", lambda: good.sample(self.request.sample, seed=self.session.settings["seed"]))
             record["sample"] = [self.tree(shape) for shape in drawn or []]

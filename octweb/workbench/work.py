@@ -131,7 +131,7 @@ class EditingSupervisor(Supervisor):
         self._steps(StepState.WORKING).update(state=StepState.WAITING)
 
     def _count_death(self) -> None:
-        """The process died by itself: it was working on the first step without an answer. Deaths of workers are no fault of a step."""
+        """The process died by itself: it was working on the first step without an answer. A worker that dies is not to blame on a step."""
         step = self._steps(StepState.WORKING).order_by("number").first()
         if step is not None:
             Step.objects.filter(pk=step.pk).update(tries=F("tries") + 1)

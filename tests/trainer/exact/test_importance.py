@@ -10,8 +10,12 @@ import numpy as np
 from tests.trainer.oracles.good_trees import instance
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
+from trainer.editing.space import Stopped
 from trainer.families.exact.workbench.bench import Workbench
+from trainer.families.exact.workbench.good import GoodTrees
+from trainer.run import TrainRequest
 from trainer.table import Labels, numeric_table
+from trainer.workbench import GoodRequest, Session
 
 
 def lost(every, tree, column):
@@ -91,3 +95,31 @@ def test_the_definition_is_the_mean_over_all_permutations():
             means.append(Fraction(after, 720) - before)
         assert found == (6 * min(means), 6 * max(means))
     assert any(most for _, most in good.importance)
+
+
+def test_the_record_has_the_range_and_comes_without_its_slow_parts_first():
+    problem, _, _, _ = instance(3)
+    session = Session(TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2}))
+    told: list[dict] = []
+    record = session.good_trees(GoodRequest(slack="1"), session.monitor(), told=told.append)
+    assert [(first["status"], first["count"], first["trees"]) for first in told] == [
+        ("counting", record["count"], record["trees"])
+    ]
+    assert "importance_most" not in next(iter(told[0]["columns"].values()))
+    good = session.bench.good_trees(slack="1")
+    n = session.problem.n
+    for (least, most), column in zip(good.importance, record["columns"].values(), strict=True):
+        assert (column["importance_least"], column["importance_most"]) == (least / n**2, most / n**2)
+
+
+def test_a_range_that_is_stopped_is_left_out_and_named(monkeypatch):
+    problem, _, _, _ = instance(3)
+    session = Session(TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2}))
+
+    def stopped(self, column, parts):
+        raise Stopped
+
+    monkeypatch.setattr(GoodTrees, "_importance", stopped)
+    record = session.good_trees(GoodRequest(slack="1"), session.monitor())
+    assert record["status"] == "left: importance"
+    assert all(column["importance_least"] is column["importance_most"] is None for column in record["columns"].values())
