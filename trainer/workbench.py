@@ -47,6 +47,7 @@ EDITABLE = ("exact", "exact-numeric")  # the methods with trees that can be argu
 LIMITS = ("max_leaves", "recall", "forbidden_pairs", "max_columns")  # on the whole tree
 TICK, MEMORY_TICKS = 0.05, 10
 MOST_LISTED = 100_000
+IMPORTANCE = ("importance_least", "importance_most")
 COUNTING = "counting"  # the status of a record whose slow parts are still missing
 T = TypeVar("T")
 
@@ -365,8 +366,12 @@ class GoodRecord:
             if not answers[1]:
                 self.left.append("answers (at least this many)")
         lost = self._part("importance", self._importance)
-        for name, of in (record["columns"] or {}).items():
-            of["importance_least"], of["importance_most"] = (lost or {}).get(name, (None, None))
+        if record["columns"] is not None:
+            unknown = (None, None)
+            record["columns"] = {
+                name: of | dict(zip(IMPORTANCE, (lost or {}).get(name, unknown), strict=True))
+                for name, of in record["columns"].items()
+            }
         if record["count"] is None:
             record["at_least"] = good.at_least()
         why = f" ({monitor.reason})" if monitor.reason else ""
