@@ -294,41 +294,44 @@ class Session:
             good = bench.good_trees(
                 slack=request.slack, slack_rows=request.slack_rows, must=request.must, without=request.without,
                 max_leaves=request.max_leaves, recalls=request.recalls, difference=request.difference, groups=request.groups,
-                rate=request.rate, favoured=request.favoured, agrees=agrees, agree_rows=self._agree_rows(request),
+                rate=request.rate, favoured=request.favoured, agrees=agrees, agree_rows=self.agree_rows(request),
                 time_limit=monitor.remaining(), stop=monitor.stopped,
             )  # fmt: skip
         except Stopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
         return GoodRecord(self, good, request, Q=bench.space.instance.Q).build(monitor, told)
 
-    def _agree_rows(self, request: GoodRequest) -> list[int] | None:
-        """Training rows, from 0, whose numbers in the file the request names; None for all."""
+    def agree_rows(self, request: GoodRequest) -> list[int] | None:
+        """Training rows, from 0, on which trees are to agree; None for all. Of a range of lines, those that train."""
         text = (request.agree_rows or "all").strip()
         if text.lower() == "all":
             return None
         place = {int(number): row for row, number in enumerate(self.problem.table.row_numbers)}
-        numbers = row_numbers(text, most=max(place))
-        unknown = [number for number in numbers if number not in place]
-        if unknown:
-            words = f"line {unknown[0]:,} of the file holds no row that trains."
-            raise ParameterError({"agree_rows": words})
-        return [place[number] for number in numbers]
+        found: dict[int, None] = {}
+        for lines in line_ranges(text, most=max(place)):
+            own = [place[line] for line in lines if line in place]
+            if not own:
+                words = f"line {lines.start:,} of the file holds no row that trains."
+                if len(lines) > 1:
+                    words = f"lines {lines.start:,} to {lines.stop - 1:,} of the file hold no row that trains."
+                raise ParameterError({"agree_rows": words})
+            found |= dict.fromkeys(own)
+        return list(found)
 
 
-def row_numbers(text: str, *, most: int) -> list[int]:
-    """The numbers that a text as "3, 10-20" names, none above `most`. Raises ParameterError."""
-    out: dict[int, None] = {}
+def line_ranges(text: str, *, most: int) -> list[range]:
+    """The lines that a text as "3, 10-20" names, none above `most`. Raises ParameterError."""
+    out = []
     for item in text.replace(";", ",").split(","):
         first, dash, last = (part.strip() for part in item.partition("-"))
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ParameterError(
-                {"agree_rows": f"'{item.strip()[:40]}' names no lines; write 'all', or lines as in '3, 10-20'."}
-            )
+            words = f"'{item.strip()[:40]}' names no lines; write 'all', or lines as in '3, 10-20'."
+            raise ParameterError({"agree_rows": words})
         low, high = int(first[:12]), int((last or first)[:12])
         if not low <= high <= most:
             raise ParameterError({"agree_rows": f"'{item.strip()[:40]}' names no lines from 1 to {most:,}."})
-        out |= dict.fromkeys(range(low, high + 1))
-    return list(out)
+        out.append(range(low, high + 1))
+    return out
 
 
 class GoodRecord:
@@ -353,6 +356,8 @@ class GoodRecord:
             "rows": self._part("rows", self._rows),
             "trees": self._part("trees", self._listed) or [],
         }
+        if self.request.agree_rows is not None:
+            record["agree_rows"] = len(self.good.filters.answers)
         if told is not None and not self.left:
             told({**record, "status": COUNTING, "seconds": monitor.elapsed()})
         if self.request.sample:

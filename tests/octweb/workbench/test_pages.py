@@ -92,6 +92,7 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     assert 1 <= step.result["count"] < every or step.result["count"] == 0
     page = web.get(address).content.decode()
     assert 'value="0.3"' in page
+    assert f"answer as the tree of this workbench on {step.result['agree_rows']} rows" in " ".join(page.split())
     assert 'value="no: 0.1"' in page
     Step.objects.filter(pk=step.pk).update(
         state=StepState.WORKING, result={**step.result, "status": "counting", "answers": None}
