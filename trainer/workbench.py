@@ -47,6 +47,8 @@ EDITABLE = ("exact", "exact-numeric")  # the methods with trees that can be argu
 LIMITS = ("max_leaves", "recall", "forbidden_pairs", "max_columns")  # on the whole tree
 TICK, MEMORY_TICKS = 0.05, 10
 MOST_LISTED = 100_000
+IMPORTANCE = ("importance_least", "importance_most")
+COUNTING = "counting"  # the status of a record whose slow parts are still missing
 T = TypeVar("T")
 
 
@@ -262,16 +264,24 @@ class Session:
 
     # -- good trees ----------------------------------------------------------------------------------------------------
 
-    def good_trees(self, request: GoodRequest, monitor: Monitor, agrees: Tree | None = None) -> dict[str, Any]:
+    def good_trees(
+        self,
+        request: GoodRequest,
+        monitor: Monitor,
+        agrees: Tree | None = None,
+        told: Callable[[dict[str, Any]], None] | None = None,
+    ) -> dict[str, Any]:
         """The record of `good-trees`: counts as exact integers, None for what was left where the time was over.
 
-        agrees: the tree whose answers are kept on `request.agree_rows`.
+        agrees: the tree whose answers are kept on `request.agree_rows`. `told` gets the record once all but the slow parts are known.
         """
         if not all(0 <= number <= MOST_LISTED for number in (request.listed, request.disputed, request.sample)):
             raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees and rows can be listed or drawn."})
-        return ticked(lambda: self._good_trees(request, monitor, agrees), monitor, self.bench)
+        return ticked(lambda: self._good_trees(request, monitor, agrees, told), monitor, self.bench)
 
-    def _good_trees(self, request: GoodRequest, monitor: Monitor, agrees: Tree | None) -> dict[str, Any]:
+    def _good_trees(
+        self, request: GoodRequest, monitor: Monitor, agrees: Tree | None, told: Callable[[dict[str, Any]], None] | None
+    ) -> dict[str, Any]:
         bench = self.bench
         if not isinstance(bench, Workbench):
             words = f"good trees are counted for the method '{METHOD}' only; this is '{self.request.method}'."
@@ -284,41 +294,45 @@ class Session:
             good = bench.good_trees(
                 slack=request.slack, slack_rows=request.slack_rows, must=request.must, without=request.without,
                 max_leaves=request.max_leaves, recalls=request.recalls, difference=request.difference, groups=request.groups,
-                rate=request.rate, favoured=request.favoured, agrees=agrees, agree_rows=self._agree_rows(request),
+                rate=request.rate, favoured=request.favoured, agrees=agrees, agree_rows=self.agree_rows(request),
                 time_limit=monitor.remaining(), stop=monitor.stopped,
             )  # fmt: skip
         except Stopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
-        return GoodRecord(self, good, request, Q=bench.space.instance.Q).build(monitor)
+        return GoodRecord(self, good, request, Q=bench.space.instance.Q).build(monitor, told)
 
-    def _agree_rows(self, request: GoodRequest) -> list[int] | None:
-        """Training rows, from 0, whose numbers in the file the request names; None for all."""
+    def agree_rows(self, request: GoodRequest) -> list[int] | None:
+        """Training rows, from 0, on which trees are to agree; None for all. Of a range of lines, those that train."""
         text = (request.agree_rows or "all").strip()
         if text.lower() == "all":
             return None
         place = {int(number): row for row, number in enumerate(self.problem.table.row_numbers)}
-        numbers = row_numbers(text, most=max(place))
-        unknown = [number for number in numbers if number not in place]
-        if unknown:
-            words = f"line {unknown[0]:,} of the file holds no row that trains."
-            raise ParameterError({"agree_rows": words})
-        return [place[number] for number in numbers]
+        found: dict[int, None] = {}
+        for lines in line_ranges(text, most=max(place)):
+            own = [place[line] for line in lines if line in place]
+            if not own:
+                words = f"line {lines.start:,} of the file holds no row that trains."
+                if len(lines) > 1:
+                    words = f"lines {lines.start:,} to {lines.stop - 1:,} of the file hold no row that trains."
+                raise ParameterError({"agree_rows": words})
+            found |= dict.fromkeys(own)
+        return list(found)
 
 
-def row_numbers(text: str, *, most: int) -> list[int]:
-    """The numbers that a text as "3, 10-20" names, none above `most`. Raises ParameterError."""
-    out: dict[int, None] = {}
+def line_ranges(text: str, *, most: int) -> list[range]:
+    """The lines that a text as "3, 10-20" names, none above `most`. Raises ParameterError."""
+    out = []
     for item in text.replace(";", ",").split(","):
         first, dash, last = (part.strip() for part in item.partition("-"))
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if not first.isdecimal() or (dash and not last.isdecimal()):
             raise ParameterError(
                 {"agree_rows": f"'{item.strip()[:40]}' is not a line number; write 'all', or lines as in '3, 10-20'."}
             )
         low, high = int(first[:12]), int((last or first)[:12])
         if not low <= high <= most:
             raise ParameterError({"agree_rows": f"'{item.strip()[:40]}' names no lines from 1 to {most:,}."})
-        out |= dict.fromkeys(range(low, high + 1))
-    return list(out)
+        out.append(range(low, high + 1))
+    return out
 
 
 class GoodRecord:
@@ -328,8 +342,8 @@ class GoodRecord:
         self.session, self.good, self.request, self.Q = session, good, request, Q
         self.left: list[str] = []
 
-    def build(self, monitor: Monitor) -> dict[str, Any]:
-        """All parts, the counts first."""
+    def build(self, monitor: Monitor, told: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+        """All parts, the counts first; `told` gets them before the slow ones are counted."""
         good = self.good
         record: dict[str, Any] = {
             "count": self._part("count", lambda: good.count),
@@ -343,6 +357,10 @@ class GoodRecord:
             "rows": self._part("rows", self._rows),
             "trees": self._part("trees", self._listed) or [],
         }
+        if self.request.agree_rows is not None:
+            record["agree_rows"] = len(self.good.filters.answers)
+        if told is not None and not self.left:
+            told({**record, "status": COUNTING, "seconds": monitor.elapsed()})
         if self.request.sample:
             drawn = self._part("sample", lambda: good.sample(self.request.sample, seed=self.session.settings["seed"]))
             record["sample"] = [self.tree(shape) for shape in drawn or []]
@@ -354,8 +372,12 @@ class GoodRecord:
             if not answers[1]:
                 self.left.append("answers (at least this many)")
         lost = self._part("importance", self._importance)
-        for name, of in (record["columns"] or {}).items():
-            of["importance_least"], of["importance_most"] = (lost or {}).get(name, (None, None))
+        if record["columns"] is not None:
+            unknown = (None, None)
+            record["columns"] = {
+                name: of | dict(zip(IMPORTANCE, (lost or {}).get(name, unknown), strict=True))
+                for name, of in record["columns"].items()
+            }
         if record["count"] is None:
             record["at_least"] = good.at_least()
         why = f" ({monitor.reason})" if monitor.reason else ""

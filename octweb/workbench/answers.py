@@ -34,7 +34,7 @@ def answer(
         return prices(session, step["wishes"], str(step["request"].get("place", "root")), monitor, partial), None
     request = GoodRequest(**{k: v for k, v in step["request"].items() if k in GOOD})
     agrees = from_json(step["tree"]).tree if step.get("tree") else None
-    return session.good_trees(request, monitor, agrees), None
+    return session.good_trees(request, monitor, agrees, partial), None
 
 
 def completed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from octweb.workbench import actions
-from octweb.workbench.models import Kind, Workbench
+from octweb.workbench.models import Kind, Step, StepState, Workbench
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.one_database]
 
@@ -92,7 +92,20 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     assert 1 <= step.result["count"] < every or step.result["count"] == 0
     page = web.get(address).content.decode()
     assert 'value="0.3"' in page
+    assert f"answer as the tree of this workbench on {step.result['agree_rows']} rows" in " ".join(page.split())
     assert 'value="no: 0.1"' in page
+    Step.objects.filter(pk=step.pk).update(
+        state=StepState.WORKING, result={**step.result, "status": "counting", "answers": None}
+    )
+    page = web.get(address).content.decode()
+    assert "follow.</span>" in page
+    assert "Not all was counted" not in page
+    assert "hx-get" in page
+    Step.objects.filter(pk=step.pk).update(state=StepState.DONE, result=step.result)
+    assert "²" in web.post(address, {"slack": "3", "max_leaves": "²"}, follow=True).content.decode()
+    web.post(address, {"slack": "3", "agree_rows": "²"})
+    serve(bench)
+    assert "names no lines" in web.get(address).content.decode()
     web.post(address, {"slack": "3", "agree_rows": "999999"})
     serve(bench)
     assert "names no lines" in web.get(address).content.decode()

@@ -180,3 +180,13 @@ def test_the_published_counts_for_tic_tac_toe(data_folder):
         if least:
             Q = bench.space.instance.Q
             assert (Fraction(good.least, Q), Fraction(good.limit, Q)) == (Fraction(least), Fraction(limit))
+
+
+def test_the_counts_of_praxis_and_treefarms_where_their_definition_is_ours(data_folder):
+    """Counted by tree-praxis 0.0.30 with `majority_leaf_only` (whole penalties, limits 263 and 286) and by TreeFARMS 0.2.4."""
+    table, labels, _ = load(data_folder / "tic-tac-toe.csv", target="class")
+    whole = Workbench(Problem(table=table, labels=labels, leaf_penalty=Fraction(10, 958)), depth=4)
+    assert whole.good_trees(slack_rows=263 - 250).count == 9_072
+    assert whole.good_trees(slack_rows=286 - 250).count == 62_977_828
+    three = Workbench(Problem(table=table, labels=labels, leaf_penalty=Fraction(1, 100)), depth=3)
+    assert three.good_trees(slack="0.05").without_idle == 680

@@ -10,40 +10,44 @@ import numpy as np
 from tests.trainer.oracles.good_trees import instance
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
+from trainer.editing.space import Stopped
 from trainer.families.exact.workbench.bench import Workbench
+from trainer.families.exact.workbench.good import GoodTrees
+from trainer.run import TrainRequest
 from trainer.table import Labels, numeric_table
+from trainer.workbench import GoodRequest, Session
 
 
 def lost(every, tree, column):
     """The sum, over all pairs of rows with their weights, of the errors after the swap, less n errors before."""
     w, y, n = every.w, every.y, len(every.y)
     said = every.said(tree)
-    own = np.array(every.columns) == column
+    after = np.empty((n, n), int)  # the answer for row i with row r's value of the column
 
-    def answer(i, r):
-        """The answer for row i with row r's value of the column."""
-        part, rows = tree, np.ones(n, bool)
-        while part is not None:
-            q = part[0]
-            yes = every.answers[q][r if own[q] else i]
-            rows = rows & (every.answers[q] == yes)
-            part = part[1] if yes else part[2]
-        return said[np.flatnonzero(rows)[0]]  # every leaf holds rows
+    def visit(part, rows, pairs):
+        if part is None:
+            after[pairs] = said[np.flatnonzero(rows)[0]]  # every leaf holds rows
+            return
+        yes = every.answers[part[0]]
+        swapped = np.tile(yes, (n, 1)) if every.columns[part[0]] == column else np.tile(yes[:, None], (1, n))
+        visit(part[1], rows & yes, pairs & swapped)
+        visit(part[2], rows & ~yes, pairs & ~swapped)
 
-    before = int(w[said != y].sum()) * int(w.sum())
-    return sum(int(w[i] * w[r]) for i in range(n) for r in range(n) if answer(i, r) != y[i]) - before
+    visit(tree, np.ones(n, bool), np.ones((n, n), bool))
+    wrong = int((np.outer(w, w) * (after != y[:, None])).sum())
+    return wrong - int(w[said != y].sum()) * int(w.sum())
 
 
 def test_least_and_largest_importance_are_those_of_enumeration(count):
     asked = 0
-    for seed in range(min(8 * count, 500)):
+    for seed in range(min(2 * count, 500)):
         problem, bench, every, rng = instance(seed)
         filters = {"max_leaves": int(rng.integers(2, 6))} if seed % 4 == 1 else {}
         if seed % 4 == 2:
             filters = {"groups": problem.table.names[0], "difference": "0.6"}
         good = bench.good_trees(slack=["0.05", "0.2", "0.6"][rng.integers(3)], **filters)
         trees = [t for _, t in good.trees()]
-        if len(trees) > 60:
+        if len(trees) > 100:
             continue
         for column, (least, most) in enumerate(good.importance):
             want = [lost(every, t, column) for t in trees] or [0]
@@ -91,3 +95,31 @@ def test_the_definition_is_the_mean_over_all_permutations():
             means.append(Fraction(after, 720) - before)
         assert found == (6 * min(means), 6 * max(means))
     assert any(most for _, most in good.importance)
+
+
+def test_the_record_has_the_range_and_comes_without_its_slow_parts_first():
+    problem, _, _, _ = instance(3)
+    session = Session(TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2}))
+    told: list[dict] = []
+    record = session.good_trees(GoodRequest(slack="1"), session.monitor(), told=told.append)
+    assert [(first["status"], first["count"], first["trees"]) for first in told] == [
+        ("counting", record["count"], record["trees"])
+    ]
+    assert "importance_most" not in next(iter(told[0]["columns"].values()))
+    good = session.bench.good_trees(slack="1")
+    n = session.problem.n
+    for (least, most), column in zip(good.importance, record["columns"].values(), strict=True):
+        assert (column["importance_least"], column["importance_most"]) == (least / n**2, most / n**2)
+
+
+def test_a_range_that_is_stopped_is_left_out_and_named(monkeypatch):
+    problem, _, _, _ = instance(3)
+    session = Session(TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2}))
+
+    def stopped(self, column, parts):
+        raise Stopped
+
+    monkeypatch.setattr(GoodTrees, "_importance", stopped)
+    record = session.good_trees(GoodRequest(slack="1"), session.monitor())
+    assert record["status"] == "left: importance"
+    assert all(column["importance_least"] is column["importance_most"] is None for column in record["columns"].values())
