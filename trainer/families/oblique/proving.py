@@ -20,6 +20,7 @@ from trainer.families.oblique.units import instance_of
 from trainer.method import Proof, Settings
 
 NOISE = Fraction(1, 10**6)  # what rounding may have added to a cost
+LARGEST_NUMBER = (1 << 53) - 1  # that every reader of JSON reads exactly
 MOST_TREES = 20_000  # ways to label the leaves; a checker looks at no more
 
 
@@ -124,10 +125,9 @@ class PlaneProof:
 
     def _vector(self, place: int) -> Step:
         found = self.store.vectors[place]
-        return {
-            "by": "vector",
-            "left": sorted(map(list, found.left.items())),
-            "right": sorted(map(list, found.right.items())),
+        sides = {"left": found.left, "right": found.right}
+        return {"by": "vector"} | {
+            name: [[p, _written(w)] for p, w in sorted(own.items())] for name, own in sides.items()
         }
 
     def _block(self, labels: Labels, bound: int, points: Sequence[int] | None = None) -> Step:
@@ -141,6 +141,11 @@ class PlaneProof:
         if step["by"] == "meet":
             return step | {"of": line_of[step["of"]]}
         return step | {"of": [[shown[k], v] for k, v in step["of"]]} if step["by"] == "sum" else step
+
+
+def _written(weight: int) -> int | str:
+    """A text where readers of JSON would round."""
+    return weight if weight <= LARGEST_NUMBER else str(weight)
 
 
 def labelled(depth: int, leaves: int, classes: int) -> Iterator[Labels]:
