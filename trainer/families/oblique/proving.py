@@ -65,7 +65,7 @@ class PlaneProof:
         self, X: FloatArray, Z: FloatArray, counts: CountArray, places: Sequence[int], *, least: float, depth: int,
         leaves: int, penalty: Fraction, charge: Fraction, stop: Callable[[], bool],
     ) -> None:  # fmt: skip
-        self.store = Store(Hulls(Z, decimals(X), least), counts, stop)
+        self.store = Store(Hulls(X, Z, least), counts, stop)
         self.counts, self.places = counts, places
         self.depth, self.leaves = depth, min(leaves, len(counts)) if counts.shape[1] > 1 else 1
         self.penalty, self.charge = penalty, charge
@@ -160,15 +160,3 @@ def labelled(depth: int, leaves: int, classes: int) -> Iterator[Labels]:
             for two in islice(labelled(depth - 1, leaves - few, classes), start, None):
                 if one != two or not isinstance(one, int):
                     yield one, two
-
-
-def decimals(X: FloatArray) -> np.ndarray:
-    """Each column (P,) as whole numbers up to scale and shift: the decimals that its numbers are written as; objects (P, m)."""
-    found = []
-    for column in X.T.tolist():
-        written = {value: Fraction(repr(value)) for value in set(column)}
-        scale = math.lcm(*(w.denominator for w in written.values()))
-        whole = [int(written[value] * scale) for value in column]
-        shared = math.gcd(*(w - whole[0] for w in whole)) or 1
-        found.append([(w - whole[0]) // shared for w in whole])
-    return np.array(found, dtype=object).reshape(X.shape[1], len(X)).T
