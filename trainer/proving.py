@@ -87,12 +87,12 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
         raise NotProved("The proof steps prove bounds of errors and leaves, and this method claims no such bound.")
     if method.id == "binoct" and problem.leaf_penalty:
         raise NotProved("This method prices leaves in its own way.")
-    if solution.proof is not None:
+    if method.id in PLANES:
+        found = planes_proof(problem, settings, Fraction(solution.bound), stop)
+    elif solution.proof is not None:
         found = solution.proof(stop)
     elif solution.questions is not None:
         found = _afterwards(solution.questions(), problem, settings, stop)
-    elif method.id in PLANES:
-        found = planes_proof(problem, settings, Fraction(solution.bound), stop)
     elif method.id in SAME_TREES and "binarise" in settings:
         found = _of_same_trees(problem, settings, solution, stop)
     else:

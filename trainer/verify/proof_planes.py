@@ -6,6 +6,7 @@ asks where: it goes through the sides of some rows until those on the two sides 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +19,7 @@ from trainer.verify.proof_space import BadProof
 from trainer.verify.proof_steps import FORMAT, Proved
 
 VERSION = 3
+DIGITS = re.compile("[1-9][0-9]{0,3999}")  # of a weight too large for a number of JSON
 
 
 @dataclass(frozen=True)
@@ -190,9 +192,9 @@ class _Check:
             raise BadProof(f"'{name}' has no points")
         found: dict[int, int] = {}
         for pair in pairs:
-            if not isinstance(pair, list) or len(pair) != 2 or not all(type(x) is int for x in pair):
+            if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int:
                 raise BadProof(f"'{name}' is not a list of points with their weights")
-            point, weight = pair
+            point, weight = pair[0], _weight(pair[1])
             if not 0 <= point < len(self.space.counts) or weight < 1 or point in found:
                 raise BadProof(f"'{name}' names a point twice, or one that is not there, or a weight below 1")
             found[point] = weight
@@ -256,6 +258,13 @@ def _known(found: dict[int, Any], number: object) -> Any:
     if type(number) is not int or number not in found:
         raise BadProof("the line that it names does not come before it, or is of another kind")
     return found[number]
+
+
+def _weight(value: object) -> int:
+    """A whole number, or the text of one; 0 for anything else."""
+    if isinstance(value, str) and DIGITS.fullmatch(value):
+        return int(value)
+    return value if type(value) is int else 0
 
 
 def _whole(record: dict[str, Any], name: str, least: int) -> int:

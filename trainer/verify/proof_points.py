@@ -6,9 +6,11 @@ See docs/proof-format.md, "Hyperplanes".  Nothing is rounded: coordinates are wh
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,9 @@ from trainer.verify.findings import asked, exact
 from trainer.verify.proof_space import NoProof, digest
 from trainer.verify.rows import Rows
 
-BESIDE = Fraction(
-    1, 10**9
-)  # what reading numbers as decimals may move a row: a hundredth of what hyperplanes keep from it
+BESIDE = Fraction(1, 10**9)  # what reading numbers as decimals may move a row: a hundredth of what planes keep from it
+HALF_A_UNIT = Fraction(1, 1 << 53)  # how far a number may lie from the shortest decimal that gives it, as a share of it
+NORMAL = sys.float_info.min  # smaller numbers have fewer digits
 DISTANCE = Fraction(5, 1000)
 SLACK = Fraction(1, 10**9)  # rows that nearly keep the distance are not called inseparable
 ROBUST, FARTHEST = 4, 1000
@@ -31,11 +33,12 @@ Weights = Mapping[int, int]  # points with their weights, whole numbers above 0
 class PlaneSpace:
     """Points and the trees over them; a leaf costs `penalty` and a branching at least `charge`, in rows.
 
-    `coordinates[p]` are whole numbers.  The hulls of two sets meet if two means differ by nothing, or, where `near` is above 0
-    for a coordinate, by less than that.
+    `values` are the coordinates, float64 (points, m), and `exactly` reads one of them. Two means are equal if they differ by nothing, or, where
+    `near` is above 0 for a coordinate, by less than that.
     """
 
-    coordinates: list[list[int]]
+    values: np.ndarray
+    exactly: Callable[[float], Fraction]
     near: list[Fraction]
     counts: np.ndarray  # int64 (points, classes)
     depth: int
@@ -52,11 +55,14 @@ class PlaneSpace:
     def meets(self, left: Weights, right: Weights) -> bool:
         """True if these weighted means show that no hyperplane of the space parts the points."""
         one, two = sum(left.values()), sum(right.values())
+        points = [*left, *right]
+        signed = [two * w for w in left.values()] + [-one * w for w in right.values()]
         for j, near in enumerate(self.near):
-            first = sum(w * self.coordinates[p][j] for p, w in left.items())
-            second = sum(w * self.coordinates[p][j] for p, w in right.items())
-            gap = abs(two * first - one * second)
-            if gap and gap >= near * one * two:
+            read = [self.exactly(value) for value in self.values[points, j].tolist()]
+            scale = math.lcm(*(number.denominator for number in read))
+            whole = (w * x.numerator * (scale // x.denominator) for w, x in zip(signed, read, strict=True))
+            gap = abs(sum(whole))
+            if gap and gap >= near * scale * one * two:
                 return False
         return True
 
@@ -79,18 +85,14 @@ def plane_space(model: dict[str, Any], rows: Rows) -> PlaneSpace:
     np.add.at(counts, (np.array(point), rows.labels[kept]), rows.weights[kept])
     first = np.flatnonzero(kept)[np.unique(np.array(point), return_index=True)[1]]
     features = list(_features(model, rows))
-    read = _as_they_are if distant else _as_decimals
-    columns = [read(values[first].tolist()) for values in features]
     if not distant:
-        _near_decimals(features, first)
+        _near_decimals(features)
     robust = distant and asked(model, "scaling") == "robust"
-    near = [
-        _unit(values, robust) * scale * (DISTANCE - SLACK) for values, (_, scale) in zip(features, columns, strict=True)
-    ]
     certificate = model["certificate"]
     return PlaneSpace(
-        coordinates=[list(own) for own in zip(*(whole for whole, _ in columns), strict=True)] or [[]] * len(places),
-        near=near if distant else [Fraction(0)] * len(columns),
+        values=np.column_stack([values[first] for values in features]) if features else np.zeros((len(first), 0)),
+        exactly=Fraction if distant else _decimal,
+        near=[_unit(values, robust) * (DISTANCE - SLACK) if distant else Fraction(0) for values in features],
         counts=counts,
         depth=depth,
         leaves=_most_leaves(model, counts, depth),
@@ -122,28 +124,18 @@ def _features(model: dict[str, Any], rows: Rows) -> Iterator[np.ndarray]:
             yield from ((values == level).astype(float) for level in levels[int(len(levels) == 2) :])
 
 
-def _as_decimals(values: Sequence[float]) -> tuple[list[int], int]:
-    """A column as whole multiples of 1/scale, read as the decimals that its numbers are written as."""
-    return _whole(values, lambda value: Fraction(repr(value)))
+@lru_cache(1 << 16)
+def _decimal(value: float) -> Fraction:
+    """The decimal that a number is written as."""
+    return Fraction(repr(value))
 
 
-def _as_they_are(values: Sequence[float]) -> tuple[list[int], int]:
-    """A column as whole multiples of 1/scale, as the binary numbers that trees compare."""
-    return _whole(values, Fraction)
-
-
-def _whole(values: Sequence[float], read: Callable[[float], Fraction]) -> tuple[list[int], int]:
-    known = {value: read(value) for value in set(values)}
-    scale = math.lcm(*(number.denominator for number in known.values()))
-    return [int(known[value] * scale) for value in values], scale
-
-
-def _near_decimals(features: Sequence[np.ndarray], first: np.ndarray) -> None:
-    """Raises NoProof if the decimals of a row lie so far from its numbers that a hyperplane may pass between them."""
+def _near_decimals(features: Sequence[np.ndarray]) -> None:
+    """Raises NoProof if the decimals of a row may lie so far from its numbers that a hyperplane passes between them."""
     moved = Fraction(0)
     for values in features:
         span = Fraction(float(values.max())) - Fraction(float(values.min()))
-        moved += max(abs(Fraction(repr(v)) - Fraction(v)) for v in set(values[first].tolist())) / span
+        moved += HALF_A_UNIT * Fraction(max(float(np.abs(values).max()), NORMAL)) / span
     if moved > BESIDE:
         raise NoProof("the range of some column is so small that its numbers cannot be told from their neighbours")
 

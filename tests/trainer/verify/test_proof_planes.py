@@ -56,7 +56,7 @@ def space_of(seed: int, least: float) -> PlaneSpace:
     X, counts, depth, kappa = points(seed, least)
     near = [Fraction(least) * int(w) - Fraction(1, 10**9) * bool(least) for w in np.maximum(np.ptp(X, axis=0), 1)]
     leaves = 1 if counts.shape[1] < 2 else min(1 << depth, len(X))
-    return PlaneSpace(X.tolist(), near, counts, depth, leaves, kappa, Fraction(0), "rows")
+    return PlaneSpace(X.astype(float), Fraction, near, counts, depth, leaves, kappa, Fraction(0), "rows")
 
 
 @cache
@@ -183,7 +183,15 @@ def _changed(value: Any, draw: random.Random, size: int) -> Any:
 
 
 LINE = PlaneSpace(
-    [[0], [1], [3]], [Fraction(0)], np.array([[1, 0], [0, 1], [1, 0]]), 1, 2, Fraction(0), Fraction(0), "rows"
+    np.array([[0.0], [1.0], [3.0]]),
+    Fraction,
+    [Fraction(0)],
+    np.array([[1, 0], [0, 1], [1, 0]]),
+    1,
+    2,
+    Fraction(0),
+    Fraction(0),
+    "rows",
 )
 HEAD = header(Fraction(1), Fraction(0))
 VECTOR = {"by": "vector", "left": [[0, 2], [2, 1]], "right": [[1, 1]]}

@@ -42,10 +42,10 @@ class Parting:
 
 
 class Hulls:
-    """Tests over fixed points: Z (P, m) scaled, `decimals` (P, m) whole numbers, object dtype, equal up to scale and shift."""
+    """Tests over fixed points: X (P, m) in the units of the table, and Z (P, m) the same scaled."""
 
-    def __init__(self, Z: FloatArray, decimals: np.ndarray, least: float) -> None:
-        self.Z, self.decimals, self.least = Z, decimals, least
+    def __init__(self, X: FloatArray, Z: FloatArray, least: float) -> None:
+        self.X, self.Z, self.least = X, Z, least
         self.tests = self.work = 0
 
     def test(self, left: CountArray, right: CountArray) -> Meeting | Parting | None:
@@ -110,12 +110,8 @@ class Hulls:
     def _exact(self, points: CountArray, split: int) -> list[int] | None:
         """The weights with which the means of the first `split` points and of the others coincide, if they are the only ones."""
         sign = [1] * split + [-1] * (len(points) - split)
-        table = self.decimals[points]
-        rows = [
-            [s * x for s, x in zip(sign, column, strict=True)]
-            for column in (table - table[0]).T.tolist()
-            if any(column)
-        ]
+        columns = [as_whole(column) for column in self.X[points].T.tolist()]
+        rows = [[s * x for s, x in zip(sign, column, strict=True)] for column in columns if any(column)]
         values = only_solution([*rows, sign])
         if values is None:
             return None
@@ -127,6 +123,14 @@ class Hulls:
         whole = [int(v * scale) for v in values]
         shared = math.gcd(*whole)
         return [w // shared for w in whole]
+
+
+def as_whole(column: Sequence[float]) -> list[int]:
+    """Numbers as whole ones, up to scale and shift: the decimals that they are written as. The first becomes 0."""
+    written = [Fraction(repr(value)) for value in column]
+    scale = math.lcm(*(w.denominator for w in written))
+    found = [int(w * scale) for w in written]
+    return [x - found[0] for x in found]
 
 
 def only_solution(rows: Sequence[Sequence[int]]) -> list[Fraction] | None:

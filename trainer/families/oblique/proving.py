@@ -20,6 +20,7 @@ from trainer.families.oblique.units import instance_of
 from trainer.method import Proof, Settings
 
 NOISE = Fraction(1, 10**6)  # what rounding may have added to a cost
+LARGEST_NUMBER = (1 << 53) - 1  # that every reader of JSON reads exactly
 MOST_TREES = 20_000  # ways to label the leaves; a checker looks at no more
 
 
@@ -64,7 +65,7 @@ class PlaneProof:
         self, X: FloatArray, Z: FloatArray, counts: CountArray, places: Sequence[int], *, least: float, depth: int,
         leaves: int, penalty: Fraction, charge: Fraction, stop: Callable[[], bool],
     ) -> None:  # fmt: skip
-        self.store = Store(Hulls(Z, decimals(X), least), counts, stop)
+        self.store = Store(Hulls(X, Z, least), counts, stop)
         self.counts, self.places = counts, places
         self.depth, self.leaves = depth, min(leaves, len(counts)) if counts.shape[1] > 1 else 1
         self.penalty, self.charge = penalty, charge
@@ -124,10 +125,9 @@ class PlaneProof:
 
     def _vector(self, place: int) -> Step:
         found = self.store.vectors[place]
-        return {
-            "by": "vector",
-            "left": sorted(map(list, found.left.items())),
-            "right": sorted(map(list, found.right.items())),
+        sides = {"left": found.left, "right": found.right}
+        return {"by": "vector"} | {
+            name: [[p, _written(w)] for p, w in sorted(own.items())] for name, own in sides.items()
         }
 
     def _block(self, labels: Labels, bound: int, points: Sequence[int] | None = None) -> Step:
@@ -143,6 +143,11 @@ class PlaneProof:
         return step | {"of": [[shown[k], v] for k, v in step["of"]]} if step["by"] == "sum" else step
 
 
+def _written(weight: int) -> int | str:
+    """A text where readers of JSON would round."""
+    return weight if weight <= LARGEST_NUMBER else str(weight)
+
+
 def labelled(depth: int, leaves: int, classes: int) -> Iterator[Labels]:
     """All ways to label so many leaves, one of each mirrored pair; two leaves below a question differ."""
     if leaves == 1:
@@ -155,15 +160,3 @@ def labelled(depth: int, leaves: int, classes: int) -> Iterator[Labels]:
             for two in islice(labelled(depth - 1, leaves - few, classes), start, None):
                 if one != two or not isinstance(one, int):
                     yield one, two
-
-
-def decimals(X: FloatArray) -> np.ndarray:
-    """Each column (P,) as whole numbers up to scale and shift: the decimals that its numbers are written as; objects (P, m)."""
-    found = []
-    for column in X.T.tolist():
-        written = {value: Fraction(repr(value)) for value in set(column)}
-        scale = math.lcm(*(w.denominator for w in written.values()))
-        whole = [int(written[value] * scale) for value in column]
-        shared = math.gcd(*(w - whole[0] for w in whole)) or 1
-        found.append([(w - whole[0]) // shared for w in whole])
-    return np.array(found, dtype=object).reshape(X.shape[1], len(X)).T
