@@ -110,10 +110,11 @@ class Hulls:
 
     def _exact(self, points: CountArray, split: int) -> list[int] | None:
         """The weights with which the means of the first `split` points and of the others coincide, if they are the only ones."""
+        self.work += len(points) ** 3
         sign = [1] * split + [-1] * (len(points) - split)
         columns = [as_whole(column) for column in self.X[points].T.tolist()]
         rows = [[s * x for s, x in zip(sign, column, strict=True)] for column in columns if any(column)]
-        values = only_solution([*rows, sign])
+        values = only_solution([*rows, sign], self.stop)
         if values is None:
             return None
         if values[0] < 0:
@@ -134,11 +135,13 @@ def as_whole(column: Sequence[float]) -> list[int]:
     return [x - found[0] for x in found]
 
 
-def only_solution(rows: Sequence[Sequence[int]]) -> list[Fraction] | None:
-    """x with rows · x = 0 if all others are multiples of it, else None."""
+def only_solution(rows: Sequence[Sequence[int]], stop: Callable[[], bool]) -> list[Fraction] | None:
+    """x with rows · x = 0 if all others are multiples of it, else None, also when it is stopped: fractions grow with every row."""
     width = len(rows[0])
     pivots: dict[int, list[Fraction]] = {}
     for row in rows:
+        if stop():
+            return None
         rest = [Fraction(x) for x in row]
         for column, own in pivots.items():
             if rest[column]:
