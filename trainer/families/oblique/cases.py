@@ -24,7 +24,7 @@ FIRST_SETS = 40  # random sets of points that are tried before the cases begin
 FEW = 4  # points that a vector may lack to count in the choice of a point
 DEEPEST = 300  # points that are sent both ways on the path to a case
 MOST_CASES = 50_000
-MOST_WORK = 50_000_000  # points times columns of all linear programs
+MOST_WORK = 50_000_000  # points times columns of all linear programs, and what their fractions take
 
 
 class Undecided(Exception):

@@ -10,7 +10,7 @@ Parted     in a plane of `least` 0: Σλx = Σμx with Σλ = Σμ for no weight
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -44,8 +44,8 @@ class Parting:
 class Hulls:
     """Tests over fixed points: X (P, m) in the units of the table, and Z (P, m) the same scaled."""
 
-    def __init__(self, X: FloatArray, Z: FloatArray, least: float) -> None:
-        self.X, self.Z, self.least = X, Z, least
+    def __init__(self, X: FloatArray, Z: FloatArray, least: float, stop: Callable[[], bool]) -> None:
+        self.X, self.Z, self.least, self.stop = X, Z, least, stop
         self.tests = self.work = 0
 
     def test(self, left: CountArray, right: CountArray) -> Meeting | Parting | None:
@@ -62,17 +62,18 @@ class Hulls:
     def _nearest(self, left: CountArray, right: CountArray) -> tuple[FloatArray | None, FloatArray, float]:
         """Weights of the nearest points of the hulls, the normal between them, and their distance: l∞ if planes keep one, else l1."""
         m, size = self.Z.shape[1], len(left) + len(right)
-        rows = np.zeros((m, size))
-        rows[:, : len(left)], rows[:, len(left) :] = self.Z[left].T, -self.Z[right].T
-        sums = np.zeros((2, size))
-        sums[0, : len(left)], sums[1, len(left) :] = 1.0, 1.0
+        points = np.concatenate([self.Z[left], -self.Z[right]])
+        sums = np.zeros((size, 2))
+        sums[: len(left), 0], sums[len(left) :, 1] = 1.0, 1.0
         if self.least:
-            block = np.block([[rows, np.full((m, 1), -1.0)], [-rows, np.full((m, 1), -1.0)], [sums, np.zeros((2, 1))]])
-            lower, upper = np.full(2 * m, -highspy.kHighsInf), np.zeros(2 * m)
-        else:
-            block = np.block([[rows, -np.eye(m), np.eye(m)], [sums, np.zeros((2, 2 * m))]])
-            lower, upper = np.zeros(m), np.zeros(m)
-        solver = _solver(block, size, np.append(lower, [1.0, 1.0]), np.append(upper, [1.0, 1.0]))
+            program = _Columns(np.hstack([points, -points, sums]), np.append(np.full(2 * m, -1.0), [0.0, 0.0])[None])
+            lower = np.full(2 * m, -highspy.kHighsInf)
+        else:  # a dense matrix of the parts of the difference would be m by m
+            program, lower = _Columns(np.hstack([points, sums])), np.zeros(m)
+            program.units(np.full(m, -1.0))
+            program.units(np.ones(m))
+        solver = program.solver(size, np.append(lower, [1.0, 1.0]), np.append(np.zeros(len(lower)), [1.0, 1.0]))
+        solver.cbSimplexInterrupt.subscribe(lambda event: event.interrupt() if self.stop() else None)
         solver.run()
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None, np.zeros(m), 0.0
@@ -109,10 +110,11 @@ class Hulls:
 
     def _exact(self, points: CountArray, split: int) -> list[int] | None:
         """The weights with which the means of the first `split` points and of the others coincide, if they are the only ones."""
+        self.work += len(points) ** 3
         sign = [1] * split + [-1] * (len(points) - split)
         columns = [as_whole(column) for column in self.X[points].T.tolist()]
         rows = [[s * x for s, x in zip(sign, column, strict=True)] for column in columns if any(column)]
-        values = only_solution([*rows, sign])
+        values = only_solution([*rows, sign], self.stop)
         if values is None:
             return None
         if values[0] < 0:
@@ -133,11 +135,13 @@ def as_whole(column: Sequence[float]) -> list[int]:
     return [x - found[0] for x in found]
 
 
-def only_solution(rows: Sequence[Sequence[int]]) -> list[Fraction] | None:
-    """x with rows · x = 0 if all others are multiples of it, else None."""
+def only_solution(rows: Sequence[Sequence[int]], stop: Callable[[], bool]) -> list[Fraction] | None:
+    """x with rows · x = 0 if all others are multiples of it, else None, also when it is stopped: fractions grow with every row."""
     width = len(rows[0])
     pivots: dict[int, list[Fraction]] = {}
     for row in rows:
+        if stop():
+            return None
         rest = [Fraction(x) for x in row]
         for column, own in pivots.items():
             if rest[column]:
@@ -162,23 +166,42 @@ def only_solution(rows: Sequence[Sequence[int]]) -> list[Fraction] | None:
     return values
 
 
-def _solver(block: FloatArray, size: int, lower: FloatArray, upper: FloatArray) -> highspy.Highs:
-    """The program over `size` weights, which cost nothing, and further variables, which cost 1; all are at least 0."""
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = block.shape
-    lp.col_cost_ = np.append(np.zeros(size), np.ones(block.shape[1] - size))
-    lp.col_lower_, lp.col_upper_ = np.zeros(block.shape[1]), np.full(block.shape[1], highspy.kHighsInf)
-    lp.row_lower_, lp.row_upper_ = lower, upper
-    columns, rows = np.nonzero(block.T)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = np.append(0, np.cumsum(np.bincount(columns, minlength=block.shape[1]))).astype(np.int32)
-    lp.a_matrix_.index_ = rows.astype(np.int32)
-    lp.a_matrix_.value_ = block.T[columns, rows]
-    solver = highspy.Highs()
-    for name, value in (
-        ("output_flag", False), ("threads", 1), ("solver", "simplex"), ("presolve", "off"),
-        ("primal_feasibility_tolerance", 1e-10), ("dual_feasibility_tolerance", 1e-10),
-    ):  # fmt: skip
-        solver.setOptionValue(name, value)
-    solver.passModel(lp)
-    return solver
+class _Columns:
+    """A linear program of columns (k, rows), and further ones below them."""
+
+    def __init__(self, *blocks: FloatArray) -> None:
+        self.index, self.value, self.length = list[CountArray](), list[FloatArray](), list[CountArray]()
+        self.rows = blocks[0].shape[1]
+        for block in blocks:
+            columns, rows = np.nonzero(block)
+            self._add(rows, block[columns, rows], np.bincount(columns, minlength=len(block)))
+
+    def units(self, values: FloatArray) -> None:
+        """A column for each of the first rows, with one value in it."""
+        self._add(np.arange(len(values)), values, np.ones(len(values), np.int64))
+
+    def _add(self, index: CountArray, value: FloatArray, length: CountArray) -> None:
+        self.index.append(index)
+        self.value.append(value)
+        self.length.append(length)
+
+    def solver(self, size: int, lower: FloatArray, upper: FloatArray) -> highspy.Highs:
+        """The program: the first `size` columns cost nothing, the others 1, and all variables are at least 0."""
+        length = np.concatenate(self.length)
+        lp = highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = self.rows, len(length)
+        lp.col_cost_ = np.append(np.zeros(size), np.ones(len(length) - size))
+        lp.col_lower_, lp.col_upper_ = np.zeros(len(length)), np.full(len(length), highspy.kHighsInf)
+        lp.row_lower_, lp.row_upper_ = lower, upper
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_ = np.append(0, np.cumsum(length)).astype(np.int32)
+        lp.a_matrix_.index_ = np.concatenate(self.index).astype(np.int32)
+        lp.a_matrix_.value_ = np.concatenate(self.value)
+        solver = highspy.Highs()
+        for name, value in (
+            ("output_flag", False), ("threads", 1), ("solver", "simplex"), ("presolve", "off"),
+            ("primal_feasibility_tolerance", 1e-10), ("dual_feasibility_tolerance", 1e-10),
+        ):  # fmt: skip
+            solver.setOptionValue(name, value)
+        solver.passModel(lp)
+        return solver

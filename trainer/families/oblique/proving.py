@@ -65,7 +65,7 @@ class PlaneProof:
         self, X: FloatArray, Z: FloatArray, counts: CountArray, places: Sequence[int], *, least: float, depth: int,
         leaves: int, penalty: Fraction, charge: Fraction, stop: Callable[[], bool],
     ) -> None:  # fmt: skip
-        self.store = Store(Hulls(X, Z, least), counts, stop)
+        self.store = Store(Hulls(X, Z, least, stop), counts, stop)
         self.counts, self.places = counts, places
         self.depth, self.leaves = depth, min(leaves, len(counts)) if counts.shape[1] > 1 else 1
         self.penalty, self.charge = penalty, charge
