@@ -105,7 +105,7 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     assert "²" in web.post(address, {"slack": "3", "max_leaves": "²"}, follow=True).content.decode()
     web.post(address, {"slack": "3", "agree_rows": "²"})
     serve(bench)
-    assert "names no lines" in web.get(address).content.decode()
+    assert "is not a line number" in web.get(address).content.decode()
     web.post(address, {"slack": "3", "agree_rows": "999999"})
     serve(bench)
     assert "names no lines" in web.get(address).content.decode()

@@ -305,14 +305,16 @@ def three_sums(node, P, Rn, costs, sides, budget, flag):
 
 
 @kernel
-def range_pairs(a, b, bit, low, column, weight, out, first, flag):
+def range_pairs(a, b, bits, column, weight, out, first, flag):
     """Join the shares of all pairs below a question about `column`, which `weight` of rows meet, to `out`, unless the flag is up.
 
+    bits: that of the question's column in a key, and `low` of the layout.
     first uint8 (keys,): 1 until a key of `out` has been met.
     """
     ka, la, ha = a
     kb, lb, hb = b
     out_keys, out_lo, out_hi = out
+    bit, low = bits
     columns = la.shape[1]
     for i in range(len(ka)):
         if flag[0]:

@@ -110,7 +110,8 @@ class Importance:
 
     def _pairs(self, question: int, a: kc.Shares, b: kc.Shares, out: kc.Shares, first: np.ndarray) -> None:
         layout = self.counter.keys.layout
-        kc.range_pairs(a, b, int(layout.bits[question]), int(layout.low), NO_COLUMN, 0, out, first, self.space.flag)
+        bits = int(layout.bits[question]), int(layout.low)
+        kc.range_pairs(a, b, bits, NO_COLUMN, 0, out, first, self.space.flag)
 
     def _small(self, entry: Entry, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
         parts = self._parts(entry, rows)

@@ -55,7 +55,7 @@ class Ranges:
     ) -> None:
         layout = self.counter.keys.layout
         kc.range_pairs(
-            a, b, int(layout.bits[question]), int(layout.low), self.space.questions.columns[question],
+            a, b, (int(layout.bits[question]), int(layout.low)), self.space.questions.columns[question],
             self.space.weight(rows), out, first, self.space.flag,
         )  # fmt: skip
 
