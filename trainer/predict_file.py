@@ -26,7 +26,7 @@ from trainer.data.reader import ModelRows, check_columns, read_for_model, rows_f
 from trainer.data.reading import Reading, around_notes
 from trainer.dtypes import CodeArray
 from trainer.errors import DataError, listed
-from trainer.predicted import CsvWriter, MoreColumns, ParquetWriter, Writer
+from trainer.predicted import CsvWriter, MoreColumns, ParquetWriter, Piece, Writer
 from trainer.tree.file import ModelFile
 from trainer.tree.known_rows import digests, unpacked
 from trainer.tree.known_rows import known as among
@@ -130,7 +130,8 @@ def _predict(
         if not problems:  # an error elsewhere leaves no result, but its other places are still looked for
             matrix = rows.table.matrix()
             leaves = tree.apply(matrix)
-            writer.write(total.rows + 1, leaves, rows.usable, more.of(matrix, rows.usable) if more else (), kept)
+            further = more.of(matrix, rows.usable) if more else ()
+            writer.write(Piece(total.rows + 1, leaves, rows.usable, further, kept))
             total.add(rows, leaves)
             say("predicting", total.rows, count)
     if problems:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trainer.data.spreadsheet import as_text
+from trainer.data.spreadsheet import as_text, csv_line
 from trainer.dtypes import BoolArray, CodeArray, FloatArray
 from trainer.tree.nodes import Tree
 
@@ -32,18 +32,21 @@ class MoreColumns(Protocol):
         """What is to be said of all pieces."""
 
 
+class Piece(NamedTuple):
+    """Rows of a result from number `first` on."""
+
+    first: int
+    leaves: CodeArray  # int32 (n,)
+    usable: BoolArray  # (n,), whether a row has a prediction
+    more: Sequence[list[Any]] = ()  # further columns
+    kept: pa.RecordBatch | None = None  # the columns of the file
+
+
 class Writer(Protocol):
     """Writes pieces of a result."""
 
-    def write(
-        self,
-        first: int,
-        leaves: CodeArray,
-        usable: BoolArray,
-        more: Sequence[list[Any]] = (),
-        kept: pa.RecordBatch | None = None,
-    ) -> None:
-        """Rows from number `first` on: leaves, int32 (n,), whether they have a prediction, bool (n,), further columns, and kept ones."""
+    def write(self, piece: Piece) -> None:
+        """All pieces keep the columns of the file, or none does."""
 
     def close(self) -> None:
         """Write what is left."""
@@ -64,16 +67,10 @@ class CsvWriter:
             for v in tree.nodes
         ]
         self.cells.append([""] * (len(tree.classes) + 2))  # of a row without a prediction
-        self.answers = ["," + _line(cells) for cells in self.cells]
+        self.answers = ["," + csv_line(cells) for cells in self.cells]
 
-    def write(
-        self,
-        first: int,
-        leaves: CodeArray,
-        usable: BoolArray,
-        more: Sequence[list[Any]] = (),
-        kept: pa.RecordBatch | None = None,
-    ) -> None:
+    def write(self, piece: Piece) -> None:
+        first, leaves, usable, more, kept = piece
         self._begin(kept.schema.names if kept is not None else ())
         found = np.where(usable, leaves, len(self.answers) - 1).tolist()
         if not more and kept is None:
@@ -90,7 +87,7 @@ class CsvWriter:
 
     def _begin(self, kept: Sequence[str]) -> None:
         if not self.begun:
-            self.stream.write(_line([*map(self.text, kept), *_beside(self.names, kept)]))
+            self.stream.write(csv_line([*map(self.text, kept), *_beside(self.names, kept)]))
             self.begun = True
 
     def _kept(self, column: pa.Array) -> list[Any]:
@@ -117,14 +114,8 @@ class ParquetWriter:
         self.stream = stream
         self.writer: pq.ParquetWriter | None = None
 
-    def write(
-        self,
-        first: int,
-        leaves: CodeArray,
-        usable: BoolArray,
-        more: Sequence[list[Any]] = (),
-        kept: pa.RecordBatch | None = None,
-    ) -> None:
+    def write(self, piece: Piece) -> None:
+        first, leaves, usable, more, kept = piece
         writer = self._begin(kept.schema if kept is not None else pa.schema([]))
         found = pa.array(leaves, pa.int32(), mask=~usable)
         rows = pa.array(np.arange(first, first + len(leaves)))
@@ -158,9 +149,3 @@ def _beside(names: Sequence[str], kept: Collection[str]) -> list[str]:
         taken.add(name)
         found.append(name)
     return found
-
-
-def _line(cells: Sequence[Any]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue()

@@ -43,8 +43,10 @@ def enqueue(
     cost: Mapping[str, Any] | None = None,
     least: str = COLUMNS,
 ) -> BatchPrediction:
-    """A file in the queue, with its own columns before the answers (`keep_columns`), and with `explain`, with path and smallest change as columns: with what may `change`, what a change of 1 costs, and
-    which change is the smallest (`least`).
+    """A file in the queue.
+
+    `keep_columns`: its own columns stand before the answers. `explain`: path and smallest change are columns, too, with what may
+    `change`, what a change of 1 costs, and which change is the smallest (`least`).
 
     Raises TooLarge, ValidationError, DataError for what is not a table at first sight, and Conflict.
     """

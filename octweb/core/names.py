@@ -7,14 +7,10 @@ from pathlib import PurePosixPath
 
 from octweb.core.problems import Unprocessable
 
-HIDDEN = (
-    "C",
-    "M",
-    "Z",
-)  # control and format characters, marks of direction, marks on another letter, spaces and breaks
-BLANK = frozenset(
-    "\u115f\u1160\u2800\u3164\uffa0"
-)  # fillers of Hangul and the empty Braille cell count as letters and signs
+# control and format characters, marks of direction, marks on another letter, spaces and breaks
+HIDDEN = ("C", "M", "Z")
+# fillers of Hangul and the empty Braille cell, which Unicode counts as letters and signs
+BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 

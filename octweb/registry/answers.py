@@ -16,7 +16,7 @@ from octweb.core.parsers import BytesParser
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
 from octweb.registry.models import TreeModel
 from octweb.registry.predicting import Predictions
-from trainer.predicted import CsvWriter
+from trainer.predicted import CsvWriter, Piece
 
 MAX_HEADER = 1_000  # characters of notes
 
@@ -60,7 +60,7 @@ def _arrow(found: Predictions) -> bytes:
 
 def _csv(found: Predictions) -> str:
     text = io.StringIO()
-    CsvWriter(found.tree, text).write(1, found.leaves, np.ones(len(found.leaves), bool))
+    CsvWriter(found.tree, text).write(Piece(1, found.leaves, np.ones(len(found.leaves), bool)))
     return text.getvalue()
 
 

@@ -24,7 +24,7 @@ def request_of(form: Any) -> dict[str, Any]:
     request["without"] = [name for name in form.getlist("without") if name]
     most = form.get("max_leaves", "").strip()
     if most:
-        if not most.isdecimal() or int(most) < 1:
+        if not most[:10].isdecimal() or len(most) > 9 or int(most) < 1:
             raise ParameterError({"max_leaves": f"'{most[:40]}' is not a whole number of leaves."})
         request["max_leaves"] = int(most)
     request["recalls"] = _recalls(form.get("recalls", ""))

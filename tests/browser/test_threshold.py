@@ -16,16 +16,27 @@ from tests.octweb.workbench.conftest import model, serve  # noqa: F401
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-def test_a_threshold_follows_keys_and_pointer(page, live_server, client, owner, model, serve):  # noqa: F811
+def held_threshold(owner, model, serve):  # noqa: F811
+    """A workbench with a held threshold at the root, and the column that it asks for."""
     bench = actions.open_for(owner=owner, model=model)
     column = next(
         c["name"] for c in bench.dataset.columns if c["kind"] == "numeric" and c["name"] != bench.dataset.target
     )
     actions.edit(bench, wishes=[f"ask root {column} <= 2.5"])
     serve(bench)
-    spread = actions.current(bench).result["spreads"]["root"]
+    return bench, column
+
+
+def signed_in(page, live_server, client, owner):  # noqa: F811
+    """The session of the owner in the browser, without the page for it."""
     client.force_login(owner)
     page.context.add_cookies([{"name": k, "value": v.value, "url": live_server.url} for k, v in client.cookies.items()])
+
+
+def test_a_threshold_follows_keys_and_pointer(page, live_server, client, owner, model, serve):  # noqa: F811
+    bench, column = held_threshold(owner, model, serve)
+    spread = actions.current(bench).result["spreads"]["root"]
+    signed_in(page, live_server, client, owner)
     address = f"{live_server.url}/workbenches/{bench.pk}/?at=root"
     page.goto(address)
     handle = page.locator(".cut-handle")
@@ -73,15 +84,9 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, client, owner, 
 
 
 def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, live_server, client, owner, model, serve):  # noqa: F811
-    bench = actions.open_for(owner=owner, model=model)
-    column = next(
-        c["name"] for c in bench.dataset.columns if c["kind"] == "numeric" and c["name"] != bench.dataset.target
-    )
-    actions.edit(bench, wishes=[f"ask root {column} <= 2.5"])
-    serve(bench)
+    bench, _ = held_threshold(owner, model, serve)
     actions.edit(bench, add=["depth y 1"])  # it waits for a worker, so that the page refreshes, with the draft below
-    client.force_login(owner)
-    page.context.add_cookies([{"name": k, "value": v.value, "url": live_server.url} for k, v in client.cookies.items()])
+    signed_in(page, live_server, client, owner)
     page.goto(f"{live_server.url}/workbenches/{bench.pk}/?at=root")
     page.get_by_text("Searching").first.wait_for()
     live = re.compile("/live/")

@@ -26,8 +26,13 @@ def as_text(cell: str) -> str:
     return "'" + cell if runs and not NUMBER.fullmatch(cell.strip()) else cell
 
 
+def csv_line(cells: Iterable[Any]) -> str:
+    """One line of a CSV file."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
 def text_line(cells: Iterable[Any]) -> str:
     """One line of a CSV file that people open: its texts stay text."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow([as_text(c) if isinstance(c, str) else c for c in cells])
-    return out.getvalue()
+    return csv_line([as_text(c) if isinstance(c, str) else c for c in cells])

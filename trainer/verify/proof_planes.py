@@ -54,9 +54,8 @@ class Block:
         self.here[1] |= shown.points
         self.at = dict.fromkeys(shown.points, 1)
         self.cost = sum(self.wrong[1][p] for p in shown.points)
-        self.waiting: list[
-            tuple[int, int, list[int]]
-        ] = []  # a point, where it was, and the sides still to be looked at
+        # a point, where it was, and the sides still to be looked at
+        self.waiting: list[tuple[int, int, list[int]]] = []
         self.open = self.cost < shown.bound
 
     def _number(self, v: int, tree: Tree) -> None:

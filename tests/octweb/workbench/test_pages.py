@@ -102,7 +102,9 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     assert "Not all was counted" not in page
     assert "hx-get" in page
     Step.objects.filter(pk=step.pk).update(state=StepState.DONE, result=step.result)
-    assert "²" in web.post(address, {"slack": "3", "max_leaves": "²"}, follow=True).content.decode()
+    for bad in ("²", "9" * 5000, "0"):
+        said = web.post(address, {"slack": "3", "max_leaves": bad}, follow=True).content.decode()
+        assert "is not a whole number of leaves" in said
     web.post(address, {"slack": "3", "agree_rows": "²"})
     serve(bench)
     assert "is not a line number" in web.get(address).content.decode()

@@ -444,10 +444,8 @@ class Search:
         return feature, below[0], below[1]
 
     def _extract_two(self, rows: np.ndarray, height: int) -> Shape:
-        if (
-            len(rows) == len(self.instance.rows) and height in self.root_shapes
-        ):  # counting all pairs of thousands of questions again takes seconds
-            return self.root_shapes[height]
+        if len(rows) == len(self.instance.rows) and height in self.root_shapes:
+            return self.root_shapes[height]  # to count all pairs of thousands of questions again takes seconds
         node = self.prepare(rows)
         P = self.pairs(node, False)
         assert P is not None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Unpack
 
 from trainer.data.problem import Problem
 from trainer.editing.bench import Bench
@@ -11,12 +12,11 @@ from trainer.editing.complete import Completer
 from trainer.editing.prefix import Prefix
 from trainer.editing.space import NONE_BANNED, Stopped
 from trainer.errors import ParameterError
-from trainer.families.exact.workbench.chosen import RATES, amount, filters_of
+from trainer.families.exact.workbench.chosen import Choice, amount, filters_of
 from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.good import GoodTrees, first_trees, limit_of
 from trainer.families.exact.workbench.limited import LimitedCompleter
 from trainer.families.exact.workbench.space import Space
-from trainer.tree.nodes import Tree
 from trainer.tree.shapes import Shape
 
 MOST_DEPTH = 20
@@ -60,33 +60,19 @@ class Workbench(Bench):
         *,
         slack: Fraction | str | None = None,
         slack_rows: Fraction | str | int | None = None,
-        must: Sequence[str] = (),
-        without: Sequence[str] = (),
-        max_leaves: int | None = None,
-        recalls: Mapping[str, Fraction | str] | None = None,
-        difference: Fraction | str | None = None,
-        groups: str | None = None,
-        rate: str = RATES[0],
-        favoured: str | None = None,
-        agrees: Tree | None = None,
-        agree_rows: Sequence[int] | None = None,
         time_limit: float | None = None,
         stop: Callable[[], bool] | None = None,
+        **choice: Unpack[Choice],
     ) -> GoodTrees:
         """All trees whose cost is within a share `slack` of the least cost, or within `slack_rows` rows of it.
 
-        Decimals are taken as written (texts or fractions, no floats). The rest chooses among these trees. `must`, `without`: columns to
-        ask and not to ask; `recalls`: least share of right rows by class. `difference`: how much the shares of rows that are answered
-        `favoured` (by default the last class that occurs) may differ between the values of the column `groups`, among all rows (`rate`
-        parity) or among the rows of that class (opportunity). `agrees`: a tree whose answers are kept on `agree_rows` (rows of the
-        problem from 0, by default all). Raises ParameterError, and Stopped where the time is over.
+        Decimals are taken as written (texts or fractions, no floats). `choice` says which of these trees are meant, by the names of
+        `Choice`: must, without, max_leaves, recalls, difference, groups, rate, favoured, agrees, agree_rows. Raises ParameterError, and
+        Stopped where the time is over.
         """
         if (slack is None) == (slack_rows is None):
             raise ParameterError({"slack": "give either a share of the least cost or a number of rows."})
-        filters = filters_of(
-            self.problem, must=must, without=without, max_leaves=max_leaves, recalls=recalls, difference=difference, groups=groups,
-            rate=rate, favoured=favoured, agrees=agrees, agree_rows=agree_rows,
-        )  # fmt: skip
+        filters = filters_of(self.problem, choice)
         self.space.begin(time_limit, stop)
         least = self._least()
         limit = limit_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import TypedDict
 
 import numpy as np
 
@@ -17,34 +18,44 @@ from trainer.tree.nodes import Tree
 RATES = ("parity", "opportunity")
 
 
-def filters_of(
-    problem: Problem,
-    *,
-    must: Sequence[str] = (),
-    without: Sequence[str] = (),
-    max_leaves: int | None = None,
-    recalls: Mapping[str, Fraction | str] | None = None,
-    difference: Fraction | str | None = None,
-    groups: str | None = None,
-    rate: str = RATES[0],
-    favoured: str | None = None,
-    agrees: Tree | None = None,
-    agree_rows: Sequence[int] | None = None,
-) -> Filters:
-    """The filters that the arguments of `Workbench.good_trees` express. Raises ParameterError."""
-    names = problem.names
-    if difference is None and groups is not None:
+class Choice(TypedDict, total=False):
+    """Which of the good trees are meant; what is left out, or None, leaves out no tree.
+
+    `must`, `without`: columns to ask and not to ask. `recalls`: least share of right rows by class. `difference`: how much the shares
+    of rows that are answered `favoured` (by default the last class that occurs) may differ between the values of the column `groups`,
+    among all rows (`rate` parity, the default) or among the rows of that class (opportunity). `agrees`: a tree whose answers are kept
+    on `agree_rows` (rows of the problem from 0, by default all).
+    """
+
+    must: Sequence[str]
+    without: Sequence[str]
+    max_leaves: int | None
+    recalls: Mapping[str, Fraction | str] | None
+    difference: Fraction | str | None
+    groups: str | None
+    rate: str
+    favoured: str | None
+    agrees: Tree | None
+    agree_rows: Sequence[int] | None
+
+
+def filters_of(problem: Problem, choice: Choice) -> Filters:
+    """The filters that a choice expresses. Raises ParameterError."""
+    names, difference, agrees = problem.names, choice.get("difference"), choice.get("agrees")
+    if difference is None and choice.get("groups") is not None:
         raise ParameterError({"difference": "say how much the rates of the groups may differ."})
+    must = [names.columns.index(names.column(name, "must")) for name in choice.get("must", ())]
+    without = [names.columns.index(names.column(name, "without")) for name in choice.get("without", ())]
     return Filters(
-        must=tuple(dict.fromkeys(names.columns.index(names.column(name, "must")) for name in must)),
-        without=frozenset(names.columns.index(names.column(name, "without")) for name in without),
-        max_leaves=max_leaves,
+        must=tuple(dict.fromkeys(must)),
+        without=frozenset(without),
+        max_leaves=choice.get("max_leaves"),
         recalls=tuple(
             (names.classes.index(names.label(name, "recalls")), amount(share, "recalls"))
-            for name, share in (recalls or {}).items()
+            for name, share in (choice.get("recalls") or {}).items()
         ),
-        rates=None if difference is None else _rates(problem, difference, groups, rate, favoured),
-        answers=() if agrees is None else _answers(problem, agrees, agree_rows),
+        rates=None if difference is None else _rates(problem, difference, choice),
+        answers=() if agrees is None else _answers(problem, agrees, choice.get("agree_rows")),
     )
 
 
@@ -59,8 +70,9 @@ def amount(value: Fraction | str | int, name: str) -> Fraction:
     return found
 
 
-def _rates(problem: Problem, most: Fraction | str, groups: str | None, rate: str, favoured: str | None) -> Rates:
-    names = problem.names
+def _rates(problem: Problem, most: Fraction | str, choice: Choice) -> Rates:
+    names, groups, favoured = problem.names, choice.get("groups"), choice.get("favoured")
+    rate = choice.get("rate", RATES[0])
     if groups is None:
         raise ParameterError({"groups": "name the column whose values are the groups that are compared."})
     if rate not in RATES:
