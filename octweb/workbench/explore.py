@@ -54,8 +54,16 @@ def context(bench: Workbench) -> dict[str, Any]:
     step = bench.steps.filter(kind=StepKind.GOOD).last()
     kinds = {c["name"]: c["kind"] for c in bench.dataset.columns if c.get("role") == "feature"}
     columns = list(kinds)
+    line = "row" if bench.dataset.source_name.lower().endswith(".parquet") else "line"
     if step is None:
-        return {"step": None, "columns": columns, "slack": DEFAULT_SLACK, "request": {}, "rates": RATE_WORDS}
+        return {
+            "step": None,
+            "columns": columns,
+            "slack": DEFAULT_SLACK,
+            "request": {},
+            "rates": RATE_WORDS,
+            "line": line,
+        }
     found = step.result
     first = list((found.get("first_questions") or {}).items())
     total = max([n for _, n in first], default=1)
@@ -65,6 +73,7 @@ def context(bench: Workbench) -> dict[str, Any]:
         "slack": step.request.get("slack", DEFAULT_SLACK),
         "request": step.request,
         "rates": RATE_WORDS,
+        "line": line,
         "recalls": "; ".join(f"{name}: {share}" for name, share in (step.request.get("recalls") or {}).items()),
         "found": found,
         "working": not step.is_finished,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 
 from trainer.data.raw import Detected, RawTable
 from trainer.errors import DataError
+from trainer.table import Table
 
 KEY = b"octweb-raw"
 ROW_GROUP = 50_000  # rows; whoever shows twenty reads one group at most
@@ -54,3 +56,12 @@ def lines_in(path: str | Path, n: int) -> np.ndarray | None:
     except (pa.ArrowException, KeyError, TypeError, ValueError, zlib.error):
         return None
     return np.cumsum(steps).astype(np.int64) if len(steps) == n else None
+
+
+def by_lines(table: Table, path: str | Path) -> Table:
+    """The table that was read from a file, with the lines of the uploaded file as its row numbers where the file keeps them."""
+    try:
+        lines = lines_in(path, pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError):
+        return table
+    return table if lines is None else replace(table, row_numbers=lines[table.row_numbers - 1])

@@ -6,6 +6,7 @@ import pytest
 
 from octweb.workbench import actions
 from octweb.workbench.models import Kind, Step, StepState, Workbench
+from tests.octweb.runs.conftest import CSV
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.one_database]
 
@@ -74,6 +75,8 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
         page.split()
     )
     assert f'<td class="num">{rows["listed"][0]["row"]}</td>' in page
+    for row in rows["listed"]:  # as a person counts the lines of the uploaded file
+        assert CSV.splitlines()[row["row"] - 1].endswith(f",{row['actual']}")
     assert bench.steps.filter(kind=Kind.GOOD).last().request["must"] == ["width"]
     every = bench.steps.filter(kind=Kind.GOOD).last().result["count"]
     more = {

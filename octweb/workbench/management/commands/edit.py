@@ -16,10 +16,12 @@ from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
 from octweb.workbench.answers import answer
 from trainer.certificate import Status
+from trainer.data.staged import by_lines
 from trainer.errors import TrainerError
 from trainer.methods import get
 from trainer.monitor import Monitor
 from trainer.run import TrainRequest
+from trainer.table import Labels, Table
 from trainer.tree.file import read
 from trainer.warm import warm_workbench
 from trainer.workbench import EDITABLE, METHOD, Session
@@ -45,6 +47,11 @@ class Command(TrainingCommand):
     def reading(self, options: dict[str, Any]) -> dict[str, Any]:
         reading = super().reading(options)
         return with_schema(reading, options["schema"]) if options["schema"] else reading
+
+    def data(self, options: dict[str, Any]) -> tuple[Table, Labels]:
+        """As a person numbers the rows, who has the uploaded file and not the stored one."""
+        table, labels = super().data(options)
+        return by_lines(table, options["data"]), labels
 
     def run(self, options: dict[str, Any]) -> None:
         exit_with_parent()
