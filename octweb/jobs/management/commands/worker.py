@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 from django.utils import timezone
@@ -15,7 +16,7 @@ from django_tasks_db.management.commands.db_worker import Worker
 
 from octweb.core import files
 from octweb.demo import actions as demo
-from octweb.jobs import spare
+from octweb.jobs import fork_server
 from octweb.jobs.child import environment_of_child
 from octweb.jobs.queue import tidy
 from octweb.jobs.reaper import beat, reap, sweep
@@ -48,13 +49,14 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         threading.Thread(target=_reap_for_ever, args=(options["reap_every"],), name="reaper", daemon=True).start()
-        if not options["batch"]:
-            spare.keep(environment_of_child())
+        if settings.FORK_SERVER and not options["batch"]:
+            fork_server.keep()
+            fork_server.living(environment_of_child())
         log.info("worker ready")
         try:
             self._work(options)
         finally:
-            spare.give_up()
+            fork_server.give_up()
 
     def _work(self, options):
         while not stopping.is_set():
