@@ -103,6 +103,12 @@ class Process(ABC):
         """The exit status, or None while it runs."""
         return self.process.poll() if self.process else None
 
+    def pause(self, seconds: float) -> None:
+        """Wait so long, or until the process has ended."""
+        assert self.process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+
     def signal(self, number: int) -> None:
         """Send a signal to the whole process group."""
         if self.process is not None and self.process.poll() is None:

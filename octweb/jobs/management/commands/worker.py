@@ -43,7 +43,7 @@ class Command(BaseCommand):
     help = "Train queued runs, one at a time. Start several for several slots, on this host or others."
 
     def add_arguments(self, parser):
-        parser.add_argument("--interval", type=float, default=0.5, help="seconds between looks at an empty queue")
+        parser.add_argument("--interval", type=float, default=0.2, help="seconds between looks at an empty queue")
         parser.add_argument("--reap-every", type=float, default=5.0, help="seconds between looks at lost runs")
         parser.add_argument("--batch", action="store_true", help="end when the queue is empty")
 
