@@ -22,7 +22,7 @@ from trainer.editing.bench import Bench
 from trainer.editing.complete import Completion, QuestionPrice
 from trainer.editing.space import Stopped
 from trainer.errors import InfeasibleError, ParameterError, SolverError
-from trainer.families.exact.constrain import column_pairs, exact_constraints
+from trainer.families.exact.constrain import LIMITS, column_pairs, exact_constraints
 from trainer.families.exact.workbench.bench import Workbench
 from trainer.families.exact.workbench.chosen import RATES
 from trainer.families.exact.workbench.fronts import Limits
@@ -44,7 +44,6 @@ from trainer.version import VERSION
 
 METHOD = "exact"  # the one that counts good trees, too
 EDITABLE = ("exact", "exact-numeric")  # the methods with trees that can be argued with
-LIMITS = ("max_leaves", "recall", "forbidden_pairs", "max_columns")  # on the whole tree
 TICK, MEMORY_TICKS = 0.05, 10
 MOST_LISTED = 100_000
 IMPORTANCE = ("importance_least", "importance_most")

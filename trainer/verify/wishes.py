@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import Finding, recounted
+from trainer.verify.findings import Finding, columns_of, recounted
 from trainer.verify.rows import Rows
-from trainer.verify.structure import columns_of
 
 
 @dataclass(frozen=True)
