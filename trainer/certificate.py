@@ -45,6 +45,7 @@ class Evidence(StrEnum):
     OPTIMAL_TREES = "optimal-trees"
     PLANES = "planes"  # errors of rows in planes, which bound every tree
     BOUND_MET = "bound-met"  # a tree met that bound before a solver began
+    DISTANCE = "distance"  # that planes keep from the rows on their right
     MIP = "mip"
     SUBSET_SEARCH = "subset-search"
     TOPOLOGY_CHOICE = "topology-choice"
