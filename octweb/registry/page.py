@@ -9,11 +9,10 @@ from octweb.registry.data import Rows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import leaf_answer
-from octweb.registry.workspace.node import headline
 from trainer.certificate import Evidence, Status
 from trainer.errors import TrainerError
 from trainer.table import Kind
-from trainer.tree.describe import path_in_words, rules_text
+from trainer.tree.describe import headline, path_in_words, rules_text
 from trainer.tree.nodes import Node, Tree, tree_from_json
 
 WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence

@@ -258,11 +258,7 @@ def solve_numeric(
     tolerance only trees that are better by more are looked for: the bound then lies at most so far below the cost.  A stopped
     search returns its best tree and a valid bound.  Raises DataError for weights that add up to 2^31 or more.
     """
-    weight = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
-    used = weight > 0
-    X, y, weight = X[used], np.ascontiguousarray(y[used], dtype=np.int32), np.ascontiguousarray(weight[used])
-    if len(y) == 0 or int(weight.sum()) > MOST_WEIGHT:
-        raise DataError(f"The weights add up to {int(weight.sum())}; this search takes 1 to {MOST_WEIGHT}.")
+    X, y, weight = _weighing(X, y, weights)
     P, Q = leaf_cost.numerator, leaf_cost.denominator
     scale = (1 << depth) + 1  # of two trees of the same objective the one with fewer leaves is cheaper
     costs = np.array([scale * Q, scale * P + 1], np.int64)
@@ -275,9 +271,8 @@ def solve_numeric(
 
     levels, rank, whole = _ranks(X, over)
     order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
-    search = NumericSearch(
-        rank, y, weight, n_classes, costs, np.zeros(1, np.int64) if flag is None else flag, over
-    )  # fmt: skip
+    flag = np.zeros(1, np.int64) if flag is None else flag
+    search = NumericSearch(rank, y, weight, n_classes, costs, flag, over)
 
     def value(cost: int) -> Fraction:
         return Fraction(cost // scale, Q)
@@ -303,6 +298,16 @@ def solve_numeric(
     bound = cost if finished and not (slack and depth > 2) else min(cost, max(value(max(lower, floor)), Fraction(0)))
     prepared = Prepared(search, order, scale, min(best.cost, max(lower, floor)))
     return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.nodes, prepared=prepared)
+
+
+def _weighing(X: FloatArray, y: CodeArray, weights: CountArray | None) -> tuple[FloatArray, CodeArray, CountArray]:
+    """The rows that weigh anything, with their weights; raises DataError if that is none, or too much to count."""
+    weight = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
+    used = weight > 0
+    X, y, weight = X[used], np.ascontiguousarray(y[used], dtype=np.int32), np.ascontiguousarray(weight[used])
+    if len(y) == 0 or int(weight.sum()) > MOST_WEIGHT:
+        raise DataError(f"The weights add up to {int(weight.sum())}; this search takes 1 to {MOST_WEIGHT}.")
+    return X, y, weight
 
 
 def _deepen(
