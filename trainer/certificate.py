@@ -45,11 +45,11 @@ class Evidence(StrEnum):
     OPTIMAL_TREES = "optimal-trees"
     PLANES = "planes"  # errors of rows in planes, which bound every tree
     BOUND_MET = "bound-met"  # a tree met that bound before a solver began
-    DISTANCE = "distance"  # that planes keep from the rows on their right
     MIP = "mip"
     SUBSET_SEARCH = "subset-search"
     TOPOLOGY_CHOICE = "topology-choice"
     GREEDY = "greedy"
+    DISTANCE = "distance"  # that planes keep from the rows on their right
     PROOF = "proof"  # that a file of steps was written, or why not
 
 

@@ -144,7 +144,7 @@ class RunForm(forms.Form):
                 queryset=TreeModel.objects.kept().filter(owner=user, dataset=dataset).select_related("family"),
                 required=False,
                 label="Begin with",
-                help_text="The tree of one of your models on these data; the search then looks only for better ones.",
+                help_text="A tree that you have for this data set; the search then looks only for better ones.",
                 empty_label="no known tree",
             )
             field.advanced = True  # type: ignore[attr-defined]
