@@ -8,8 +8,8 @@ from typing import Any
 from octweb.core.templatetags.octweb import NARROW, seconds, whole
 from octweb.datasets.models import Dataset
 from octweb.runs.advice import asks
-from octweb.runs.forms import CONSTRAINTS
 from trainer.certificate import Guarantee
+from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
 from trainer.method import Method, Parameter
 from trainer.methods import METHODS
 from trainer.tree.numbers import count_words, decimal_text
@@ -17,6 +17,8 @@ from trainer.tree.numbers import count_words, decimal_text
 SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
 # settings that change how long a run takes and not which tree it looks for: names leave them out
 UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_penalty", "seed"}
+FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
+CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
 SIZE = ("min_leaf", "max_leaves")  # said beside the leaf penalty
 SENTENCES = {p.name: p.sentences for m in METHODS for p in m.parameters if p.sentences is not None}
 MOST_NAMED = 3
