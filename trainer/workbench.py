@@ -102,8 +102,8 @@ def bench_of(method: str, problem: Problem, settings: Settings) -> Bench:
 def check_editable(method: str, settings: Settings) -> None:
     """Raises ParameterError for a method that is none of EDITABLE, and for settings whose trees cannot be argued with."""
     if method not in EDITABLE:
-        known = " or ".join(f"'{name}'" for name in EDITABLE)
-        raise ParameterError({"method": f"wishes need the method {known}; this is '{method}'."})
+        *some, last = (f"'{name}'" for name in EDITABLE)
+        raise ParameterError({"method": f"wishes need the method {', '.join(some)} or {last}; this is '{method}'."})
     if method == "odt":
         check_wishes(settings)
 
