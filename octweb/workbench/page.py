@@ -12,7 +12,6 @@ from trainer.tree.file import ModelFile, from_json
 from trainer.tree.numbers import decimal_text
 from trainer.tree.picture.outline import class_bar
 from trainer.tree.picture.palette import swatch
-from trainer.tree.splits import Subset
 
 MOST_SHOWN = 40  # questions of a price list
 
@@ -77,8 +76,9 @@ def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
         found.wish = question_wish(found.name, v.split, tree.schema)
         if v.split.cut is not None:
             found.threshold = decimal_text(v.split.cut[1])
-        if isinstance(v.split, Subset):
-            found.categories = [(c, k in v.split.codes) for k, c in enumerate(tree.schema[v.split.feature].categories)]
+        if v.split.among:
+            levels = tree.schema[v.split.used[0]].categories
+            found.categories = [(name, code in v.split.among) for code, name in enumerate(levels)]
         found.yes, found.no = visit(v.left, place + "y"), visit(v.right, place + "n")
         return found
 

@@ -18,7 +18,7 @@ from trainer.errors import ParameterError
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.shapes import LabelledShape
-from trainer.tree.splits import Split, Subset, goes_left
+from trainer.tree.splits import Split, goes_left
 
 
 class Questions:
@@ -56,12 +56,12 @@ class Questions:
         """Whether a question parts rows as none of the encoding may."""
         return question >= self.encoded
 
-    def together(self, split: Subset) -> int:
+    def together(self, split: Split) -> int:
         """The negative number of the categories of a subset that no question is to part, for `barred`.
 
         Raises ParameterError where questions are not about sets of categories, or one of these never occurs.
         """
-        name = self.problem.table.names[split.feature]
+        name = self.problem.table.names[split.used[0]]
         raise ParameterError(
             {
                 "wish": f"'together' is a wish about questions that ask for sets of categories, as those of the method 'odt' do; here "

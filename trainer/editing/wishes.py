@@ -71,7 +71,7 @@ def parse(text: str, questions: Questions) -> Wish:
         return Wish(text.strip(), Item("ask", place, number, column))
     if words[0] == "together":
         column, split = _question(rest, schema, text)
-        if not isinstance(split, Subset) or len(split.codes) < 2:
+        if split is None or len(split.among) < 2:
             raise _bad(text, "'together' names two or more categories, as 'together root COLUMN in A|B'.")
         return Wish(text.strip(), Item("together", place, questions.together(split), column))
     if words[0] == "forbid":

@@ -43,7 +43,7 @@ class SubsetQuestions(Questions):
 
     def _codes(self, g: int, size: int) -> tuple[int, ...]:
         """The codes that the categories of a group have in its column."""
-        return tuple(code for a in range(size) for code in self._asked(g, [a]).codes)  # type: ignore[attr-defined]
+        return tuple(code for a in range(size) for code in self._asked(g, [a]).among)
 
     def _cuts(self, g: int, size: int) -> tuple[Split, ...]:
         """The thresholds between the bins of a group."""
@@ -99,11 +99,11 @@ class SubsetQuestions(Questions):
         g = self.group_of.get(split.used[0])
         if g is None:
             return -1, False
-        if isinstance(split, Subset):
+        if split.among:
             mask = self._mask(g, split)
             if not 0 < mask < (1 << int(self.groups.sizes[g])) - 1 or not self.within_card(g, mask):
                 return -1, False
-            return (self.number(g, mask) if mask.bit_count() == len(split.codes) else -1), True
+            return (self.number(g, mask) if mask.bit_count() == len(split.among) else -1), True
         own = goes_left(split, self.problem.matrix)
         for c, cut in enumerate(self.cuts[g]):
             if cut == split:
@@ -112,8 +112,8 @@ class SubsetQuestions(Questions):
                 return -1, True
         return -1, False
 
-    def _mask(self, g: int, split: Subset) -> int:
-        return sum(1 << a for a, code in enumerate(self.codes[g]) if code in split.codes)
+    def _mask(self, g: int, split: Split) -> int:
+        return sum(1 << a for a, code in enumerate(self.codes[g]) if code in split.among)
 
     def foreign(self, question: int) -> bool:
         return question >= self.encoded and question not in self._twins
@@ -124,10 +124,10 @@ class SubsetQuestions(Questions):
 
     # -- categories that stay together -----------------------------------------------------------------------------------
 
-    def together(self, split: Subset) -> int:
-        name, g = self.problem.table.names[split.feature], self.group_of.get(split.feature)
-        levels = self.problem.table.schema[split.feature].categories
-        absent = [levels[code] for code in split.codes if g is None or code not in self.codes[g]]
+    def together(self, split: Split) -> int:
+        name, g = self.problem.table.names[split.used[0]], self.group_of.get(split.used[0])
+        levels = self.problem.table.schema[split.used[0]].categories
+        absent = [levels[code] for code in split.among if g is None or code not in self.codes[g]]
         if g is None or absent:
             words = (
                 f"'{name}' has no two categories in the training rows."
@@ -157,8 +157,7 @@ class SubsetQuestions(Questions):
         g, mask = self.sets[FIRST_SET - number]
         if column != self.groups.columns[g]:
             return False
-        split = self.splits[question]
-        own = self._mask(g, split) if isinstance(split, Subset) else 0
+        own = self._mask(g, self.splits[question])
         return bool(own & mask) and bool(~own & mask)
 
     def units(self, g: int, banned: frozenset[int]) -> list[int]:
