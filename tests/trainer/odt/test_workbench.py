@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,11 @@ from tests.trainer.oracles.workbench import kept, places
 from trainer.data.problem import Problem
 from trainer.editing.prefix import Prefix
 from trainer.editing.wishes import held, keeps
+from trainer.errors import DataError, ParameterError
+from trainer.families.odt.workbench import space as spaces
 from trainer.families.odt.workbench.bench import SubsetWorkbench
+from trainer.methods import get
+from trainer.monitor import Monitor
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 
 NAMES = ("a", "b", "c d", "e")
@@ -209,3 +215,78 @@ def test_categories_one_by_one_find_what_all_subsets_together_do(classes):
         assert found.optimal
         assert found.cost == plainly.value(plainly.top(items)).upper
         assert keeps(found.tree, items, bench.space.questions)
+
+
+def test_a_stopped_search_keeps_a_valid_bound():
+    problem = larger(5, classes=3)
+    for patience in (0, 4, 40, 400):
+        left = iter(range(patience))
+        found = SubsetWorkbench(problem, depth=3).complete(
+            ["forbid y c 1", "leaf nyn"], stop=lambda left=left: next(left, None) is None
+        )
+        assert not found.optimal
+        if found.found:
+            assert found.bound <= found.cost <= problem.n
+    bench = SubsetWorkbench(problem, depth=3)
+    assert not any(line.proved for line in bench.price_list("root", tree=0, stop=lambda: True))
+    assert bench.complete(["forbid y c 1"], prices=False).optimal
+
+
+def test_the_optimum_without_wishes_is_that_of_training():
+    for seed, classes in ((0, 2), (1, 3)):
+        problem = larger(seed, classes=classes)
+        trained = get("odt").solve(problem, get("odt").settings({"depth": 2}), Monitor())
+        assert SubsetWorkbench(problem, depth=2).complete().cost == round(problem.n * (1 - trained.bound))
+
+
+def test_too_many_subsets_are_refused_and_name_the_column(monkeypatch):
+    problem = larger(0, classes=2)
+    monkeypatch.setattr(spaces, "MOST_QUESTIONS", 80)
+    with pytest.raises(DataError, match="'c 0' alone 62"):
+        SubsetWorkbench(problem, depth=2)
+
+
+@pytest.mark.parametrize(
+    ("wish", "word"),
+    [
+        ("together root c 0 in a|g", "does not occur"),
+        ("together root c 2 in 1|2", "no categories"),
+        ("together root c 0", "two or more"),
+        ("together root c 0 in a", "two or more"),
+        ("together root c 0 in a|z", "no category"),
+    ],
+)
+def test_categories_that_cannot_stay_together_are_refused_in_words(wish, word):
+    problem = larger(0, classes=2)
+    table = replace(problem.table, columns=tuple(with_level(c) for c in problem.table.columns))
+    with pytest.raises(ParameterError, match=word):
+        SubsetWorkbench(replace(problem, table=table), depth=2).complete([wish])
+
+
+def with_level(column):
+    """The column with a category more, which never occurs."""
+    levels = column.schema.categories
+    return replace(column, schema=replace(column.schema, categories=(*levels, "g"))) if levels else column
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_shallow_trees(depth):
+    bench = SubsetWorkbench(larger(1, classes=2), depth=depth)
+    assert bench.complete(["ask root c 0"]).found == (depth > 0)
+    assert bench.complete([]).optimal
+    assert len(bench.questions) == 62 + 30 + 9
+
+
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        (["together root c 0 in a|b", "ask y c 0 in a|c"], "parts what 'together root c 0 in a|b' keeps together"),
+        (["ask root c 0", "ask root c 1"], "two questions at one place"),
+        (["leaf root k", "leaf root l"], "no tree keeps them all"),
+        (["ask root c 0 in a", "ask y c 0 in a"], "does not part the"),
+    ],
+)
+def test_a_contradiction_is_explained(wishes, words):
+    found = SubsetWorkbench(larger(2, classes=2), depth=2).complete(wishes)
+    assert {w.text for w in found.conflict} == set(wishes)
+    assert words in found.reason
