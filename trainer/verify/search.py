@@ -130,7 +130,14 @@ def _part(space: Space) -> Space:
     usable = np.flatnonzero(space.allowed[: space.encoded])
     chosen = np.sort(usable[_chosen(space.X[:, usable], Y, max(1, few))])
     own = np.append(chosen, np.arange(space.encoded, space.X.shape[1]))
-    moved = [replace(w, number=w.number - space.encoded + len(chosen) if w.number >= 0 else -1) for w in space.wishes]
+    moved = [
+        replace(
+            w,
+            number=w.number - space.encoded + len(chosen) if w.number >= 0 else -1,
+            parted=tuple(np.flatnonzero(np.isin(own, w.parted)).tolist()),
+        )
+        for w in space.wishes
+    ]
     return replace(
         space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=space.left[own],
         apart=None if space.apart is None else space.apart[np.ix_(own, own)], wishes=tuple(moved), depth=depth,

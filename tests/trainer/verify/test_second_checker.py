@@ -49,6 +49,8 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact", {"depth": 4, "bins": 3, "forbidden_pairs": "x+z", "max_columns": 2}),
     ("exact", {"depth": 3, "bins": 3, "recall": "yes: 0.8"}),
     ("exact-numeric", {"depth": 3}),
+    ("odt", {"depth": 2, "bins": 4}),
+    ("odt", {"depth": 3, "bins": 3}),
 ]
 ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs, a recall, wishes
 CHANGES = 8  # of a proof, at most: the changed head and the missing end, and others at random
@@ -60,6 +62,8 @@ WISHES = {  # by the place in the list
     24: ["ask root colour in red|blue", "depth n 2"],
     25: ["ask n z between 2.5 and 6.5", "forbid y colour"],
     26: ["ask y x <= 0.123", "leaf n"],
+    27: ["together root colour in red|blue", "forbid y z", "leaf nn"],
+    28: ["ask root colour in red|green", "together y colour in red|green", "ask n x <= 0.123"],
 }
 SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}  # ordinary numbers lie between
 
