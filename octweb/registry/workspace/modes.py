@@ -153,11 +153,14 @@ def chosen_mode(scene: Scene) -> Mode:
 def workspace(scene: Scene) -> dict[str, Any]:
     """Everything that the page of a model shows in the chosen mode."""
     chosen = chosen_mode(scene)
+    facts, interval = page.facts(scene.model), performance.unseen_interval(scene)
+    if interval is not None and scene.model.train_accuracy <= interval[1]:
+        facts["difference"] = None  # unseen rows as good as the training rows are among what chance explains
     return {
         "model": scene.model,
         "inside": scene.inside,
-        "facts": page.facts(scene.model),
-        "interval": performance.unseen_interval(scene),
+        "facts": facts,
+        "interval": interval,
         "mode": chosen,
         "modes": [
             {
