@@ -141,6 +141,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "taken_plain": [t for t in records if t["plain"] and not t["said"]],
         "around": around_notes(staged.detected.top, staged.detected.bottom),
         "rows": list(zip(staged.lines, first, strict=True)),
+        "called": "row" if staged.detected.format == "parquet" else "line",
         "columns": _choices(guesses, choice, staged.reading.units()),
         "target": choice.target or guessed,
         "target_reason": reason,
@@ -212,11 +213,12 @@ def dataset_sample(request: HttpRequest, slug: str) -> HttpResponse:
 def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
     dataset = _dataset(request, pk)
     rows: list[tuple[Any, ...]]
+    lines: list[int] | None
     try:
         names, rows = actions.first_rows(dataset, PREVIEW_ROWS)
-        damage = ""
+        lines, damage = actions.first_lines(dataset, len(rows)), ""
     except DataError as error:
-        names, rows, damage = (), [], str(error)
+        names, rows, lines, damage = (), [], None, str(error)
     sort = request.GET.get("sort") if request.GET.get("sort") in SORTS else "cut"
     columns = _profile_columns(dataset, sort)
     everything = "all" in request.GET
@@ -230,7 +232,8 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "sorts": SORTS,
         "sort": sort,
         "names": names,
-        "rows": list(enumerate(rows, 1)),
+        "rows": list(enumerate(rows, 1)) if lines is None else list(zip(lines, rows, strict=True)),
+        "called": "row" if lines is None else "line",
         "damage": damage,
         "in_file": in_file,
         "cells": in_file * max(1, len(dataset.columns)),
