@@ -64,6 +64,7 @@ def prices(model: dict[str, Any], n: int) -> Finding:
         asks, has = asked(model, name), goal.get(name)
         pairs.append((exact(-1 if asks is None else asks), exact(-1 if has is None else has), f"the least {name}"))
     odd = next((words for wanted, own, words in pairs if abs(wanted - own) > TOLERANCE), "")
+    odd = next((words for _, own, words in pairs[:2] if own < 0), odd)  # no training rewards leaves
     positive = str(asked(model, "positive") or "").strip()
     if positive and (positive not in model["classes"] or goal.get("positive", positive) != positive):
         odd = "the positive class"
