@@ -26,6 +26,7 @@ from trainer.dtypes import BitArray
 from trainer.families.exact.constrain import LIMITS
 from trainer.families.exact.solve import solve_binary
 from trainer.families.exact.workbench.proof import constrained_bench, restricted_proof
+from trainer.families.oblique.fewest import with_smaller
 from trainer.families.oblique.proving import made as planes_proof
 from trainer.method import Method, NotProved, Proof, Settings, Solution
 
@@ -101,6 +102,8 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
         raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")
     if found is None:
         raise NotProved("The proof would have been larger, or taken longer, than is allowed.")
+    if settings.get("then_fewest") and solution.finished:
+        return with_smaller(problem, settings, found, problem.tree(solution.draft).n_leaves, stop)
     return found
 
 

@@ -21,6 +21,7 @@ from trainer.data.problem import Problem
 from trainer.editing.bench import Bench
 from trainer.editing.complete import Completion, QuestionPrice
 from trainer.editing.space import Stopped
+from trainer.editing.wishes import Wish
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.exact.constrain import LIMITS, column_pairs, exact_constraints
 from trainer.families.exact.workbench.bench import Workbench
@@ -40,7 +41,7 @@ from trainer.proving import ProofLimits, write_proof
 from trainer.run import TrainRequest, TrainResult, certify, metrics_of, summary_of
 from trainer.table import fingerprint
 from trainer.tree.file import ModelFile
-from trainer.tree.nodes import Tree
+from trainer.tree.nodes import Tree, to_draft
 from trainer.tree.shapes import LabelledShape
 from trainer.version import VERSION
 
@@ -218,6 +219,26 @@ class Session:
         summary |= {"wishes": record["wishes"], "optimum": record["optimum"]}
         return TrainResult(model=model, tree=tree, certificate=certificate, summary=summary)
 
+    def prove(self, model: ModelFile, proof: Path, monitor: Monitor, limits: ProofLimits) -> dict[str, Any]:
+        """Write the proof of the bound of a completion of this session, known by its file; returns the record, see `write_proof`."""
+        certificate = model.certificate
+        bound = next(Fraction(part["bound"]) for part in certificate["evidence"] if part["kind"] == Evidence.WISHES)
+        wishes = tuple(dict.fromkeys(self.bench.wishes([wish["wish"] for wish in certificate["wishes"]])))
+        solution = Solution(
+            draft=to_draft(model.tree),
+            bound=self.objective(bound),
+            finished=True,
+            proof=lambda stop: self._proof(wishes, bound, stop),
+        )
+        monitor.report(phase="proof")
+        return ticked(
+            lambda: write_proof(
+                proof, self.problem, self.method, self.settings, solution, limits, lambda: monitor.reason is not None
+            ),
+            monitor,
+            self.bench,
+        )
+
     def metrics(self, tree: Tree) -> dict[str, Any]:
         """How a tree does on the training rows, and on the held-out ones if there are some."""
         found = {"train": metrics_of(tree, self.problem.matrix, self.problem.y, self.problem.weights)}
@@ -239,18 +260,18 @@ class Session:
             encoded_features=self.encoded_features,
             solver_version=VERSION,
             evidence=({"kind": Evidence.WISHES, "cost": str(found.cost), "bound": str(found.bound)},),
-            proof=lambda stop: self._proof(found, stop),
+            proof=lambda stop: self._proof(tuple(dict.fromkeys(found.wishes)), found.bound, stop),
         )
 
-    def _proof(self, found: Completion, stop: Callable[[], bool]) -> Proof | None:
-        """The steps that prove the bound of a completion. Raises NotProved."""
-        wishes, depth = tuple(dict.fromkeys(found.wishes)), self.settings["depth"]
+    def _proof(self, wishes: Sequence[Wish], bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
+        """The steps that prove the bound, in rows, of the trees with these wishes. Raises NotProved."""
+        depth = self.settings["depth"]
         if isinstance(self.bench, Workbench):
-            return restricted_proof(self.bench, wishes, found.bound, depth, stop)
+            return restricted_proof(self.bench, wishes, bound, depth, stop)
         if isinstance(self.bench, SubsetWorkbench):
-            return subset_proof(self.bench, found.bound, depth)
+            return subset_proof(self.bench, bound, depth)
         assert isinstance(self.bench, NumericWorkbench)
-        return numeric_proof(self.bench, found.bound, depth)
+        return numeric_proof(self.bench, bound, depth)
 
     @property
     def encoded_features(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -220,7 +221,7 @@ def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
 
 
 def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
-    """The tree of now as the next version; its certificate is about all trees with these wishes and lists them.
+    """The tree of now as the next version; its certificate is about all trees with these wishes and lists them. Its proof follows.
 
     Raises Conflict if there is no tree, or if the search was stopped before it had a proof.
     """
@@ -231,13 +232,21 @@ def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
     document["certificate"]["unseen_looks"] = bench.unseen_looks
     family = bench.base.family if bench.base is not None else None
     mine = family is not None and family.owner_id == bench.owner_id
-    return registry.register(
+    model = registry.register(
         owner=bench.owner,
         document=document,
         dataset=bench.dataset,
         title=checked_name(title, most=200) or bench.name,
         name=family.name if family is not None and mine else None,
     )
+    with contextlib.suppress(Conflict):  # a workbench that is full saves its trees all the same
+        ask(bench, Kind.PROOF, wishes=step.wishes, request={"model": str(model.pk)})
+    return model
+
+
+def proof_step(bench: Workbench, model: TreeModel) -> Step | None:
+    """The step that writes the proof of a version saved here."""
+    return bench.steps.filter(kind=Kind.PROOF, request__model=str(model.pk)).last()
 
 
 def wake(bench: Workbench) -> bool:

@@ -164,6 +164,9 @@ class SavedSerializer(serializers.Serializer):
     model = serializers.UUIDField()
     name = serializers.CharField()
     version = serializers.IntegerField()
+    proof_step = serializers.IntegerField(
+        allow_null=True, help_text="the step that writes the proof of the version: wait for it at edits/{number}/"
+    )
 
 
 @extend_schema_view(
@@ -274,10 +277,12 @@ class WorkbenchViewSet(
     @extend_schema(request=SaveSerializer, responses={201: SavedSerializer} | BAD)
     @action(detail=True, methods=["post"])
     def save(self, request: Request, pk: str | None = None) -> Response:
-        """The tree of now as the next version of the model."""
+        """The tree of now as the next version of the model; a step of the workbench writes its proof."""
         bench = self.get_object()
         model = actions.save_version(bench, **self._read(SaveSerializer).validated_data)
-        return Response({"model": model.pk, "name": model.family.name, "version": model.version}, status=201)
+        proof = actions.proof_step(bench, model)
+        saved = {"model": model.pk, "name": model.family.name, "version": model.version}
+        return Response(saved | {"proof_step": None if proof is None else proof.number}, status=201)
 
     def _read(self, form: type[serializers.Serializer]) -> Any:
         read = form(data=self.request.data, context={"request": self.request})

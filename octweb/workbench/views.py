@@ -235,7 +235,11 @@ def bench_save(request: HttpRequest, pk: Any) -> HttpResponse:
     except (TrainerError, APIException) as error:
         messages.error(request, _said(error))
         return redirect("workbench:detail", bench.pk)
-    messages.success(request, f"Saved as {model.family.name} version {model.version}, a draft until it is approved.")
+    messages.success(
+        request,
+        f"Saved as {model.family.name} version {model.version}, a draft until it is approved. "
+        "Its proof follows within a minute, if it is not too long.",
+    )
     return redirect("registry:detail", model.pk)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import signal
 import threading
 import time
+import zipfile
 
 import pytest
 from django.utils import timezone
 
+from octweb.checking.actions import bundle, proof_of
+from octweb.core.files import local_path
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.jobs import reaper
 from octweb.jobs.models import RunStatus
@@ -21,6 +26,7 @@ from octweb.workbench.work import EditingSupervisor
 from tests.octweb.small_models import trained
 from trainer.errors import ParameterError
 from trainer.tree.file import from_json
+from trainer.verify import verdict, verify
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -323,3 +329,48 @@ def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
 def test_trees_of_odt_that_cannot_be_argued_with_are_refused_at_the_door(owner, dataset, parameters, word):
     with pytest.raises(ParameterError, match=word):
         actions.open_for(owner=owner, dataset=dataset, method="odt", parameters=parameters)
+
+
+CASES = [
+    ("exact", {"depth": 2, "leaf_penalty": 0.01}, ["leaf y no", "forbid n colour"]),
+    ("exact-numeric", {"depth": 2, "leaf_penalty": 0.01}, ["ask root width <= 1.625"]),
+]
+
+
+@pytest.mark.parametrize(("method", "parameters", "wishes"), CASES)
+def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp_path, method, parameters, wishes):
+    bench = actions.open_for(owner=owner, dataset=dataset, method=method, parameters=parameters, test_share=0.25)
+    actions.edit(bench, add=wishes)
+    serve(bench)
+    saved = actions.save_version(bench)
+    step = actions.proof_step(bench, saved)
+    assert (step.state, proof_of(saved)) == (StepState.WAITING, None)
+    assert actions.current(bench).kind == Kind.COMPLETE
+    serve(bench)
+    step.refresh_from_db()
+    assert (step.state, step.result["made"]) == (StepState.DONE, True), step.error
+    with zipfile.ZipFile(io.BytesIO(bundle(saved))) as packed:
+        packed.extractall(tmp_path)
+    model, proof = next(tmp_path.glob("*-1.json")), next(tmp_path.glob("*.proof.jsonl.gz"))
+    assert hashlib.sha256(proof.read_bytes()).hexdigest() == step.result["sha256"]
+    found = verify(model, local_path(dataset.file), proof)
+    assert verdict(found) == "proved", [f for f in found if f.verdict != "recounted"]
+    assert "step" in next(f.detail for f in found if f.claim == "bound")
+
+
+def test_a_version_without_a_proof_is_saved_all_the_same(model, owner, serve):
+    """The first proof is stopped, and the version of the second is gone before it is made."""
+    bench = actions.open_for(owner=owner, model=model)
+    serve(bench)
+    saved = actions.save_version(bench)
+    actions.stop(bench)
+    gone = actions.save_version(bench)
+    steps = [actions.proof_step(bench, version) for version in (saved, gone)]
+    gone.delete()
+    assert serve(bench) == RunStatus.SUCCEEDED
+    for step in steps:
+        step.refresh_from_db()
+    assert (steps[0].state, steps[0].result["made"]) == (StepState.DONE, False)
+    assert "longer" in steps[0].result["reason"]
+    assert proof_of(saved) is None
+    assert (steps[1].state, steps[1].error) == (StepState.FAILED, "The version is gone.")

@@ -48,6 +48,7 @@ BESIDE = {
 # how it is searched, and what is optimised: no tree is left out by these
 NOT_RESTRICTING = OF_THE_SEARCH | {
     "impurity",
+    "then_fewest",
     "paper_lambda",
     "mip_gap",
     "leaf_penalty",

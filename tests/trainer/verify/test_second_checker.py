@@ -16,6 +16,7 @@ import pytest
 from tests.trainer.verify.test_proofs import mutations
 from trainer.bundle import bundle
 from trainer.data.reader import load
+from trainer.errors import TrainerError
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verdict, verify
 from trainer.workbench import Session
@@ -154,6 +155,35 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
         assert (bound == ["proved"]) == holds, text
     assert said[:3] == [False] * 3
     assert not said[4] or len(lines) == 1
+
+
+def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
+    """A bound that is missing or a word, a limit that is none, a price below 0."""
+    data = table(tmp_path, 3)
+    rows, labels, _ = load(data, target="kind", ignore=[])
+    model, proof = tmp_path / "model.json", tmp_path / "proof.jsonl.gz"
+    asked = {"depth": 2, "bins": 3, "leaf_penalty": 0.01}
+    save(train(TrainRequest(table=rows, labels=labels, method="exact", parameters=asked, proof=proof)).model, model)
+    changes = [
+        {}, {"certificate": {"bound": None}}, {"certificate": {"bound": "high"}}, {"certificate": {"bound": [1]}},
+        {"certificate": {"leaf_penalty": "-1/100"}, "parameters": {"leaf_penalty": -0.01}}, {"parameters": {"depth": None}},
+        {"parameters": {"depth": 1.5}}, {"parameters": {"max_leaves": "a"}}, {"parameters": {"min_leaf": -1.5}},
+        {"parameters": {"max_columns": 0.5}}, {"parameters": {"bins": -5}}, {"certificate": {"bound": True}},
+    ]  # fmt: skip
+    texts, own = [], []
+    for change in changes:
+        document = json.loads(model.read_text())
+        for part, values in change.items():
+            document[part] |= values
+        texts.append(json.dumps(document))
+        (tmp_path / "changed.json").write_text(texts[-1])
+        try:
+            own.append(verdict(verify(tmp_path / "changed.json", data, proof)) == "proved")
+        except TrainerError:
+            own.append(False)
+    steps = gzip.decompress(proof.read_bytes()).decode()
+    said = page([(text, steps, data.read_text()) for text in texts])
+    assert own == said == [True] + [False] * (len(changes) - 1)
 
 
 @pytest.mark.parametrize("files", range(WITHIN), indirect=True)
