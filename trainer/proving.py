@@ -91,7 +91,8 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
     if method.id == "binoct" and problem.leaf_penalty:
         raise NotProved("This method prices leaves in its own way.")
     if method.id in PLANES:
-        found = planes_proof(problem, settings, Fraction(solution.bound), stop)
+        known = None if solution.proof is None else solution.proof(stop)
+        found = known or planes_proof(problem, settings, Fraction(solution.bound), stop)
     elif solution.proof is not None:
         found = solution.proof(stop)
     elif solution.questions is not None:
