@@ -334,6 +334,7 @@ def test_trees_of_odt_that_cannot_be_argued_with_are_refused_at_the_door(owner, 
 CASES = [
     ("exact", {"depth": 2, "leaf_penalty": 0.01}, ["leaf y no", "forbid n colour"]),
     ("exact-numeric", {"depth": 2, "leaf_penalty": 0.01}, ["ask root width <= 1.625"]),
+    ("odt", {"depth": 2}, ["ask root colour in red|green"]),
 ]
 
 

@@ -51,16 +51,21 @@ def _newton(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatArra
     With more columns than points, by the identity of Woodbury with a matrix of n rows, which needs n²·p steps once and not p³ each time.
     """
     n, p = X.shape
+
+    def direct(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
+        hessian = (X * curvature[:, None]).T @ X + np.diag(ridge)
+        return np.asarray(np.linalg.solve(hessian, gradient), np.float64)
+
     if p <= n:
-        return lambda curvature, gradient: np.linalg.solve((X * curvature[:, None]).T @ X + np.diag(ridge), gradient)
+        return direct
     scaled = X / ridge
     products = scaled @ X.T
 
-    def step(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
+    def by_rows(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
         dual = np.linalg.solve(products + np.diag(1.0 / curvature), scaled @ gradient)
         return np.asarray(gradient / ridge - scaled.T @ dual, np.float64)
 
-    return step
+    return by_rows
 
 
 def annealed(Z: FloatArray, left: np.ndarray, weight: FloatArray, beta: FloatArray, ridge: float) -> FloatArray:
