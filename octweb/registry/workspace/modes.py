@@ -176,7 +176,7 @@ def workspace(scene: Scene) -> dict[str, Any]:
         "possible": actions.possible(scene.model, scene.user),
         "served": actions.served(scene.model.family),
         "smaller": versions.smaller(scene),
-        "rejected_because": versions.rejected_because(scene),
+        "rejection": versions.rejection(scene),
         "asked_back": versions.asked_back(scene),
         "editable": scene.model.method in EDITABLE and scene.rows is not None,
         **chosen.context(scene),
