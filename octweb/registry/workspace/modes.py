@@ -23,7 +23,7 @@ from trainer.tree.picture.outline import tree_outline
 from trainer.tree.picture.palette import swatch
 from trainer.workbench import EDITABLE
 
-MAP_FROM = 17  # leaves from which a small map of the whole tree is shown
+MAP_FROM = 17  # leaves from which a small map is shown: beyond a complete tree of depth 4 the first view may be folded
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
 
 
