@@ -163,6 +163,27 @@ def test_a_rejected_model_says_who_why_and_how_to_ask_again(client, staff, owner
     assert f'href="/models/{second.pk}/review/#decide">Say what has changed and ask again' in banner
 
 
+def test_the_first_page_says_what_came_back_until_it_is_asked_again(client, staff, owner, second):
+    def back(user):
+        client.force_login(user)
+        return [(e.model_id, e.after, e.reason) for e in client.get("/").context["back"]]
+
+    assert back(owner) == []
+    actions.withdraw(second, by=owner, reason="Not yet.")
+    assert back(owner) == []  # taken back by the owner, who knows
+    actions.ask_for_approval(second, by=owner)
+    actions.ask_back(second, by=staff, reason="Which counters?")
+    assert back(owner) == [(second.pk, State.DRAFT, "Which counters?")]
+    assert "Which counters?" in client.get("/").content.decode()
+    assert back(staff) == []
+    actions.ask_for_approval(second, by=owner, reason="Those of the west.")
+    assert back(owner) == []
+    actions.reject(second, by=staff, reason="Too many are missed.")
+    assert back(owner) == [(second.pk, State.REJECTED, "Too many are missed.")]
+    actions.retire(second, by=owner)
+    assert back(owner) == []
+
+
 def test_the_list_says_how_runs_ended_in_words(client, owner, second):
     client.force_login(owner)
     page = client.get("/models/", {"status": "time_limit"}).content.decode()
