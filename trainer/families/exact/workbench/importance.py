@@ -26,8 +26,6 @@ from trainer.families.exact.workbench.count import Entry
 from trainer.families.exact.workbench.listing import Lister
 from trainer.families.exact.workbench.small import Parts, Sums, parts_of, sums_of
 
-NO_COLUMN = -1  # for `range_pairs`: no column is asked by the question itself
-
 
 @dataclass(frozen=True)
 class Met:
@@ -111,7 +109,7 @@ class Importance:
     def _pairs(self, question: int, a: kc.Shares, b: kc.Shares, out: kc.Shares, first: np.ndarray) -> None:
         layout = self.counter.keys.layout
         bits = int(layout.bits[question]), int(layout.low)
-        kc.range_pairs(a, b, bits, NO_COLUMN, 0, out, first, self.space.flag)
+        kc.range_pairs(a, b, bits, out, first, self.space.flag)
 
     def _small(self, entry: Entry, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
         parts = self._parts(entry, rows)
