@@ -14,7 +14,8 @@ best, 0.01 a leaf. The programs do not count the same trees; docs/good-trees.md 
 
 A time is processor time of the process, from the table in memory to the number of trees: for ours that of the encoding, of the best tree
 and of the count, kernels compiled, the best of the repeats; for a peer that of `fit` and of the count in a fresh process, once. A peer
-gets `--limit` seconds of the processor and `--memory` GB; "> 120" means that it was stopped then, and the ratio is "more than".
+gets `--limit` seconds of the processor and `--memory` GB; "> 120" means that it was stopped then, and the ratio is "more than". Where
+TreeFARMS was stopped, its second run, which takes as long at least, is left out.
 """
 
 from __future__ import annotations
@@ -37,10 +38,8 @@ FIRST = (
     "tic-tac-toe", "breast-cancer", "fico_binary", "credit_QT_5", "kr-vs-kp", "monk1", "monk2", "monk3", "balance-scale", "car_evaluation",
 )  # fmt: skip
 DEPTH, PENALTY, SLACK, TREES = 4, "0.01", "0.05", 1000
-TREEFARMS = {
-    "TreeFARMS": {},
-    "TreeFARMS, all questions": {"rashomon_ignore_trivial_extensions": False},
-}
+ALL = "TreeFARMS, all questions"
+TREEFARMS = {"TreeFARMS": {}, ALL: {"rashomon_ignore_trivial_extensions": False}}
 PRAXIS = {
     "PRAXIS, approximate": {},
     "PRAXIS, approximate, majority": {"majority_leaf_only": True},
@@ -141,6 +140,8 @@ def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dic
     found: dict[str, dict[str, Any]] = {"octweb": {"seconds": seconds, "count": number}}
     print(f"| {name} | octweb | {number:,} | {seconds:.3f} | 1 |", flush=True)
     for program in (*TREEFARMS, *PRAXIS) if options.python else ():
+        if program == ALL and found["TreeFARMS"].get("count") is None:
+            continue  # it has more to count
         other = found[program] = theirs(options, program, path)
         if "failed" in other:
             print(f"| {name} | {program} | failed: {other['failed']} | | |", flush=True)

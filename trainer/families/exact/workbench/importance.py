@@ -64,6 +64,8 @@ class Importance:
 
     def of(self, entry: Entry, rows: np.ndarray, met: Met) -> tuple[np.ndarray, np.ndarray]:
         """(least, largest), int64 (keys in ascending order, 1), of the trees below a place. Raises Stopped."""
+        if self._untouched(entry, rows, met):
+            return np.zeros((len(entry.keys), 1), np.int64), np.zeros((len(entry.keys), 1), np.int64)
         known = self.memo.get(met.key(entry))
         if known is None:
             if self.space.stopped():
@@ -77,6 +79,16 @@ class Importance:
                 raise Stopped
             known = self.memo[met.key(entry)] = out.lo, out.hi
         return known
+
+    def _untouched(self, entry: Entry, rows: np.ndarray, met: Met) -> bool:
+        """Whether nothing asks the column on the way here and below, so that shuffling changes no answer."""
+        asked = entry.ranges
+        return (
+            asked is not None
+            and len(met.rows) == len(rows)
+            and bool(met.values.all())
+            and not asked.hi[:, self.column].any()
+        )
 
     def _leaf(self, entry: Entry, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
         label, cost, key = self.counter.leaf(rows)
