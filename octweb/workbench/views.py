@@ -144,8 +144,8 @@ def _wish(form: Any, at: str) -> str:
     column = form.get("column", "")
     if verb == "threshold":
         return f"ask {at} {column} <= {form.get('value', '').strip()}"
-    if verb == "forbid":
-        return f"forbid {at} {column}"
+    if verb in ("forbid", "avoid"):
+        return f"{verb} {at} {column}"
     if verb in ("subset", "together"):
         return _of_categories(verb, at, column, form.getlist("category"))
     if verb == "leaf":

@@ -191,8 +191,12 @@ def test_subsets_are_asked_for_and_kept_together_by_ticks(web, owner, dataset, s
     assert "Never part these, here and below" in page
     for bad in ({**two, "category": ["red"]}, {**two, "category": []}):
         assert "Tick two or more" in web.post(f"{address}edit/", bad, follow=True).content.decode()
+    web.post(f"{address}edit/", {"at": "y", "verb": "avoid", "column": "width"})
+    assert actions.current_wishes(Workbench.objects.get())[-1] == "avoid y width"
+    serve(Workbench.objects.get())
     web.post(f"{address}prices/", {"at": "root"})
     serve(Workbench.objects.get())
     page = web.get(f"{address}?at=root").content.decode()
+    assert "At place y: do not ask width, it may be asked below" in page
     assert "Ask this" in page
     assert "Good trees are counted for the method exact only" in page

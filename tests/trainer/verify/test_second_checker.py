@@ -57,13 +57,13 @@ ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs
 CHANGES = 8  # of a proof, at most: the changed head and the missing end, and others at random
 WITHIN = 16  # the first one with steps within restrictions
 WISHES = {  # by the place in the list
-    21: ["ask root x <= 0.3", "forbid y z", "leaf n"],
+    21: ["ask root x <= 0.3", "forbid y z", "leaf n", "avoid y x"],
     22: ["ask y x <= 0.77", "forbid n z"],
     23: ["ask yy colour", "leaf nn yes"],
     24: ["ask root colour in red|blue", "depth n 2"],
     25: ["ask n z between 2.5 and 6.5", "forbid y colour"],
-    26: ["ask y x <= 0.123", "leaf n"],
-    27: ["together root colour in red|blue", "forbid y z", "leaf nn"],
+    26: ["ask y x <= 0.123", "leaf n", "avoid root x"],
+    27: ["together root colour in red|blue", "forbid y z", "leaf nn", "avoid root x"],
     28: ["ask root colour in red|green", "together y colour in red|green", "ask n x <= 0.123"],
 }
 SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}  # ordinary numbers lie between
