@@ -13,7 +13,7 @@ os.environ["OCTWEB_DATA_DIR"] = tempfile.mkdtemp(prefix="octweb-test-")
 atexit.register(shutil.rmtree, os.environ["OCTWEB_DATA_DIR"], ignore_errors=True)
 os.environ["OCTWEB_SECRET_KEY"] = "only for tests"
 os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"octweb-test-numba-{os.getuid()}"))
-os.environ["OCTWEB_SPARE"] = "0"  # workers of tests end after a job or two; tests/octweb/jobs/test_spare.py has its own
+os.environ["OCTWEB_FORK_SERVER"] = "0"  # workers of tests end after a job or two; the tests' own process keeps one
 # playwright's synchronous driver has an event loop in the thread of the tests, which Django would refuse to work beside
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 

@@ -45,10 +45,12 @@ class Evidence(StrEnum):
     OPTIMAL_TREES = "optimal-trees"
     PLANES = "planes"  # errors of rows in planes, which bound every tree
     BOUND_MET = "bound-met"  # a tree met that bound before a solver began
+    CASES = "cases"  # cases of where points are sent proved it before a solver began
     MIP = "mip"
     SUBSET_SEARCH = "subset-search"
     TOPOLOGY_CHOICE = "topology-choice"
     GREEDY = "greedy"
+    DISTANCE = "distance"  # that planes keep from the rows on their right
     PROOF = "proof"  # that a file of steps was written, or why not
 
 

@@ -25,12 +25,22 @@ from octweb.core.problems import Conflict
 from octweb.datasets import intake, reader
 from octweb.datasets.choice import Choice, Outlook, Reading, Staged, merge, outlook_of
 from octweb.datasets.models import Dataset, Upload
-from octweb.datasets.stored import CHANGED, csv_lines, digest, first_of, first_rows, load, load_with_report, path_of
+from octweb.datasets.stored import (
+    CHANGED,
+    csv_lines,
+    digest,
+    first_lines,
+    first_of,
+    first_rows,
+    load,
+    load_with_report,
+    path_of,
+)
 from octweb.demo.visits import refuse_more
 from trainer.errors import DataError
 
 __all__ = [
-    "Choice", "Outlook", "Reading", "confirm", "create", "csv_lines", "delete", "discard", "first_rows", "load",
+    "Choice", "Outlook", "Reading", "confirm", "create", "csv_lines", "delete", "discard", "first_lines", "first_rows", "load",
     "load_with_report", "outlook", "preview", "prune", "stage", "staged_rows", "update",
 ]  # fmt: skip
 

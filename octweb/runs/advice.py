@@ -9,6 +9,7 @@ from typing import Any
 from octweb.datasets.models import Dataset
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS
+from trainer.constraints import NAMES as SIDE
 from trainer.data.profile import OTHER
 from trainer.method import Method
 from trainer.methods import METHODS, get
@@ -19,8 +20,7 @@ ALL_THRESHOLDS_DEPTH = 2
 ALL_THRESHOLDS_CELLS = 250_000  # rows times numeric columns up to which all thresholds are searched within minutes
 SLOPE = 0.4  # of the line in the example of two columns
 # what only some methods take; a wish for one of them goes before the recommendation
-FAIR = ("fairness", "monotone")
-LIMITS = ("recall", "forbidden", "forbidden_pairs", "max_columns", "max_leaves", "min_leaf")
+LIMITS = ("forbidden", "min_leaf", *SIDE)
 
 RECOMMENDED = ("cart", "exact", "exact-numeric", "bivariate", "cut-h", "odt")
 BASELINES = ("oct", "binoct", "cutw-h", "s-oct", "oct-h")
@@ -168,7 +168,7 @@ def asks(method: Method) -> str:
 
 def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> str:
     """The method for the best tree of questions about one column."""
-    if any(_asked(values, name) for name in FAIR):
+    if any(_asked(values, name) and not get("exact").parameter(name) for name in SIDE):
         return "bendoct-accelerated"
     numbers = len(feature_columns(dataset, "numeric"))
     depth = values.get("depth")

@@ -24,7 +24,7 @@ from octweb.runs.actions import check_settings, within_limits
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from trainer.method import Method
 from trainer.methods import get
-from trainer.workbench import EDITABLE, METHOD
+from trainer.workbench import EDITABLE, METHOD, check_editable
 
 MOST_STEPS = 5000
 NO_COUNT = "Good trees are counted for the method 'exact' only, without limits on leaves, recalls, pairs and numbers of columns."
@@ -60,6 +60,7 @@ def open_for(
     checked = declared.settings({"time_limit": EDIT_SECONDS} | values)
     settings = within_limits(declared, checked.to_json(), said=values)
     check_settings(declared, checked, dataset)
+    check_editable(method, checked)
     queue.check_waiting(Workbench, owner)
     with transaction.atomic():
         bench = Workbench.objects.create(
@@ -82,6 +83,9 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
     own = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
     own["time_limit"] = EDIT_SECONDS
     own |= {"optimal_trees": 0} if model.method == METHOD else {}
+    own |= (
+        {"solver": "auto"} if model.method == "odt" else {}
+    )  # wishes are searched by the own search: the trees are the same
     wishes = [str(record["wish"]) for record in file.certificate.get("wishes") or ()]
     return own | dict(changes), wishes, float(file.parameters.get("test_share") or 0)
 
@@ -89,8 +93,9 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
 def _declared(method: str) -> Method:
     """The declaration of a method with a workbench."""
     if method not in EDITABLE:
-        known = " and ".join(f"'{name}'" for name in EDITABLE)
-        raise Unprocessable(f"The workbench edits trees of the methods {known}; this one is of '{method}'.")
+        *some, last = (f"'{name}'" for name in EDITABLE)
+        words = f"The workbench edits trees of the methods {', '.join(some)} and {last}; this one is of '{method}'."
+        raise Unprocessable(words)
     return get(method)
 
 

@@ -21,8 +21,6 @@ from octweb.workbench.models import Kind, StepState, Workbench
 from trainer.errors import TrainerError
 from trainer.workbench import EDITABLE
 
-VERBS = ("pin", "forbid", "leaf", "depth", "threshold", "wish")
-
 
 def _bench(request: HttpRequest, pk: Any) -> Workbench:
     bench = Workbench.objects.select_related("dataset", "owner", "base__family").get_visible(request.user, pk)
@@ -38,6 +36,7 @@ def bench_list(request: HttpRequest) -> HttpResponse:
     context = {
         "page": Paginator(found, 30).get_page(request.GET.get("page")),
         "models": models.select_related("family").defer("document")[:50],
+        "methods": EDITABLE,
     }
     return render(request, "workbench/list.html", context)
 
@@ -147,6 +146,8 @@ def _wish(form: Any, at: str) -> str:
         return f"ask {at} {column} <= {form.get('value', '').strip()}"
     if verb == "forbid":
         return f"forbid {at} {column}"
+    if verb in ("subset", "together"):
+        return _of_categories(verb, at, column, form.getlist("category"))
     if verb == "leaf":
         return f"leaf {at} {form.get('label', '')}".strip()
     if verb == "depth":
@@ -155,6 +156,17 @@ def _wish(form: Any, at: str) -> str:
     if not wish:
         raise ValueError("Write a wish, as 'ask root COLUMN'.")
     return wish
+
+
+def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:
+    """The wish that asks for some categories, or keeps them together. Raises ValueError."""
+    if not chosen or (verb == "together" and len(chosen) < 2):
+        raise ValueError(
+            "Tick two or more categories." if verb == "together" else "Tick the categories that go to yes."
+        )
+    if len(chosen) > 1 and any("|" in name for name in chosen):
+        raise ValueError("A category whose name has the sign | cannot be named together with others.")
+    return f"{'ask' if verb == 'subset' else verb} {at} {column} in {'|'.join(chosen)}"
 
 
 def _replaces(new: str, old: str) -> bool:

@@ -53,7 +53,7 @@ class Lattice:
         """The absolute gap at which a solver may stop: nine tenths of the step prove the incumbent."""
         return float(self.step * Fraction(9, 10))
 
-    def floor(self, bound: float, noise: Fraction = NOISE) -> Fraction:
+    def floor(self, bound: float | Fraction, noise: Fraction = NOISE) -> Fraction:
         """The largest value that is at most `bound` + noise."""
         whole, rest = divmod(math.floor((Fraction(bound) + noise) * self.parts), self.parts)
         if self.rests:

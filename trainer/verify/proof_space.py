@@ -17,7 +17,7 @@ import numpy as np
 from trainer.verify.findings import asked, exact, items
 from trainer.verify.questions import cuts_of_bins, questions
 from trainer.verify.rows import Rows
-from trainer.verify.wishes import Wish, answers, numbered, wishes_of
+from trainer.verify.wishes import Wish, answers, numbered, wishes_of, with_parted
 
 QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 THRESHOLDS = {"exact-numeric"}
@@ -89,6 +89,7 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
     if named:
         X = np.column_stack([X, *(answers(w, model, rows) for w in named)])
         columns = columns + [w.column for w in named]
+    wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
     kept, wide = rows.weights > 0, method in THRESHOLDS and not wishes
     most, few = asked(model, "max_leaves"), asked(model, "max_columns")
     return Space(
@@ -203,22 +204,26 @@ def _levels(values: np.ndarray) -> list[np.ndarray]:
 
 
 def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
-    """The subsets of categories without the first one that occurs, in the order of their bits, and the ends of bins."""
+    """The subsets of categories without the first one that occurs, in the order of their bits, and the ends of bins.
+
+    With wishes the subsets with the first one as well, since it matters which side is called yes.
+    """
     if asked(model, "topology") or asked(model, "select"):
         raise NoProof("there are proof steps for complete topologies over all columns only")
     if asked(model, "negative_weight") not in (None, "1", 1):
         raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
+    first = 0 if model["certificate"].get("wishes") else 1
     card, made, column_of = int(asked(model, "max_card") or 0), list[np.ndarray](), list[int]()
     for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
         levels = np.unique(values)
         k = len(levels)
         if column["kind"] != "categorical":
             made += [values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"]))]
-        elif k > 10 and 1 << (k - 1) > MOST_SUBSETS:
+        elif k > 10 and 1 << (k - first) > MOST_SUBSETS:
             raise NoProof(f"column '{column['name']}' has more subsets than the {MOST_SUBSETS} that are checked")
         else:
-            for mask in range(1, 1 << (k - 1)):
-                some = [levels[i + 1] for i in range(k - 1) if mask >> i & 1]
+            for mask in range(1, (1 << (k - first)) - 1 + first):
+                some = [levels[i + first] for i in range(k - first) if mask >> i & 1]
                 if not card or min(len(some), k - len(some)) <= card:
                     made.append(np.isin(values, some))
         column_of += [j] * (len(made) - len(column_of))

@@ -64,6 +64,10 @@ def test_rows_are_counted_as_one_by_one(second, served):
         assert len(examples) == found.training.different
         assert sum(e["right"] for e in examples) == found.training.now_right
     assert all(e["then"] != e["now"] for e in found.examples)
+    rows = rows_of(second)
+    for e in found.examples:
+        place = rows.at_line(e["number"])
+        assert (e["called"], e["actual"]) == ("row", model_file(second).tree.classes[rows.codes[place]])
 
 
 def trained_on(register, dataset, depth):  # noqa: F811

@@ -24,6 +24,7 @@ from octweb.workbench import actions, work
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from octweb.workbench.work import EditingSupervisor
 from tests.octweb.small_models import trained
+from trainer.errors import ParameterError
 from trainer.tree.file import from_json
 from trainer.verify import verdict, verify
 
@@ -254,7 +255,7 @@ def test_other_methods_are_refused_and_limits_on_the_whole_tree_are_taken(owner,
     from octweb.registry import actions as registry
 
     other = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="Cart")
-    with pytest.raises(Unprocessable, match="methods 'exact' and 'exact-numeric'"):
+    with pytest.raises(Unprocessable, match="methods 'exact', 'exact-numeric' and 'odt'"):
         actions.open_for(owner=owner, model=other)
     bench = actions.open_for(owner=owner, dataset=dataset, parameters={"max_leaves": 3, "recall": "no: 0.5"})
     assert (bench.parameters["max_leaves"], bench.parameters["recall"]) == (3, "no: 0.5")
@@ -290,9 +291,50 @@ def test_a_model_over_all_thresholds_is_edited_and_saved(owner, dataset, serve):
     assert actions.open_for(owner=owner, model=model).method == "exact-numeric"
 
 
+def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
+    from octweb.registry import actions as registry
+
+    model = registry.register(owner=owner, document=trained("odt", depth=2), dataset=dataset, title="Subsets")
+    bench = actions.open_for(owner=owner, model=model)
+    edited = actions.edit(bench, add=["together root colour in red|green", "ask y colour"])
+    prices = actions.ask(bench, Kind.PRICES, wishes=edited.wishes, request={"place": "y"})
+    wrong = actions.edit(bench, add=["together root width in red|green"])
+    serve(bench)
+    for step in (edited, prices, wrong):
+        step.refresh_from_db()
+    assert edited.result["status"] == "optimal", edited.error
+    assert all(wish["price"] >= 0 for wish in edited.result["wishes"])
+    asked = [
+        v.split
+        for v in from_json(json.loads(edited.document)).tree.nodes
+        if v.split is not None and v.split.used == (2,)
+    ]
+    assert asked
+    schema = from_json(json.loads(edited.document)).tree.schema
+    assert all({"red", "green"} & set(split.names(schema)) in (set(), {"red", "green"}) for split in asked)
+    columns = [line["column"] for line in prices.result["prices"]]
+    assert len(columns) == len(set(columns)) > 1
+    assert "has no categories" in wrong.error
+    actions.undo(bench)
+    saved = actions.save_version(bench)
+    assert saved.method == "odt"
+    reopened = actions.open_for(owner=owner, model=saved)
+    assert actions.current_wishes(reopened) == edited.wishes
+
+
+@pytest.mark.parametrize(
+    ("parameters", "word"),
+    [({"topology": "imbalanced"}, "topology"), ({"specificity": 0.5}, "specificity"), ({"solver": "highs"}, "solver")],
+)
+def test_trees_of_odt_that_cannot_be_argued_with_are_refused_at_the_door(owner, dataset, parameters, word):
+    with pytest.raises(ParameterError, match=word):
+        actions.open_for(owner=owner, dataset=dataset, method="odt", parameters=parameters)
+
+
 CASES = [
     ("exact", {"depth": 2, "leaf_penalty": 0.01}, ["leaf y no", "forbid n colour"]),
     ("exact-numeric", {"depth": 2, "leaf_penalty": 0.01}, ["ask root width <= 1.625"]),
+    ("odt", {"depth": 2}, ["ask root colour in red|green"]),
 ]
 
 

@@ -143,3 +143,29 @@ def test_the_model_page_has_a_tab_with_prices(web, model, serve):
     web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "1"})
     assert Workbench.objects.count() == 1
     assert web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "99"}).status_code == 404
+
+
+def test_subsets_are_asked_for_and_kept_together_by_ticks(web, owner, dataset, serve):
+    bench = actions.open_for(owner=owner, dataset=dataset, method="odt", parameters={"depth": 2})
+    address = f"/workbenches/{bench.pk}/"
+    web.post(f"{address}edit/", {"at": "root", "verb": "subset", "column": "colour", "category": ["red"]})
+    two = {"at": "y", "verb": "together", "column": "colour", "category": ["green", "blue"]}
+    web.post(f"{address}edit/", two)
+    assert actions.current_wishes(Workbench.objects.get()) == [
+        "ask root colour in red",
+        "together y colour in green|blue",
+    ]
+    serve(Workbench.objects.get())
+    page = " ".join(web.get(f"{address}?at=root").content.decode().split())
+    assert "Best with 2 wishes" in page
+    assert "At place y and below: never part green and blue of colour" in page
+    assert 'value="red" checked' in page
+    assert 'value="blue">' in page
+    assert "Never part these, here and below" in page
+    for bad in ({**two, "category": ["red"]}, {**two, "category": []}):
+        assert "Tick two or more" in web.post(f"{address}edit/", bad, follow=True).content.decode()
+    web.post(f"{address}prices/", {"at": "root"})
+    serve(Workbench.objects.get())
+    page = web.get(f"{address}?at=root").content.decode()
+    assert "Ask this" in page
+    assert "Good trees are counted for the method exact only" in page

@@ -50,9 +50,11 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact", {"depth": 4, "bins": 3, "forbidden_pairs": "x+z", "max_columns": 2}),
     ("exact", {"depth": 3, "bins": 3, "recall": "yes: 0.8"}),
     ("exact-numeric", {"depth": 3}),
+    ("odt", {"depth": 2, "bins": 4}),
+    ("odt", {"depth": 3, "bins": 3}),
 ]
 ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs, a recall, wishes
-CHANGES = 16  # of a proof, at most: the changed head and the missing end, and others at random
+CHANGES = 8  # of a proof, at most: the changed head and the missing end, and others at random
 WITHIN = 16  # the first one with steps within restrictions
 WISHES = {  # by the place in the list
     21: ["ask root x <= 0.3", "forbid y z", "leaf n"],
@@ -61,6 +63,8 @@ WISHES = {  # by the place in the list
     24: ["ask root colour in red|blue", "depth n 2"],
     25: ["ask n z between 2.5 and 6.5", "forbid y colour"],
     26: ["ask y x <= 0.123", "leaf n"],
+    27: ["together root colour in red|blue", "forbid y z", "leaf nn"],
+    28: ["ask root colour in red|green", "together y colour in red|green", "ask n x <= 0.123"],
 }
 SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}  # ordinary numbers lie between
 
@@ -164,7 +168,7 @@ def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
         {}, {"certificate": {"bound": None}}, {"certificate": {"bound": "high"}}, {"certificate": {"bound": [1]}},
         {"certificate": {"leaf_penalty": "-1/100"}, "parameters": {"leaf_penalty": -0.01}}, {"parameters": {"depth": None}},
         {"parameters": {"depth": 1.5}}, {"parameters": {"max_leaves": "a"}}, {"parameters": {"min_leaf": -1.5}},
-        {"parameters": {"max_columns": 0.5}}, {"parameters": {"bins": -5}}, {"parameters": {"bins": 0}}, {"certificate": {"bound": True}},
+        {"parameters": {"max_columns": 0.5}}, {"parameters": {"bins": -5}}, {"parameters": {"bins": 0}}, {"parameters": {"class_weight": "non"}}, {"certificate": {"bound": True}},
     ]  # fmt: skip
     texts, own = [], []
     for change in changes:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from trainer.certificate import Evidence, Guarantee
 from trainer.constraints import CONSTRAINTS
+from trainer.constraints.leaves import LEAVES
+from trainer.constraints.text import items
 from trainer.data.problem import Names, Problem
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError
 from trainer.families.exact.column_cases import CasesProof
-from trainer.families.exact.constrain import KEEP, exact_constraints
+from trainer.families.exact.constrain import KEEP, LIMITS, exact_constraints
 from trainer.families.exact.constrained import solve_constrained
 from trainer.families.exact.frontier import FrontierPoint, count_leaves, solve_frontier
 from trainer.families.exact.optima import optimal_trees
@@ -35,7 +38,6 @@ from trainer.method import (
     Proof,
     Settings,
     Solution,
-    at_most,
     having,
     unsettled,
 )
@@ -154,7 +156,13 @@ def _allowed(problem: Problem, settings: Settings) -> BitArray:
 
 
 def _banned(settings: Settings, names: Names) -> set[str]:
-    return {names.column(name.strip(), "forbidden") for name in settings["forbidden"].split(";") if name.strip()}
+    return {names.column(name, "forbidden") for name in items(settings["forbidden"])}
+
+
+def _never(values: Mapping[str, Any]) -> list[str]:
+    *others, last = items(values.get("forbidden")) or [""]
+    names = f"{', '.join(others)} or {last}" if others else last
+    return [f"It never asks {names}."] if last else []
 
 
 def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
@@ -234,10 +242,9 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
 
 def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
     if settings["optimal_trees"] and (constraints is not None or settings["max_leaves"]):
+        *others, last = LIMITS
         raise ParameterError(
-            {
-                "optimal_trees": "optimal trees can be counted only without max_leaves, recall, forbidden_pairs and max_columns."
-            }
+            {"optimal_trees": f"optimal trees can be counted only without {', '.join(others)} and {last}."}
         )
 
 
@@ -347,16 +354,15 @@ METHOD = Method(
     parameters=(
         DEPTH,
         LEAF_PENALTY,
-        Parameter(
-            name="max_leaves", type="integer", default=None, minimum=1, maximum=1 << 20, label="Most leaves",
-            help="The tree may have at most this many leaves; empty means as many as the depth allows.", unit="leaves",
-            restricts=at_most("max_leaves", "leaf", "leaves"),
+        having(
+            LEAVES, maximum=1 << 20, label="Most leaves", unit="leaves", advanced=False,
+            help="The tree may have at most this many leaves; empty means as many as the depth allows.",
         ),
         having(MIN_LEAF, advanced=True),
         Parameter(
             name="forbidden", type="text", default="", label="Columns not to ask",
             help="Columns that no question may use, separated by semicolons, for example 'age; sex'.", advanced=True,
-            check=_banned, restricts=lambda s: [f"no question on {n.strip()}" for n in s["forbidden"].split(";") if n.strip()],
+            check=_banned, restricts=lambda s: [f"no question on {name}" for name in items(s["forbidden"])], sentences=_never,
         ),
         CLASS_WEIGHT,
         Parameter(

@@ -25,10 +25,19 @@ FEW = 4  # points that a vector may lack to count in the choice of a point
 DEEPEST = 300  # points that are sent both ways on the path to a case
 MOST_CASES = 50_000
 MOST_WORK = 50_000_000  # points times columns of all linear programs, and what their fractions take
+MOST_HELD = 50_000_000  # points times vectors and hyperplanes that are kept
 
 
 class Undecided(Exception):
     """The cases cannot be completed: a tree makes fewer errors, or rounding leaves a set open, or time is over."""
+
+
+class Fewer(Undecided):
+    """A tree makes fewer errors: `at` int64 (points,) is the leaf of each point, 0 for points outside the block."""
+
+    def __init__(self, at: CountArray) -> None:
+        super().__init__()
+        self.at = at
 
 
 def predicts(labels: Labels) -> list[int]:
@@ -57,7 +66,7 @@ class Store:
         self.sides = np.zeros((2, 64, size), np.float32)  # of each vector: its points on the left, on the right
         self.partings = np.zeros((2, 64, size), bool)  # of each hyperplane the same, points too near to it on neither
         self.parted = 0
-        self.cases = 0
+        self.cases, self.most_cases = 0, MOST_CASES
         self.lemmas: dict[tuple[int, Labels], int] = {}
         self.made: list[Lemma] = []
 
@@ -75,8 +84,9 @@ class Store:
         return self._place(found)
 
     def pause(self) -> None:
-        """Raises Undecided if time is over, or too much was done."""
-        if self.stop() or self.cases > MOST_CASES or self.hulls.work > MOST_WORK:
+        """Raises Undecided if time is over, or too much was done or is kept."""
+        held = (len(self.vectors) + self.parted) * len(self.counts)
+        if self.stop() or held > MOST_HELD or self.cases > self.most_cases or self.hulls.work > MOST_WORK:
             raise Undecided
 
     def _seen(self, left: BoolArray, right: BoolArray) -> bool:
@@ -319,7 +329,7 @@ class Cases:
         return int(whole[weight.argmin()])
 
     def _choice(self) -> int:
-        """The point that is sent to a side next: above the last questions first. Raises Undecided where every point has its leaf."""
+        """The point that is sent to a side next: above the last questions first. Raises Fewer where every point has its leaf."""
         free = {v: self.here[v] & (self.at == v) for v in self.inner}
         upper = [v for v in self.inner if v not in self.last and free[v].any()]
         if upper:
@@ -331,7 +341,7 @@ class Cases:
         if not weight.any():  # points that cost the same on both sides may still be in the way of a plane
             weight = np.any([*free.values()], axis=0).astype(np.float64)
         if not weight.any():
-            raise Undecided  # a tree with fewer errors
+            raise Fewer(self.at.copy())
         return int((weight * (1.0 + self._frequency())).argmax())
 
     def _frequency(self) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -13,10 +14,11 @@ from threadpoolctl import threadpool_limits
 
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray, FloatArray
-from trainer.families.oblique.cases import Cases, Labels, Step, Store, Undecided, lemma_steps, predicts
+from trainer.families.oblique.cases import Cases, Fewer, Labels, Step, Store, Undecided, lemma_steps, predicts
 from trainer.families.oblique.hulls import Hulls
+from trainer.families.oblique.instance import ObliqueInstance
 from trainer.families.oblique.planes import DISTANCE
-from trainer.families.oblique.units import instance_of
+from trainer.families.oblique.units import Units, instance_of
 from trainer.method import Proof, Settings
 
 NOISE = Fraction(1, 10**6)  # what rounding may have added to a cost
@@ -32,27 +34,45 @@ def made(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[
     distant = settings.get("big_m", "none") != "none"  # planes as variables, which keep a distance
     robust = settings.get("scaling") == "robust"
     instance, units = instance_of(problem, settings["depth"], robust=distant and robust)
-    rows = np.flatnonzero(problem.row_weights > 0)
-    points, first = np.unique(instance.group[rows], return_index=True)
-    order = points[np.argsort(first)]  # as they first occur
-    occurs = instance.counts.any(axis=0)
-    unit = math.lcm(problem.kappa.denominator, instance.charge.denominator)
-    cost = Fraction(math.ceil((1 - bound) * problem.n * unit - NOISE), unit)
-    proof = PlaneProof(
-        units.encoding.matrix(problem.table)[units.rows[order]],
-        instance.Z[order],
-        instance.counts[order][:, occurs],
+    instance = replace(instance, max_leaves=settings.get("max_leaves"))
+    proof = analysis(problem, instance, units, DISTANCE if distant else 0.0, stop)
+    unit, cost = cost_in_units(problem, bound)
+    with threadpool_limits(limits=settings["threads"], user_api="blas"):  # small products: more threads only wait
+        steps = proof.steps(Fraction(cost, unit))
+    return None if steps is None else Proof(scale=1, goal=cost, steps=steps)
+
+
+def cost_in_units(problem: Problem, bound: Fraction) -> tuple[int, int]:
+    """The parts of a row that prices are whole multiples of, and what each tree costs at least in them if none exceeds `bound`."""
+    unit = math.lcm(problem.kappa.denominator, (problem.coefficient_penalty * problem.n).denominator)
+    return unit, math.ceil((1 - bound) * problem.n * unit - NOISE)
+
+
+def analysis(
+    problem: Problem, instance: ObliqueInstance, units: Units, least: float, stop: Callable[[], bool]
+) -> PlaneProof:
+    """The case analysis of an instance at its prices, whose planes keep the distance `least`, 0 for none."""
+    points, occurs = weighted_points(problem, instance), instance.counts.any(axis=0)
+    most = 1 << instance.depth
+    return PlaneProof(
+        units.encoding.matrix(problem.table)[units.rows[points]],
+        instance.Z[points],
+        instance.counts[points][:, occurs],
         instance.classes[occurs].tolist(),
-        least=DISTANCE if distant else 0.0,
-        depth=settings["depth"],
-        leaves=min(1 << settings["depth"], settings.get("max_leaves") or 1 << settings["depth"]),
-        penalty=problem.kappa,
+        least=least,
+        depth=instance.depth,
+        leaves=min(most, instance.max_leaves or most),
+        penalty=instance.kappa,
         charge=instance.charge,
         stop=stop,
     )
-    with threadpool_limits(limits=settings["threads"], user_api="blas"):  # small products: more threads only wait
-        steps = proof.steps(cost)
-    return None if steps is None else Proof(scale=1, goal=int(cost * unit), steps=steps)
+
+
+def weighted_points(problem: Problem, instance: ObliqueInstance) -> CountArray:
+    """The points of rows of positive weight, int64, in the order in which a proof numbers them: as they first occur."""
+    rows = np.flatnonzero(problem.row_weights > 0)
+    points, first = np.unique(instance.group[rows], return_index=True)
+    return np.asarray(points[np.argsort(first)], np.int64)
 
 
 class PlaneProof:
@@ -70,17 +90,22 @@ class PlaneProof:
         self.depth, self.leaves = depth, min(leaves, len(counts)) if counts.shape[1] > 1 else 1
         self.penalty, self.charge = penalty, charge
         self.blocks: list[tuple[Labels, int, list[Step]]] = []
+        self.fewer: CountArray | None = None  # the leaf of each point in a tree that costs less
 
     def steps(self, cost: Fraction) -> list[Step] | None:
         """Steps which show that each tree costs at least so much, in rows; None if that cannot be shown in time."""
+        self.blocks, self.fewer = [], None
         try:
-            for t, needed in self._needed(cost):
+            for t, needed in self.needed(cost):
                 self._all(t, needed)
+        except Fewer as found:
+            self.fewer = found.at
+            return None
         except Undecided:
             return None
         return self._assembled()
 
-    def _needed(self, cost: Fraction) -> Iterator[tuple[int, int]]:
+    def needed(self, cost: Fraction) -> Iterator[tuple[int, int]]:
         """Numbers of leaves, and the errors of a tree with so many; those that follow from others are left out."""
         errors = [max(0, math.ceil(cost - self.penalty * t - self.charge * (t - 1))) for t in range(1, self.leaves + 1)]
         sizes = np.sort(self.counts.sum(axis=0))[::-1]

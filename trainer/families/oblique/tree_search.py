@@ -1,4 +1,4 @@
-"""One training of a tree of hyperplanes: presolve, first trees, local search, bound of planes, master model, claim.
+"""One training of a tree of hyperplanes: presolve, first trees, local search, bounds of planes and cases, master model, claim.
 
 A method gives a function that makes its master model over an instance; `solve_oblique` does the rest. A tree that meets a bound
 known without search (equal rows go together, t leaves predict t classes) is proved without any solver.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.master import PlaneModel
 from trainer.families.oblique.plan import LEAVES_OPEN, Master, Plan
 from trainer.families.oblique.presolve import decomposed, one_plane, packing, trees_of
+from trainer.families.oblique.raising import Raising
 from trainer.families.oblique.starts import first_trees
 from trainer.families.oblique.target import Clock, Target
 from trainer.families.oblique.units import Units, draft_of
@@ -59,6 +61,7 @@ class Run:
         self.trees: dict[int, ObliqueTree] = {}  # the best one that was reported with so many leaves
         self.shown: Fraction | None = None  # the value of the tree that was reported last
         self.first: float | None = None  # objective of the first tree
+        self.raising: Raising | None = None
         self.form: Master | None = None
         self.outcome: Outcome | None = None
         self.struck: Status | None = None
@@ -92,17 +95,23 @@ class Run:
             self.report()
 
     def solve(self) -> Solution:
-        """First trees, local search, bound of planes, master model."""
+        """First trees, local search, bounds of planes and cases, master model."""
         try:
             if self.target.splittable:
                 self._local()
             self._pack()
-            done = self.target.near(self.search.best, self.bound) or self.clock.halted()
-            if not done and self.target.splittable:
+            if self._open():
+                self._raise()
+            if self._open():
                 self._master()
         except MemoryError:  # one array too many: tree and bound so far are kept
             self.struck = Status.MEMORY_LIMIT
         return self._solution()
+
+    def _open(self) -> bool:
+        """Whether there is anything left to prove, and time."""
+        done = self.target.near(self.search.best, self.bound) or self.clock.halted()
+        return not done and self.target.splittable
 
     def _local(self) -> None:
         """Presolve, first trees of other methods, and the search around them."""
@@ -163,6 +172,16 @@ class Run:
         self.bound = min(self.bound, self.instance.ceiling)
         self.report()
 
+    def _raise(self) -> None:
+        """A better bound by cases, and perhaps a better tree."""
+        self.monitor.report(phase="bound of cases")
+        self.raising = Raising(self.target, self.search, self.plan.least, self.clock)
+        self.raising.run(self.bound, self._raised)
+
+    def _raised(self, bound: Fraction) -> None:
+        self.bound = min(self.bound, bound)
+        self.report()
+
     def _search(self, starts: Sequence[ObliqueTree], seconds: float, patience: int = 1_000_000) -> None:
         stopped = self.clock.until(seconds)
         self.search.run(
@@ -219,6 +238,7 @@ class Run:
         claimed, draft = drawing.in_units(tree, self.starts)
         value, outcome = self.instance.value(claimed), self.outcome
         bound, upper = max(self.bound, value), self.target.upper(max(self.bound, value))
+        claim = max(upper, self.target.objective(value, claimed.leaves)) if bound <= value else upper
         # the search may end within the gap that was asked for; otherwise only a bound that is met is a proof
         finished = self.target.near(claimed, self.bound)
         # an open gap without a limit: the solver saw no finer or gave up, a tree could not be drawn, or there was no model
@@ -226,7 +246,7 @@ class Run:
             self.monitor.stop(self.struck)
         return Solution(
             draft=draft,
-            bound=max(upper, self.target.objective(value, claimed.leaves)) if bound <= value else upper,
+            bound=claim,
             finished=finished,
             unproved=LEAVES_OPEN if self.settings.get("then_fewest") and bound > value else "",
             scope=self.plan.scope,
@@ -238,6 +258,7 @@ class Run:
             warm_start_objective=self.first,
             evidence=(self._evidence(claimed, in_style), *self._planes(), *self._distance()),
             note=self._note(claimed),
+            proof=None if self.raising is None else partial(self.raising.kept, Fraction(claim)),
         )
 
     def _distance(self) -> Sequence[dict[str, Any]]:
@@ -246,7 +267,7 @@ class Run:
         if not least:
             return ()
         columns = {f.name: least * float(span) for f, span in zip(units.encoding.features, units.span, strict=True)}
-        return ({"kind": "distance", "distance": least, "columns": columns},)
+        return ({"kind": Evidence.DISTANCE, "distance": least, "columns": columns},)
 
     def _note(self, claimed: ObliqueTree) -> str:
         """A word if a tree of single columns that was met is better than the best of the class."""
@@ -270,17 +291,27 @@ class Run:
         groups = [{"rows": r, "errors": list(p.errors)} for r, p in zip(rows, inst.packed, strict=True)]
         return ({"kind": Evidence.PLANES, "bound": str(inst.ceiling), "groups": groups},)
 
+    def _kind(self) -> Evidence:
+        """What the bound rests on."""
+        if self.outcome is not None:
+            return Evidence.MIP
+        return Evidence.BOUND_MET if self.raising is None or self.raising.bound is None else Evidence.CASES
+
     def _evidence(self, tree: ObliqueTree, in_style: bool) -> dict[str, Any]:
         solved = self.outcome is not None and self.form is not None
-        return {
-            "kind": Evidence.BOUND_MET if self.outcome is None else Evidence.MIP,
-            "value": str(self.instance.value(tree)),
-            "bound": str(self.bound),
-            "points": len(self.instance.Z),
-            "rounds_of_local_search": self.search.rounds,
-            "coefficients": int(sum(np.count_nonzero(tree.a[v]) for v in tree.branches)),
-            "hyperplanes": self.settings["hyperplanes"] if in_style else "as found",
-        } | (record(self.outcome, self.form.model) if solved and self.outcome and self.form else {})
+        return (
+            {
+                "kind": self._kind(),
+                "value": str(self.instance.value(tree)),
+                "bound": str(self.bound),
+                "points": len(self.instance.Z),
+                "rounds_of_local_search": self.search.rounds,
+                "coefficients": int(sum(np.count_nonzero(tree.a[v]) for v in tree.branches)),
+                "hyperplanes": self.settings["hyperplanes"] if in_style else "as found",
+            }
+            | ({} if self.raising is None else self.raising.record())
+            | (record(self.outcome, self.form.model) if solved and self.outcome and self.form else {})
+        )
 
 
 def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> Solution:

@@ -30,7 +30,8 @@ class Command(TrainingCommand):
             default=[],
             metavar="WISH",
             help="'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN', "
-            "'leaf PLACE [CLASS]' or 'depth PLACE N'; PLACE is root or the answers from the root, as yn",
+            "'together PLACE COLUMN in A|B' (odt), 'leaf PLACE [CLASS]' or 'depth PLACE N'; PLACE is root or the answers from the "
+            "root, as yn",
         )
         parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
         parser.add_argument("--name", default="", help="a name, kept in the model file")
