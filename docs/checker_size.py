@@ -65,7 +65,9 @@ def table() -> str:
 def made() -> str:
     """The page with the table as it is now."""
     page = PAGE.read_text(encoding="utf-8")
-    return re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: f"{BEGIN}\n{table()}\n{END}", page, flags=re.DOTALL)
+    return re.sub(
+        re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: f"{BEGIN}\n{table()}\n{END}", page, flags=re.DOTALL
+    )
 
 
 if __name__ == "__main__":
