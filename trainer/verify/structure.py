@@ -47,6 +47,8 @@ def structure(model: dict[str, Any]) -> list[Finding]:
     for name in WHOLE.split():
         if not isinstance((model.get("parameters") or {}).get(name) or 0, int):
             raise TypeError(f"the parameter '{name}' is not a whole number")
+    if (bins := (model.get("parameters") or {}).get("bins")) is not None and bins < 2:
+        raise ValueError("fewer than two bins")  # not the bins of a file that names none
     trouble, deepest = tree_trouble(model, model["nodes"])
     limit = None if asked(model, "topology") else asked(model, "depth")  # a topology takes the place of the depth
     if not trouble and limit is not None and deepest > limit:

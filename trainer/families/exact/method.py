@@ -15,12 +15,14 @@ from trainer.constraints.text import items
 from trainer.data.problem import Names, Problem
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError
+from trainer.families.exact.column_cases import CasesProof
 from trainer.families.exact.constrain import KEEP, LIMITS, exact_constraints
 from trainer.families.exact.constrained import solve_constrained
 from trainer.families.exact.frontier import FrontierPoint, count_leaves, solve_frontier
 from trainer.families.exact.optima import optimal_trees
 from trainer.families.exact.pareto import Constraints
 from trainer.families.exact.proof_limits import limited_proof
+from trainer.families.exact.search import Search
 from trainer.families.exact.solve import ExactOptions, ExactResult, solve_binary
 from trainer.families.exact.workbench.proof import constrained_bench, restricted_proof
 from trainer.method import (
@@ -81,23 +83,53 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 def _limited(
     problem: Problem, settings: Settings, constraints: Constraints | None, found: ExactResult
 ) -> Callable[[Callable[[], bool]], Proof | None]:
-    """The proof within limits of leaves and pairs of columns."""
-    return lambda stop: limited_proof(
-        problem.binary.bits(problem.table),
-        problem.y,
-        constraints or Constraints(max_leaves=settings["max_leaves"]),
-        n_classes=problem.n_classes,
-        depth=settings["depth"],
-        leaf_cost=problem.kappa,
-        weights=problem.weights,
-        min_leaf=settings["min_leaf"],
-        allowed=_allowed(problem, settings),
-        bound=found.bound,
-        stop=stop,
-        vectors=lambda: restricted_proof(
-            constrained_bench(problem, settings), (), found.bound, settings["depth"], stop
-        ),
-    )
+    """The proof within limits of leaves and columns, and pairs of columns."""
+
+    def proof(stop: Callable[[], bool]) -> Proof | None:
+        cases = _of_cases(problem, settings, constraints, found, stop)
+        if cases is not None or stop():
+            return cases
+        return limited_proof(
+            problem.binary.bits(problem.table),
+            problem.y,
+            constraints or Constraints(max_leaves=settings["max_leaves"]),
+            n_classes=problem.n_classes,
+            depth=settings["depth"],
+            leaf_cost=problem.kappa,
+            weights=problem.weights,
+            min_leaf=settings["min_leaf"],
+            allowed=_allowed(problem, settings),
+            bound=found.bound,
+            stop=stop,
+            vectors=lambda: restricted_proof(
+                constrained_bench(problem, settings), (), found.bound, settings["depth"], stop
+            ),
+        )
+
+    return proof
+
+
+def _of_cases(
+    problem: Problem, settings: Settings, constraints: Constraints | None, found: ExactResult, stop: Callable[[], bool]
+) -> Proof | None:
+    """The proof of a limit of columns that the search leaves behind; None if it needs more than that."""
+    if found.cases is None or constraints is None or constraints.recalls:  # the checker counts a case without recalls
+        return None
+    X, columns = problem.binary.bits(problem.table), np.array([f.column for f in problem.binary.features])
+
+    def search(usable: frozenset[int]) -> Search:
+        among = _allowed(problem, settings) * np.isin(columns, list(usable)).astype(np.uint8)
+        again = solve_binary(
+            X, problem.y, n_classes=problem.n_classes, depth=settings["depth"], leaf_cost=problem.kappa,
+            weights=problem.weights, min_leaf=settings["min_leaf"], allowed=among, options=_options(settings), stop=stop,
+        )  # fmt: skip
+        assert again.search is not None
+        return again.search
+
+    return CasesProof(
+        root=found.cases, bound=found.bound, depth=settings["depth"], leaves=constraints.max_leaves, Q=problem.kappa.denominator,
+        search=search, stop=stop,
+    ).made()  # fmt: skip
 
 
 def _draft(problem: Problem, shape: LabelledShape) -> Draft:
@@ -204,6 +236,7 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
         depth_two=0,
         cache_entries=0,
         evictions=0,
+        cases=found.cases,
     )
 
 
