@@ -21,14 +21,15 @@ from trainer.verify.proof_frontier import cost_of, errors_shown, read_goals
 from trainer.verify.proof_rows import FAR, Part
 from trainer.verify.proof_space import BadProof, Space
 from trainer.verify.proof_sweep import Sweep
+from trainer.verify.proof_topology import Topologies
 from trainer.verify.proof_within import Cover, Within
 
-FORMAT, VERSIONS = "octweb-proof", (1, 2, 4)
+FORMAT, VERSIONS = "octweb-proof", (1, 2, 4, 5)
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000
 MOST_COST = 1 << 61
 MOST_VECTORS = 100_000
-REASONS = ("floor", "count", "split", "similar", "within", "cases")
+REASONS = ("floor", "count", "split", "similar", "within", "cases", "topology")
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,8 @@ class _Check:
             raise BadProof("its bound or height is too large")
         listed = _numbers(record, "columns")
         columns = None if listed is None else self._columns(set(listed))
+        if reason == "topology":
+            return self._topology(path, bound)
         if reason == "cases":
             return self._case(record, path, columns, height, bound)
         part = engine.follow(path, columns, self._classes(record))
@@ -236,6 +239,14 @@ class _Check:
                 raise BadProof(f"the case {'with' if column in own else 'without'} column {column} is not proved")
         self.cases.setdefault((columns, asked), []).append((height if height < self.engine.deepest else 1 << 20, bound))
 
+    def _topology(self, path: list[int], bound: int) -> None:
+        shape, engine = self.space.shape, self.engine
+        if shape is None or path or not isinstance(engine, Counting):
+            raise BadProof("only the trees of all rows have a topology, and only where one is given")
+        if not Topologies(engine).holds(engine.root(), shape, bound):
+            raise BadProof(f"a tree of the topology costs less than {bound}")
+        self.cases.setdefault((None, ()), []).append((1 << 20, bound))
+
 
 def _similar(
     record: dict[str, Any], part: Part, height: int, leaves: int, engine: Engine, steps: dict[int, _Step], space: Space
@@ -275,7 +286,7 @@ def _fits(value: object) -> bool:
 def _accept(header: dict[str, Any], space: Space) -> None:
     """Raises BadProof if the header is not of this format or of these rows."""
     if header.get("format") != FORMAT or header.get("version") not in VERSIONS or type(header["version"]) is not int:
-        raise BadProof("the file is not a proof of version 1, 2 or 4")
+        raise BadProof("the file is not a proof of version 1, 2, 4 or 5")
     if header.get("rows") != space.digest:
         raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
 
