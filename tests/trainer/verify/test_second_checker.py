@@ -116,6 +116,13 @@ def page(cases: list[tuple[str, str, str]]) -> list[bool]:
     return [all(holds for holds, _ in said) for said in json.loads(done.stdout)]
 
 
+def raised(head: dict[str, Any], more: int) -> dict[str, Any]:
+    """The head with its goal, or all of its goals, by so much higher."""
+    if "goals" in head:
+        return {**head, "goals": [max(0, goal + more) for goal in head["goals"]]}
+    return {**head, "goal": max(0, head["goal"] + more)}
+
+
 def test_a_model_with_its_proof_is_proved(files):
     model, proof, data = files
     findings = verify(model, data, proof)
@@ -129,10 +136,10 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
     lines = [json.loads(line) for line in gzip.decompress(proof.read_bytes()).decode().splitlines()]
     rng = np.random.default_rng(0)
     changed = [
-        [{**lines[0], "goal": lines[0]["goal"] + lines[0]["scale"]}, *lines[1:]],
-        [{**lines[0], "goal": lines[0]["goal"] + 1}, *lines[1:]],
+        [raised(lines[0], lines[0]["scale"]), *lines[1:]],
+        [raised(lines[0], 1), *lines[1:]],
         [{**lines[0], "rows": "0" * 64}, *lines[1:]],
-        [{**lines[0], "scale": 1}, *lines[1:]],
+        [{**lines[0], "scale": 3 - lines[0]["scale"] if "goals" in lines[0] else 1}, *lines[1:]],
         lines[:-1],
     ]
     for k in rng.permutation(np.arange(1, len(lines)))[:1].tolist():
@@ -206,10 +213,10 @@ def test_a_bound_better_than_the_proof_shows_is_not_proved(files, tmp_path):
     model, proof, data = files
     lines = [json.loads(line) for line in gzip.decompress(proof.read_bytes()).decode().splitlines()]
     path = tmp_path / "weak.jsonl"
-    weak = [{**lines[0], "goal": max(0, lines[0]["goal"] - lines[0]["scale"])}, *lines[1:]]
+    weak = [raised(lines[0], -lines[0]["scale"]), *lines[1:]]
     path.write_text("\n".join(json.dumps(line) for line in weak))
     shown = next(f for f in verify(model, data, path) if f.claim == "bound")
-    assert shown.verdict == "cannot be judged" or lines[0]["goal"] < lines[0]["scale"]
+    assert shown.verdict == "cannot be judged" or lines[0].get("goal", 9) < lines[0]["scale"]
 
 
 BLOCKED = """
