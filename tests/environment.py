@@ -5,6 +5,7 @@ the same on every database.
 """
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -21,3 +22,12 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 def pytest_addoption(parser):
     parser.addoption("--instances", type=int, default=200, help="random instances for each variant on each back end")
     parser.addoption("--only-database", action="store_true", help="leave out the tests that do not use the database")
+
+
+def pytest_sessionstart():
+    gc.disable()  # what collection makes stays to the end
+
+
+def pytest_collection_finish():
+    gc.freeze()  # nor do the tests look through it again and again
+    gc.enable()

@@ -157,11 +157,13 @@ class Proof:
     """Steps that prove an integer cost `goal` of all trees, children before parents (docs/proof-format.md).
 
     An error costs `scale` * Q and a leaf `scale` * P + 1, or Q and P where `scale` is 1; P/Q is the penalty of a leaf in rows.
+    With `goals` the steps count errors: trees with at most 1, 2, … leaves make so many, and the last number holds for all others.
     """
 
     scale: int
     goal: int
     steps: list[dict[str, Any]]
+    goals: list[int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -168,14 +168,11 @@ def one_class(problem: Problem) -> Proof:
 
 
 def _lines(problem: Problem, proof: Proof, *, planes: bool) -> Iterator[dict[str, Any]]:
+    by_shape = any(step["by"] == "topology" for step in proof.steps)
     within = any(step["by"] in WITHIN or "columns" in step for step in proof.steps)
-    yield {
-        "format": FORMAT,
-        "version": 3 if planes else 2 if within else 1,
-        "rows": rows_digest(problem),
-        "scale": proof.scale,
-        "goal": proof.goal,
-    }
+    goal = {"goal": proof.goal} if proof.goals is None else {"goals": proof.goals}
+    version = 5 if by_shape else 4 if proof.goals else 3 if planes else 2 if within else 1
+    yield {"format": FORMAT, "version": version, "rows": rows_digest(problem), "scale": proof.scale} | goal
     yield from proof.steps
 
 

@@ -110,6 +110,7 @@ def _short(words: list[str]) -> str:
     return {
         "ask": f"asks {tail}",
         "forbid": f"no {tail} below",
+        "avoid": f"no {tail} here",
         "together": f"together: {tail}",
         "leaf": f"a leaf {tail}".strip(),
         "depth": f"height ≤ {tail}",
@@ -124,6 +125,7 @@ def in_words(wish: str) -> str:
     return {
         "ask": f"At {place}: ask {tail}",
         "forbid": f"At {place} and below: never ask {tail}",
+        "avoid": f"At {place}: do not ask {tail}, it may be asked below",
         "together": f"At {place} and below: never part {' and '.join(tail.rsplit(' in ', 1)[-1].split('|'))} of {tail.rsplit(' in ', 1)[0]}",
         "leaf": f"At {place}: a leaf" + (f" that says {tail}" if tail else ""),
         "depth": f"At {place}: at most {tail} more question{'s' if tail != '1' else ''} on a path",

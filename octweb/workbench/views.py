@@ -18,7 +18,7 @@ from octweb.jobs.queue import worker_seen
 from octweb.registry.models import TreeModel
 from octweb.workbench import actions, alternatives, explore, page
 from octweb.workbench.models import Kind, StepState, Workbench
-from trainer.errors import TrainerError
+from trainer.errors import ParameterError, TrainerError
 from trainer.workbench import EDITABLE
 
 
@@ -144,8 +144,8 @@ def _wish(form: Any, at: str) -> str:
     column = form.get("column", "")
     if verb == "threshold":
         return f"ask {at} {column} <= {form.get('value', '').strip()}"
-    if verb == "forbid":
-        return f"forbid {at} {column}"
+    if verb in ("forbid", "avoid"):
+        return f"{verb} {at} {column}"
     if verb in ("subset", "together"):
         return _of_categories(verb, at, column, form.getlist("category"))
     if verb == "leaf":
@@ -258,12 +258,19 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
     if request.method == "POST":
         try:
             actions.ask_good_trees(bench, explore.request_of(request.POST))
+        except ParameterError as error:
+            return _explorer(request, bench, explore.typed(request.POST) | explore.marked(error.errors), status=422)
         except (TrainerError, APIException) as error:
             messages.error(request, _said(error))
         return redirect("workbench:explorer", bench.pk)
-    context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()}
+    return _explorer(request, bench, {})
+
+
+def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any], *, status: int = 200) -> HttpResponse:
+    """The page, or only what changes while trees are counted; `more`: what was typed, and why it was refused."""
+    context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()} | more
     name = "workbench/_explorer.html" if request.headers.get("HX-Request") else "workbench/explorer.html"
-    return render(request, name, context)
+    return render(request, name, context, status=status)
 
 
 def _said(error: Exception) -> str:

@@ -98,6 +98,11 @@ def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
         clash = [w for w in conflict if w.item.verb == "forbid" and item.place.startswith(w.place)]
         if clash and all(w.item.column == item.column for w in clash):
             return f"'{clash[0].text}' forbids the column that the question at {place_name(item.place)} must ask about."
+        clash = [w for w in conflict if w.item.verb == "avoid" and w.place == item.place]
+        if clash:
+            return (
+                f"'{clash[0].text}' rules out the column that the question at {place_name(item.place)} must ask about."
+            )
         apart = [w for w in conflict if w.item.verb == "together" and item.place.startswith(w.place)]
         parted = [w for w in apart if item.number >= 0 and questions.barred(item.number, frozenset({w.item.number}))]
         if parted:

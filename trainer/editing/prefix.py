@@ -69,7 +69,7 @@ class Prefix:
             if not (not i.place and i.verb in ("forbid", "together", "depth"))
             and not (i.verb == "held" and (i.column in banned or len(i.place) >= height))
             and not (i.verb == "leaf" and len(i.place) > height)
-            and not (i.verb in ("forbid", "together") and (i.column in banned or len(i.place) >= height))
+            and not (i.verb in ("forbid", "avoid", "together") and (i.column in banned or len(i.place) >= height))
             and not (i.verb == "depth" and len(i.place) + i.number >= height)
         )
         return Spot(spot.rows, spot.path, height, banned, items)
@@ -207,9 +207,14 @@ class Prefix:
         asks = [Asked(i.column, i.number) for i in here if i.verb == "ask"]
         # with wishes on one side a question and its opposite are not the same
         alike = alike or any(i.place for i in spot.items)
-        found = space.candidates(spot.rows, spot.banned, asks, alike=alike)
+        avoided = {i.column for i in here if i.verb == "avoid"}
+        found = [
+            q
+            for q in space.candidates(spot.rows, spot.banned, asks, alike=alike)
+            if space.questions.columns[q] not in avoided
+        ]
         for item in here:
-            if item.verb != "held" or item.number in found:
+            if item.verb != "held" or item.number in found or item.column in avoided:
                 continue
             if space.questions.barred(item.number, spot.banned | space.banned):
                 continue

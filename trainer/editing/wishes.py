@@ -18,13 +18,13 @@ from trainer.table import ColumnSchema, Kind
 from trainer.tree.shapes import LabelledShape
 from trainer.tree.splits import Interval, Split, Subset, Threshold
 
-Verb = Literal["ask", "forbid", "together", "leaf", "depth", "held"]
-VERBS = ("ask", "forbid", "together", "leaf", "depth")
+Verb = Literal["ask", "forbid", "avoid", "together", "leaf", "depth", "held"]
+VERBS = ("ask", "forbid", "avoid", "together", "leaf", "depth")
 MOST_WISHES = 100
 MOST_PLACE = 20
 GRAMMAR = (
-    "A wish is 'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN', "
-    "'together PLACE COLUMN in A|B', 'leaf PLACE [CLASS]' or 'depth PLACE N'; a place is 'root' or the answers from the root, as 'yn'."
+    "A wish is 'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN' (there and below), "
+    "'avoid PLACE COLUMN' (there only), 'together PLACE COLUMN in A|B', 'leaf PLACE [CLASS]' or 'depth PLACE N'; a place is 'root' or the answers from the root, as 'yn'."
 )
 
 
@@ -74,8 +74,9 @@ def parse(text: str, questions: Questions) -> Wish:
         if split is None or len(split.among) < 2:
             raise _bad(text, "'together' names two or more categories, as 'together root COLUMN in A|B'.")
         return Wish(text.strip(), Item("together", place, questions.together(split), column))
-    if words[0] == "forbid":
-        return Wish(text.strip(), Item("forbid", place, column=_column(rest, schema, text)))
+    if words[0] in ("forbid", "avoid"):
+        verb: Verb = "forbid" if words[0] == "forbid" else "avoid"
+        return Wish(text.strip(), Item(verb, place, column=_column(rest, schema, text)))
     if words[0] == "leaf":
         return Wish(text.strip(), Item("leaf", place, _label(rest, questions, text)))
     if not re.fullmatch(r"\d{1,4}", rest):
@@ -124,6 +125,8 @@ def keeps(tree: LabelledShape, items: Items, questions: Questions, banned: froze
     if any(i.verb == "leaf" for i in here) or questions.barred(tree[0], banned):
         return False
     for i in here:
+        if i.verb == "avoid" and i.column == questions.columns[tree[0]]:
+            return False
         if i.verb == "ask" and (i.column != questions.columns[tree[0]] or i.number not in (-1, tree[0])):
             return False
     return keeps(tree[1], below(items, "y"), questions, banned) and keeps(tree[2], below(items, "n"), questions, banned)

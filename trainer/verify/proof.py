@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.verify.findings import TOLERANCE, Finding, exact
+from trainer.verify.proof_frontier import frontier_findings
 from trainer.verify.proof_planes import check_planes
 from trainer.verify.proof_points import plane_space
 from trainer.verify.proof_space import BadProof, NoProof, read_space
@@ -34,7 +35,8 @@ def proof_findings(model: dict[str, Any], rows: Rows, proof_path: Path) -> list[
     words = f"{steps}: no tree exceeds {shown} = {float(shown):.12g}."
     if shown > exact(claimed) + TOLERANCE:
         return [_open(f"{words} The file claims {claimed}, which the proof does not show.")]
-    return [Finding(claim="bound", verdict="proved", detail=words, role="optimality")]
+    own = [Finding(claim="bound", verdict="proved", detail=words, role="optimality")]
+    return own + (frontier_findings(model, proved.errors, n) if proved.errors else [])
 
 
 def _open(words: str) -> Finding:

@@ -73,7 +73,7 @@ class Counting(Table):
         room = min([room, *(w.height for w in here if w.verb == "depth")])
         banned = [w.column for w in here if w.verb == "forbid"]
         parted = [q for w in here for q in w.parted]
-        wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "held", "leaf"))
+        wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "avoid", "held", "leaf"))
         if banned:
             allowed = allowed & ~np.isin(self.space.column_of, banned)
         if parted:

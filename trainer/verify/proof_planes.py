@@ -7,18 +7,19 @@ asks where: it goes through the sides of some rows until those on the two sides 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from typing import Any
 
+from trainer.verify.proof_frontier import cost_of, read_goals
 from trainer.verify.proof_labels import MOST, Tree, holds, labels, read_tree, trees
 from trainer.verify.proof_points import PlaneSpace
 from trainer.verify.proof_space import BadProof
 from trainer.verify.proof_steps import FORMAT, Proved
 
-VERSION = 3
+VERSIONS = (3, 4)
 DIGITS = re.compile("[1-9][0-9]{0,3999}")  # of a weight too large for a number of JSON
 
 
@@ -125,7 +126,9 @@ class Block:
 def check_planes(lines: Iterator[tuple[int, dict[str, Any]]], space: PlaneSpace) -> Proved:
     """The bound that a proof shows for a space of hyperplanes; raises BadProof, which names the first line that does not hold."""
     _, header = next(lines, (0, {}))
-    goal = _goal(header, space)
+    _accept(header, space)
+    goals = read_goals(header, space.leaves)
+    goal = Fraction(0 if goals else _whole(header, "goal", 0), lcm(space.penalty.denominator, space.charge.denominator))
     check = _Check(space)
     for number, record in lines:
         try:
@@ -135,19 +138,21 @@ def check_planes(lines: Iterator[tuple[int, dict[str, Any]]], space: PlaneSpace)
         check.count += 1
     if check.block is not None:
         raise BadProof("the last block has open cases")
-    check.finish(goal)
-    return Proved(goal, check.count)
+    if goals is None:
+        check.finish(lambda t: space.needed(goal, t))
+        return Proved(goal, check.count)
+    check.finish(lambda t: goals[min(t, len(goals)) - 1])
+    return Proved(cost_of(goals, space.penalty, space.charge), check.count, tuple(goals))
 
 
-def _goal(header: dict[str, Any], space: PlaneSpace) -> Fraction:
-    """What each tree costs at least, in rows."""
-    if header.get("format") != FORMAT or type(header.get("version")) is not int or header["version"] != VERSION:
-        raise BadProof(f"the file is not a proof about hyperplanes, version {VERSION}")
+def _accept(header: dict[str, Any], space: PlaneSpace) -> None:
+    """Raises BadProof if the header is not of this format or of these rows."""
+    if header.get("format") != FORMAT or type(header.get("version")) is not int or header["version"] not in VERSIONS:
+        raise BadProof("the file is not a proof about hyperplanes, version 3 or 4")
     if header.get("rows") != space.digest:
         raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
     if header.get("scale") != 1 or type(header["scale"]) is not int:
         raise BadProof("the scale of a proof about hyperplanes is 1")
-    return Fraction(_whole(header, "goal", 0), lcm(space.penalty.denominator, space.charge.denominator))
 
 
 class _Check:
@@ -216,13 +221,13 @@ class _Check:
             raise BadProof("'of' is not a list of lines and places")
         return [(_known(self.shown, line), _whole({"place": v}, "place", 1)) for line, v in pairs]
 
-    def finish(self, goal: Fraction) -> None:
-        """Raises BadProof unless trees with each number of leaves cost the goal at least."""
+    def finish(self, needed_of: Callable[[int], int]) -> None:
+        """Raises BadProof unless trees with each number of leaves make so many errors."""
         space, left = self.space, MOST
         for t in range(1, space.leaves + 1):
-            needed = space.needed(goal, t)
+            needed = needed_of(t)
             # a tree with fewer leaves is one with idle questions
-            if (t < space.leaves and needed <= space.needed(goal, t + 1)) or needed <= _floor(space, t):
+            if (t < space.leaves and needed <= needed_of(t + 1)) or needed <= _floor(space, t):
                 continue
             for tree in trees(space.depth, t, space.present):
                 left -= 1

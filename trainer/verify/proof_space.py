@@ -24,6 +24,13 @@ THRESHOLDS = {"exact-numeric"}
 MOST_SUBSETS = 1000  # questions of `odt`
 
 
+NAMED = {
+    "depth-1": "[..]", "depth-2": "[[..][..]]", "depth-2.5": "[[..][[..][..]]]", "depth-3": "[[[..][..]][[..][..]]]",
+    "imbalanced": "[[..][[..][[..][..]]]]",
+}  # fmt: skip
+Shape = tuple["Shape", "Shape"] | None  # of a topology; None is a leaf
+
+
 class NoProof(Exception):
     """No step of the format fits what the model claims; the text says why."""
 
@@ -54,6 +61,7 @@ class Space:
     wishes: tuple[Wish, ...] = ()
     recalls: tuple[tuple[int, int], ...] = ()  # classes with the most weight of each that may be classified wrongly
     max_columns: int | None = None
+    shape: Shape = None  # the topology, where it is given
     rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
 
     @property
@@ -91,14 +99,14 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
         columns = columns + [w.column for w in named]
     wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
     kept, wide = rows.weights > 0, method in THRESHOLDS and not wishes
-    most, few = asked(model, "max_leaves"), asked(model, "max_columns")
+    most, few, shape = asked(model, "max_leaves"), asked(model, "max_columns"), _shape(model)
     return Space(
         kind="thresholds" if wide else "questions",
         X=X[kept],
         labels=rows.labels[kept],
         weights=rows.weights[kept],
         classes=len(model["classes"]),
-        depth=int(model["parameters"]["depth"]),
+        depth=int(model["parameters"]["depth"]) if shape is None else depth_of(shape),
         penalty=penalty * int(rows.weights.sum()),
         min_leaf=int(asked(model, "min_leaf") or 1),
         max_leaves=None if most is None else int(most),
@@ -111,8 +119,39 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
         wishes=wishes,
         recalls=_recalls(model, rows),
         max_columns=None if few is None else int(few),
+        shape=shape,
         rising=None if wide else _rising(model, rows, X, columns),
     )
+
+
+def depth_of(shape: Shape) -> int:
+    """Questions on the longest path of a topology."""
+    return 0 if shape is None else 1 + max(map(depth_of, shape))
+
+
+def leaves_of(shape: Shape) -> int:
+    """The most leaves of its trees."""
+    return 1 if shape is None else sum(map(leaves_of, shape))
+
+
+def _shape(model: dict[str, Any]) -> Shape:
+    """The topology of `odt`: brackets around the two sides of a question, a dot for a leaf. None: all trees of the depth."""
+    text = str(asked(model, "topology") or "").strip() if model["method"] == "odt" else ""
+    text = "" if text == "auto" else text
+    code, open_ = list("".join(NAMED.get(text, text).split())), [list[Shape]()]
+    for sign in code:
+        if sign == "[":
+            open_.append([])
+        elif sign == "." and len(open_) > 1:
+            open_[-1].append(None)
+        elif sign == "]" and len(open_) > 1 and len(open_[-1]) == 2:
+            one, two = open_.pop()
+            open_[-1].append((one, two))
+        else:
+            raise NoProof(f"no topology is written as '{text[:40]}'")
+    if code and (len(open_) != 1 or len(open_[0]) != 1):
+        raise NoProof(f"no topology is written as '{text[:40]}'")
+    return open_[0][0] if code else None
 
 
 def _turned(model: dict[str, Any], rows: Rows, yes: np.ndarray, column: int) -> bool:
@@ -208,11 +247,14 @@ def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
 
     With wishes the subsets with the first one as well, since it matters which side is called yes.
     """
-    if asked(model, "topology") or asked(model, "select"):
-        raise NoProof("there are proof steps for complete topologies over all columns only")
+    topology, wished = str(asked(model, "topology") or "").strip(), bool(model["certificate"].get("wishes"))
+    if asked(model, "select") or topology == "auto" or (topology and wished):
+        raise NoProof(
+            "there are proof steps for topologies over all columns only, not for those chosen from the data or with wishes"
+        )
     if asked(model, "negative_weight") not in (None, "1", 1):
         raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
-    first = 0 if model["certificate"].get("wishes") else 1
+    first = 0 if wished else 1
     card, made, column_of = int(asked(model, "max_card") or 0), list[np.ndarray](), list[int]()
     for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
         levels = np.unique(values)

@@ -17,17 +17,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from trainer.verify.proof_counting import Counting
+from trainer.verify.proof_frontier import cost_of, errors_shown, read_goals
 from trainer.verify.proof_rows import FAR, Part
 from trainer.verify.proof_space import BadProof, Space
 from trainer.verify.proof_sweep import Sweep
+from trainer.verify.proof_topology import Topologies
 from trainer.verify.proof_within import Cover, Within
 
-FORMAT, VERSIONS = "octweb-proof", (1, 2)
+FORMAT, VERSIONS = "octweb-proof", (1, 2, 4, 5)
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000
 MOST_COST = 1 << 61
 MOST_VECTORS = 100_000
-REASONS = ("floor", "count", "split", "similar", "within", "cases")
+REASONS = ("floor", "count", "split", "similar", "within", "cases", "topology")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Proved:
 
     cost: Fraction
     steps: int
+    errors: tuple[int, ...] = ()  # of trees with at most 1, 2, … leaves, the last of all others
 
 
 Columns = tuple[int, ...] | None
@@ -88,8 +91,12 @@ def read_proof(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def check_proof(lines: Iterator[tuple[int, dict[str, Any]]], space: Space) -> Proved:
     """The bound that a proof shows for a space; raises BadProof, which names the first line that does not hold."""
     number, header = next(lines, (0, {}))
-    unit, leaf, scale = _prices(header, space)
-    goal = _whole(header, "goal", 0)
+    _accept(header, space)
+    most = 1 << min(space.depth, 62)
+    leaves = most if space.max_leaves is None else min(most, space.max_leaves)
+    goals = read_goals(header, leaves)
+    unit, leaf, scale = _prices(header, space, goals is not None)
+    goal = 0 if goals else _whole(header, "goal", 0)
     engine: Engine = Sweep(space, unit, leaf) if space.kind == "thresholds" else Counting(space, unit, leaf)
     check = _Check(space, engine)
     for number, record in lines:
@@ -98,9 +105,11 @@ def check_proof(lines: Iterator[tuple[int, dict[str, Any]]], space: Space) -> Pr
             check.count += 1
         except BadProof as reason:
             raise BadProof(f"line {number}: {reason}") from None
-    most = 1 << min(space.depth, 62)
-    leaves = most if space.max_leaves is None else min(most, space.max_leaves)
     height = min(space.depth, engine.deepest)
+    if goals is not None:
+        root, largest = engine.root(), min(leaves, 1 << height)
+        errors_shown(goals, largest, lambda t: max(check.known(root, height, t), engine.floor(root, height, t)))
+        return Proved(cost_of(goals, space.penalty), check.count, tuple(goals))
     if check.case(None, (), height) < goal:
         raise BadProof(f"no step proves the goal {goal} for all rows")
     # unit * errors + leaf * leaves >= goal, less the one that each leaf costs above the penalty
@@ -159,6 +168,8 @@ class _Check:
             raise BadProof("its bound or height is too large")
         listed = _numbers(record, "columns")
         columns = None if listed is None else self._columns(set(listed))
+        if reason == "topology":
+            return self._topology(path, bound)
         if reason == "cases":
             return self._case(record, path, columns, height, bound)
         part = engine.follow(path, columns, self._classes(record))
@@ -228,6 +239,14 @@ class _Check:
                 raise BadProof(f"the case {'with' if column in own else 'without'} column {column} is not proved")
         self.cases.setdefault((columns, asked), []).append((height if height < self.engine.deepest else 1 << 20, bound))
 
+    def _topology(self, path: list[int], bound: int) -> None:
+        shape, engine = self.space.shape, self.engine
+        if shape is None or path or not isinstance(engine, Counting):
+            raise BadProof("only the trees of all rows have a topology, and only where one is given")
+        if not Topologies(engine).holds(engine.root(), shape, bound):
+            raise BadProof(f"a tree of the topology costs less than {bound}")
+        self.cases.setdefault((None, ()), []).append((1 << 20, bound))
+
 
 def _similar(
     record: dict[str, Any], part: Part, height: int, leaves: int, engine: Engine, steps: dict[int, _Step], space: Space
@@ -264,17 +283,22 @@ def _fits(value: object) -> bool:
     return type(value) is int and 0 <= value < MOST_COST
 
 
-def _prices(header: dict[str, Any], space: Space) -> tuple[int, int, int]:
-    """Unit, leaf and scale; raises BadProof if the header is not of this format or of these rows."""
+def _accept(header: dict[str, Any], space: Space) -> None:
+    """Raises BadProof if the header is not of this format or of these rows."""
     if header.get("format") != FORMAT or header.get("version") not in VERSIONS or type(header["version"]) is not int:
-        raise BadProof("the file is not a proof of version 1 or 2")
+        raise BadProof("the file is not a proof of version 1, 2, 4 or 5")
     if header.get("rows") != space.digest:
         raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
+
+
+def _prices(header: dict[str, Any], space: Space, errors: bool) -> tuple[int, int, int]:
+    """Unit, leaf and scale, where only `errors` count those of errors; raises BadProof if they are too large."""
     scale = _whole(header, "scale", 1)
     if scale > 1 and scale <= 1 << space.depth:
         raise BadProof("the scale must exceed the number of leaves")
-    unit = scale * space.penalty.denominator
-    leaf = scale * space.penalty.numerator + (1 if scale > 1 else 0)
+    penalty = Fraction(0) if errors else space.penalty
+    unit = scale * penalty.denominator
+    leaf = scale * penalty.numerator + (1 if scale > 1 else 0)
     if unit * int(space.weights.sum()) + (leaf << min(space.depth, 62)) >= MOST_COST:
         raise BadProof("the scale is too large")
     return unit, leaf, scale

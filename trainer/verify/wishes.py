@@ -1,7 +1,7 @@
 """The wishes of a tree from the workbench: read from their text, looked for in the tree, and as parts of a space.
 
-A place is a word over y and n, the answers from the root; y is left. 'ask' demands a branch at its place; 'forbid', 'together', 'leaf' and
-'depth' bind where the tree has their place.
+A place is a word over y and n, the answers from the root; y is left. 'ask' demands a branch at its place; 'forbid', 'avoid', 'together',
+'leaf' and 'depth' bind where the tree has their place.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def _read(text: str, model: dict[str, Any]) -> Wish:
     verb, place, *rest = text.split(None, 2)
     tail = rest[0].strip() if rest else ""
     word = "" if place == "root" else place
-    if set(word) - {"y", "n"} or verb not in ("ask", "forbid", "together", "leaf", "depth"):
+    if set(word) - {"y", "n"} or verb not in ("ask", "forbid", "avoid", "together", "leaf", "depth"):
         raise ValueError(f"the wish {text[:80]!r} is not understood")
     names = [c["name"] for c in model["columns"]]
-    if verb == "forbid":
+    if verb in ("forbid", "avoid"):
         return Wish(text, verb, word, names.index(tail))
     if verb == "leaf":
         if tail and tail not in model["classes"]:
@@ -129,6 +129,8 @@ def _holds(model: dict[str, Any], wish: Wish) -> tuple[bool, str]:
         height = max(level for level, _ in below)
         return height <= wish.height, f"The part of the tree at this place has height {height}."
     name = model["columns"][wish.column]["name"]
+    if wish.verb == "avoid":
+        return "split" not in node or columns_of(node["split"]) != [name], "The question at this place was compared."
     if wish.verb == "together":
         assert wish.split is not None
         asked = [v["split"] for _, v in below if "split" in v and columns_of(v["split"]) == [name]]

@@ -23,7 +23,7 @@ from trainer.tree.picture.outline import tree_outline
 from trainer.tree.picture.palette import swatch
 from trainer.workbench import EDITABLE
 
-MAP_FROM = 17  # leaves from which a small map of the whole tree is shown
+MAP_FROM = 17  # leaves from which a small map is shown: beyond a complete tree of depth 4 the first view may be folded
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
 
 
@@ -176,7 +176,7 @@ def workspace(scene: Scene) -> dict[str, Any]:
         "possible": actions.possible(scene.model, scene.user),
         "served": actions.served(scene.model.family),
         "smaller": versions.smaller(scene),
-        "rejected_because": versions.rejected_because(scene),
+        "rejection": versions.rejection(scene),
         "asked_back": versions.asked_back(scene),
         "editable": scene.model.method in EDITABLE and scene.rows is not None,
         **chosen.context(scene),

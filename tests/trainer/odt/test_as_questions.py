@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
+from tests.trainer.verify.test_second_checker import page
 from trainer.data.reader import load
 from trainer.families.odt.as_questions import MOST
 from trainer.run import TrainRequest, save, train
@@ -54,7 +55,7 @@ def test_every_optimum_is_proved(tmp_path_factory, seed):
     assert next(f for f in verify(model, data, proof) if f.claim == "proof").verdict == "refuted"
 
 
-@pytest.mark.parametrize("parameters", [{"topology": "imbalanced"}, {"select": "cart"}, {"negative_weight": "2"}])
+@pytest.mark.parametrize("parameters", [{"topology": "[[[[[..].].].].]"}, {"select": "cart"}, {"negative_weight": "2"}])
 def test_other_spaces_have_no_proof_and_say_so(tmp_path, parameters):
     _, proof, _, result = trained(tmp_path, 1, **parameters)
     assert not result.summary["proof"]["made"]
@@ -72,3 +73,32 @@ def test_too_many_subsets_are_left_alone(tmp_path):
     result = train(TrainRequest(table=table, labels=labels, method="odt", parameters={"depth": 2}, proof=proof))
     assert MOST < 2**10
     assert not result.summary["proof"]["made"]
+
+
+SHAPES = ("depth-2.5", "[.[..]]", "[[[..].][..]]", "imbalanced", "depth-3", "[[..][.[.[..]]]]", "[.[.[..]]]", "depth-2")
+
+
+@seeds(24)
+def test_topologies_are_proved_and_nothing_better(tmp_path_factory, seed):
+    folder = tmp_path_factory.mktemp("odt")
+    model, proof, data, result = trained(folder, seed, topology=SHAPES[seed % len(SHAPES)], bins=3)
+    assert result.summary["proof"]["made"], result.summary["proof"]
+    assert bound(verify(model, data, proof)).verdict == "proved"
+    header, step = map(json.loads, gzip.decompress(proof.read_bytes()).decode().splitlines())
+    assert header["version"] == 5
+    more = [header | {"goal": header["goal"] + 1}, step | {"bound": step["bound"] + 1}]
+    lies = [
+        more,
+        [more[0], step],
+        [header],
+        [header, step | {"path": [0]}],
+        [header, step | {"by": "floor", "bound": step["bound"] + 1}],
+    ]
+    texts = ["\n".join(map(json.dumps, lie)) for lie in ([header, step], *lies)]
+    holds = []
+    for text in texts:
+        proof.write_text(text)
+        holds.append(next((f for f in verify(model, data, proof) if f.claim == "proof"), None) is None)
+    assert holds[:3] == [True, False, False]
+    if seed < 8:
+        assert page([(model.read_text(), text, data.read_text()) for text in texts]) == holds

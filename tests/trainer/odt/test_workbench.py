@@ -65,7 +65,7 @@ def random_wishes(rng, problem, questions, card):
         column = problem.table.columns[int(rng.integers(len(problem.table.columns)))]
         name, levels = column.name, column.schema.categories
         verb = rng.choice(
-            ["ask", "any", "held", "forbid", "forbid", "together", "together", "together", "leaf", "depth"]
+            ["ask", "any", "held", "forbid", "avoid", "avoid", "together", "together", "together", "leaf", "depth"]
         )
         if verb == "ask" and questions.encoded:
             texts.append(f"ask {place} {questions.wish(int(rng.integers(questions.encoded)))}")
@@ -79,7 +79,7 @@ def random_wishes(rng, problem, questions, card):
             if len(present) > 1:
                 some = rng.permutation(len(present))[: int(rng.integers(2, len(present) + 1))]
                 texts.append(f"together {place} {name} in {'|'.join(present[k] for k in some)}")
-        elif verb in ("any", "forbid"):
+        elif verb in ("any", "forbid", "avoid"):
             texts.append(f"{'ask' if verb == 'any' else verb} {place} {name}")
         elif verb == "leaf":
             texts.append(f"leaf {place} {rng.choice(['', *problem.labels.classes])}".strip())

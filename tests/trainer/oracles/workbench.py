@@ -94,6 +94,8 @@ def kept(shape, wishes, columns):
             return False
         if verb == "together" and any(s is not None and s[0] in number for _, s in places(part)):
             return False
+        if verb == "avoid" and part is not None and columns[part[0]] == column:
+            return False
         if verb == "leaf" and part is not None:
             return False
         if verb == "depth" and height(part) > number:

@@ -57,13 +57,13 @@ ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs
 CHANGES = 8  # of a proof, at most: the changed head and the missing end, and others at random
 WITHIN = 16  # the first one with steps within restrictions
 WISHES = {  # by the place in the list
-    21: ["ask root x <= 0.3", "forbid y z", "leaf n"],
+    21: ["ask root x <= 0.3", "forbid y z", "leaf n", "avoid y x"],
     22: ["ask y x <= 0.77", "forbid n z"],
     23: ["ask yy colour", "leaf nn yes"],
     24: ["ask root colour in red|blue", "depth n 2"],
     25: ["ask n z between 2.5 and 6.5", "forbid y colour"],
-    26: ["ask y x <= 0.123", "leaf n"],
-    27: ["together root colour in red|blue", "forbid y z", "leaf nn"],
+    26: ["ask y x <= 0.123", "leaf n", "avoid root x"],
+    27: ["together root colour in red|blue", "forbid y z", "leaf nn", "avoid root x"],
     28: ["ask root colour in red|green", "together y colour in red|green", "ask n x <= 0.123"],
 }
 SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}  # ordinary numbers lie between
@@ -116,6 +116,13 @@ def page(cases: list[tuple[str, str, str]]) -> list[bool]:
     return [all(holds for holds, _ in said) for said in json.loads(done.stdout)]
 
 
+def raised(head: dict[str, Any], more: int) -> dict[str, Any]:
+    """The head with its goal, or all of its goals, by so much higher."""
+    if "goals" in head:
+        return {**head, "goals": [max(0, goal + more) for goal in head["goals"]]}
+    return {**head, "goal": max(0, head["goal"] + more)}
+
+
 def test_a_model_with_its_proof_is_proved(files):
     model, proof, data = files
     findings = verify(model, data, proof)
@@ -129,10 +136,10 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
     lines = [json.loads(line) for line in gzip.decompress(proof.read_bytes()).decode().splitlines()]
     rng = np.random.default_rng(0)
     changed = [
-        [{**lines[0], "goal": lines[0]["goal"] + lines[0]["scale"]}, *lines[1:]],
-        [{**lines[0], "goal": lines[0]["goal"] + 1}, *lines[1:]],
+        [raised(lines[0], lines[0]["scale"]), *lines[1:]],
+        [raised(lines[0], 1), *lines[1:]],
         [{**lines[0], "rows": "0" * 64}, *lines[1:]],
-        [{**lines[0], "scale": 1}, *lines[1:]],
+        [{**lines[0], "scale": 3 - lines[0]["scale"] if "goals" in lines[0] else 1}, *lines[1:]],
         lines[:-1],
     ]
     for k in rng.permutation(np.arange(1, len(lines)))[:1].tolist():
@@ -207,10 +214,10 @@ def test_a_bound_better_than_the_proof_shows_is_not_proved(files, tmp_path):
     model, proof, data = files
     lines = [json.loads(line) for line in gzip.decompress(proof.read_bytes()).decode().splitlines()]
     path = tmp_path / "weak.jsonl"
-    weak = [{**lines[0], "goal": max(0, lines[0]["goal"] - lines[0]["scale"])}, *lines[1:]]
+    weak = [raised(lines[0], -lines[0]["scale"]), *lines[1:]]
     path.write_text("\n".join(json.dumps(line) for line in weak))
     shown = next(f for f in verify(model, data, path) if f.claim == "bound")
-    assert shown.verdict == "cannot be judged" or lines[0]["goal"] < lines[0]["scale"]
+    assert shown.verdict == "cannot be judged" or lines[0].get("goal", 9) < lines[0]["scale"]
 
 
 BLOCKED = """

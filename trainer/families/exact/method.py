@@ -21,6 +21,7 @@ from trainer.families.exact.constrained import solve_constrained
 from trainer.families.exact.frontier import FrontierPoint, count_leaves, solve_frontier
 from trainer.families.exact.optima import optimal_trees
 from trainer.families.exact.pareto import Constraints
+from trainer.families.exact.proof_frontier import frontier_proof
 from trainer.families.exact.proof_limits import limited_proof
 from trainer.families.exact.search import Search
 from trainer.families.exact.solve import ExactOptions, ExactResult, solve_binary
@@ -55,6 +56,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     constraints = exact_constraints(problem, settings)
     _check_optima(settings, constraints)
     further: list[dict[str, object]] = []
+    points: list[FrontierPoint] = []
     if constraints is not None:
         found = _constrained(problem, settings, monitor, constraints)
     elif settings["max_leaves"]:
@@ -76,37 +78,42 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         solver_version=VERSION,
         warm_start_objective=None if found.start is None else _objective(found.start, problem),
         evidence=(_evidence(found), *further),
-        proof=_limited(problem, settings, constraints, found) if found.search is None else found.proof,
+        proof=_limited(problem, settings, constraints, found, points) if found.search is None else found.proof,
     )
 
 
 def _limited(
-    problem: Problem, settings: Settings, constraints: Constraints | None, found: ExactResult
+    problem: Problem,
+    settings: Settings,
+    constraints: Constraints | None,
+    found: ExactResult,
+    points: list[FrontierPoint],
 ) -> Callable[[Callable[[], bool]], Proof | None]:
-    """The proof within limits of leaves and columns, and pairs of columns."""
+    """The proof of the frontier, or of its best tree, or of the best tree within limits of leaves and columns, and pairs of columns."""
+    X, common = problem.binary.bits(problem.table), {
+        "n_classes": problem.n_classes, "depth": settings["depth"], "leaf_cost": problem.kappa, "weights": problem.weights,
+        "min_leaf": settings["min_leaf"], "allowed": _allowed(problem, settings),
+    }  # fmt: skip
 
-    def proof(stop: Callable[[], bool]) -> Proof | None:
-        cases = _of_cases(problem, settings, constraints, found, stop)
-        if cases is not None or stop():
-            return cases
+    def made(stop: Callable[[], bool]) -> Proof | None:
+        errors, most = [p.bound for p in points], settings["max_leaves"]
+        whole = frontier_proof(X, problem.y, errors, most=most, stop=stop, **common) if points else None
+        whole = whole or _of_cases(problem, settings, constraints, found, stop)
+        if whole is not None or stop():
+            return whole
         return limited_proof(
-            problem.binary.bits(problem.table),
+            X,
             problem.y,
             constraints or Constraints(max_leaves=settings["max_leaves"]),
-            n_classes=problem.n_classes,
-            depth=settings["depth"],
-            leaf_cost=problem.kappa,
-            weights=problem.weights,
-            min_leaf=settings["min_leaf"],
-            allowed=_allowed(problem, settings),
             bound=found.bound,
             stop=stop,
             vectors=lambda: restricted_proof(
                 constrained_bench(problem, settings), (), found.bound, settings["depth"], stop
             ),
+            **common,
         )
 
-    return proof
+    return made
 
 
 def _of_cases(

@@ -70,6 +70,12 @@ class Store:
         self.lemmas: dict[tuple[int, Labels], int] = {}
         self.made: list[Lemma] = []
 
+    def until(self, stop: Callable[[], bool], most_cases: int = MOST_CASES) -> Store:
+        """The same store for further cases, which end otherwise; what was done before does not count."""
+        self.stop = self.hulls.stop = stop
+        self.cases, self.hulls.work, self.most_cases = 0, 0, most_cases
+        return self
+
     def cannot(self, left: BoolArray, right: BoolArray) -> int | None:
         """The place of a vector within these sets, or None if a hyperplane parts them; raises Undecided."""
         if not left.any() or not right.any() or self._seen(left, right):

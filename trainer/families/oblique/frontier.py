@@ -19,16 +19,18 @@ from threadpoolctl import threadpool_limits
 
 from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
+from trainer.families.oblique.cases import Store
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.plan import LEAVES_OPEN, Plan
+from trainer.families.oblique.proving import analysis
 from trainer.families.oblique.refit import refitted
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.sparse import thinned
 from trainer.families.oblique.starts import Inner, first_trees
 from trainer.families.oblique.tree_search import Run
 from trainer.families.oblique.units import Units, draft_of
-from trainer.method import Settings, Solution, unsettled
+from trainer.method import Proof, Settings, Solution, unsettled
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft, Tree
 
@@ -65,7 +67,8 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
         with Passing(monitor, share if math.isfinite(share) else 1e9, problem.leaf_penalty) as inner:
             run = Run(plain, Settings(dict(asked) | {"max_leaves": t}), inner, plan)
             run.extra = list(known)
-            run.packed = sizes[-1].run.packed if sizes else None
+            if sizes:
+                run.packed, run.store = sizes[-1].run.packed, _store(sizes)
             with threadpool_limits(limits=settings["threads"], user_api="blas"):
                 solution = run.solve()
         known += [*run.trees.values(), run.search.best]
@@ -171,7 +174,26 @@ def _solution(
             {"kind": Evidence.LEAF_FRONTIER, "n": problem.n, "most": most, "points": points, "unsettled": still},
             {"kind": Evidence.COEFFICIENT_FRONTIER, "n": problem.n, "points": coefficients},
         ),
+        proof=lambda stop: _proof(problem, plan, sizes, most, stop),
     )
+
+
+def _store(sizes: list[Size]) -> Store | None:
+    """What the last case analysis learnt of the points."""
+    found = [s.run.raising.proof.store for s in sizes if s.run.raising is not None]
+    return found[-1] if found else None
+
+
+def _proof(problem: Problem, plan: Plan, sizes: list[Size], most: int, stop: Callable[[], bool]) -> Proof | None:
+    """That no tree of any number of leaves has more rows right than its bound says; None if that is not found in time."""
+    target = sizes[0].run.target
+    proof = analysis(problem, replace(target.instance, max_leaves=most), target.units, plan.least, stop)
+    proof.store = (_store(sizes) or proof.store).until(stop)
+    goals = [problem.n - s.bound for s in sizes][: proof.leaves]
+    steps = proof.frontier(goals)
+    kappa = problem.kappa
+    cost = min(errors + t * kappa for t, errors in enumerate(goals, start=1)) * kappa.denominator
+    return None if steps is None else Proof(scale=1, goal=int(cost), steps=steps, goals=goals)
 
 
 def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:

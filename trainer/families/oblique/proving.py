@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
@@ -94,10 +94,18 @@ class PlaneProof:
 
     def steps(self, cost: Fraction) -> list[Step] | None:
         """Steps which show that each tree costs at least so much, in rows; None if that cannot be shown in time."""
+        return self._steps(self.needed(cost))
+
+    def frontier(self, errors: Sequence[int]) -> list[Step] | None:
+        """Steps which show that trees with at most t leaves make `errors[t - 1]` errors, larger ones the last number, or None."""
+        least = np.minimum.accumulate(errors).tolist()
+        return self._steps(self._lacking([least[min(t, len(least)) - 1] for t in range(1, self.leaves + 1)]))
+
+    def _steps(self, needed: Iterable[tuple[int, int]]) -> list[Step] | None:
         self.blocks, self.fewer = [], None
         try:
-            for t, needed in self.needed(cost):
-                self._all(t, needed)
+            for t, errors in needed:
+                self._all(t, errors)
         except Fewer as found:
             self.fewer = found.at
             return None
@@ -107,7 +115,10 @@ class PlaneProof:
 
     def needed(self, cost: Fraction) -> Iterator[tuple[int, int]]:
         """Numbers of leaves, and the errors of a tree with so many; those that follow from others are left out."""
-        errors = [max(0, math.ceil(cost - self.penalty * t - self.charge * (t - 1))) for t in range(1, self.leaves + 1)]
+        each = (math.ceil(cost - self.penalty * t - self.charge * (t - 1)) for t in range(1, self.leaves + 1))
+        return self._lacking([max(0, errors) for errors in each])
+
+    def _lacking(self, errors: Sequence[int]) -> Iterator[tuple[int, int]]:
         sizes = np.sort(self.counts.sum(axis=0))[::-1]
         apart = int((self.counts.sum(axis=1) - self.counts.max(axis=1)).sum())
         for t, needed in enumerate(errors, start=1):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.families.oblique.cases import Step
+from trainer.families.oblique.cases import Step, Store
 from trainer.families.oblique.instance import ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.proving import PlaneProof, analysis, cost_in_units, weighted_points
@@ -28,14 +28,19 @@ MOST_CASES = 1_000_000
 
 
 class Raising:
-    """The case analysis of one training. `bound` is the best value that it leaves open, None at first."""
+    """The case analysis of one training. `bound` is the best value that it leaves open, None at first.
 
-    def __init__(self, target: Target, search: LocalSearch, least: float, clock: Clock) -> None:
+    `store` is what is known from an analysis of the same points.
+    """
+
+    def __init__(
+        self, target: Target, search: LocalSearch, least: float, clock: Clock, store: Store | None = None
+    ) -> None:
         self.target, self.search = target, search
         self.seconds = min(LONGEST, SHARE * clock.remaining())
         self.stopped = clock.until(self.seconds)
         self.proof: PlaneProof = analysis(target.problem, target.instance, target.units, least, self.stopped)
-        self.proof.store.most_cases = MOST_CASES
+        self.proof.store = (store or self.proof.store).until(self.stopped, MOST_CASES)
         self.bound: Fraction | None = None
         self.steps: list[Step] = []
         self.errors: dict[int, int] = {}  # what the steps prove for trees with so many leaves

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
 from trainer.drive import STRUCK, drive, options_of, record
+from trainer.families.oblique.cases import Store
 from trainer.families.oblique.distance import DistantSearch
 from trainer.families.oblique.drawing import Drawing, kept_for_drawing
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree, Packed
@@ -62,6 +63,7 @@ class Run:
         self.shown: Fraction | None = None  # the value of the tree that was reported last
         self.first: float | None = None  # objective of the first tree
         self.raising: Raising | None = None
+        self.store: Store | None = None  # sets that nothing parts, if some are known
         self.form: Master | None = None
         self.outcome: Outcome | None = None
         self.struck: Status | None = None
@@ -175,7 +177,7 @@ class Run:
     def _raise(self) -> None:
         """A better bound by cases, and perhaps a better tree."""
         self.monitor.report(phase="bound of cases")
-        self.raising = Raising(self.target, self.search, self.plan.least, self.clock)
+        self.raising = Raising(self.target, self.search, self.plan.least, self.clock, self.store)
         self.raising.run(self.bound, self._raised)
 
     def _raised(self, bound: Fraction) -> None:

@@ -1,4 +1,5 @@
 """Subsets as yes/no questions: a complete topology has the same trees as the exact search over these questions, which proves the bound.
+A checker searches other topologies by itself, so that their proof is one step.
 
 A column of k categories has 2^(k-1) - 1 questions, one for each subset and its complement, so this is for columns of few categories. The
 numbers of the questions are defined in docs/proof-format.md.
@@ -6,12 +7,19 @@ numbers of the questions are defined in docs/proof-format.md.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 
 from trainer.dtypes import BitArray
 from trainer.families.odt.groups import Groups
+from trainer.families.odt.topology import Shape
+from trainer.method import Proof
 
 MOST = 1000  # questions; the checker counts their pairs
+FEW = 100  # where a topology is four questions deep
+NOISE = Fraction(1, 10**6)  # what rounding may have added to a number of errors
 
 
 def count(groups: Groups) -> int:
@@ -37,3 +45,12 @@ def questions(groups: Groups) -> BitArray:
                 table = table[:, np.minimum(inside, size - inside) <= groups.card]
         found.append(table.astype(np.uint8)[codes])
     return np.ascontiguousarray(np.concatenate(found, axis=1))
+
+
+def topology_proof(groups: Groups, shape: Shape, bound: float, total: int) -> Proof | None:
+    """The proof that no tree of the topology has a larger share of the `total` weight right than `bound`; None where no checker looks."""
+    sides = sorted(0 if side is None else side.depth for side in (shape.left, shape.right))
+    if count(groups) > MOST or shape.depth > 4 or (shape.depth == 4 and (sides[0] > 2 or count(groups) > FEW)):
+        return None
+    goal = max(0, math.ceil((1 - Fraction(bound)) * total - NOISE))
+    return Proof(scale=1, goal=goal, steps=[{"path": [], "height": shape.depth, "bound": goal, "by": "topology"}])

@@ -15,7 +15,7 @@ import numpy as np
 from trainer.certificate import Evidence, Guarantee
 from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
-from trainer.families.odt.as_questions import MOST, count, questions
+from trainer.families.odt.as_questions import MOST, count, questions, topology_proof
 from trainer.families.odt.choice import AUTO, choose_topology, selected
 from trainer.families.odt.goals import GOALS, Reach, goal_of, oriented, weighted
 from trainer.families.odt.grouping import make_groups, relabelled, within_limit
@@ -49,6 +49,10 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     if settings["max_card"]:
         sizes = tuple(len(column.schema.categories) for column in problem.table.columns)
         draft = within_limit(draft, problem.matrix, sizes, settings["max_card"])
+    given = shape is not None and settings["topology"].strip() not in ("", AUTO)
+    if given and goal is None and settings["select"] == "none" and shape is not None and found.bound is not None:
+        proved, total = found.bound, problem.n
+        found = replace(found, proof=lambda stop: topology_proof(groups, shape, proved, total))
     return replace(found, draft=draft, evidence=choice + found.evidence)
 
 

@@ -35,7 +35,9 @@ class SubsetPrefix(Prefix):
     def groups(self, spot: Spot) -> list[int]:
         """The groups that may be asked at a place."""
         asks = [Asked(i.column, i.number) for i in spot.items if i.verb == "ask" and not i.place]
-        return self.subsets.usable(spot.banned, asks) if spot.height > 0 else []
+        avoided = {i.column for i in spot.items if i.verb == "avoid" and not i.place}
+        found = self.subsets.usable(spot.banned, asks) if spot.height > 0 else []
+        return [g for g in found if self.subsets.groups.columns[g] not in avoided]
 
     def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
         if any(i.verb == "ask" and not i.place and i.number >= 0 for i in spot.items):
@@ -66,8 +68,9 @@ class SubsetPrefix(Prefix):
 
     @staticmethod
     def _refused(spot: Spot, column: int) -> bool:
-        """Whether a wish asks about another column here."""
-        return any(i.verb == "ask" and not i.place and i.column != column for i in spot.items)
+        """Whether a wish asks about another column here, or avoids this one."""
+        here = [i for i in spot.items if not i.place]
+        return any((i.verb == "ask" and i.column != column) or (i.verb == "avoid" and i.column == column) for i in here)
 
     def side(self, spot: Spot, letter: str) -> Spot:
         """What binds on a side of any question of the encoding, still without its rows."""

@@ -1,0 +1,206 @@
+"""Proofs of frontiers: for each number of leaves the fewest errors are proved, one fewer never, and no change makes a false one hold."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from fractions import Fraction
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.trainer.verify.test_proofs import mutations
+from tests.trainer.verify.test_second_checker import page, table
+from trainer.data.reader import load
+from trainer.families.exact.frontier import solve_frontier
+from trainer.families.exact.proof_frontier import frontier_proof
+from trainer.run import TrainRequest, save, train
+from trainer.verify import verify
+from trainer.verify.proof_space import BadProof, Space
+from trainer.verify.proof_steps import check_proof
+
+Lines = list[dict[str, Any]]
+
+
+def never() -> bool:
+    return False
+
+
+def fewest(space: Space, depth: int, most: int) -> list[int]:
+    """The fewest errors of trees with at most 1, 2, … leaves, by plain recursion over everything."""
+
+    @lru_cache(None)
+    def best(rows: frozenset[int], left: int) -> tuple[int, ...]:
+        chosen = sorted(rows)
+        sizes = np.bincount(space.labels[chosen], space.weights[chosen], space.classes)
+        least = [int(sizes.sum() - sizes.max())] * (1 << left)
+        for q in np.flatnonzero(space.allowed).tolist() if left else ():
+            yes = frozenset(i for i in chosen if space.X[i, q])
+            no = rows - yes
+            if all(side and space.weights[sorted(side)].sum() >= space.min_leaf for side in (yes, no)):
+                one, two = best(no, left - 1), best(yes, left - 1)
+                for a, x in enumerate(one):
+                    for b, y in enumerate(two):
+                        for t in range(a + b + 1, len(least)):
+                            least[t] = min(least[t], x + y)
+        return tuple(least)
+
+    return list(best(frozenset(range(len(space.X))), depth))[:most]
+
+
+@cache
+def questions(seed: int) -> tuple[Space, Lines, list[int]]:
+    """A random table, the proof of its frontier, and the frontier by brute force."""
+    rng = np.random.default_rng(seed)
+    depth = 2 + seed % 3
+    m, n, classes = int(rng.integers(3, 7)), int(rng.integers(8, 26)), int(rng.integers(2, 4))
+    X = rng.integers(0, 2, (n, m)).astype(np.uint8)
+    X[:, rng.integers(m)] = X[:, 0] if seed % 4 else 1
+    y = ((X.sum(axis=1) + (rng.random(n) < 0.4)) % classes).astype(np.int32)
+    weights = rng.integers(1, 4, n).astype(np.int64) if seed % 2 else np.ones(n, np.int64)
+    penalty, least, most = (
+        Fraction(int(rng.integers(0, 5)), 2),
+        1 + 2 * (seed % 5 == 0),
+        int(rng.integers(1, 1 + (1 << depth))),
+    )
+    allowed = (np.arange(m) != (seed % 8)).astype(np.uint8)
+    points = solve_frontier(
+        X, y, n_classes=classes, depth=depth, max_leaves=most, weights=weights, min_leaf=least, allowed=allowed
+    )  # fmt: skip
+    errors = [p.bound for p in points]
+    proof = frontier_proof(
+        X, y, errors, most=most, n_classes=classes, depth=depth, weights=weights, min_leaf=least, allowed=allowed,
+        leaf_cost=penalty, stop=never,
+    )  # fmt: skip
+    assert proof is not None
+    space = Space("questions", X > 0, y, weights, classes, depth, penalty, least, most, allowed > 0, None, "rows")
+    header = {"format": "octweb-proof", "version": 4, "rows": "rows", "scale": 1, "goals": proof.goals}
+    return space, [header, *proof.steps], fewest(space, depth, most)
+
+
+def shown(space: Space, lines: Lines) -> tuple[int, ...] | None:
+    try:
+        return check_proof(iter(list(enumerate(lines))), space).errors
+    except BadProof:
+        return None
+
+
+SEEDS = range(24)
+
+
+@pytest.mark.parametrize("first", range(0, len(SEEDS), 12))
+def test_the_whole_frontier_is_proved_and_nothing_better(first):
+    for seed in SEEDS[first : first + 12]:
+        space, lines, least = questions(seed)
+        goals = lines[0]["goals"]
+        assert goals == least[: len(goals)], seed
+        assert set(least[len(goals) :]) <= {goals[-1]}
+        assert shown(space, lines) == tuple(goals), seed
+        cost = min(e + t * space.penalty for t, e in enumerate(least, 1))
+        assert check_proof(iter(list(enumerate(lines))), space).cost == cost
+        for t in range(len(goals)):
+            more = [*goals[:t], goals[t] + 1, *goals[t + 1 :]]
+            assert shown(space, [{**lines[0], "goals": more}, *lines[1:]]) is None, (seed, t)
+
+
+def test_no_change_makes_a_false_frontier_hold():
+    tried = refused = 0
+    for seed in (0, 1, 2, 3, 4, 6, 7):
+        space, lines, least = questions(seed)
+        for k, step in list(enumerate(lines))[1:][-3:]:
+            for changed in (*mutations(step), {**step, "leaves": 1}, {**step, "leaves": 5}, None):
+                own = [*lines[:k], *([] if changed is None else [changed]), *lines[k + 1 :]]
+                found = shown(space, own)
+                assert found is None or all(a <= b for a, b in zip(found, least, strict=False))
+                t = tried % len(lines[0]["goals"])
+                goals = [g + (i == t) for i, g in enumerate(lines[0]["goals"])]
+                assert shown(space, [{**lines[0], "goals": goals}, *own[1:]]) is None
+                tried, refused = tried + 1, refused + (found is None)
+    assert tried > refused > 0.2 * tried > 30
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 1}, {"version": 3}, {"version": True}, {"scale": 2}, {"goals": None}, {"goals": []}, {"goals": [1] * 99},
+        {"goals": ["1"]}, {"goals": [1.0]}, {"goals": [True]}, {"goals": [-1]}, {"goals": 3}, {"format": "x"}, {"rows": "others"},
+    ],
+)  # fmt: skip
+def test_headers_that_are_none_are_refused(change):
+    space, lines, _ = questions(1)
+    assert shown(space, [{**lines[0], **change}, *lines[1:]]) is None
+
+
+TABLES: list[tuple[str, dict[str, Any]]] = [
+    ("exact", {"depth": 2, "max_leaves": 4, "bins": 3}),
+    ("exact", {"depth": 3, "max_leaves": 6, "bins": 3, "leaf_penalty": 0.02}),
+    ("exact", {"depth": 3, "max_leaves": 8, "bins": 3, "min_leaf": 3, "leaf_penalty": 0.3}),
+    ("exact", {"depth": 4, "max_leaves": 9, "bins": 2, "forbidden": "z", "class_weight": "balanced"}),
+]
+
+
+@pytest.mark.parametrize("place", range(len(TABLES)))
+def test_the_frontier_of_a_model_is_proved_by_both_checkers(place, tmp_path):
+    method, parameters = TABLES[place]
+    data, model, proof = table(tmp_path, place), tmp_path / "model.json", tmp_path / "proof.gz"
+    rows, labels, _ = load(data, target="kind", ignore=[])
+    save(train(TrainRequest(table=rows, labels=labels, method=method, parameters=parameters, proof=proof)).model, model)
+    found = {f.claim: f.verdict for f in verify(model, data, proof)}
+    assert found["bound"] == found["optimal"] == found["leaf-frontier"] == "proved"
+    text, lies = gzip.decompress(proof.read_bytes()).decode(), []
+    head, *steps = map(json.loads, text.splitlines())
+    for t in {0, 2, len(head["goals"]) - 1}:
+        goals = [g + (i == t) for i, g in enumerate(head["goals"])]
+        lies.append("\n".join(map(json.dumps, [{**head, "goals": goals}, *steps])))
+    less = "\n".join(map(json.dumps, [{**head, "goals": [max(0, g - 1) for g in head["goals"]]}, *steps]))
+    files = [(model.read_text(), own, data.read_text()) for own in (text, less, *lies)]
+    assert page(files) == [True, *[False] * (len(lies) + 1)]
+    (tmp_path / "less").write_text(less)
+    verdicts = {f.claim: f.verdict for f in verify(model, data, tmp_path / "less")}
+    assert verdicts["bound"] == "cannot be judged"
+    (tmp_path / "lie").write_text(lies[-1])
+    assert "refuted" in {f.verdict for f in verify(model, data, tmp_path / "lie")}
+
+
+def test_a_frontier_that_claims_too_much_is_not_proved(tmp_path):
+    method, parameters = TABLES[1]
+    data, model, proof = table(tmp_path, 3), tmp_path / "model.json", tmp_path / "proof.gz"
+    rows, labels, _ = load(data, target="kind", ignore=[])
+    save(train(TrainRequest(table=rows, labels=labels, method=method, parameters=parameters, proof=proof)).model, model)
+    whole = json.loads(model.read_text())
+    frontier = next(e for e in whole["certificate"]["evidence"] if e["kind"] == "leaf-frontier")
+    assert len(frontier["points"]) > 2
+    del frontier["points"][-2]  # now it says that a tree of this size is no better than the one before
+    model.write_text(json.dumps(whole))
+    assert page([(model.read_text(), gzip.decompress(proof.read_bytes()).decode(), data.read_text())]) == [False]
+    assert "proved" not in {f.verdict for f in verify(model, data, proof) if f.claim == "leaf-frontier"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_frontiers_of_hyperplanes_are_proved_by_both_checkers(seed, tmp_path):
+    draw = np.random.default_rng(seed)
+    rows = np.column_stack([draw.integers(0, 6, (14, 2)) / 10, draw.integers(0, 2 + seed % 2, 14)])
+    data, model, proof = (tmp_path / name for name in ("rows.csv", "model.json", "proof.gz"))
+    data.write_text("x,y,class\n" + "".join(f"{x},{y},k{k:.0f}\n" for x, y, k in rows))
+    whole, labels, *_ = load(data, target="class")
+    parameters = {"depth": 1 + seed % 2, "pareto": True, "first_trees": "cart", "search_seconds": 1, "time_limit": 8}
+    parameters |= {"threads": 1, "leaf_penalty": 0.05 * (seed % 2)}
+    request = TrainRequest(table=whole, labels=labels, method="cut-h", parameters=parameters, proof=proof)
+    save(train(request).model, model)
+    found = {f.claim: f.verdict for f in verify(model, data, proof)}
+    assert found["bound"] == found["leaf-frontier"] == found["coefficient-frontier"] == "proved"
+    head, *steps = map(json.loads, gzip.decompress(proof.read_bytes()).decode().splitlines())
+    lies = [
+        [{**head, "goals": [g + (i == t) for i, g in enumerate(head["goals"])]}, *steps]
+        for t in range(len(head["goals"]))
+    ]
+    texts = ["\n".join(map(json.dumps, own)) for own in ([head, *steps], [head, *steps[:-1]], *lies)]
+    said = page([(model.read_text(), text, data.read_text()) for text in texts])
+    for text, holds in zip(texts, said, strict=True):
+        (tmp_path / "changed").write_text(text)
+        again = {f.claim: f.verdict for f in verify(model, data, tmp_path / "changed")}
+        assert holds == (again.get("proof") != "refuted" and again["leaf-frontier"] == "proved")
+    assert said[0]
+    assert not any(said[2:])

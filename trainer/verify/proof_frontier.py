@@ -1,0 +1,78 @@
+"""Proofs that count errors for each number of leaves: their goals, and what they show of the frontiers of a model.
+
+See docs/proof-format.md, "Frontiers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from trainer.verify.findings import Finding, Verdict
+from trainer.verify.proof_space import BadProof
+
+VERSION = 4
+LARGEST = 1 << 53
+MOST_GOALS = 1 << 12
+
+
+def read_goals(header: dict[str, Any], most: int) -> list[int] | None:
+    """Errors for at most 1, 2, … leaves, None if the header has one goal; `most` leaves at most. Raises BadProof."""
+    goals = header.get("goals")
+    if goals is None and header.get("version") != VERSION:
+        return None
+    if header.get("version") != VERSION or header.get("scale") != 1 or type(header["scale"]) is not int:
+        raise BadProof(f"a proof with goals for each number of leaves is of version {VERSION} and scale 1")
+    fits = isinstance(goals, list) and 1 <= len(goals) <= min(most, MOST_GOALS)
+    if not isinstance(goals, list) or not fits or not all(type(g) is int and 0 <= g < LARGEST for g in goals):
+        raise BadProof("'goals' are not whole numbers, at most one for each number of leaves")
+    return goals
+
+
+def errors_shown(goals: Sequence[int], most: int, shown: Callable[[int], int]) -> None:
+    """Raises BadProof unless `shown`, the errors that are proved for at most t leaves, reaches all goals; the last one holds up to `most`."""
+    for t, goal in enumerate(goals, start=1):
+        last = most if t == len(goals) else t
+        if shown(last) < goal:
+            raise BadProof(f"nothing proves {goal} errors of trees with at most {last} leaves")
+
+
+def cost_of(goals: Sequence[int], leaf: Fraction, branching: Fraction = Fraction(0)) -> Fraction:
+    """What each tree costs at least, in rows: with t leaves it has t - 1 branchings."""
+    return min(errors + t * leaf + (t - 1) * branching for t, errors in enumerate(goals, start=1))
+
+
+def frontier_findings(model: dict[str, Any], goals: Sequence[int], n: int) -> list[Finding]:
+    """A line for each frontier of the model whose bounds follow from the goals."""
+    found = []
+    for part in model["certificate"].get("evidence") or []:
+        kind = part.get("kind")
+        if kind not in ("leaf-frontier", "coefficient-frontier"):
+            continue
+        # each question has a coefficient
+        claims = (
+            _by_leaves(part)
+            if kind == "leaf-frontier"
+            else [(p["coefficients"] + 1, p["bound"]) for p in part["points"]]
+        )
+        open_ = next((t for t, right in claims if n - goals[min(t, len(goals)) - 1] > right), None)
+        words = (
+            "No tree of any size has more rows right than it says."
+            if open_ is None
+            else f"Nothing proves what it says of {open_} leaves."
+        )
+        verdict: Verdict = "proved" if open_ is None else "cannot be judged"
+        found.append(Finding(claim=kind, verdict=verdict, detail=f"Steps: {words}", role="optimality"))
+    return found
+
+
+def _by_leaves(part: dict[str, Any]) -> list[tuple[int, int]]:
+    """Numbers of leaves, and the most rows that a tree of at most so many can have right: a size without a point is like the one before."""
+    points = {p["leaves"]: p for p in part["points"]}
+    open_ = {u["leaves"]: u["bound"] for u in part.get("unsettled", [])}
+    claims, known = [], 0
+    for t in range(1, int(part["most"]) + 1):
+        claims.append((t, points[t]["bound"] if t in points else open_.get(t, known)))
+        known = points[t]["correct"] if t in points else known
+    return claims
