@@ -21,7 +21,7 @@ PARTS = {
     "counts the tree, the restrictions and the words of the claims again": "recount structure restrictions wishes scope claims",
     "puts lines together": "__init__ check findings",
 }
-DECIDES = list(PARTS)[:3]
+DECIDES = list(PARTS)[:3]  # they work out what is proved
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -55,10 +55,10 @@ def table() -> str:
     deciding = sum(sizes[part][0] for part in DECIDES)
     lines = [f"| {part} | {'yes' if part in DECIDES else ''} | {a:,} | {b:,} |" for part, (a, b) in sizes.items()]
     words = (
-        f"The parts that can say *proved* have {deciding:,} lines of code, the whole checker has {code:,}. "
+        f"The parts that work out what is proved have {deciding:,} lines of code, the whole checker has {code:,}. "
         f"With blank lines, comments and docstrings it has {every:,}."
     )
-    head = "| part of `trainer/verify` | can say *proved* | lines of code | all lines |\n|---|---|---|---|"
+    head = "| part of `trainer/verify` | works out what is proved | lines of code | all lines |\n|---|---|---|---|"
     return "\n".join([words, "", head, *lines, ""])
 
 

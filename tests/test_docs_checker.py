@@ -13,6 +13,12 @@ def test_the_page_counts_the_lines_of_today():
     )
 
 
+def test_the_steps_over_questions_keep_to_the_length_that_the_page_names():
+    code = [checker_size.code_lines(p.read_text(encoding="utf-8")) for p in checker_size.FOLDER.glob("*.py")
+            if checker_size.part_of(p.stem) == checker_size.PROOFS]  # fmt: skip
+    assert 500 < sum(code) < 1500
+
+
 def test_only_code_is_counted():
     text = '"""A module.\n\nWords."""\n\nimport os  # why\n\n\ndef f():\n    """Words."""\n    # a comment\n    return (\n        os\n    )\n'
     assert checker_size.code_lines(text) == 5

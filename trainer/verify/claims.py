@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trainer.verify import search
-from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted
+from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted, shown
 from trainer.verify.planes import ceiling, disputed, groups
 from trainer.verify.recount import class_counts, penalty, route, terms, value_of
 from trainer.verify.rows import Rows
@@ -23,7 +23,7 @@ PARTS = """format format_version version name method target classes columns node
     training_rows reading"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
     coefficient_penalty goal wishes optimum"""
-TOLD = "mip bound-met subset-search topology-choice greedy proof distance planes"  # of the search; `bound` counts planes again
+TOLD = "mip bound-met cases subset-search topology-choice greedy proof distance planes"  # of the search; `bound` counts planes again
 
 
 def status(model: dict[str, Any]) -> Finding:
@@ -95,11 +95,11 @@ def optimal(model: dict[str, Any], bound: list[Finding]) -> list[Finding]:
     """The line on "optimal", which is as good as that on the bound: objective and gap were recounted."""
     if model["certificate"].get("status") != "optimal":
         return []
-    shown: Verdict = next((f.verdict for f in bound if f.claim == "bound"), "cannot be judged")
+    own: Verdict = next((f.verdict for f in bound if f.claim == "bound"), "cannot be judged")
     words = "It rests on the bound, which the tree meets" + (
         " up to the gap." if model["certificate"].get("mip_gap") else "."
     )
-    return [Finding(claim="optimal", verdict=shown, detail=words, role="optimality")]
+    return [shown("optimal", own, words)]
 
 
 def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
@@ -153,11 +153,11 @@ def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:
             found.append((f"price of the wish '{wish['wish']}'", None if best is None else fits))
     words = {True: "Searched again.", False: "A search finds another value.", None: "Not searched again: too large."}
     verdicts: dict[bool | None, Verdict] = {True: "proved", False: "refuted", None: "cannot be judged"}
-    return [Finding(claim=c, verdict=verdicts[holds], detail=words[holds], role="optimality") for c, holds in found]
+    return [shown(c, verdicts[holds], words[holds]) for c, holds in found]
 
 
 def _bound(verdict: Verdict, detail: str) -> Finding:
-    return Finding(claim="bound", verdict=verdict, detail=detail, role="optimality")
+    return shown("bound", verdict, detail)
 
 
 def evidence(model: dict[str, Any], rows: Rows) -> list[Finding]:
@@ -171,7 +171,7 @@ def evidence(model: dict[str, Any], rows: Rows) -> list[Finding]:
             out += _frontier(model, part, kind, rows)
         elif kind in ("frontier", "optimal-trees"):
             words = "It is about many trees, which were not searched again."
-            out.append(Finding(claim=kind, verdict="cannot be judged", detail=words, role="optimality"))
+            out.append(shown(kind, "cannot be judged", words))
         elif kind in TOLD.split():
             told.append(kind)
         else:
@@ -223,14 +223,7 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
     words = f"{len(points)} points are consistent, and agree with their trees."
     best = search.frontier(model, rows) if kind == "leaf-frontier" else None
     if best is None:
-        return [
-            Finding(
-                claim=kind,
-                verdict="cannot be judged",
-                detail=f"{words} The bounds were not searched again.",
-                role="optimality",
-            )
-        ]
+        return [shown(kind, "cannot be judged", f"{words} The bounds were not searched again.")]
     top = {p["leaves"]: p for p in points}
     if list(top) != sorted(top) or int(part["most"]) < max(top, default=0):
         return [recounted(kind, False, "Its points are out of order, or larger than its largest size.")]
@@ -244,11 +237,7 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
             return [recounted(kind, False, f"A tree of {t} leaves has {right} rows right.")]
         if t in top and top[t]["correct"] > right:
             return [recounted(kind, False, f"No tree of {t} leaves has more than {right} rows right.")]
-    return [
-        Finding(
-            claim=kind, verdict="proved", detail=f"{words} A plain search finds no better trees.", role="optimality"
-        )
-    ]
+    return [shown(kind, "proved", f"{words} A plain search finds no better trees.")]
 
 
 def unknown(model: dict[str, Any]) -> list[Finding]:

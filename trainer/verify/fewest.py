@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.verify import search
-from trainer.verify.findings import Finding, Verdict, asked
+from trainer.verify.findings import Finding, asked, shown
 from trainer.verify.planes import ceiling
 from trainer.verify.proof_planes import check_planes
 from trainer.verify.proof_points import plane_space
@@ -29,17 +29,17 @@ def fewest(model: dict[str, Any], rows: Rows, counts: Counts, proof: Path | None
     value = value_of(model, model["nodes"], counts)[1]
     most = sum("split" not in v for v in model["nodes"]) - 1  # leaves of a smaller tree
     if most == 0:
-        return [_line("proved", "No tree has fewer leaves than one.")]
+        return [shown(CLAIM, "proved", "No tree has fewer leaves than one.")]
     smaller = model | {"parameters": model["parameters"] | {"max_leaves": most}}
     found, _ = search.best(smaller, rows)
     if found is not None and found.value >= value:
-        return [_line("refuted", f"A search finds a tree of at most {most} leaves that is as good.")]
+        return [shown(CLAIM, "refuted", f"A search finds a tree of at most {most} leaves that is as good.")]
     words = f"no tree of at most {most} {'leaf' if most == 1 else 'leaves'} is as good."
     if ceiling(smaller, rows, penalty(model)) < value:
-        return [_line("proved", f"Equal rows share a leaf, t leaves predict t classes: {words}")]
+        return [shown(CLAIM, "proved", f"Equal rows share a leaf, t leaves predict t classes: {words}")]
     if proof is not None and _shown(smaller, rows, value, proof):
-        return [_line("proved", f"The blocks of the proof show that {words}")]
-    return [_line("cannot be judged", f"Not contradicted; it was not proved again that {words}")]
+        return [shown(CLAIM, "proved", f"The blocks of the proof show that {words}")]
+    return [shown(CLAIM, "cannot be judged", f"Not contradicted; it was not proved again that {words}")]
 
 
 def _shown(smaller: dict[str, Any], rows: Rows, value: Fraction, proof: Path) -> bool:
@@ -55,7 +55,3 @@ def _shown(smaller: dict[str, Any], rows: Rows, value: Fraction, proof: Path) ->
     except (NoProof, BadProof):
         return False
     return True
-
-
-def _line(verdict: Verdict, detail: str) -> Finding:
-    return Finding(claim=CLAIM, verdict=verdict, detail=detail, role="optimality")

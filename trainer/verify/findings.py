@@ -39,6 +39,11 @@ def recounted(claim: str, holds: bool, detail: str, role: Role = "claim") -> Fin
     return Finding(claim=claim, verdict="recounted" if holds else "refuted", detail=detail, role=role)
 
 
+def shown(claim: str, verdict: Verdict, detail: str) -> Finding:
+    """The finding of a claim that a proof is needed for."""
+    return Finding(claim=claim, verdict=verdict, detail=detail, role="optimality")
+
+
 def verdict(findings: Iterable[Finding]) -> Verdict:
     """The verdict on the whole file: proved only if every claim holds and what needs a proof was proved again."""
     found = list(findings)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import TOLERANCE, Finding, asked, exact, recounted
+from trainer.verify.findings import TOLERANCE, Finding, asked, exact, recounted, shown
 from trainer.verify.lines import sides, whole
 from trainer.verify.recount import Counts
 from trainer.verify.rows import Rows
@@ -84,7 +84,7 @@ def _bounds(
         sweep = _Sweep(model, own)
         if bound > sweep.single():
             words = f"Node {v['id']} claims that no split is below {v['impurity_bound']}; a threshold has {sweep.single():.9g}."
-            return [Finding(claim="splits", verdict="refuted", detail=words, role="optimality")]
+            return [shown("splits", "refuted", words)]
         if bound <= 0:
             proved += 1
             continue
@@ -92,18 +92,11 @@ def _bounds(
         left -= sweep.work
         if best is not None and bound > best and certain:
             words = f"Node {v['id']} claims that no split is below {v['impurity_bound']}; a line has {best:.9g}."
-            return [Finding(claim="splits", verdict="refuted", detail=words, role="optimality")]
+            return [shown("splits", "refuted", words)]
         proved += best is not None and bound <= best
     words = f"{met} splits meet their bounds; {proved} of {len(bounded)} bounds were proved again by plain sweeps"
     words += "." if proved == len(bounded) else ", the other nodes are too large for that."
-    return [
-        Finding(
-            claim="splits",
-            verdict="proved" if proved == len(bounded) else "cannot be judged",
-            detail=words,
-            role="optimality",
-        )
-    ]
+    return [shown("splits", "proved" if proved == len(bounded) else "cannot be judged", words)]
 
 
 class _Sweep:
