@@ -32,7 +32,7 @@ from trainer.methods import METHODS
 POLL = 0.02
 SLACK, SHARE, TERM = 1.0, 0.1, 2.0  # seconds after the limit, share of the limit, seconds after SIGTERM
 GIVE_UP = 60.0  # seconds after the limit, or the signal, at which a run is killed
-REFUSED = ("takes two classes", "too many", "does not name classes", "takes at most")
+REFUSED = ("takes two classes", "too many", "does not name classes", "takes at most", "are allowed. Use fewer bins")
 
 
 @dataclass(frozen=True, kw_only=True)

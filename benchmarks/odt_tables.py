@@ -22,7 +22,7 @@ from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.families.odt.goals import Reach, goal_of
 from trainer.families.odt.grouping import labels_of, make_groups
-from trainer.families.odt.method import complete
+from trainer.families.odt.topology import complete
 from trainer.methods import get
 from trainer.monitor import Monitor
 from trainer.run import fit

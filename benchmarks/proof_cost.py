@@ -1,6 +1,7 @@
 """What proofs cost: time to write one beside that of the training, its size, and the time to check it, over the published encodings.
 
 python benchmarks/proof_cost.py [--depths 3 4] [--penalty 0] [--only NAME ...] [--minutes 5] [--output results.csv]
+python benchmarks/proof_cost.py --max-columns 2 3       (the tables with their own columns, five bins each, and a limit of columns)
 Needs OCTWEB_BENCH_DATA (default ../shared/data).  Processor seconds of one thread; the code is compiled before.  Small tables come
 first; where the minutes are over, the others are left out and the last line says so.
 """
@@ -18,13 +19,21 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from common import encodings
 
+from trainer.data.reader import load
 from trainer.families.exact.solve import solve_binary
+from trainer.method import Proof
+from trainer.methods import get
+from trainer.monitor import Monitor
+from trainer.pose import limits_of, pose
+from trainer.proving import cost_of
 from trainer.verify.proof_space import Space
 from trainer.verify.proof_steps import check_proof
 
@@ -36,21 +45,54 @@ MOST_SHARE, MOST_BYTES, LONGEST = 0.30, 50_000_000, 600.0
 def measure(X: np.ndarray, y: np.ndarray, depth: int, penalty: Fraction) -> dict[str, float]:
     """Train, prove, pack and check once; raises BadProof if a proof does not hold."""
     classes, price = int(y.max()) + 1, penalty * len(y)
-    start = time.process_time()
-    found = solve_binary(X, y, n_classes=classes, depth=depth, leaf_cost=price)
-    trained = time.process_time()
-    proof = found.proof(lambda: False)
-    proved = time.process_time()
-    assert proof is not None
-    header = {"format": "octweb-proof", "version": 1, "rows": "", "scale": proof.scale, "goal": proof.goal}
-    lines = [header, *proof.steps]
-    size = len(gzip.compress("\n".join(json.dumps(line, separators=(",", ":")) for line in lines).encode()))
     every, one = np.ones(X.shape[1], bool), np.ones(len(y), np.int64)
     space = Space("questions", X > 0, y, one, classes, depth, price, 1, None, every, None, "")
+
+    def solved() -> tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]:
+        found = solve_binary(X, y, n_classes=classes, depth=depth, leaf_cost=price)
+        return found.proof, found.cost
+
+    return timed(solved, space)
+
+
+def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most: int) -> dict[str, float]:
+    """The same for `exact` on a table with its own columns, of which a tree may ask so many."""
+    table, labels, _ = load(path, target=target)
+    method = get("exact")
+    settings = method.settings({"depth": depth, "max_columns": most, "leaf_penalty": penalty, "time_limit": 600.0})
+    problem = pose(table, labels, settings)
+    X, one = problem.binary.bits(problem.table) > 0, np.ones(problem.n, np.int64)
+    space = Space(
+        "questions", X, problem.y, one, problem.n_classes, depth, problem.kappa, 1, None, np.ones(X.shape[1], bool), None, "",
+        columns=np.array([f.column for f in problem.binary.features]), max_columns=most,
+    )  # fmt: skip
+
+    def solved() -> tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]:
+        found = method.solve(problem, settings, Monitor(limits_of(settings)))
+        assert found.proof is not None
+        return found.proof, cost_of(found, problem)
+
+    return timed(solved, space) | {"rows": problem.n, "questions": X.shape[1]}
+
+
+def timed(
+    solved: Callable[[], tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]], space: Space
+) -> dict[str, float]:
+    """Processor seconds of a search, of its proof, and of the check."""
+    start = time.process_time()
+    proves, cost = solved()
+    trained = time.process_time()
+    proof = proves(lambda: False)
+    proved = time.process_time()
+    assert proof is not None
+    version = 2 if any("columns" in step or step["by"] in ("within", "cases") for step in proof.steps) else 1
+    header = {"format": "octweb-proof", "version": version, "rows": "", "scale": proof.scale, "goal": proof.goal}
+    lines = [header, *proof.steps]
+    size = len(gzip.compress("\n".join(json.dumps(line, separators=(",", ":")) for line in lines).encode()))
     before = time.process_time()
     shown = check_proof(iter(list(enumerate(lines))), space)
     checked = time.process_time()
-    assert shown.cost == found.cost
+    assert shown.cost == cost
     train, prove, check = trained - start, proved - trained, checked - before
     return {
         "train": train, "prove": prove, "share": prove / train, "steps": len(proof.steps), "bytes": size, "check": check,
@@ -62,12 +104,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--depths", type=int, nargs="+", default=[3, 4])
     parser.add_argument("--penalty", type=Fraction, default=Fraction(0))
+    parser.add_argument("--max-columns", type=int, nargs="+", default=[])
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     folder = encodings()
     if folder is None:
+        return
+    if asked.max_columns:
+        few_columns(folder, asked)
         return
     tables = []
     for path in (folder / "encoded").glob("*_enc.csv.gz"):
@@ -99,6 +145,33 @@ def main() -> None:
             writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(records)
+
+
+def few_columns(folder: Path, asked: argparse.Namespace) -> None:
+    """The mode --max-columns: tables of the manifest, the small ones first; iris compiles."""
+    about = json.loads((folder / "manifest.json").read_text())
+    about = [d for d in about if not asked.only or d["name"] in asked.only]
+    about.sort(key=lambda d: d["rows"] * len(d["numeric_features"] + d["categorical_features"]) ** 2)
+    iris, end = folder / "iris.csv", time.monotonic() + 60 * asked.minutes
+    left = []
+    for depth in asked.depths:
+        measure_columns(iris, "class", depth, asked.penalty, 2)
+    print("  ".join(f"{field:>14s}" for field in ("table", "depth", "most", *FIELDS[2:])))
+    for depth in asked.depths:
+        records = []
+        for d in about:
+            if time.monotonic() > end:
+                left.append(f"{d['name']} at depth {depth}")
+                continue
+            path = folder / d["file"]
+            (target,) = set(pd.read_csv(path, nrows=1)) - {*d["numeric_features"], *d["categorical_features"]}
+            for most in asked.max_columns:
+                record = measure_columns(path, target, depth, asked.penalty, most)
+                records.append(record)
+                shown = [d["name"], depth, most, *(record[name] for name in FIELDS[2:])]
+                print("  ".join(f"{v:14.3f}" if isinstance(v, float) else f"{v!s:>14s}" for v in shown), flush=True)
+        summary(depth, records)
+    print(f"left out, no time: {', '.join(left) or 'none'}")
 
 
 def summary(depth: int, records: list[dict]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import dj_database_url
@@ -45,7 +46,7 @@ MAX_UPLOADS_AT_ONCE = integer(
 MAX_PREDICT_BYTES = integer("OCTWEB_MAX_PREDICT_MB", 2 if DEMO else 32) * 1_000_000
 MAX_PREDICT_ROWS = integer("OCTWEB_MAX_PREDICT_ROWS", 5_000 if DEMO else 100_000)
 MAX_QUEUED_RUNS = integer("OCTWEB_MAX_QUEUED_RUNS", 3 if DEMO else 50)  # for each user
-SPARE = boolean("OCTWEB_SPARE", True)  # each worker keeps a process with everything loaded for its next job
+FORK_SERVER = boolean("OCTWEB_FORK_SERVER", sys.platform == "linux")  # elsewhere some libraries do not bear a fork
 MAX_TRAINING_SECONDS = integer("OCTWEB_MAX_TRAINING_SECONDS", 60 if DEMO else 24 * 3600)
 MAX_TRAINING_MB = integer("OCTWEB_MAX_TRAINING_MB", 1_500 if DEMO else 4096)
 MAX_TRAINING_THREADS = integer("OCTWEB_MAX_TRAINING_THREADS", 1 if DEMO else os.cpu_count() or 1)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
+
+from octweb.jobs import fork_server
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -64,6 +67,15 @@ def media(settings, tmp_path):
 def _quick_passwords(settings):
     # a hash that is slow on purpose would take half a second for every user of every test
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fork_server():
+    """Jobs of the tests are forks, as those of a worker are, and so are the scripts that tests start (`tests/processes.py`)."""
+    fork_server.program = lambda: [sys.executable, str(ROOT / "tests" / "fork_server.py")]
+    fork_server.keep()
+    yield
+    fork_server.give_up()
 
 
 @pytest.fixture

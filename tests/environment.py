@@ -5,6 +5,7 @@ the same on every database.
 """
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -13,7 +14,7 @@ os.environ["OCTWEB_DATA_DIR"] = tempfile.mkdtemp(prefix="octweb-test-")
 atexit.register(shutil.rmtree, os.environ["OCTWEB_DATA_DIR"], ignore_errors=True)
 os.environ["OCTWEB_SECRET_KEY"] = "only for tests"
 os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"octweb-test-numba-{os.getuid()}"))
-os.environ["OCTWEB_SPARE"] = "0"  # workers of tests end after a job or two; tests/octweb/jobs/test_spare.py has its own
+os.environ["OCTWEB_FORK_SERVER"] = "0"  # workers of tests end after a job or two; the tests' own process keeps one
 # playwright's synchronous driver has an event loop in the thread of the tests, which Django would refuse to work beside
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
@@ -21,3 +22,12 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 def pytest_addoption(parser):
     parser.addoption("--instances", type=int, default=200, help="random instances for each variant on each back end")
     parser.addoption("--only-database", action="store_true", help="leave out the tests that do not use the database")
+
+
+def pytest_sessionstart():
+    gc.disable()  # what collection makes stays to the end
+
+
+def pytest_collection_finish():
+    gc.freeze()  # nor do the tests look through it again and again
+    gc.enable()

@@ -1,4 +1,4 @@
-"""The example of docs/adding.md, done: one file and one line make a method that form, command line, API and documentation know."""
+"""The examples of docs/adding.md, done: form, command line, API, checker and documentation know the new method and the new constraint."""
 
 from __future__ import annotations
 
@@ -29,30 +29,46 @@ browser = Client(SERVER_NAME="localhost")
 browser.force_login(user)
 page = browser.get("/runs/new/", {"dataset": dataset.pk, "method": "majority"})
 print("in the form:", page.status_code == 200 and "Most frequent class" in page.content.decode())
+page = browser.get("/runs/new/", {"dataset": dataset.pk, "method": "flowoct", "p_max_rules": "1"})
+print("constraint in the form:", "Largest number of rules" in page.content.decode())
+print("in the summary:", "At most one leaf may predict the last class." in page.content.decode())
 api = browser.get("/api/v1/methods/").content.decode()
 print("in the API:", '"majority"' in api)
+print("constraint in the API:", '"max_rules"' in api)
 """
+# the lists to which a line of the page belongs, and the entry that it stands before
+LISTS = {
+    "trainer/methods.py": "METHODS: tuple[Method, ...] = (\n",
+    "trainer/constraints/__init__.py": "CONSTRAINTS = (\n",
+    "trainer/families/mip/side/__init__.py": "KEEP: dict[str, Callable[[Names, Settings], Iterator[SideConstraint]]] = {\n",
+    "trainer/verify/restrictions.py": "RESTRICTIONS = (\n",
+}
 
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory) -> Path:
-    """A copy of the project with the example of the page added to it."""
+    """A copy of the project with the method and the constraint of the page added to it."""
     root = tmp_path_factory.mktemp("adding")
     for name in ("trainer", "octweb", "templates", "static"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("manage.py", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
-    text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
-    found = re.search(r"<!-- toy: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL)
-    assert found is not None
     (root / "data").mkdir()
-    (root / found[1]).write_text(found[2], encoding="utf-8")
-    methods = root / "trainer" / "methods.py"
-    code = methods.read_text(encoding="utf-8")
-    assert "greedy import cart, oc1" in code
-    code = code.replace("greedy import cart, oc1", "greedy import cart, majority, oc1")
-    methods.write_text(code.replace("    oc1.METHOD,\n", "    oc1.METHOD,\n    majority.METHOD,\n"), encoding="utf-8")
+    text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+    for path, code in re.findall(r"<!-- toy: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL):
+        (root / path).write_text(code, encoding="utf-8")
+    found = dict(re.findall(r"<!-- line: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL))
+    assert set(found) == set(LISTS)
+    for path, lines in found.items():
+        _add(root / path, LISTS[path], *lines.split("...\n"))
     return root
+
+
+def _add(path: Path, listed: str, before: str, entry: str) -> None:
+    """`entry` as the first of a list, and what it needs before the list."""
+    code = path.read_text(encoding="utf-8")
+    assert code.count(listed) == 1, path
+    path.write_text(code.replace(listed, f"{before}\n\n{listed}{entry}"), encoding="utf-8")
 
 
 def command(root: Path, *arguments: str, **more: str) -> str:
@@ -84,6 +100,9 @@ def test_form_and_api_offer_it(changed):
     said = command(changed, "shell", "-c", SHOW)
     assert "in the form: True" in said
     assert "in the API: True" in said
+    assert "constraint in the form: True" in said
+    assert "in the summary: True" in said
+    assert "constraint in the API: True" in said
 
 
 @pytest.mark.slow
@@ -99,10 +118,43 @@ def test_its_page_gets_a_table_and_python_a_classifier(changed):
     assert "MajorityClassifier" in said
 
 
+@pytest.mark.slow
+def test_the_constraint_is_kept_claimed_and_checked(changed):
+    """Without it each value gets the class of most of its rows; with it two of the three values share a leaf."""
+    (changed / "three.csv").write_text("x,y\n" + "1,b\n" * 4 + "2,a\n" * 3 + "3,b\n" * 5)
+    asked = ("three.csv", "--target", "y", "--method", "flowoct", "--depth", "2", "--set", "first_tree=none")
+    free = command(changed, "train", *asked, "--binarise", "all-thresholds", "--json")
+    assert json.loads(free.splitlines()[-1])["objective"] == 1
+    few = command(
+        changed,
+        "train",
+        *asked,
+        "--binarise",
+        "all-thresholds",
+        "--set",
+        "max_rules=1",
+        "--output",
+        "few.json",
+        "--json",
+    )
+    record = json.loads(few.splitlines()[-1])
+    assert (record["status"], record["objective"]) == ("optimal", 0.75)
+    model = json.loads((changed / "few.json").read_text())
+    assert "at most 1 leaf of the last class" in model["certificate"]["scope"]
+    claims = command(changed, "verify", "few.json", "three.csv").splitlines()
+    assert any(re.match(r"recounted +max_rules: 1 of the leaves predict the last class", line) for line in claims)
+    assert any(re.match(r"recounted +scope", line) for line in claims)
+    model["parameters"]["max_rules"] = 0
+    (changed / "few.json").write_text(json.dumps(model))
+    command(changed, "verify", "few.json", "three.csv", "--report", "report.json")
+    claims = json.loads((changed / "report.json").read_text())
+    assert {"max_rules", "scope"} <= {c["claim"] for c in claims["claims"] if c["verdict"] == "refuted"}
+
+
 def test_the_other_examples_stand_in_their_files():
     text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
     found = re.findall(r"<!-- from: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL)
-    assert len({path for path, _ in found}) == 6
+    assert len({path for path, _ in found}) == 5
     for path, lines in found:
         whole = (ROOT / path).read_text(encoding="utf-8")
         assert " ".join(lines.split()) in " ".join(whole.split()), path  # members of a class stand without their indent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -83,12 +84,52 @@ def lacking(text: str) -> list[str]:
 
 
 def test_files_that_the_documentation_names_exist():
-    """Except for the file that the example in adding.md makes."""
+    """Except for the files that the examples in adding.md make."""
     pages = {page: page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *DOCS.rglob("*.md")]}
     found = {page.relative_to(ROOT).as_posix(): lacking(text) for page, text in pages.items()}
-    assert found.pop("docs/adding.md") == ["trainer/families/greedy/majority.py"]
+    assert found.pop("docs/adding.md") == [
+        "trainer/families/greedy/majority.py",
+        "trainer/constraints/rules.py",
+        "trainer/families/mip/side/rules.py",
+    ]
     assert {page: paths for page, paths in found.items() if paths} == {}
     assert lacking("`trainer/run.py` and `trainer/no_such_file.py`") == ["trainer/no_such_file.py"]
+
+
+def unknown(text: str) -> list[str]:
+    """The modules and their members that a page names in code marks and that do not exist."""
+    named = re.findall(r"`((?:trainer|octweb|docs|tests|tools)(?:\.[a-zA-Z_]\w*)+)`", text)
+    return [name for name in named if not (_module(name) or _member(*name.rsplit(".", 1)))]
+
+
+def _module(name: str) -> Path | None:
+    place = ROOT / name.replace(".", "/")
+    found = [path for path in (place / "__init__.py", place.with_suffix(".py")) if path.exists()]
+    return found[0] if found else None
+
+
+def _member(home: str, name: str) -> bool:
+    """Whether a module, or a class in one, has the name."""
+    path = _module(home) or _module(home.rpartition(".")[0])
+    return path is not None and re.search(rf"\b{name}\b", path.read_text(encoding="utf-8")) is not None
+
+
+def test_modules_that_the_documentation_names_exist():
+    pages = {page: page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *DOCS.rglob("*.md")]}
+    found = {page.relative_to(ROOT).as_posix(): unknown(text) for page, text in pages.items()}
+    assert found.pop("docs/demo.md") == ["octweb.demo.E001"]  # the name of a check of Django
+    assert {page: names for page, names in found.items() if names} == {}
+    assert unknown("`trainer.run.train`, `octweb.no_such`, `trainer.run.no_such`") == [
+        "octweb.no_such",
+        "trainer.run.no_such",
+    ]
+
+
+def test_the_architecture_names_every_part_of_the_library_and_every_app():
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    parts = [p for p in (ROOT / "trainer").iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
+    parts += [p.parent for p in (ROOT / "octweb").glob("*/__init__.py")]
+    assert [p.stem for p in parts if not p.name.startswith("_") and not re.search(rf"`{p.stem}/?`", page)] == []
 
 
 def test_no_path_of_a_machine_and_no_unfinished_mark():

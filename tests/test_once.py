@@ -63,6 +63,26 @@ def test_the_price_of_a_leaf_in_rows_is_computed_by_the_problem_only():
     assert not price.search("leaf_penalty * tree.n_leaves")
 
 
+def test_rows_and_settings_become_a_problem_in_one_place():
+    found = [name for name, text in modules("trainer", "octweb") if re.search(r"(?<!class )\bProblem\(", text)]
+    assert found == [str(Path("trainer/pose.py"))]
+
+
+def test_a_side_constraint_is_named_in_its_declaration_by_each_family_that_keeps_it_and_by_the_checker():
+    """`fairness` stands for one that only the models keep; a form may have a field of its own for it, at a place of its own."""
+    apart = (
+        "trainer/constraints",
+        "trainer/families/mip/side",
+        "trainer/verify",
+        "octweb/runs/forms.py",
+        "octweb/runs/words.py",
+    )
+    found = [
+        name for name, text in modules("trainer", "octweb", but=apart) if re.search(r'"(fairness|monotone)"', text)
+    ]
+    assert found == [str(Path("trainer/proving.py"))]  # that the checker searches it by itself
+
+
 @pytest.mark.parametrize("kind", [e for e in Evidence if "-" in e])
 def test_kinds_of_evidence_are_written_once(kind):
     """Names of one word have other meanings, too."""
@@ -72,6 +92,13 @@ def test_kinds_of_evidence_are_written_once(kind):
         if f'"{kind}"' in text
     ]
     assert again == []
+
+
+def test_evidence_names_its_kind_by_the_list():
+    literal = re.compile(r'"kind": "')
+    places = ("trainer/families", "trainer/growing", "trainer/editing")
+    found = [name for name, text in modules(*places) if literal.search(text)]
+    assert found == []
 
 
 def test_every_kind_of_evidence_is_explained():

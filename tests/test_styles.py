@@ -64,3 +64,10 @@ def test_both_dark_themes_are_equal_and_have_no_name_of_their_own():
     light, by_system, by_choice = values
     assert by_system == by_choice
     assert set(by_choice) < set(light)
+
+
+def test_templates_are_short_enough_to_read():
+    """A card of some size has a template of its own."""
+    pages = {path: path.read_text(encoding="utf-8").splitlines() for path in (ROOT / "templates").rglob("*.html")}
+    assert [str(path) for path, lines in pages.items() if len(lines) > 125] == []
+    assert [f"{path}:{i}" for path, lines in pages.items() for i, line in enumerate(lines, 1) if len(line) > 170] == []

@@ -12,6 +12,8 @@ from django.conf import settings
 
 settings.DATABASES["default"]["NAME"] = os.environ["OCTWEB_TEST_DATABASE"]
 settings.MEDIA_ROOT = os.environ["OCTWEB_TEST_FILES"]
+# neither a lease nor a grace is over because the machine is slow: tests end leases themselves
+settings.WORKER_LEASE_SECONDS = settings.WORKER_GRACE_SECONDS = 600
 settings.STORAGES["default"] = {
     "BACKEND": "django.core.files.storage.FileSystemStorage",
     "OPTIONS": {"location": os.environ["OCTWEB_TEST_FILES"]},

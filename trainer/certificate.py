@@ -50,6 +50,7 @@ class Evidence(StrEnum):
     SUBSET_SEARCH = "subset-search"
     TOPOLOGY_CHOICE = "topology-choice"
     GREEDY = "greedy"
+    DISTANCE = "distance"  # that planes keep from the rows on their right
     PROOF = "proof"  # that a file of steps was written, or why not
 
 

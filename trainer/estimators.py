@@ -98,8 +98,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
     def workbench(self, X: Any, y: Any, sample_weight: Any = None) -> Bench:
         """The trees of this estimator's settings on these rows, to argue with: wishes with their prices, and all good trees.
 
-        Rows, labels and weights as in `fit`. The classifiers of `exact` and `exact-numeric` have it; good trees are counted by the one of
-        `exact` alone. Limits on leaves, recalls, pairs and numbers of columns bind completions and prices, but good trees cannot be
+        Rows, labels and weights as in `fit`. The classifiers of `exact`, `exact-numeric` and `odt` have it; good trees are counted by the
+        one of `exact` alone. Limits on leaves, recalls, pairs and numbers of columns bind completions and prices, but good trees cannot be
         counted within them.
         """
         problem, settings, _ = clone(self)._problem(X, y, sample_weight)  # what was fitted stays as it is

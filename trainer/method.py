@@ -20,6 +20,7 @@ from trainer.goal import Goal
 from trainer.milo import BACKENDS
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft
+from trainer.tree.numbers import count_words
 
 Value = int | float | bool | str | None
 MAX_TEXT = 10_000  # characters of a parameter
@@ -34,7 +35,8 @@ class Parameter:
     `flag` marks the options that have a command line flag of their own; the others are given with `--set name=value`.
     `None` as default means "no limit" or "chosen by the method"; `help` then says which. `check` looks at the value beside the
     others and the names in the data, and raises ParameterError; it runs before anything is queued. `restricts` says in words for the
-    scope what the value leaves out of the search, one text for each restriction, none if it leaves out nothing.
+    scope what the value leaves out of the search, one text for each restriction, none if it leaves out nothing. `sentences` says
+    the same to somebody who is about to start a run; the values may still be incomplete. `one_leaf`: a tree of one leaf keeps it always.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Parameter:
     advanced: bool = False
     check: Check | None = None
     restricts: Restricts | None = None
+    sentences: Sentences | None = None
+    one_leaf: bool = False
 
     def parse(self, raw: Any) -> Value:
         """The value of `raw` (text or JSON); raises ValueError with a sentence that says what is allowed."""
@@ -140,6 +144,7 @@ class Settings(Mapping[str, Any]):
 
 
 Restricts = Callable[[Settings], Sequence[str]]
+Sentences = Callable[[Mapping[str, Any]], Sequence[str]]
 Check = Callable[[Settings, Names], object]  # raises ParameterError; what it returns is not looked at
 
 
@@ -352,6 +357,7 @@ MIN_LEAF = Parameter(
     name="min_leaf", type="integer", default=1, minimum=1, maximum=10**9, label="Rows per leaf",
     help="The smallest number of training rows that a leaf may have.", unit="rows",
     restricts=lambda s: [f"at least {s['min_leaf']} rows in a leaf"] if s["min_leaf"] > 1 else [],
+    sentences=lambda v: [f"A leaf has at least {count_words(v['min_leaf'], 'row')}."] if int(v.get("min_leaf") or 1) > 1 else [],
 )  # fmt: skip
 CLASS_WEIGHT = Parameter(
     name="class_weight", type="choice", default="none", choices=("none", "balanced"), label="Class weights",

@@ -20,17 +20,20 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Evidence
-from trainer.constraints import constrained
+from trainer.constraints import asked
 from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
+from trainer.families.exact.constrain import LIMITS
 from trainer.families.exact.solve import solve_binary
 from trainer.families.exact.workbench.proof import constrained_bench, restricted_proof
+from trainer.families.oblique.fewest import with_smaller
 from trainer.families.oblique.proving import made as planes_proof
 from trainer.method import Method, NotProved, Proof, Settings, Solution
 
 FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of version 2
 PLANES = {"cut-h", "cutw-h", "s-oct", "oct-h"}  # their proofs are of version 3
+SEARCHED = {"monotone"}  # constraints that the exact search does not keep, and the checker does
 SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 LARGEST = 50_000_000  # bytes of a file
 LONGEST_LINE = 1 << 20
@@ -100,6 +103,8 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
         raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")
     if found is None:
         raise NotProved("The proof would have been larger, or taken longer, than is allowed.")
+    if settings.get("then_fewest") and solution.finished:
+        return with_smaller(problem, settings, found, problem.tree(solution.draft).n_leaves, stop)
     return found
 
 
@@ -107,17 +112,20 @@ def _of_same_trees(problem: Problem, settings: Settings, solution: Solution, sto
     """The proof of the exact search over the same trees, and within the restrictions where they make the best tree worse."""
     found = _afterwards(problem.binary.bits(problem.table), problem, settings, stop)
     cost = cost_of(solution, problem)
-    if found is None or not constrained(settings) or _rows(found, problem) >= cost:
+    if found is None or not asked(settings) or _rows(found, problem) >= cost:
         return found
-    if settings["fairness"] != "none" or settings["monotone"].strip():
-        return _one_step(problem, settings, cost)
+    if beyond := asked(settings).difference(LIMITS):
+        return _one_step(problem, settings, cost, beyond)
     return restricted_proof(constrained_bench(problem, settings), (), cost, settings["depth"], stop)
 
 
-def _one_step(problem: Problem, settings: Settings, cost: Fraction) -> Proof:
-    """The checker searches trees of depth three by itself. Raises NotProved where that does not do."""
-    if settings["fairness"] != "none":
-        raise NotProved("There are no proof steps yet for fairness, which raises this bound.")
+def _one_step(problem: Problem, settings: Settings, cost: Fraction, beyond: set[str]) -> Proof:
+    """The checker searches trees of depth three by itself. Raises NotProved where that does not do.
+
+    `beyond`: the constraints that the exact search does not keep.
+    """
+    if unknown := sorted(beyond - SEARCHED):
+        raise NotProved(f"There are no proof steps yet for {' and '.join(unknown)}, which raises this bound.")
     if settings["depth"] > 3 or settings["max_columns"] is not None:
         raise NotProved("Monotone columns are proved up to depth three, and not together with a limit of columns.")
     price = problem.kappa

@@ -349,7 +349,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
         "unproved": certificate.unproved,
         "scope": certificate.scope,
         "note": certificate.note,
-        "distance": next((e for e in certificate.evidence if e["kind"] == "distance"), None),
+        "distance": next((e for e in certificate.evidence if e["kind"] == Evidence.DISTANCE), None),
         "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
         "correct": certificate.correct,
         "n": certificate.n,

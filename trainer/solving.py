@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from trainer.certificate import Guarantee, Status
+from trainer.constraints import leaf_fits
 from trainer.data.problem import Problem
 from trainer.kernels.compiled import watched
 from trainer.method import Method, Settings, Solution
@@ -26,8 +27,8 @@ LEFT = (
     "The {end} while kernels were still compiled, before the search had its time. The tree is {tree}. "
     "`manage.py warm` compiles all kernels once, so that later runs begin with the search."
 )
-# settings under which a leaf may not be allowed, or something else than accuracy is maximised
-DEMANDS = ("recall", "fairness", "sensitivity", "specificity", "negative_weight", "frontier", "pareto")
+# settings under which something else than accuracy is maximised
+DEMANDS = ("sensitivity", "specificity", "negative_weight", "frontier", "pareto")
 _threads: list[threading.Thread] = []
 
 
@@ -106,7 +107,7 @@ def _started(work: Callable[[], None]) -> threading.Thread:
 
 def _leaf_is_allowed(method: Method, settings: Settings) -> bool:
     changed = [name for name in DEMANDS if (p := method.parameter(name)) is not None and settings[name] != p.default]
-    return not method.complete and not changed
+    return not method.complete and not changed and leaf_fits(settings)
 
 
 def _left_behind(method: Method, thread: threading.Thread, monitor: Monitor) -> Solution:

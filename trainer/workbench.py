@@ -21,8 +21,9 @@ from trainer.data.problem import Problem
 from trainer.editing.bench import Bench
 from trainer.editing.complete import Completion, QuestionPrice
 from trainer.editing.space import Stopped
+from trainer.editing.wishes import Wish
 from trainer.errors import InfeasibleError, ParameterError, SolverError
-from trainer.families.exact.constrain import column_pairs, exact_constraints
+from trainer.families.exact.constrain import LIMITS, column_pairs, exact_constraints
 from trainer.families.exact.workbench.bench import Workbench
 from trainer.families.exact.workbench.chosen import RATES
 from trainer.families.exact.workbench.fronts import Limits
@@ -30,6 +31,8 @@ from trainer.families.exact.workbench.good import GoodTrees
 from trainer.families.exact.workbench.proof import restricted_proof
 from trainer.families.numeric.workbench.bench import NumericWorkbench
 from trainer.families.numeric.workbench.proof import numeric_proof
+from trainer.families.odt.workbench.bench import SubsetWorkbench, check_wishes, subset_bench
+from trainer.families.odt.workbench.proof import subset_proof
 from trainer.method import Proof, Settings, Solution
 from trainer.methods import get
 from trainer.monitor import Monitor
@@ -38,13 +41,12 @@ from trainer.proving import ProofLimits, write_proof
 from trainer.run import TrainRequest, TrainResult, certify, metrics_of, summary_of
 from trainer.table import fingerprint
 from trainer.tree.file import ModelFile
-from trainer.tree.nodes import Tree
+from trainer.tree.nodes import Tree, to_draft
 from trainer.tree.shapes import LabelledShape
 from trainer.version import VERSION
 
 METHOD = "exact"  # the one that counts good trees, too
-EDITABLE = ("exact", "exact-numeric")  # the methods with trees that can be argued with
-LIMITS = ("max_leaves", "recall", "forbidden_pairs", "max_columns")  # on the whole tree
+EDITABLE = ("exact", "exact-numeric", "odt")  # the methods with trees that can be argued with
 TICK, MEMORY_TICKS = 0.05, 10
 MOST_LISTED = 100_000
 IMPORTANCE = ("importance_least", "importance_most")
@@ -92,7 +94,18 @@ def bench_of(method: str, problem: Problem, settings: Settings) -> Bench:
     """A workbench with the settings of one of EDITABLE. Raises ParameterError for limits that the rows cannot meet."""
     if method == METHOD:
         return exact_bench(problem, settings)
+    if method == "odt":
+        return subset_bench(problem, settings)
     return NumericWorkbench(problem, depth=settings["depth"], memory=_memory(settings))
+
+
+def check_editable(method: str, settings: Settings) -> None:
+    """Raises ParameterError for a method that is none of EDITABLE, and for settings whose trees cannot be argued with."""
+    if method not in EDITABLE:
+        *some, last = (f"'{name}'" for name in EDITABLE)
+        raise ParameterError({"method": f"wishes need the method {', '.join(some)} or {last}; this is '{method}'."})
+    if method == "odt":
+        check_wishes(settings)
 
 
 def _memory(settings: Settings) -> int:
@@ -132,10 +145,8 @@ class Session:
 
     def __init__(self, request: TrainRequest) -> None:
         self.request, self.method = request, get(request.method)
-        if request.method not in EDITABLE:
-            known = " or ".join(f"'{name}'" for name in EDITABLE)
-            raise ParameterError({"method": f"wishes need the method {known}; this is '{request.method}'."})
         self.settings: Settings = self.method.settings(request.parameters)
+        check_editable(request.method, self.settings)
         check_evaluation(request.test_share, 0, len(request.table))
         self.rows, self.held_out = holdout(request.labels.codes, request.test_share, self.settings["seed"])
         weights = None if request.weights is None else request.weights[self.rows]
@@ -208,6 +219,26 @@ class Session:
         summary |= {"wishes": record["wishes"], "optimum": record["optimum"]}
         return TrainResult(model=model, tree=tree, certificate=certificate, summary=summary)
 
+    def prove(self, model: ModelFile, proof: Path, monitor: Monitor, limits: ProofLimits) -> dict[str, Any]:
+        """Write the proof of the bound of a completion of this session, known by its file; returns the record, see `write_proof`."""
+        certificate = model.certificate
+        bound = next(Fraction(part["bound"]) for part in certificate["evidence"] if part["kind"] == Evidence.WISHES)
+        wishes = tuple(dict.fromkeys(self.bench.wishes([wish["wish"] for wish in certificate["wishes"]])))
+        solution = Solution(
+            draft=to_draft(model.tree),
+            bound=self.objective(bound),
+            finished=True,
+            proof=lambda stop: self._proof(wishes, bound, stop),
+        )
+        monitor.report(phase="proof")
+        return ticked(
+            lambda: write_proof(
+                proof, self.problem, self.method, self.settings, solution, limits, lambda: monitor.reason is not None
+            ),
+            monitor,
+            self.bench,
+        )
+
     def metrics(self, tree: Tree) -> dict[str, Any]:
         """How a tree does on the training rows, and on the held-out ones if there are some."""
         found = {"train": metrics_of(tree, self.problem.matrix, self.problem.y, self.problem.weights)}
@@ -222,26 +253,31 @@ class Session:
         return Solution(
             draft=self.bench.space.questions.draft(found.tree),
             bound=self.objective(found.bound),
+            scope=self.bench.scope,
             finished=found.optimal,
             wishes=tuple(w.text for w in dict.fromkeys(found.wishes)),
             nodes=found.states,
             encoded_features=self.encoded_features,
             solver_version=VERSION,
             evidence=({"kind": Evidence.WISHES, "cost": str(found.cost), "bound": str(found.bound)},),
-            proof=lambda stop: self._proof(found, stop),
+            proof=lambda stop: self._proof(tuple(dict.fromkeys(found.wishes)), found.bound, stop),
         )
 
-    def _proof(self, found: Completion, stop: Callable[[], bool]) -> Proof | None:
-        """The steps that prove the bound of a completion. Raises NotProved."""
-        wishes, depth = tuple(dict.fromkeys(found.wishes)), self.settings["depth"]
+    def _proof(self, wishes: Sequence[Wish], bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
+        """The steps that prove the bound, in rows, of the trees with these wishes. Raises NotProved."""
+        depth = self.settings["depth"]
         if isinstance(self.bench, Workbench):
-            return restricted_proof(self.bench, wishes, found.bound, depth, stop)
+            return restricted_proof(self.bench, wishes, bound, depth, stop)
+        if isinstance(self.bench, SubsetWorkbench):
+            return subset_proof(self.bench, bound, depth)
         assert isinstance(self.bench, NumericWorkbench)
-        return numeric_proof(self.bench, found.bound, depth)
+        return numeric_proof(self.bench, bound, depth)
 
     @property
     def encoded_features(self) -> int:
-        """As training counts them: yes/no questions, or columns with all their thresholds."""
+        """As training counts them: yes/no questions, columns with all their thresholds, or categories and bins."""
+        if isinstance(self.bench, SubsetWorkbench):
+            return int(self.bench.groups.sizes.sum())
         encoding = self.problem.binary if self.method.binary else self.problem.numeric
         return len(encoding.features)
 

@@ -103,7 +103,9 @@ class NewBatchPredictionSerializer(serializers.Serializer):
     file = serializers.FileField(allow_empty_file=True, help_text="CSV (also .gz) or Parquet")
     format = serializers.ChoiceField(Format.choices, required=False, default=Format.CSV, help_text="of the answers")
     keep_columns = serializers.BooleanField(
-        required=False, default=False, help_text="write all columns of the file, too, before the answers"
+        required=False,
+        default=False,
+        help_text="write all columns of the file, too, before the answers; the tick of the page is set at first, this is not",
     )
     explain = serializers.BooleanField(
         required=False,

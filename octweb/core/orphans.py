@@ -18,7 +18,7 @@ def exit_with_parent() -> None:
     expected = os.environ.get("OCTWEB_PARENT_PID")
     if not expected:
         return
-    _give_up_rights()
+    give_up_rights()
 
     def watch() -> None:
         while os.getppid() == int(expected):
@@ -28,7 +28,8 @@ def exit_with_parent() -> None:
     threading.Thread(target=watch, name="orphan", daemon=True).start()
 
 
-def _give_up_rights() -> None:
+def give_up_rights() -> None:
+    """No core files, and no program started from here gains rights."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no rows of the data on the disk
     with contextlib.suppress(OSError, AttributeError):  # Linux only: no program started from here gains rights (setuid)
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

@@ -25,12 +25,22 @@ from octweb.core.problems import Conflict
 from octweb.datasets import intake, reader
 from octweb.datasets.choice import Choice, Outlook, Reading, Staged, merge, outlook_of
 from octweb.datasets.models import Dataset, Upload
-from octweb.datasets.stored import CHANGED, csv_lines, digest, first_of, first_rows, load, load_with_report, path_of
+from octweb.datasets.stored import (
+    CHANGED,
+    csv_lines,
+    digest,
+    first_lines,
+    first_of,
+    first_rows,
+    load,
+    load_with_report,
+    path_of,
+)
 from octweb.demo.visits import refuse_more
 from trainer.errors import DataError
 
 __all__ = [
-    "Choice", "Outlook", "Reading", "confirm", "create", "csv_lines", "delete", "discard", "first_rows", "load",
+    "Choice", "Outlook", "Reading", "confirm", "create", "csv_lines", "delete", "described", "discard", "fill", "first_lines", "first_rows", "load",
     "load_with_report", "outlook", "preview", "prune", "stage", "staged_rows", "update",
 ]  # fmt: skip
 
@@ -107,7 +117,7 @@ def create(
         dataset = _new(owner, source_name, source.stat().st_size, name)
         dataset.sample = sample
         described = reader.create(source, reading or Reading(), choice or Choice(target=target), folder)
-        _fill(dataset, described)
+        fill(dataset, described)
         _store(dataset, folder / intake.ROWS)
     return _saved(dataset)
 
@@ -121,7 +131,7 @@ def confirm(upload: Upload, *, name: str, reading: Reading, choice: Choice) -> D
     preview(upload, reading)
     rows = path_of(upload.rows)
     dataset = _new(upload.owner, upload.source_name, upload.source_bytes, name)
-    _fill(dataset, reader.describe(rows, choice, upload.found["bytes"], upload.found.get("reading") or {}))
+    fill(dataset, reader.describe(rows, choice, upload.found["bytes"], upload.found.get("reading") or {}))
     _store(dataset, rows, expected=upload.found["sha256"])
     try:
         with transaction.atomic():
@@ -158,11 +168,15 @@ def update(dataset: Dataset, *, name: str | None = None, choice: Choice | None =
     if name is not None:
         dataset.name = checked_name(name, most=200) or dataset.name
     if choice is not None:
-        merged = merge(dataset.columns, dataset.target, choice)
-        size = dataset.profile.get("read_bytes")
-        _fill(dataset, reader.describe(path_of(dataset.file), merged, size, dataset.reading))
+        fill(dataset, described(dataset, choice))
     dataset.save()
     return dataset
+
+
+def described(dataset: Dataset, choice: Choice) -> dict[str, Any]:
+    """Target, columns and profile as they would be with another choice; stores nothing. Raises DataError."""
+    merged = merge(dataset.columns, dataset.target, choice)
+    return reader.describe(path_of(dataset.file), merged, dataset.profile.get("read_bytes"), dataset.reading)
 
 
 def delete(dataset: Dataset) -> None:
@@ -228,7 +242,7 @@ def _new(owner: Any, source_name: str, size: int, name: str) -> Dataset:
     )
 
 
-def _fill(dataset: Dataset, described: dict[str, Any]) -> None:
+def fill(dataset: Dataset, described: dict[str, Any]) -> None:
     """Target, columns and profile as `intake.describe` found them."""
     for name, value in described.items():
         setattr(dataset, name, value)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import copy
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
+from octweb.core.problems import Busy
 from octweb.datasets import actions
 from octweb.datasets.choice import Choice
 from octweb.datasets.models import Dataset
 from trainer.data.infer import GuessedColumn
+from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 
 TWO = 2
@@ -42,11 +47,34 @@ def of(dataset: Dataset) -> Empties | None:
 def as_category(dataset: Dataset) -> Dataset:
     """Treat empty as a category in all columns that have categories; the data set keeps its rows. Raises DataError."""
     found = of(dataset)
-    if found is None or not found.columns:
+    return actions.update(dataset, choice=_kept(found.columns)) if found and found.columns else dataset
+
+
+def foreseen(dataset: Dataset) -> Dataset:
+    """A copy of the data set as `as_category` would leave it, for pages that say what the switch changes; stores nothing."""
+    found = of(dataset)
+    if not found or not found.columns:
         return dataset
-    kinds = dict.fromkeys(found.columns, Kind.CATEGORICAL)
-    return actions.update(
-        dataset, choice=Choice(kinds=kinds, missing=dict.fromkeys(found.columns, MissingPolicy.CATEGORY))
+    try:
+        described = _described(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns))
+    except (DataError, Busy):
+        return dataset  # whoever uses the switch is told why
+    other = copy.copy(dataset)
+    actions.fill(other, copy.deepcopy(described))
+    return other
+
+
+@lru_cache(maxsize=16)
+def _described(pk: str, sha256: str, columns: str) -> dict[str, Any]:
+    dataset = Dataset.objects.get(pk=pk)
+    found = of(dataset)
+    return actions.described(dataset, _kept(found.columns if found else ()))
+
+
+def _kept(columns: Sequence[str]) -> Choice:
+    """The choice that makes empty a category of these columns."""
+    return Choice(
+        kinds=dict.fromkeys(columns, Kind.CATEGORICAL), missing=dict.fromkeys(columns, MissingPolicy.CATEGORY)
     )
 
 

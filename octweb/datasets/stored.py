@@ -23,6 +23,7 @@ from trainer.data.build import LoadReport
 from trainer.data.read_file import read
 from trainer.data.reading import Reading
 from trainer.data.spreadsheet import as_text
+from trainer.data.staged import lines_in
 from trainer.errors import DataError
 from trainer.table import Labels, Table
 
@@ -75,6 +76,13 @@ def first_of(path: Path, count: int) -> tuple[tuple[str, ...], list[tuple[Any, .
     rows = next(batches, [])
     batches.close()
     return names, rows[:count]
+
+
+def first_lines(dataset: Dataset, count: int) -> list[int] | None:
+    """The lines of the uploaded file on which the first `count` rows stand; None where they are not known."""
+    path = path_of(dataset.file)
+    kept = lines_in(path, pq.read_metadata(path).num_rows)
+    return None if kept is None else kept[:count].tolist()
 
 
 def csv_lines(dataset: Dataset, *, for_spreadsheets: bool = False) -> Iterator[str]:

@@ -11,7 +11,7 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db import transaction
 from django.db.models import Count, Q
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
@@ -22,7 +22,7 @@ from octweb.core.parsers import TooLarge
 from octweb.core.problems import Busy, Conflict, Unprocessable
 from octweb.core.refusals import refusals_said
 from octweb.datasets import actions, empty_cells, samples, versions
-from octweb.datasets.choice import Choice
+from octweb.datasets.choice import Choice, Reading, Staged
 from octweb.datasets.forms import (
     DECIMALS,
     DELIMITERS,
@@ -118,37 +118,18 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     seen = seen_mark(reading, names)
     # the choices count by place: read in another way, these are other columns than those that were chosen for
     same = request.POST.get("seen", seen) == seen
-    choice, unread = Choice(), None
-    if request.method == "POST" and same:
-        try:
-            choice = choice_of(request.POST, names)
-        except DataError as error:
-            unread = str(error)
-    still_open = {own.name for own in staged.reading.columns.values() if own.taken_for == "ask"}
-    # the select of a column whose reading is open says nothing about it
-    choice = replace(
-        choice, kinds={name: k for name, k in (choice.kinds or {}).items() if name not in still_open} or None
-    )
-    if choice.target is None or choice.target not in staged.names:
-        choice = replace(choice, target=data.get("target") if data.get("target") in staged.names else None)
+    choice, unread = _chosen(request.POST if request.method == "POST" and same else None, data, staged, names)
     if "empty_as_category" in request.POST:
         choice = empty_cells.everywhere(choice, guesses)
-    if request.method == "POST" and "confirm" in request.POST and not same:
+    if "confirm" in request.POST and not same:
         context |= {"error": "The file is now read in another way. Look at its columns, then store it.", "problems": ()}
     elif unread is not None:
         context |= {"error": unread, "problems": ()}
-    elif request.method == "POST" and "confirm" in request.POST:
-        try:
-            dataset = actions.confirm(upload, name=request.POST.get("name", ""), reading=reading, choice=choice)
-            messages.success(request, f"{dataset.name} is stored: {dataset.rows:,} rows.")
-            return redirect("datasets:detail", dataset.pk)
-        except DataError as error:
-            context |= {"error": str(error), "problems": error.problems}
-        except (Busy, Unprocessable) as error:
-            context |= {"error": str(error.detail), "problems": ()}
-        except Conflict as error:
-            messages.warning(request, str(error.detail))
-            return redirect("datasets:list")
+    elif "confirm" in request.POST:
+        answer = _stored(request, upload, reading, choice)
+        if isinstance(answer, HttpResponse):
+            return answer
+        context |= answer
     guessed, reason = guess_target(guesses)
     guessed = guessed if guessed in staged.names else upload.found["target"]
     said = dict(reading.given.get("kinds", {}))
@@ -160,6 +141,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "taken_plain": [t for t in records if t["plain"] and not t["said"]],
         "around": around_notes(staged.detected.top, staged.detected.bottom),
         "rows": list(zip(staged.lines, first, strict=True)),
+        "called": "row" if staged.detected.format == "parquet" else "line",
         "columns": _choices(guesses, choice, staged.reading.units()),
         "target": choice.target or guessed,
         "target_reason": reason,
@@ -174,6 +156,38 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "chosen_out": sorted(set(choice.ignore or ()) - {choice.target or guessed}, key=names.index),
     }
     return render(request, "datasets/preview.html", context, status=422 if "error" in context else 200)
+
+
+def _chosen(post: QueryDict | None, data: QueryDict, staged: Staged, names: list[str]) -> tuple[Choice, str | None]:
+    """What was chosen for the columns, and what cannot be read of it; the target may come with the address."""
+    choice, unread = Choice(), None
+    if post is not None:
+        try:
+            choice = choice_of(post, names)
+        except DataError as error:
+            unread = str(error)
+    still_open = {own.name for own in staged.reading.columns.values() if own.taken_for == "ask"}
+    # the select of a column whose reading is open says nothing about it
+    kinds = {name: kind for name, kind in (choice.kinds or {}).items() if name not in still_open}
+    choice = replace(choice, kinds=kinds or None)
+    if choice.target is None or choice.target not in staged.names:
+        choice = replace(choice, target=data.get("target") if data.get("target") in staged.names else None)
+    return choice, unread
+
+
+def _stored(request: HttpRequest, upload: Upload, reading: Reading, choice: Choice) -> HttpResponse | dict[str, Any]:
+    """The page of the new data set, or what the preview says instead."""
+    try:
+        dataset = actions.confirm(upload, name=request.POST.get("name", ""), reading=reading, choice=choice)
+    except DataError as error:
+        return {"error": str(error), "problems": error.problems}
+    except (Busy, Unprocessable) as error:
+        return {"error": str(error.detail), "problems": ()}
+    except Conflict as error:
+        messages.warning(request, str(error.detail))
+        return redirect("datasets:list")
+    messages.success(request, f"{dataset.name} is stored: {dataset.rows:,} rows.")
+    return redirect("datasets:detail", dataset.pk)
 
 
 @login_required
@@ -199,11 +213,12 @@ def dataset_sample(request: HttpRequest, slug: str) -> HttpResponse:
 def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
     dataset = _dataset(request, pk)
     rows: list[tuple[Any, ...]]
+    lines: list[int] | None
     try:
         names, rows = actions.first_rows(dataset, PREVIEW_ROWS)
-        damage = ""
+        lines, damage = actions.first_lines(dataset, len(rows)), ""
     except DataError as error:
-        names, rows, damage = (), [], str(error)
+        names, rows, lines, damage = (), [], None, str(error)
     sort = request.GET.get("sort") if request.GET.get("sort") in SORTS else "cut"
     columns = _profile_columns(dataset, sort)
     everything = "all" in request.GET
@@ -217,7 +232,8 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "sorts": SORTS,
         "sort": sort,
         "names": names,
-        "rows": list(enumerate(rows, 1)),
+        "rows": list(enumerate(rows, 1)) if lines is None else list(zip(lines, rows, strict=True)),
+        "called": "row" if lines is None else "line",
         "damage": damage,
         "in_file": in_file,
         "cells": in_file * max(1, len(dataset.columns)),

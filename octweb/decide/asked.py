@@ -11,7 +11,6 @@ from django.http import QueryDict
 
 from octweb.registry import page
 from octweb.registry.data import example_row
-from octweb.registry.workspace.rowsets import line_word
 from octweb.registry.workspace.scene import Scene
 from trainer.data.rows import parse_rows
 from trainer.dtypes import FloatArray
@@ -38,7 +37,10 @@ CATEGORY_CHOICES = (("free", "may change"), (SOME, "only to…"), ("never", "nev
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The row, float64 (columns,), None if there is `trouble`; its title, its position in the table or None, and the wishes."""
+    """The row, float64 (columns,), None if there is `trouble`; its title, its position in the table or None, and the wishes.
+
+    `number` is what people call it by: its line, or its number where lines are not known; empty for values that were typed.
+    """
 
     title: str
     row: FloatArray | None
@@ -68,30 +70,30 @@ def asked_of(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> Asked:
         "allowed": permissions(scene.tree.schema, change),
         "wanted": scene.tree.classes.index(wanted) if wanted in scene.tree.classes else None,
     }
-    number = form.get("row", "").strip()
     if trouble:
         return Asked(
             title="A typed row", row=None, values=page.typed(scene.model, form.dict()), trouble=trouble, **wishes
         )
-    if number:
-        return _stored(scene, number, wishes)
+    place, trouble = page.asked_row(form, scene.rows)
+    if trouble:
+        number = (form.get("line") or form.get("row", ""))[:20]
+        return Asked(title=f"Row {number}", row=None, values={}, number=number, trouble=trouble, **wishes)
+    if place is not None:
+        return _stored(scene, place, wishes)
     if "typed" in form:
         return _typed(scene, page.typed(scene.model, form.dict()), wishes, "A typed row")
     if scene.rows is not None and len(scene.rows.numbers):
-        return _stored(scene, str(int(scene.rows.numbers[0])), wishes)
+        return _stored(scene, 0, wishes)
     return _typed(scene, example_row(scene.model, inside=scene.inside), wishes, "An example")
 
 
-def _stored(scene: Scene, number: str, wishes: dict[str, Any]) -> Asked:
-    walk, trouble = page.followed(scene.model, number, scene.rows)
-    if walk is None or scene.rows is None:
-        return Asked(title=f"Row {number[:20]}", row=None, values={}, number=number[:20], trouble=trouble, **wishes)
-    place = scene.rows.position(int(number))
-    assert place is not None
-    row = scene.rows.matrix[place]
-    line = f", line {int(scene.rows.lines[place]):,}" if scene.rows.lines is not None else ""
-    title = f"Row {int(number):,}{line}" if line_word(scene) == "line" else f"Row {int(number):,}"
-    return Asked(title=title, row=row, values=record(scene, row), place=place, number=number, **wishes)
+def _stored(scene: Scene, place: int, wishes: dict[str, Any]) -> Asked:
+    """The row of the table at `place`."""
+    rows = scene.rows
+    assert rows is not None
+    row, number = rows.matrix[place], int(rows.shown[place])
+    title = f"{rows.called.capitalize()} {number:,}"
+    return Asked(title=title, row=row, values=record(scene, row), place=place, number=str(number), **wishes)
 
 
 def _typed(scene: Scene, values: dict[str, Any], wishes: dict[str, Any], title: str) -> Asked:

@@ -40,7 +40,7 @@ def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
         "name": scene.model.family.name,
         "version": scene.model.version,
         "model_sha256": scene.model.sha256,
-        "row": int(asked.number) if asked.place is not None else None,
+        **_named(scene, asked.place),
         "values": record(scene, row),
         "measured_on": costs_said(source, asked.cost),
         "cost": dict(asked.cost),
@@ -66,6 +66,14 @@ def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
             "notes": list(asked.notes),
         }
     )
+
+
+def _named(scene: Scene, place: int | None) -> dict[str, int | None]:
+    """Number and line of the row at `place` of the table; None for what is typed, and for lines that are not known."""
+    rows = scene.rows
+    if rows is None or place is None:
+        return {"row": None, "line": None}
+    return {"row": int(rows.numbers[place]), "line": None if rows.lines is None else int(rows.lines[place])}
 
 
 def certainty(scene: Scene, leaf: int) -> dict[str, Any]:
@@ -107,8 +115,7 @@ def _similar_row(scene: Scene, i: int, distance: float) -> dict[str, Any]:
     rows = scene.rows
     assert rows is not None
     return {
-        "row": int(rows.numbers[i]),
-        "line": int(rows.lines[i]) if rows.lines is not None else None,
+        **_named(scene, i),
         "values": record(scene, rows.matrix[i]),
         "actual": scene.tree.classes[rows.codes[i]],
         "distance": distance,

@@ -9,6 +9,7 @@ from octweb.decide.asked import Asked, controls
 from octweb.decide.facts import decision
 from octweb.decide.pictures import rows_picture, share_picture
 from octweb.registry.units import statistics_of
+from octweb.registry.workspace.rowsets import line_word
 from octweb.registry.workspace.scene import Scene
 from trainer.explain.carried import carried
 from trainer.explain.least import ORDERS
@@ -30,6 +31,7 @@ def context(scene: Scene, asked: Asked) -> dict[str, Any]:
         "model": scene.model,
         "inside": scene.inside,
         "has_rows": scene.rows is not None,
+        "called": line_word(scene),
         "asked": asked,
         "controls": controls(scene, asked),
         "many": len(tree.used_columns) > LISTED_NAMES,

@@ -37,9 +37,9 @@ def decision_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 
 def _address(query: QueryDict) -> QueryDict:
-    """What an address may ask: a row by its number, in which order changes are compared, and as JSON; values in it are not read, so that no link carries data."""
+    """What an address may ask: a row by its line or number, the order of changes, and JSON; no values, so that no link carries data."""
     found = QueryDict(mutable=True)
-    found.update({name: query[name] for name in ("row", "format", "wanted", "least") if name in query})
+    found.update({name: query[name] for name in ("line", "row", "format", "wanted", "least") if name in query})
     return found
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from trainer.tree.picture.palette import axis, count_axis, frame
 
+NOTHING = {"text": "no question found yet", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
+
 
 def growth_figure(
     records: list[dict[str, Any]], *, rows: int = 0, now: float = 0.0, at: int | None = None
@@ -26,61 +28,55 @@ def growth_figure(
         uirevision="growth",
     )
     if not steps:
-        layout["annotations"] = [
-            {
-                "text": "no question found yet",
-                "showarrow": False,
-                "x": 0.5,
-                "y": 0.5,
-                "xref": "paper",
-                "yref": "paper",
-            }
-        ]
+        layout["annotations"] = [dict(NOTHING)]
         return {"data": [], "layout": layout}
-    end = max(now, steps[-1]["t"])
-    found = [(0.0, 0), *((r["t"], r["leaves"] - 1) for r in steps)]
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": "questions found",
-            "x": [*(t for t, _ in found), end],
-            "y": [*(n for _, n in found), found[-1][1]],
-            "line": {"color": "var(--incumbent)", "width": 2, "shape": "hv"},
-            "hovertemplate": "%{y} questions after %{x:.1f} s<extra></extra>",
-        }
-    ]
-    placed = [(r["t"], r["correct"], r.get("line")) for r in steps if r.get("correct") is not None]
+    data = [_questions(steps, max(now, steps[-1]["t"]))]
+    placed = [r for r in steps if r.get("correct") is not None]
     if placed:
-        scale = 100 / rows if rows else 1.0
-        unit = "\u202f%" if rows else " rows"
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": "training rows right",
-                "yaxis": "y2",
-                "x": [t for t, _, _ in placed],
-                "y": [scale * n for _, n, _ in placed],
-                "customdata": [line for _, _, line in placed],
-                "line": {"color": "var(--bound)", "width": 2, "dash": "dash"},
-                "marker": {"color": "var(--card)", "size": 9, "line": {"color": "var(--bound)", "width": 2}},
-                "hovertemplate": f"%{{y:.4g}}{unit} right after %{{x:.1f}} s<extra></extra>",
-            }
-        )
-        most = max(n for _, n, _ in placed)
-        own = axis("training rows right, %") if rows else count_axis("training rows right", most)
-        layout["yaxis2"] = own | {
-            "overlaying": "y",
-            "side": "right",
-            "showgrid": False,
-        }
-        if rows:
-            # ticks of its own: an axis over another one would take the places of that one's ticks, such as 71.9
-            layout["yaxis2"] |= {"range": [0, 104], "tickmode": "linear", "tick0": 0, "dtick": 20}
+        data.append(_right(placed, rows))
+        layout["yaxis2"] = _right_axis(placed, rows)
     layout |= {"showlegend": True, "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.12}}
     layout["shapes"], layout["annotations"] = chosen(steps, at)
     return {"data": data, "layout": layout}
+
+
+def _questions(steps: list[dict[str, Any]], end: float) -> dict[str, Any]:
+    found = [(0.0, 0), *((r["t"], r["leaves"] - 1) for r in steps)]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "questions found",
+        "x": [*(t for t, _ in found), end],
+        "y": [*(n for _, n in found), found[-1][1]],
+        "line": {"color": "var(--incumbent)", "width": 2, "shape": "hv"},
+        "hovertemplate": "%{y} questions after %{x:.1f} s<extra></extra>",
+    }
+
+
+def _right(placed: list[dict[str, Any]], rows: int) -> dict[str, Any]:
+    scale = 100 / rows if rows else 1.0
+    unit = "\u202f%" if rows else " rows"
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": "training rows right",
+        "yaxis": "y2",
+        "x": [r["t"] for r in placed],
+        "y": [scale * r["correct"] for r in placed],
+        "customdata": [r.get("line") for r in placed],
+        "line": {"color": "var(--bound)", "width": 2, "dash": "dash"},
+        "marker": {"color": "var(--card)", "size": 9, "line": {"color": "var(--bound)", "width": 2}},
+        "hovertemplate": f"%{{y:.4g}}{unit} right after %{{x:.1f}} s<extra></extra>",
+    }
+
+
+def _right_axis(placed: list[dict[str, Any]], rows: int) -> dict[str, Any]:
+    own = {"overlaying": "y", "side": "right", "showgrid": False}
+    if not rows:
+        return count_axis("training rows right", max(r["correct"] for r in placed)) | own
+    # ticks of its own: an axis over another one would take the places of that one's ticks, such as 71.9
+    ticks = {"range": [0, 104], "tickmode": "linear", "tick0": 0, "dtick": 20}
+    return axis("training rows right, %") | own | ticks
 
 
 def chosen(steps: list[dict[str, Any]], at: int | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

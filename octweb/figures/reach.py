@@ -62,23 +62,7 @@ def reach_figure(
                 "hoverinfo": "skip",
             }
         )
-    data.append(
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "trees",
-            "x": x,
-            "y": [100 * p["specificity"] for p in points],
-            "customdata": list(range(len(points))),
-            "hovertext": [words(p) for p in points],
-            "hovertemplate": "%{hovertext}<extra></extra>",
-            "marker": {
-                "color": "var(--ink)",
-                "size": [marker_size(len(points), i == chosen) for i in range(len(points))],
-                "symbol": ["square" if p["proved"] else "circle-dot" for p in points],
-            },
-        }
-    )
+    data.append(_trees(points, chosen))
     low = min(x, default=0.0)
     return {
         "data": data,
@@ -91,6 +75,25 @@ def reach_figure(
             showlegend=len(data) > 2,
             legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         ),
+    }
+
+
+def _trees(points: Sequence[dict[str, Any]], chosen: int | None) -> dict[str, Any]:
+    """One marker for each tree."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "trees",
+        "x": [100 * p["sensitivity"] for p in points],
+        "y": [100 * p["specificity"] for p in points],
+        "customdata": list(range(len(points))),
+        "hovertext": [words(p) for p in points],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "marker": {
+            "color": "var(--ink)",
+            "size": [marker_size(len(points), i == chosen) for i in range(len(points))],
+            "symbol": ["square" if p["proved"] else "circle-dot" for p in points],
+        },
     }
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import F, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from octweb.datasets.models import Dataset
 from octweb.home.start import first_samples
 from octweb.jobs.models import RunStatus
-from octweb.registry.models import State, TreeModel
+from octweb.registry.models import ReviewEvent, State, TreeModel, TreeModelQuerySet
 from octweb.registry.parsed import model_file
 from octweb.runs.models import TrainingRun
 from trainer.tree.picture.outline import tree_outline
@@ -30,6 +31,7 @@ def home(request: HttpRequest) -> HttpResponse:
     context = {
         "runs": [_running(run) for run in runs[: 4 * SHOWN]],
         "waiting": waiting[: 4 * SHOWN],
+        "back": _back(models.filter(owner=user))[: 4 * SHOWN],
         "models": models[:SHOWN],
         "datasets": Dataset.objects.visible_to(user)[:SHOWN],
         "samples": first_samples(),
@@ -37,6 +39,14 @@ def home(request: HttpRequest) -> HttpResponse:
     context["has_data"] = bool(context["datasets"])
     context["is_new"] = not models.filter(owner=user).exists() and not runs.exists()
     return render(request, "home/home.html", context)
+
+
+def _back(own: TreeModelQuerySet) -> list[ReviewEvent]:
+    """The steps by which reviewers asked the owner back, or rejected a model, and after which nothing was done yet."""
+    last = ReviewEvent.objects.filter(model=OuterRef("model")).order_by("-at", "-id").values("pk")[:1]
+    events = ReviewEvent.objects.filter(model__in=own, before=State.IN_REVIEW, pk=Subquery(last)).exclude(reason="")
+    answered = events.exclude(by=F("model__owner")).select_related("model__family", "by").defer("model__document")
+    return list(answered.filter(after__in=(State.DRAFT, State.REJECTED)).order_by("-at"))
 
 
 def _running(run: TrainingRun) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any, Self
 import psutil
 from django.conf import settings
 
-from octweb.jobs import spare
+from octweb.jobs import fork_server
 from octweb.jobs.models import Job
 
 LOG_BYTES = 20_000
@@ -34,6 +34,8 @@ def environment_of_child() -> dict[str, str]:
         "OCTWEB_PARENT_PID": str(os.getpid()),
         "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba")),
         "PYTHONUNBUFFERED": "1",
+        # many small products: threads only cost time
+        "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
     }
     environment["OCTWEB_SECRET_KEY"] = "unused by the child"  # noqa: S105
     return environment
@@ -45,7 +47,7 @@ class Process(ABC):
 
     job: Any
     folder: Path
-    process: subprocess.Popen | None = None
+    process: fork_server.Child | None = None
     offset: int = 0
 
     @staticmethod
@@ -81,10 +83,9 @@ class Process(ABC):
         """The command that a person could type."""
 
     def start(self) -> None:
-        """Start the process, or take the spare of the worker; its standard output and error go to files."""
+        """Start the process, as a fork of the worker's fork server where it can be; its standard output and error go to files."""
         command, environment = self.command(), environment_of_child()
-        self.process = spare.take(command, self.folder) or self._new(command, environment)
-        spare.refill(environment)
+        self.process = fork_server.fork(command, self.folder, environment) or self._new(command, environment)
 
     def _new(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
         with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
@@ -101,6 +102,12 @@ class Process(ABC):
     def poll(self) -> int | None:
         """The exit status, or None while it runs."""
         return self.process.poll() if self.process else None
+
+    def pause(self, seconds: float) -> None:
+        """Wait so long, or until the process has ended."""
+        assert self.process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
 
     def signal(self, number: int) -> None:
         """Send a signal to the whole process group."""

@@ -201,7 +201,7 @@ class Supervisor(ABC):
                 terminated = self._reason_to_stop(child, cancel, time.monotonic() - started > limit, memory)
             elif time.monotonic() - terminated > settings.WORKER_GRACE_SECONDS:
                 child.signal(signal.SIGKILL)
-            time.sleep(TICK)
+            child.pause(TICK)
 
     def _reason_to_stop(self, child: Process, cancel: bool, late: bool, memory: float) -> float | None:
         """Ask the child to end if there is a reason; returns the time at which it was asked."""

@@ -22,7 +22,7 @@ from rest_framework.exceptions import ValidationError
 from octweb.audit import actions as audit
 from octweb.core.deleting import hide
 from octweb.core.names import checked_name
-from octweb.core.problems import Conflict
+from octweb.core.problems import Conflict, Unprocessable
 from octweb.demo.visits import no_part_of_the_demo, refuse, visit_of
 from octweb.registry.audited import recorded
 from octweb.registry.families import claim, family_of
@@ -106,11 +106,13 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
 def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
     """Serve an approved model under its name, in place of the version that was; or under another name of its owner.
 
-    Under another name it becomes the next version of that name. Raises PermissionDenied and Conflict.
+    Under another name it becomes the next version of that name. Raises PermissionDenied, Conflict and Unprocessable.
     """
     if not (by.is_staff or by.pk == model.owner_id):
         raise PermissionDenied("Only the owner or an administrator may do this.")
     name = checked_name(name, most=200)
+    if name and not slugify(name):
+        raise Unprocessable(f"'{name[:60]}' has no letter from a to z and no digit, of which a served name is made.")
     with transaction.atomic():
         audit.hold()
         held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)

@@ -31,7 +31,7 @@ class BringSerializer(serializers.Serializer):
         required=False, default="", allow_blank=True, max_length=2000,
         help_text="names of the classes in the order of the source, with commas: no,yes; LightGBM does not keep them",
     )  # fmt: skip
-    form = serializers.ChoiceField([*FORMS], required=False, default="", help_text="empty: found out")
+    form = serializers.ChoiceField([*FORMS], required=False, default="", help_text="empty: detected")
 
 
 def brought(user: Any, data: Any) -> TreeModel:

@@ -49,9 +49,24 @@ class Rows:
         held[self.training] = False
         return np.flatnonzero(held)
 
+    @property
+    def called(self) -> str:
+        """What people call a row by: the line of the uploaded file, or its number where lines are not known."""
+        return "row" if self.lines is None else "line"
+
+    @property
+    def shown(self) -> np.ndarray:
+        """What `called` says of each row, int64 (n,)."""
+        return self.numbers if self.lines is None else self.lines
+
     def position(self, number: int) -> int | None:
         """Where the row with this number in the file stands; None if it is not among the rows."""
         found = np.flatnonzero(self.numbers == number)
+        return int(found[0]) if len(found) else None
+
+    def at_line(self, line: int) -> int | None:
+        """Where the row on this line of the uploaded file stands, or the row with this number where lines are not known."""
+        found = np.flatnonzero(self.shown == line)
         return int(found[0]) if len(found) else None
 
 

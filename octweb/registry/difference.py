@@ -66,7 +66,7 @@ def _rows(model: TreeModel, served: TreeModel, rows: Rows) -> dict[str, Any]:
     if answered is None:
         return {}
     here, then = answered
-    both, new = rows.numbers[here], model_file(model).tree
+    both, new = rows.shown[here], model_file(model).tree
     classes = np.array(new.classes, object)
     now, actual = classes[new.predict(rows.matrix[here])], classes[rows.codes[here]]
     training = np.isin(here, rows.training)
@@ -76,7 +76,7 @@ def _rows(model: TreeModel, served: TreeModel, rows: Rows) -> dict[str, Any]:
         "unseen": _count(now[~training], then[~training], actual[~training]) if (~training).any() else None,
         "examples": tuple(
             {
-                "number": int(both[i]), "then": then[i], "now": now[i], "actual": actual[i],
+                "number": int(both[i]), "called": rows.called, "then": then[i], "now": now[i], "actual": actual[i],
                 "unseen": not training[i], "right": bool(now[i] == actual[i]),
             }
             for i in differs[:SHOWN]

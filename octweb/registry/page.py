@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,11 +10,10 @@ from octweb.registry.data import Rows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import leaf_answer
-from octweb.registry.workspace.node import headline
 from trainer.certificate import Evidence, Status
 from trainer.errors import TrainerError
 from trainer.table import Kind
-from trainer.tree.describe import path_in_words, rules_text
+from trainer.tree.describe import headline, path_in_words, rules_text
 from trainer.tree.nodes import Node, Tree, tree_from_json
 
 WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
@@ -240,18 +240,30 @@ def walk(model: TreeModel, row: Any, *, title: str, actual: str | None = None, v
     )
 
 
-def followed(model: TreeModel, number: str, rows: Rows | None) -> tuple[Walk | None, str]:
-    """Row `number` of the data set on its way, or a sentence why not."""
+def asked_row(query: Mapping[str, str], rows: Rows | None) -> tuple[int | None, str]:
+    """Where the row stands that `line` names, or `row` by its number; else None, with a sentence why not if one is named."""
+    by = "line" if query.get("line", "").strip() else "row"
+    number = query.get(by, "").strip()
+    if not number:
+        return None, ""
     if rows is None:
         return None, "The rows of this model cannot be read, so no row can be followed."
+    word = rows.called if by == "line" else by
     if not (number.isascii() and number.isdigit() and len(number) < 12):
-        return None, f"'{number[:20]}' is not a row number."
-    place = rows.position(int(number))
-    if place is None:
-        return None, f"The data set has no row {int(number):,} that this tree can read."
-    row = rows.matrix[place]
+        return None, f"'{number[:20]}' is not a {word} number."
+    place = rows.at_line(int(number)) if by == "line" else rows.position(int(number))
+    if place is not None:
+        return place, ""
+    if word == "line":
+        return None, f"On line {int(number):,} of the uploaded file there is no row that this tree can read."
+    return None, f"The data set has no row {int(number):,} that this tree can read."
+
+
+def followed(model: TreeModel, place: int, rows: Rows) -> Walk:
+    """The row at `place` on its way."""
+    title = f"{rows.called} {int(rows.shown[place]):,}"
     actual = model_file(model).tree.classes[rows.codes[place]]
-    return walk(model, row, title=f"row {int(number):,}", actual=actual), ""
+    return walk(model, rows.matrix[place], title=title, actual=actual)
 
 
 def rules(model: TreeModel) -> str:

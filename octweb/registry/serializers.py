@@ -171,7 +171,7 @@ class ReviewSerializer(serializers.Serializer):
 class PublishSerializer(serializers.Serializer):
     """Under which name a model is served."""
 
-    name = Name(max_length=90, help_text="empty: its present name")
+    name = Name(max_length=90, help_text="empty: the name stays")
 
 
 class ShareSerializer(serializers.Serializer):

@@ -28,6 +28,13 @@ LIST_SORTS = {
     "gap": ("smallest gap", "gap"),
 }
 MAX_COMPARED = 40
+ENDED = {
+    Status.OPTIMAL: "with a proof",
+    Status.TIME_LIMIT: "at its time limit",
+    Status.MEMORY_LIMIT: "at its memory limit",
+    Status.CANCELLED: "stopped by request",
+    Status.HEURISTIC: "heuristic, without a proof",
+}
 
 
 def _models(request: HttpRequest):
@@ -60,7 +67,7 @@ def model_list(request: HttpRequest) -> HttpResponse:
         "chosen": chosen,
         "filtered": any(chosen.values()) or bool(shown["words"]),
         "states": State.choices,
-        "statuses": [str(s) for s in Status],
+        "statuses": [(str(s), ENDED[s]) for s in Status],
         "methods": methods,
     }
     return render(request, "registry/list.html", context)

@@ -9,6 +9,7 @@ from typing import Any
 from octweb.datasets.models import Dataset
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS
+from trainer.constraints import NAMES as SIDE
 from trainer.data.profile import OTHER
 from trainer.method import Method
 from trainer.methods import METHODS, get
@@ -17,10 +18,10 @@ from trainer.tree.picture.names import short_names
 
 ALL_THRESHOLDS_DEPTH = 2
 ALL_THRESHOLDS_CELLS = 250_000  # rows times numeric columns up to which all thresholds are searched within minutes
+THREE = 3  # categories from which a question about a group says more than one about a single category
 SLOPE = 0.4  # of the line in the example of two columns
 # what only some methods take; a wish for one of them goes before the recommendation
-FAIR = ("fairness", "monotone")
-LIMITS = ("recall", "forbidden", "forbidden_pairs", "max_columns", "max_leaves", "min_leaf")
+LIMITS = ("forbidden", "min_leaf", *SIDE)
 
 RECOMMENDED = ("cart", "exact", "exact-numeric", "bivariate", "cut-h", "odt")
 BASELINES = ("oct", "binoct", "cutw-h", "s-oct", "oct-h")
@@ -68,7 +69,8 @@ def feature_columns(dataset: Dataset, kind: str = "") -> list[dict[str, Any]]:
 
 def kinds(dataset: Dataset) -> list[Kind]:
     """The four kinds of questions, in this order, with an example from the data if there is one."""
-    numbers, groups = _by_cut(dataset, feature_columns(dataset, "numeric")), _by_cut(dataset, _grouped(dataset))
+    numbers = _by_cut(dataset, feature_columns(dataset, "numeric"))
+    groups = _by_cut(dataset, feature_columns(dataset, "categorical"), least=THREE)
     few = "" if len(numbers) > 1 else "This needs two columns of numbers."
     one = _cut_words(numbers[0]) if numbers else _group_words(groups[0], 1) if groups else "age ≤ 40"
     return [
@@ -89,10 +91,15 @@ def kinds(dataset: Dataset) -> list[Kind]:
     ]  # fmt: skip
 
 
-def _by_cut(dataset: Dataset, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The profiles of these columns with a short name, those first that one question parts best."""
+def _by_cut(dataset: Dataset, columns: list[dict[str, Any]], *, least: int = 0) -> list[dict[str, Any]]:
+    """The profiles of these columns with a short name, those first that one question parts best.
+
+    Columns of fewer than `least` values in the rows that train are left out; empty counts as a value where it is a category.
+    """
     names = {c["name"] for c in columns}
-    found = [c for c in dataset.profile.get("columns") or () if c["name"] in names]
+    found = [
+        c for c in dataset.profile.get("columns") or () if c["name"] in names and int(c.get("distinct") or 0) >= least
+    ]
     found.sort(key=lambda c: -c["cut_accuracy"])
     short = short_names([c["name"] for c in found[:2]])
     return [{**c, "short": name} for c, name in zip(found, [*short, *(c["name"] for c in found[2:])], strict=True)]
@@ -168,7 +175,7 @@ def asks(method: Method) -> str:
 
 def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> str:
     """The method for the best tree of questions about one column."""
-    if any(_asked(values, name) for name in FAIR):
+    if any(_asked(values, name) and not get("exact").parameter(name) for name in SIDE):
         return "bendoct-accelerated"
     numbers = len(feature_columns(dataset, "numeric"))
     depth = values.get("depth")
@@ -188,10 +195,6 @@ def _asked(values: Mapping[str, Any], name: str) -> bool:
     """Whether a constraint is asked for: a value other than the one that asks for nothing."""
     value = values.get(name)
     return value not in (None, "", "none", False) and not (name == "min_leaf" and int(value) <= 1)
-
-
-def _grouped(dataset: Dataset) -> list[dict[str, Any]]:
-    return [c for c in feature_columns(dataset, "categorical") if int(c.get("distinct") or 0) > 2]
 
 
 def unknown(ids: Collection[str]) -> set[str]:

@@ -7,6 +7,7 @@ counts more if it was on the same data and of the same depth. The answer is a ra
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -130,7 +131,7 @@ def questions(dataset: Dataset, scheme: str = "", bins: int = 5) -> int:
     scheme = scheme if scheme in list(Scheme) else Scheme.QUANTILE_THRESHOLDS
     if dataset.rows * max(1, len(dataset.columns)) <= COUNTED_CELLS:
         try:
-            return _counted(str(dataset.pk), dataset.sha256, repr(dataset.columns), str(scheme), bins)
+            return _counted(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns), str(scheme), bins)
         except TrainerError:
             pass  # the page says what can be said without the rows
     return sum(_of_profile(c, str(scheme), bins) for c in dataset.profile.get("columns") or ())
@@ -138,7 +139,9 @@ def questions(dataset: Dataset, scheme: str = "", bins: int = 5) -> int:
 
 @lru_cache(maxsize=256)
 def _counted(pk: str, sha256: str, columns: str, scheme: str, bins: int) -> int:
-    table, _ = datasets.load(Dataset.objects.get(pk=pk))
+    dataset = Dataset.objects.get(pk=pk)
+    dataset.columns = json.loads(columns)  # which may be foreseen, and not stored
+    table, _ = datasets.load(dataset)
     return len(encode_binary(table, Scheme(scheme), bins).features)
 
 

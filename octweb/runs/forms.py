@@ -14,7 +14,7 @@ from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.runs.advice import feature_columns
 from octweb.runs.constraint_fields import ColumnsField, MinutesField, PairsField, PercentField, PickField, RecallField
-from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
+from octweb.runs.words import CONSTRAINTS
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.method import MAX_TEXT, Method, Parameter
 from trainer.methods import METHODS
@@ -28,8 +28,6 @@ EVALUATION = (
 )
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
 COSTS = ("class_weight", "negative_weight")
-FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
-CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
 MOST_GROUPS = 20  # values of a column that forms the groups of a fairness constraint
 # names and sentences of the fields that are shown first
 LABELS = {
@@ -144,7 +142,7 @@ class RunForm(forms.Form):
                 queryset=TreeModel.objects.kept().filter(owner=user, dataset=dataset).select_related("family"),
                 required=False,
                 label="Begin with",
-                help_text="The tree of one of your models on these data; the search then looks only for better ones.",
+                help_text="A tree that you have for this data set; the search then looks only for better ones.",
                 empty_label="no known tree",
             )
             field.advanced = True  # type: ignore[attr-defined]

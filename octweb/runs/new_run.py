@@ -26,6 +26,7 @@ from trainer.method import Method
 from trainer.methods import get
 
 FIRST_METHOD = "exact"  # proves small trees of most data sets within seconds
+EMPTY = "empty_as_category"  # the switch for empty cells
 DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name")
 
 
@@ -47,17 +48,18 @@ def run_new(request: HttpRequest) -> HttpResponse:
     if dataset is None:
         messages.info(request, "A run needs a data set. Upload one, or take a sample.")
         return redirect("datasets:new")
+    stored, dataset = dataset, _meant(dataset, data)
     choice = chosen(data, dataset)
     if request.method != "POST":
-        return _page(request, dataset, choice, _form(request, dataset, choice, initial=_initial(data)))
+        return _page(request, dataset, choice, _form(request, dataset, choice, initial=_initial(data)), stored)
     form = _form(request, dataset, choice, request.POST)
     if choice.unknown:
         form.add_error(None, choice.unknown)
     if form.is_valid():
         try:
-            if "empty_as_category" in request.POST:
-                dataset = empty_cells.as_category(dataset)
-            run = actions.enqueue(owner=request.user, dataset=dataset, **form.request())
+            if EMPTY in request.POST:
+                stored = empty_cells.as_category(stored)
+            run = actions.enqueue(owner=request.user, dataset=stored, **form.request())
             return redirect("runs:detail", run.pk)
         except ParameterError as error:
             form.add_parameter_errors(error.errors)
@@ -65,24 +67,30 @@ def run_new(request: HttpRequest) -> HttpResponse:
             form.add_error(None, str(error))
         except (Conflict, Unprocessable) as error:
             form.add_error(None, str(error.detail))
-    return _page(request, dataset, choice, form)
+    return _page(request, dataset, choice, form, stored)
 
 
 @login_required
 @require_POST
 def run_advice(request: HttpRequest) -> HttpResponse:
-    """What a change of the form changes: always the words, and the settings where another method takes other ones."""
-    dataset = _dataset(request, request.POST)
-    if dataset is None:
+    """What a change of the form changes: always the words, the settings where another method takes other ones, all for other data."""
+    stored = _dataset(request, request.POST)
+    if stored is None:
         return HttpResponse("There is no such data set, or it is not yours.", status=404)
+    dataset = _meant(stored, request.POST)
     choice = chosen(request.POST, dataset)
     form = _carried(request, dataset, choice)
-    context = _context(request, dataset, choice, form)
-    context |= {"form": form, "partial": True}
-    if str(dataset.pk) != request.POST.get("shown_dataset"):
+    context = _context(request, dataset, choice, form, stored)
+    context["form"] = form
+    if _shown(stored, EMPTY in request.POST) != (
+        request.POST.get("shown_dataset"),
+        request.POST.get("shown_empty", "0"),
+    ):
         response = render(request, "runs/_new_form.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#run-form", "outerHTML"
         return response
+    # parts that find their own places; within a whole form they would be taken out of it
+    context["partial"] = True
     context["swap_settings"] = choice.method.id != request.POST.get("shown_method")
     return render(request, "runs/_new_changes.html", context)
 
@@ -169,13 +177,24 @@ def _carried(request: HttpRequest, dataset: Dataset, choice: Choice) -> RunForm:
     return _form(request, dataset, choice, carried(request.POST, blank, before))
 
 
-def _page(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm) -> HttpResponse:
-    context = _context(request, dataset, choice, form) | {"form": form}
+def _meant(dataset: Dataset, data: QueryDict) -> Dataset:
+    """The data set that the run would train on: with the switch for empty cells it has more rows and other columns."""
+    return empty_cells.foreseen(dataset) if EMPTY in data else dataset
+
+
+def _shown(dataset: Dataset, as_category: bool) -> tuple[str, str]:
+    """What tells whether the whole form was made for these data."""
+    return str(dataset.pk), "1" if as_category else "0"
+
+
+def _page(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm, stored: Dataset) -> HttpResponse:
+    context = _context(request, dataset, choice, form, stored) | {"form": form}
     return render(request, "runs/new.html", context, status=422 if form.errors else 200)
 
 
-def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm) -> dict[str, Any]:
-    method = choice.method
+def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm, stored: Dataset) -> dict[str, Any]:
+    """`dataset` is what the run would train on, `stored` the same before the switch for empty cells."""
+    method, as_category = choice.method, EMPTY in (request.POST if request.method == "POST" else request.GET)
     return {
         "dataset": dataset,
         "datasets": Dataset.objects.visible_to(request.user)[:200],
@@ -189,7 +208,9 @@ def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunFo
         "kept": kept(request.POST, form) if request.method == "POST" else [],
         "workers_seen": queue.worker_seen(),
         "reach": latest_reach(request.user, dataset) if method.parameter("sensitivity") else None,
-        "empties": empty_cells.of(dataset),
+        "empties": empty_cells.of(stored),
+        "as_category": as_category,
+        "shown_empty": _shown(stored, as_category)[1],
         **said(request.user, dataset, method, form),
     }
 

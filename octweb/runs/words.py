@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from octweb.core.templatetags.octweb import NARROW, seconds, whole
 from octweb.datasets.models import Dataset
 from octweb.runs.advice import asks
 from trainer.certificate import Guarantee
+from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
 from trainer.method import Method, Parameter
-from trainer.tree.numbers import decimal_text
+from trainer.methods import METHODS
+from trainer.tree.numbers import count_words, decimal_text
 
 SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 # settings that change how long a run takes and not which tree it looks for: names leave them out
 UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_penalty", "seed"}
+FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
+CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
+SIZE = ("min_leaf", "max_leaves")  # said beside the leaf penalty
+SENTENCES = {p.name: p.sentences for m in METHODS for p in m.parameters if p.sentences is not None}
 MOST_NAMED = 3
 MOST_CLASSES = 4  # named with their rows
 
@@ -139,10 +144,7 @@ def _limits(values: Mapping[str, Any]) -> list[str]:
     found = []
     if penalty := float(values.get("leaf_penalty") or 0):
         found.append(f"A leaf must win {100 * penalty:.4g}{NARROW}% of the rows.")
-    if int(values.get("min_leaf") or 1) > 1:
-        found.append(f"A leaf has at least {_count(values['min_leaf'], 'row')}.")
-    if values.get("max_leaves"):
-        found.append(f"The tree has at most {_count(values['max_leaves'], 'leaf', 'leaves')}.")
+    found += _declared(SIZE, values)
     if values.get("class_weight") == "balanced":
         found.append("Every class counts the same, no matter how many rows it has.")
     if values.get("time_limit"):
@@ -151,26 +153,13 @@ def _limits(values: Mapping[str, Any]) -> list[str]:
 
 
 def _constraints(values: Mapping[str, Any]) -> list[str]:
-    """One sentence for each constraint that is asked for."""
-    found = []
-    for item in _items(values.get("recall")):
-        label, _, share = item.rpartition(":")
-        found.append(f"At least {100 * float(share):.4g}{NARROW}% of the “{label.strip()}” rows must be found.")
-    if values.get("forbidden"):
-        found.append(f"It never asks {_list(_items(values['forbidden']))}.")
-    found += [f"No path asks both of {' and '.join(p.split(' + '))}." for p in _items(values.get("forbidden_pairs"))]
-    for item in _items(values.get("monotone")):
-        column, _, direction = item.rpartition(" ")
-        found.append(f"Along {column} the class may only {'rise' if direction == 'up' else 'fall'}.")
-    if values.get("max_columns") is not None:
-        found.append(f"It asks at most {_count(values['max_columns'], 'column')}.")
-    if values.get("fairness") not in (None, "none"):
-        delta = 100 * float(values.get("fairness_delta") or 0)
-        found.append(f"Rates of the groups of {values.get('fairness_column')} differ by at most {delta:.4g} points.")
-    for name in ("sensitivity", "specificity"):
-        if values.get(name) is not None:
-            found.append(f"The {name} is at least {100 * float(values[name]):.4g}{NARROW}%.")
-    return found
+    """The sentences of all constraints that are asked for, also of those that only another method takes."""
+    return _declared([name for name in CONSTRAINTS if name not in SIZE], values)
+
+
+def _declared(names: Iterable[str], values: Mapping[str, Any]) -> list[str]:
+    """What the declarations of these parameters say of the values."""
+    return [sentence for name in names if name in SENTENCES for sentence in SENTENCES[name](values)]
 
 
 def _proof(method: Method, values: Mapping[str, Any]) -> str:
@@ -189,16 +178,4 @@ def _time(value: Any) -> str:
 
 
 def _count(number: Any, one: str, many: str = "") -> str:
-    if number is None:
-        return f"some {many or one + 's'}"
-    n = int(number)
-    word = NUMBERS[n] if 0 <= n < len(NUMBERS) else f"{n:,}"
-    return f"{word} {one if n == 1 else many or one + 's'}"
-
-
-def _items(text: Any) -> list[str]:
-    return [item.strip() for item in str(text or "").split(";") if item.strip()]
-
-
-def _list(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    return f"some {many or one + 's'}" if number is None else count_words(number, one, many)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +24,7 @@ from octweb.runs.actions import check_settings, within_limits
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from trainer.method import Method
 from trainer.methods import get
-from trainer.workbench import EDITABLE, METHOD
+from trainer.workbench import EDITABLE, METHOD, check_editable
 
 MOST_STEPS = 5000
 NO_COUNT = "Good trees are counted for the method 'exact' only, without limits on leaves, recalls, pairs and numbers of columns."
@@ -59,6 +60,7 @@ def open_for(
     checked = declared.settings({"time_limit": EDIT_SECONDS} | values)
     settings = within_limits(declared, checked.to_json(), said=values)
     check_settings(declared, checked, dataset)
+    check_editable(method, checked)
     queue.check_waiting(Workbench, owner)
     with transaction.atomic():
         bench = Workbench.objects.create(
@@ -81,6 +83,9 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
     own = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
     own["time_limit"] = EDIT_SECONDS
     own |= {"optimal_trees": 0} if model.method == METHOD else {}
+    own |= (
+        {"solver": "auto"} if model.method == "odt" else {}
+    )  # wishes are searched by the own search: the trees are the same
     wishes = [str(record["wish"]) for record in file.certificate.get("wishes") or ()]
     return own | dict(changes), wishes, float(file.parameters.get("test_share") or 0)
 
@@ -88,8 +93,9 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
 def _declared(method: str) -> Method:
     """The declaration of a method with a workbench."""
     if method not in EDITABLE:
-        known = " and ".join(f"'{name}'" for name in EDITABLE)
-        raise Unprocessable(f"The workbench edits trees of the methods {known}; this one is of '{method}'.")
+        *some, last = (f"'{name}'" for name in EDITABLE)
+        words = f"The workbench edits trees of the methods {', '.join(some)} and {last}; this one is of '{method}'."
+        raise Unprocessable(words)
     return get(method)
 
 
@@ -215,7 +221,7 @@ def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
 
 
 def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
-    """The tree of now as the next version; its certificate is about all trees with these wishes and lists them.
+    """The tree of now as the next version; its certificate is about all trees with these wishes and lists them. Its proof follows.
 
     Raises Conflict if there is no tree, or if the search was stopped before it had a proof.
     """
@@ -226,13 +232,21 @@ def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
     document["certificate"]["unseen_looks"] = bench.unseen_looks
     family = bench.base.family if bench.base is not None else None
     mine = family is not None and family.owner_id == bench.owner_id
-    return registry.register(
+    model = registry.register(
         owner=bench.owner,
         document=document,
         dataset=bench.dataset,
         title=checked_name(title, most=200) or bench.name,
         name=family.name if family is not None and mine else None,
     )
+    with contextlib.suppress(Conflict):  # a workbench that is full saves its trees all the same
+        ask(bench, Kind.PROOF, wishes=step.wishes, request={"model": str(model.pk)})
+    return model
+
+
+def proof_step(bench: Workbench, model: TreeModel) -> Step | None:
+    """The step that writes the proof of a version saved here."""
+    return bench.steps.filter(kind=Kind.PROOF, request__model=str(model.pk)).last()
 
 
 def wake(bench: Workbench) -> bool:

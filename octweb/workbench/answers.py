@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from octweb.workbench.spreads import spreads
 from trainer.certificate import Status
 from trainer.errors import SolverError
 from trainer.monitor import Monitor
+from trainer.proving import ProofLimits
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 from trainer.workbench import ConflictError, GoodRequest, Session
 
+PROOF_LIMITS = ProofLimits(seconds=60.0)  # a longer proof is left to the command line, as after a training
 PARTIAL_SECONDS = 0.25  # between pieces of a price list
 Emit = Callable[[dict[str, Any]], None]
 GOOD = (
@@ -25,16 +28,23 @@ GOOD = (
 
 
 def answer(
-    session: Session, base: Tree | None, step: dict[str, Any], monitor: Monitor, partial: Emit
+    session: Session, base: Tree | None, step: dict[str, Any], monitor: Monitor, partial: Emit, folder: Path
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The result of a step and, of a completion, the model file. Raises TrainerError."""
+    """The result of a step and, of a completion, the model file; proofs are written to the folder. Raises TrainerError."""
     if step["kind"] == "complete":
         return completed(session, base, step["wishes"], monitor)
+    if step["kind"] == "proof":
+        return session.prove(from_json(step["tree"]), folder / proof_name(step["step"]), monitor, PROOF_LIMITS), None
     if step["kind"] == "prices":
         return prices(session, step["wishes"], str(step["request"].get("place", "root")), monitor, partial), None
     request = GoodRequest(**{k: v for k, v in step["request"].items() if k in GOOD})
     agrees = from_json(step["tree"]).tree if step.get("tree") else None
     return session.good_trees(request, monitor, agrees, partial), None
+
+
+def proof_name(step: int) -> str:
+    """The file of the proof that a step asks for, in the folder of the session."""
+    return f"proof-{step}.jsonl.gz"
 
 
 def completed(

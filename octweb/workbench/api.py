@@ -116,7 +116,9 @@ class GoodTreesSerializer(serializers.Serializer):
     max_leaves = serializers.IntegerField(required=False, allow_null=True, min_value=1)
     recalls = serializers.DictField(child=serializers.CharField(max_length=40), required=False, default=dict)
     difference = serializers.CharField(
-        required=False, max_length=40, help_text="the most by which the rates of two groups may differ; needs `groups`"
+        required=False,
+        max_length=40,
+        help_text="the largest allowed difference between the rates of two groups; needs `groups`",
     )
     groups = serializers.CharField(required=False, max_length=actions.MOST_TEXT, help_text="the column with the groups")
     rate = serializers.ChoiceField(
@@ -130,7 +132,7 @@ class GoodTreesSerializer(serializers.Serializer):
     )
     agree_rows = serializers.CharField(
         required=False, max_length=10 * actions.MOST_TEXT,
-        help_text="'all', or lines of the file as in '3, 10-20': trees answer there what the tree shown now answers",
+        help_text="'all', or lines of the file as in '3, 10-20': keep the trees that answer there as the tree shown now",
     )  # fmt: skip
     listed = serializers.IntegerField(required=False, default=10, min_value=0, max_value=1000)
     disputed = serializers.IntegerField(
@@ -139,7 +141,9 @@ class GoodTreesSerializer(serializers.Serializer):
     )  # fmt: skip
     sample = serializers.IntegerField(required=False, default=0, min_value=0, max_value=1000)
     distinct = serializers.BooleanField(
-        required=False, default=False, help_text="also count with questions that split the rows alike as one (slow)"
+        required=False,
+        default=False,
+        help_text="also count with questions that split the rows in the same way taken as one (slow)",
     )
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -160,6 +164,9 @@ class SavedSerializer(serializers.Serializer):
     model = serializers.UUIDField()
     name = serializers.CharField()
     version = serializers.IntegerField()
+    proof_step = serializers.IntegerField(
+        allow_null=True, help_text="the step that writes the proof of the version: wait for it at edits/{number}/"
+    )
 
 
 @extend_schema_view(
@@ -270,10 +277,12 @@ class WorkbenchViewSet(
     @extend_schema(request=SaveSerializer, responses={201: SavedSerializer} | BAD)
     @action(detail=True, methods=["post"])
     def save(self, request: Request, pk: str | None = None) -> Response:
-        """The tree of now as the next version of the model."""
+        """The tree of now as the next version of the model; a step of the workbench writes its proof."""
         bench = self.get_object()
         model = actions.save_version(bench, **self._read(SaveSerializer).validated_data)
-        return Response({"model": model.pk, "name": model.family.name, "version": model.version}, status=201)
+        proof = actions.proof_step(bench, model)
+        saved = {"model": model.pk, "name": model.family.name, "version": model.version}
+        return Response(saved | {"proof_step": None if proof is None else proof.number}, status=201)
 
     def _read(self, form: type[serializers.Serializer]) -> Any:
         read = form(data=self.request.data, context={"request": self.request})

@@ -5,48 +5,116 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from octweb.workbench.minis import legend, picture
 from octweb.workbench.models import Kind as StepKind
-from octweb.workbench.models import Workbench
+from octweb.workbench.models import Step, Workbench
 from trainer.errors import ParameterError
+from trainer.families.exact.workbench.chosen import amount
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.describe import split_text
 from trainer.tree.splits import split_from_json
+from trainer.workbench import line_ranges
 
 LISTED = 24
 DEFAULT_SLACK = "0.01"
+MOST_LINE = 10**12 - 1
+# in the order of the form
+FIELDS = (
+    "slack", "max_leaves", "must", "without", "recalls", "agree_rows", "groups", "difference", "favoured", "rate",
+)  # fmt: skip
 RATE_WORDS = {"parity": "among all rows of a group", "opportunity": "among the rows of that class"}
 
 
 def request_of(form: Any) -> dict[str, Any]:
-    """The question of a form; raises ParameterError."""
+    """The question of a form; raises ParameterError with a sentence for each field that cannot be read."""
     request: dict[str, Any] = {"slack": form.get("slack", "").strip() or DEFAULT_SLACK, "listed": LISTED}
     request["must"] = [name for name in form.getlist("must") if name]
     request["without"] = [name for name in form.getlist("without") if name]
-    most = form.get("max_leaves", "").strip()
-    if most:
-        if not most[:10].isdecimal() or len(most) > 9 or int(most) < 1:
-            raise ParameterError({"max_leaves": f"'{most[:40]}' is not a whole number of leaves."})
-        request["max_leaves"] = int(most)
-    request["recalls"] = _recalls(form.get("recalls", ""))
-    if form.get("difference", "").strip():
-        request["difference"] = form["difference"].strip()[:40]
-        for name in ("groups", "rate", "favoured"):
-            if form.get(name, "").strip():
-                request[name] = form[name].strip()
-    if form.get("agree_rows", "").strip():
-        request["agree_rows"] = form["agree_rows"].strip()
+    for name in ("difference", "groups", "agree_rows"):
+        if form.get(name, "").strip():
+            request[name] = form[name].strip()[:4000]
+    if "difference" in request:
+        request |= {name: form[name].strip() for name in ("rate", "favoured") if form.get(name, "").strip()}
+    refused: dict[str, str] = {}
+    for check in (_slack, _leaves, _recalls, _rows_named, _groups):
+        try:
+            request |= check(form, request)
+        except ParameterError as error:
+            refused |= error.errors
+    both = sorted(set(request["must"]) & set(request["without"]))
+    if both:
+        refused["without"] = f"'{both[0][:80]}' cannot be asked and left out at once."
+    if refused:
+        raise ParameterError(refused)
     return request
 
 
-def _recalls(text: str) -> dict[str, str]:
-    """Least recalls as in 'yes: 0.9; no: 0.8'; raises ParameterError."""
+def _slack(form: Any, request: dict[str, Any]) -> dict[str, Any]:
+    amount(request["slack"], "slack")
+    return {}
+
+
+def _leaves(form: Any, request: dict[str, Any]) -> dict[str, Any]:
+    most = form.get("max_leaves", "").strip()
+    if not most:
+        return {}
+    if not most[:10].isdecimal() or len(most) > 9 or int(most) < 1:
+        raise ParameterError({"max_leaves": f"'{most[:40]}' is not a whole number of leaves, 1 or more."})
+    return {"max_leaves": int(most)}
+
+
+def _recalls(form: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Least recalls as in 'yes: 0.9; no: 0.8'."""
     found = {}
-    for item in filter(None, (part.strip() for part in text.split(";"))):
+    for item in filter(None, (part.strip() for part in form.get("recalls", "").split(";"))):
         name, colon, share = item.rpartition(":")
         if not colon:
             raise ParameterError({"recalls": f"'{item[:80]}' has no share; write as in 'yes: 0.9; no: 0.8'."})
+        if amount(share.strip(), "recalls") > 1:
+            raise ParameterError({"recalls": f"{share.strip()[:40]} is more than all rows; write 0.9 for 90 %."})
         found[name.strip()] = share.strip()
-    return found
+    return {"recalls": found}
+
+
+def _rows_named(form: Any, request: dict[str, Any]) -> dict[str, Any]:
+    if request.get("agree_rows", "all").lower() != "all":
+        line_ranges(request["agree_rows"], most=MOST_LINE)
+    return {}
+
+
+def _groups(form: Any, request: dict[str, Any]) -> dict[str, Any]:
+    if "groups" in request and "difference" not in request:
+        raise ParameterError({"difference": "Say how much the rates of the groups may differ, as in 0.1."})
+    if "difference" in request:
+        amount(request["difference"], "difference")
+        if "groups" not in request:
+            raise ParameterError({"groups": "Choose the column whose values are the groups."})
+    return {}
+
+
+def typed(form: Any) -> dict[str, Any]:
+    """What the form shows again beside the words of a refusal."""
+    values = {name: form.get(name, "") for name in FIELDS}
+    return {
+        "request": values | {"must": form.getlist("must"), "without": form.getlist("without")},
+        "slack": values["slack"],
+        "recalls": values["recalls"],
+    }
+
+
+def marked(refused: Mapping[str, str]) -> dict[str, Any]:
+    """The words of a refusal for each field, as sentences, and the field that gets the focus."""
+    known = {name: refused[name] for name in FIELDS if name in refused}
+    return {
+        "refused": {name: text[:1].upper() + text[1:] for name, text in known.items()},
+        "focus": next(iter(known), ""),
+    }
+
+
+def refused_by(step: Step) -> dict[str, str]:
+    """The field and the words where a search refused what was asked for, as in 'recalls: there is no class zzz'."""
+    name, colon, text = step.error.partition(": ")
+    return {name: text} if colon and name in FIELDS else {}
 
 
 def context(bench: Workbench) -> dict[str, Any]:
@@ -63,7 +131,7 @@ def context(bench: Workbench) -> dict[str, Any]:
             "request": {},
             "rates": RATE_WORDS,
             "line": line,
-        }
+        } | marked({})
     found = step.result
     first = list((found.get("first_questions") or {}).items())
     total = max([n for _, n in first], default=1)
@@ -88,9 +156,13 @@ def context(bench: Workbench) -> dict[str, Any]:
             if v["trees"]
         ],
         "rows": _disputed(found),
-        "trees": [_outline(tree, kinds) | {"number": k} for k, tree in enumerate(found.get("trees") or (), start=1)],
-        "slack_rows": _rows(found),
-    }  # fmt: skip
+        "trees": [
+            _outline(tree, kinds) | {"number": k, "picture": picture(tree["nodes"]), "more": _more(tree, found)}
+            for k, tree in enumerate(found.get("trees") or (), start=1)
+        ],
+        "legend": legend(found.get("trees") or []),
+        "within": _within(found),
+    } | marked(refused_by(step))  # fmt: skip
 
 
 def _lost(column: dict[str, Any]) -> tuple[float, float] | None:
@@ -114,8 +186,16 @@ def _disputed(found: dict[str, Any]) -> dict[str, Any] | None:
     return {"depends": rows["depends"], "of": rows["of"], "lines": lines}
 
 
-def _rows(found: dict[str, Any]) -> float | None:
-    return None if found.get("limit") is None else found["optimum"] - found["limit"]
+def _more(tree: dict[str, Any], found: dict[str, Any]) -> float | None:
+    """By how many rows a tree is worse than the best, where the number of rows is known."""
+    return None if not found.get("rows") else max(0.0, (found["optimum"] - tree["objective"]) * found["rows"]["of"])
+
+
+def _within(found: dict[str, Any]) -> float | None:
+    """How many rows lie between the best objective and the least that counts as good."""
+    if found.get("limit") is None or not found.get("rows"):
+        return None
+    return (found["optimum"] - found["limit"]) * found["rows"]["of"]
 
 
 def _outline(tree: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
@@ -132,7 +212,7 @@ def _outline(tree: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
         visit(v["right"], level + 1, "no: ")
 
     visit(0, 0, "")
-    return {"objective": tree["objective"], "leaves": tree["leaves"], "lines": lines}
+    return {"objective": tree["objective"], "leaves": tree["leaves"], "lines": lines, "first": lines[0][1]}
 
 
 def _question(split: dict[str, Any], kinds: Mapping[str, str]) -> str:

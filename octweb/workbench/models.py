@@ -17,6 +17,7 @@ class Kind(models.TextChoices):
     COMPLETE = "complete", "Best tree with the wishes"
     PRICES = "prices", "Prices of the questions at a place"
     GOOD = "good", "All good trees"
+    PROOF = "proof", "Proof of a saved version"
 
 
 class StepState(models.TextChoices):

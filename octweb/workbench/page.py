@@ -28,6 +28,9 @@ class Place:
     column: str = ""
     wish: str = ""
     threshold: str = ""
+    categories: list[tuple[str, bool]] = field(
+        default_factory=list
+    )  # of a subset: those of the column, and whether yes
     label: str = ""
     share: float = 0.0
     tags: list[str] = field(default_factory=list)
@@ -73,6 +76,9 @@ def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
         found.wish = question_wish(found.name, v.split, tree.schema)
         if v.split.cut is not None:
             found.threshold = decimal_text(v.split.cut[1])
+        if v.split.among:
+            levels = tree.schema[v.split.used[0]].categories
+            found.categories = [(name, code in v.split.among) for code, name in enumerate(levels)]
         found.yes, found.no = visit(v.left, place + "y"), visit(v.right, place + "n")
         return found
 
@@ -104,6 +110,8 @@ def _short(words: list[str]) -> str:
     return {
         "ask": f"asks {tail}",
         "forbid": f"no {tail} below",
+        "avoid": f"no {tail} here",
+        "together": f"together: {tail}",
         "leaf": f"a leaf {tail}".strip(),
         "depth": f"height ≤ {tail}",
     }.get(words[0], words[0])
@@ -117,6 +125,8 @@ def in_words(wish: str) -> str:
     return {
         "ask": f"At {place}: ask {tail}",
         "forbid": f"At {place} and below: never ask {tail}",
+        "avoid": f"At {place}: do not ask {tail}, it may be asked below",
+        "together": f"At {place} and below: never part {' and '.join(tail.rsplit(' in ', 1)[-1].split('|'))} of {tail.rsplit(' in ', 1)[0]}",
         "leaf": f"At {place}: a leaf" + (f" that says {tail}" if tail else ""),
         "depth": f"At {place}: at most {tail} more question{'s' if tail != '1' else ''} on a path",
     }.get(words[0], wish)

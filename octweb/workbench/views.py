@@ -18,10 +18,8 @@ from octweb.jobs.queue import worker_seen
 from octweb.registry.models import TreeModel
 from octweb.workbench import actions, alternatives, explore, page
 from octweb.workbench.models import Kind, StepState, Workbench
-from trainer.errors import TrainerError
+from trainer.errors import ParameterError, TrainerError
 from trainer.workbench import EDITABLE
-
-VERBS = ("pin", "forbid", "leaf", "depth", "threshold", "wish")
 
 
 def _bench(request: HttpRequest, pk: Any) -> Workbench:
@@ -38,6 +36,7 @@ def bench_list(request: HttpRequest) -> HttpResponse:
     context = {
         "page": Paginator(found, 30).get_page(request.GET.get("page")),
         "models": models.select_related("family").defer("document")[:50],
+        "methods": EDITABLE,
     }
     return render(request, "workbench/list.html", context)
 
@@ -145,8 +144,10 @@ def _wish(form: Any, at: str) -> str:
     column = form.get("column", "")
     if verb == "threshold":
         return f"ask {at} {column} <= {form.get('value', '').strip()}"
-    if verb == "forbid":
-        return f"forbid {at} {column}"
+    if verb in ("forbid", "avoid"):
+        return f"{verb} {at} {column}"
+    if verb in ("subset", "together"):
+        return _of_categories(verb, at, column, form.getlist("category"))
     if verb == "leaf":
         return f"leaf {at} {form.get('label', '')}".strip()
     if verb == "depth":
@@ -155,6 +156,17 @@ def _wish(form: Any, at: str) -> str:
     if not wish:
         raise ValueError("Write a wish, as 'ask root COLUMN'.")
     return wish
+
+
+def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:
+    """The wish that asks for some categories, or keeps them together. Raises ValueError."""
+    if not chosen or (verb == "together" and len(chosen) < 2):
+        raise ValueError(
+            "Tick two or more categories." if verb == "together" else "Tick the categories that go to yes."
+        )
+    if len(chosen) > 1 and any("|" in name for name in chosen):
+        raise ValueError("A category whose name has the sign | cannot be named together with others.")
+    return f"{'ask' if verb == 'subset' else verb} {at} {column} in {'|'.join(chosen)}"
 
 
 def _replaces(new: str, old: str) -> bool:
@@ -223,7 +235,11 @@ def bench_save(request: HttpRequest, pk: Any) -> HttpResponse:
     except (TrainerError, APIException) as error:
         messages.error(request, _said(error))
         return redirect("workbench:detail", bench.pk)
-    messages.success(request, f"Saved as {model.family.name} version {model.version}, a draft until it is approved.")
+    messages.success(
+        request,
+        f"Saved as {model.family.name} version {model.version}, a draft until it is approved. "
+        "Its proof follows within a minute, if it is not too long.",
+    )
     return redirect("registry:detail", model.pk)
 
 
@@ -242,12 +258,19 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
     if request.method == "POST":
         try:
             actions.ask_good_trees(bench, explore.request_of(request.POST))
+        except ParameterError as error:
+            return _explorer(request, bench, explore.typed(request.POST) | explore.marked(error.errors), status=422)
         except (TrainerError, APIException) as error:
             messages.error(request, _said(error))
         return redirect("workbench:explorer", bench.pk)
-    context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()}
+    return _explorer(request, bench, {})
+
+
+def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any], *, status: int = 200) -> HttpResponse:
+    """The page, or only what changes while trees are counted; `more`: what was typed, and why it was refused."""
+    context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()} | more
     name = "workbench/_explorer.html" if request.headers.get("HX-Request") else "workbench/explorer.html"
-    return render(request, name, context)
+    return render(request, name, context, status=status)
 
 
 def _said(error: Exception) -> str:

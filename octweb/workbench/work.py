@@ -18,15 +18,18 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from octweb.checking.actions import keep_proof
 from octweb.core.files import place_in
 from octweb.core.limits import allowed
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import job_models, send
 from octweb.jobs.supervisor import DATABASE_PATIENCE, TICK, Refused, Supervisor
+from octweb.registry.models import TreeModel
 from octweb.runs.options import arguments_of
 from octweb.workbench import actions
-from octweb.workbench.models import Step, StepState, Workbench
+from octweb.workbench.answers import proof_name
+from octweb.workbench.models import Kind, Step, StepState, Workbench
 
 REQUESTS = "requests.jsonl"
 MEMORY_SLACK = 1.25
@@ -102,6 +105,7 @@ class EditingSupervisor(Supervisor):
         self.handed: set[int] = set()
         self.told_to_stop: set[int] = set()
         self.idle = False
+        self.folder = Path()  # of the child
 
     def load(self) -> Workbench:
         return Workbench.objects.select_related("dataset", "owner", "base").get(pk=self.job_id)
@@ -109,7 +113,9 @@ class EditingSupervisor(Supervisor):
     def prepare(self, job: Workbench) -> EditingChild:
         self._take_back()
         try:
-            return EditingChild.prepare(job)
+            child = EditingChild.prepare(job)
+            self.folder = child.folder
+            return child
         except FileNotFoundError as error:
             raise Refused("The stored file of the data set is gone. Upload it again.") from error
 
@@ -146,13 +152,21 @@ class EditingSupervisor(Supervisor):
             elif "error" in record:
                 step.update(state=StepState.FAILED, error=record["error"], finished=timezone.now())
             else:
-                document = record.get("document")
+                asked, document = step.first(), record.get("document")
                 step.update(
                     state=StepState.DONE,
                     result=record["result"],
                     document="" if document is None else json.dumps(document, ensure_ascii=False),
                     finished=timezone.now(),
                 )
+                if asked is not None and asked.kind == Kind.PROOF:
+                    self._keep_proof(asked)
+
+    def _keep_proof(self, step: Step) -> None:
+        """The proof that the child has written, beside the version that it is for; none where it could not be made, or the version is gone."""
+        model = TreeModel.objects.filter(pk=step.request["model"]).first()
+        if model is not None:
+            keep_proof(model, self.folder / proof_name(step.number))
 
     def _serve(self, child: EditingChild) -> None:
         """Hand over what waits, and pass on what is to stop."""
@@ -165,18 +179,28 @@ class EditingSupervisor(Supervisor):
                         return
                     self._steps(StepState.WAITING).filter(pk=step.pk).update(state=StepState.WORKING)
                 self.handed.add(step.number)
-                child.hand(self._question(step))
+                if (question := self._question(step)) is not None:
+                    child.hand(question)
             if step.stop_requested and step.number not in self.told_to_stop:
                 self.told_to_stop.add(step.number)
                 child.hand({"stop": step.number})
 
-    def _question(self, step: Step) -> dict[str, Any]:
-        """A step as the child reads it, with the tree that others are to agree with."""
+    def _question(self, step: Step) -> dict[str, Any] | None:
+        """A step as the child reads it, with the tree that others are to agree with, or that is proved; None where that is gone."""
         record = {"step": step.number, "kind": step.kind, "wishes": step.wishes, "request": step.request}
         if step.request.get("agree_step"):
             tree = Step.objects.get(workbench_id=self.job_id, number=step.request["agree_step"])
             record["tree"] = json.loads(tree.document)
+        if step.kind == Kind.PROOF:
+            model = TreeModel.objects.filter(pk=step.request["model"]).first()
+            if model is None:
+                self._fail(step, "The version is gone.")
+                return None
+            record["tree"] = json.loads(model.document)
         return record
+
+    def _fail(self, step: Step, words: str) -> None:
+        Step.objects.filter(pk=step.pk).update(state=StepState.FAILED, error=words, finished=timezone.now())
 
     def _is_idle(self) -> bool:
         quiet = time.monotonic() - self.busy_at

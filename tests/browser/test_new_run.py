@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
+from octweb.datasets import actions as datasets
 from tests.browser.accessible import violations
 from tests.browser.test_walk import overflow, page, sign_in  # noqa: F401 (page is a fixture)
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
@@ -13,6 +16,37 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 def shown(page, method):  # noqa: F811
     page.wait_for_selector(f'input[name="shown_method"][value="{method}"]', state="attached")
+
+
+@pytest.fixture
+def votes(owner, media):
+    """40 rows, of which ten have an empty cell."""
+    text = "a,b,class\n" + "".join(f"{('y', 'n', 'y', '')[i % 4]},{'yn'[i % 2]},{'pq'[i % 2]}\n" for i in range(40))
+    return datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class")
+
+
+def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owner, votes):  # noqa: F811
+    sign_in(page, live_server.url, "olga")
+    page.goto(f"{live_server.url}/runs/new/?dataset={votes.pk}")
+    page.fill("#id_name", "Mine")
+    page.click("#constraints summary")
+    assert "30 rows" in page.inner_text(".head")
+    assert page.is_disabled('input[name="ask"][value="groups"]')
+    page.focus("#empty-as-category")
+    page.keyboard.press("Space")
+    page.wait_for_selector(".head >> text=40 rows")
+    assert page.evaluate("document.activeElement.id") == "empty-as-category"
+    assert page.is_checked("#empty-as-category")
+    assert not page.is_disabled('input[name="ask"][value="groups"]')
+    for part in ("#form-state", "#in-words", "#start-bar"):
+        assert page.locator(f"#run-form {part}").count() == 1  # they are not lost when the whole form is swapped
+    assert page.input_value("#id_name") == "Mine"
+    assert page.get_attribute("#constraints", "open") is not None
+    assert violations(page) == []
+    page.keyboard.press("Space")
+    page.wait_for_selector(".head >> text=30 rows")
+    assert not page.is_checked("#empty-as-category")
+    assert page.trouble == []
 
 
 def test_answers_settings_and_words_change_in_place(page, live_server, owner, dataset):  # noqa: F811

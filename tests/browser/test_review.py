@@ -186,6 +186,39 @@ def test_a_new_version_and_the_same_training_again(as_user, live_server, owner, 
     olga.wait_for_selector("text=There is a newer version")
 
 
+# a browser without a screen shows no notifications, and none of its pages is ever hidden
+UNSEEN = """
+window.told = [];
+let hidden = false;
+window.Notification = class {
+  constructor(title, options) { window.told.push([title, options.body]); }
+  static get permission() { return localStorage.getItem("permission") ?? "default"; }
+  static async requestPermission() { localStorage.setItem("permission", "granted"); return "granted"; }
+};
+Object.defineProperty(document, "hidden", { get: () => hidden });
+window.look_away = () => { hidden = true; };
+"""
+
+
+def test_who_looks_away_is_told_when_a_run_ends(as_user, live_server, owner, dataset):  # noqa: F811
+    waits, ends = (runs.enqueue(owner=owner, dataset=dataset, method="cart", name=n) for n in ("Watched", "A long one"))
+    page = as_user("olga")
+    page.add_init_script(UNSEEN)
+    page.goto(f"{live_server.url}/notifications/")
+    page.click("text=Allow notifications")
+    page.wait_for_selector("text=This browser will say so")
+    assert page.is_disabled("[data-notify]")
+    for run, away in ((waits, False), (ends, True)):
+        page.goto(live_server.url + reverse("runs:detail", args=[run.pk]))
+        assert page.title() == f"{run.name} · octweb"
+        if away:
+            page.evaluate("look_away()")
+        TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.FAILED, error="The file is gone.")
+        until(page, "document.title.startsWith('✓')")
+        assert page.title() == f"✓ Ended: {run.name} · octweb"
+        assert page.evaluate("told") == ([["octweb", "A long one has ended."]] if away else [])
+
+
 @pytest.fixture
 def experiment(owner, dataset):  # noqa: F811
     """Two candidates that wait; `done` ends the first one."""

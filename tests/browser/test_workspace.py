@@ -25,6 +25,7 @@ from trainer.tree.splits import Threshold
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PASSWORD = "a long password"
 LONG = "share_of_households_with_two_or_more_cars_region_{:02d}_in_percent"
+WIDE = "A wide survey of the households in all western regions, second round"
 MODES = ("tree", "performance", "proof", "use", "history")
 MOST_BYTES = 600_000
 
@@ -76,7 +77,7 @@ def wide(owner, media):
     metrics = {"train": {"n": len(codes), "correct": right, "accuracy": right / len(codes)}}
     certificate = {**file.certificate, "objective": right / len(codes)}
     document = replace(file, tree=tree, metrics=metrics, certificate=certificate).to_json()
-    return registry.register(owner=owner, document=document, dataset=model.dataset, title="Wide survey")
+    return registry.register(owner=owner, document=document, dataset=model.dataset, title=WIDE)
 
 
 @pytest.fixture
@@ -160,6 +161,9 @@ def test_every_mode_is_accessible_and_fits(opened, small, width, dark):
 @pytest.mark.parametrize("which", ["twenty", "wide"])
 def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     page = opened(request.getfixturevalue(which))
+    assert page.locator(".strip .crumb").bounding_box()["height"] < 25
+    assert page.locator(".strip h1").bounding_box()["height"] < 40  # one line, or two small ones
+    assert page.locator(".strip").bounding_box()["height"] < 85
     view = page.locator("#view").bounding_box()
     for left, top, right, bottom in cards(page):
         assert left >= view["x"] - 1

@@ -128,8 +128,7 @@ def _two_processes(site: Site, benches: list[str]) -> None:
         serving = 0
         for child in site.children("edit"):
             try:
-                folder = next((p for p in child.cmdline() if p.startswith("--requests=")), "")
-                serving += bench in folder and child.ppid() > 1
+                serving += bench in child.cwd() and child.ppid() > 1
             except psutil.Error:
                 continue
         if serving > 1:

@@ -65,11 +65,10 @@ def ended(site: Site, asked: dict[str, str]) -> int:
 def note_child(child: psutil.Process, seen: dict[str, set[int]]) -> None:
     """Two processes that work on one run with living supervisors at once would be the same work done twice."""
     try:
-        output = next(part for part in child.cmdline() if part.startswith("--output="))
-        run, attempt = Path(output).parent.parent.name, Path(output).parent.name
-        parent = child.ppid()
-    except (psutil.Error, StopIteration):
+        folder, parent = Path(child.cwd()), child.ppid()
+    except psutil.Error:
         return
+    run, attempt = folder.parent.name, folder.name
     if parent > 1:
         seen.setdefault(f"{run}/{attempt}", set()).add(child.pid)
         if len(seen[f"{run}/{attempt}"]) > 1:

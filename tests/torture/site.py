@@ -60,7 +60,6 @@ class Site:
             "OCTWEB_WORKER_LEASE_SECONDS": str(LEASE),
             "OCTWEB_RATE_USER": "1000000/min",
             "OCTWEB_MAX_QUEUED_RUNS": "100000",
-            "OCTWEB_SPARE": "0",  # children are found by their command, which a process that waited for it does not show
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(ROOT / "var" / "numba")),
             "DJANGO_SETTINGS_MODULE": "octweb.settings",
         }
@@ -180,11 +179,15 @@ class Site:
         return int(self.call("GET", f"/api/v1/{what}/")[1]["count"])
 
     def children(self, word: str = "train") -> list[psutil.Process]:
-        """The training processes of this site, or those of another command, as `edit`."""
+        """The training processes of this site, or those of `edit`, by the folder in which they work: a fork shows no command."""
         found = []
-        for process in psutil.process_iter(["cmdline"]):
-            line = process.info["cmdline"] or []
-            if word in line and any(str(self.folder) in part for part in line):
+        for process in psutil.process_iter():
+            try:
+                folder = Path(process.cwd())
+                leads = os.getpgid(process.pid) == process.pid  # not a compiler that it has started
+            except (psutil.Error, OSError):
+                continue
+            if leads and folder.parent.parent == self.folder / "runs" and _kind(folder) == word:
                 found.append(process)
         return found
 
@@ -196,6 +199,11 @@ class Site:
         for child in [*self.children(), *self.children("edit")]:
             child.kill()
         self.log.close()
+
+
+def _kind(folder: Path) -> str:
+    """What the process does that works in this folder of a job."""
+    return "edit" if (folder / "requests.jsonl").exists() else "train" if (folder / "schema.json").exists() else ""
 
 
 def multipart(fields: dict[str, str], content: bytes, file_name: str = "data.csv") -> bytes:

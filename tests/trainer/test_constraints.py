@@ -7,9 +7,10 @@ import pytest
 from trainer.constraints import CONSTRAINTS
 from trainer.errors import ParameterError
 from trainer.families.exact import constrain as exact
-from trainer.families.mip import constrain as mip
+from trainer.families.mip import side as mip
 from trainer.methods import METHODS
 from trainer.milo import BACKENDS, backend
+from trainer.verify.restrictions import SIDE
 
 COMPANIONS = {"fairness_column", "fairness_class", "fairness_delta"}  # they say how `fairness` is meant
 DECLARED = {p.name for p in CONSTRAINTS} - COMPANIONS
@@ -17,6 +18,10 @@ DECLARED = {p.name for p in CONSTRAINTS} - COMPANIONS
 
 def test_the_formulations_keep_every_constraint():
     assert set(mip.KEEP) == DECLARED
+
+
+def test_the_checker_counts_every_constraint_again():
+    assert set(SIDE.split()) == {p.name for p in CONSTRAINTS}
 
 
 def test_the_exact_search_keeps_those_that_it_declares():

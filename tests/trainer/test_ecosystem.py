@@ -8,7 +8,6 @@ import pandas as pd
 import polars
 import pytest
 import sklearn
-import skops.io
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
@@ -239,6 +238,8 @@ def test_a_pipeline_of_text_and_numbers_with_an_encoder():
 def test_skops_saves_and_loads(method, iris, tmp_path):
     X, y = iris
     model = make_classifier(method, depth=2).fit(X, np.array(["a", "b", "c"])[y])
+    import skops.io  # looks through all modules when it is imported, which the other tests need not wait for
+
     skops.io.dump(model, tmp_path / "model.skops")
     strange = skops.io.get_untrusted_types(file=tmp_path / "model.skops")
     assert strange, "nothing of this package is trusted by itself"

@@ -1,4 +1,4 @@
-"""Kernels are small: at most eight arguments, grouped by meaning in a NamedTuple where there are more, and at most 60 lines."""
+"""Functions are small: at most 60 lines. Kernels have at most eight arguments, grouped by meaning in a NamedTuple where there are more."""
 
 from __future__ import annotations
 
@@ -34,6 +34,20 @@ def test_kernels_have_few_arguments_and_lines():
     found = {name: broken for name, source in sources.items() if (broken := too_large(source))}
     assert not found
     assert sum(len(kernels(source)) for source in sources.values()) > 150
+
+
+def long_functions(source: str) -> set[str]:
+    """The names of the functions, compiled or not, with too many lines."""
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    return {f.name for f in functions if (f.end_lineno or 0) - f.lineno + 1 > LINES}
+
+
+def test_no_function_has_many_lines():
+    folders = (ROOT, ROOT.parent / "octweb")
+    sources = {str(path): path.read_text() for folder in folders for path in sorted(folder.rglob("*.py"))}
+    assert {name: broken for name, source in sources.items() if (broken := long_functions(source))} == {}
+    assert long_functions("def long():\n" + "    pass\n" * 60) == {"long"}
+    assert long_functions("def small():\n" + "    pass\n" * 59) == set()
 
 
 def test_a_kernel_with_nine_arguments_or_61_lines_is_found():

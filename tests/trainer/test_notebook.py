@@ -106,6 +106,10 @@ def test_an_estimator_hands_out_a_workbench():
     numeric = make_classifier("exact-numeric", depth=2).workbench(X, Y)
     assert numeric.complete(["depth root 1"]).optimal
     assert not hasattr(numeric, "good_trees")
+    subsets = make_classifier("odt", depth=2).workbench(X, Y)
+    assert subsets.complete(["depth root 1"]).optimal
+    with pytest.raises(ParameterError, match="same room"):
+        make_classifier("odt", topology="imbalanced").workbench(X, Y)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)

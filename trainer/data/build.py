@@ -47,6 +47,9 @@ class LoadReport:
         return tuple(out)
 
 
+NONE_USABLE = "There is no usable column besides the target '{}'"
+
+
 def build(
     raw: RawTable,
     *,
@@ -84,9 +87,7 @@ def build(
             left_out[name] = reason
             continue
         kind = Kind(kinds.get(name, guessed.schema.kind))
-        policy = MissingPolicy(missing.get(name, default_missing))
-        if name not in missing and policy is MissingPolicy.CATEGORY and kind is not Kind.CATEGORICAL:
-            policy = MissingPolicy.DROP
+        policy = MissingPolicy(missing.get(name, _without_category(default_missing, kind)))
         codes = tuple(sorted({float(v) for v in special.get(name, ())})) if kind is Kind.NUMERIC else ()
         schemas[name] = ColumnSchema(name=name, kind=kind, missing=policy, unit=units.get(name, ""), special=codes)
         problems += wrong_words(name, kind, cells, raw)
@@ -94,25 +95,26 @@ def build(
     if problems:
         raise DataError(_several(problems), problems=tuple(problems))
     if not schemas:
-        raise DataError(f"There is no usable column besides the target '{target}'." + _why(left_out))
+        raise DataError(f"{NONE_USABLE.format(target)}." + _why(left_out))
     keep, dropped = _rows(raw, all_cells, schemas, policies)
     labels = _labels(target, all_cells[target], keep)
     columns = tuple(_column(schema, all_cells[name], keep) for name, schema in schemas.items())
-    constant = tuple(c.name for c in columns if _constant(c.values))
-    if len(constant) == len(columns):
-        raise DataError(
-            f"There is no usable column besides the target '{target}': every column has one value only."
-            + _why(left_out)
-        )
     report = LoadReport(
         rows_read=len(raw),
         rows_dropped=int(len(raw) - keep.sum()),
         dropped_by_column=dropped,
         left_out=left_out,
-        constant_columns=constant,
+        constant_columns=tuple(c.name for c in columns if _constant(c.values)),
         duplicate_columns=duplicate_columns(columns),
     )
+    if len(report.constant_columns) == len(columns):
+        raise DataError(f"{NONE_USABLE.format(target)}: every column has one value only.{_why(left_out)}")
     return Table(columns=columns, row_numbers=raw.line_numbers[keep]), labels, report
+
+
+def _without_category(policy: MissingPolicy, kind: Kind) -> MissingPolicy:
+    """What a policy for all columns means for a column of this kind."""
+    return policy if policy is not MissingPolicy.CATEGORY or kind is Kind.CATEGORICAL else MissingPolicy.DROP
 
 
 def check_name(name: str, names: Sequence[str], what: str = "column") -> None:
@@ -192,7 +194,7 @@ def _labels(target: str, cells: Cells, keep: BoolArray) -> Labels:
     n = int(keep.sum())
     if len(classes) < 2:
         raise DataError(
-            f"The target '{target}' has one class only ('{classes[0]}') in the {n} remaining rows; a tree needs two. "
+            f"The target '{target}' has only one class ('{classes[0]}') in the {n} remaining rows; a tree needs two. "
             "Choose another target, or look at the rows that were dropped."
         )
     if len(classes) > MOST_CLASSES or (len(classes) > TOO_MANY_FOR_ROWS and 2 * len(classes) > n):

@@ -211,9 +211,9 @@ def _levels(j: int, column: Column) -> list[EncodedFeature]:
 
 def _order_statistics(values: FloatArray, weights: CountArray | None, places: Sequence[int]) -> list[float]:
     """The values at `places` (from 0) of the column, sorted, with each row repeated as often as its weight says."""
-    order = np.argsort(values, kind="stable")
     if weights is None:
-        return [float(values[order[place]]) for place in places]
+        return (np.sort(values)[list(places)] + 0.0).tolist()  # no zero with a sign
+    order = np.argsort(values, kind="stable")
     behind = np.cumsum(weights[order])
     return [float(values[order[np.searchsorted(behind, place, side="right")]]) for place in places]
 
@@ -224,12 +224,11 @@ def _size(values: FloatArray, weights: CountArray | None) -> int:
 
 def _thresholds(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
     n = _size(column.values, weights)
-    cuts = []
-    for r in range(1, bins):
-        # exact integer arithmetic: (n-1) r / bins is rarely a representable fraction
-        place, rest = divmod((n - 1) * r, bins)
-        low, high = _order_statistics(column.values, weights, (place, place + (rest > 0)))
-        cuts.append(low if rest == 0 else middle(low, high))
+    # exact integer arithmetic: (n-1) r / bins is rarely a representable fraction
+    parts = [divmod((n - 1) * r, bins) for r in range(1, bins)]
+    places = [at for place, rest in parts for at in (place, place + (rest > 0))]
+    ordered = _order_statistics(column.values, weights, places)
+    cuts = [low if low == high else middle(low, high) for low, high in zip(ordered[::2], ordered[1::2], strict=True)]
     # the published thresholds are quantile + 1e-8, "in effect x > quantile"; a shift would depend on the column's unit
     return [
         EncodedFeature(name=f"{column.name}>{decimal_text(cut)}", column=j, test=Test.ABOVE, low=cut)

@@ -49,9 +49,14 @@ def read_raw(path: str | Path) -> RawTable:
 
 
 def lines_in(path: str | Path, n: int) -> np.ndarray | None:
-    """The line of the uploaded file on which each of the `n` rows began, int64 (n,); None for files that do not keep them."""
+    """The line of the uploaded file on which each of the `n` rows began, int64 (n,); None for files that do not keep them.
+
+    A Parquet file that was uploaded has no lines.
+    """
     try:
         record = json.loads((pq.read_schema(path).metadata or {})[KEY])
+        if record["detected"]["format"] == "parquet":
+            return None
         steps = np.frombuffer(zlib.decompress(base64.b64decode(record["lines"])), "<i8")
     except (pa.ArrowException, KeyError, TypeError, ValueError, zlib.error):
         return None

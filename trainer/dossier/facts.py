@@ -23,7 +23,7 @@ from trainer.dossier.claim import claim
 from trainer.dossier.rows import DossierRows, rows_of
 from trainer.errors import ModelFileError
 from trainer.tree.describe import rules_text, split_text
-from trainer.tree.file import read
+from trainer.tree.file import ModelFile, read
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.rules import rules_of
 from trainer.verify import Finding, refuted, verdict, verify
@@ -53,28 +53,18 @@ def dossier(
     """
     findings = verify(model, data, proof)
     _stop_where_refuted(findings)
-    file, text = read(model), Path(model).read_bytes()
+    file = read(model)
     rows = rows_of(file, data, limits=limits)
-    tree, said = file.tree, dict(about or {})
     columns = measures.group_columns(rows, groups, GROUPED)
     part = "unseen" if len(rows.unseen) else "training"
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "made": {"at": (at or datetime.now(UTC)).isoformat(timespec="seconds"), "by": f"octweb {VERSION}"},
-        "about": said,
-        "model": {
-            "name": file.name,
-            "method": file.method,
-            "target": file.target,
-            "classes": list(tree.classes),
-            "written_by": f"octweb {file.version}" if file.version else "",
-            "sha256": hashlib.sha256(text).hexdigest(),
-            "bytes": len(text),
-            "parameters": dict(file.parameters),
-        },
+        "about": dict(about or {}),
+        "model": _model(file, Path(model).read_bytes()),
         "data": _data(rows, Path(data), data_name),
-        "tree": _tree(tree),
+        "tree": _tree(file.tree),
         "claim": claim(file),
         "check": {
             "verdict": verdict(findings),
@@ -94,6 +84,19 @@ def dossier(
         "calibration": measures.calibration(rows),
         "stability": measures.stability(rows),
         "limits_of_use": {"sentences": use.words(rows), "outside_training": use.outside(rows)},
+    }
+
+
+def _model(file: ModelFile, text: bytes) -> dict[str, Any]:
+    return {
+        "name": file.name,
+        "method": file.method,
+        "target": file.target,
+        "classes": list(file.tree.classes),
+        "written_by": f"octweb {file.version}" if file.version else "",
+        "sha256": hashlib.sha256(text).hexdigest(),
+        "bytes": len(text),
+        "parameters": dict(file.parameters),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from trainer.data.problem import Problem
 from trainer.editing.complete import Completer, Completion, QuestionPrice
-from trainer.editing.space import Space
+from trainer.editing.space import NONE_BANNED, Space
 from trainer.editing.wishes import Wish, parse_all
 from trainer.errors import ParameterError
 from trainer.tree.nodes import Tree
@@ -14,7 +14,12 @@ from trainer.tree.shapes import LabelledShape
 
 
 class Bench:
-    """Wishes on the trees of one space. Not for several threads at once."""
+    """Wishes on the trees of one space. Not for several threads at once.
+
+    `scope`: of which questions a claim speaks, where the method knows it only with the rows.
+    """
+
+    scope = ""
 
     def __init__(self, problem: Problem, space: Space, completer: Completer) -> None:
         self.problem, self.space, self.completer = problem, space, completer
@@ -23,7 +28,8 @@ class Bench:
     @property
     def questions(self) -> tuple[str, ...]:
         """The questions of the encoding in words."""
-        return tuple(self.space.questions.text(q) for q in range(self.space.questions.encoded))
+        questions = self.space.questions
+        return tuple(questions.text(q) for q in range(questions.encoded) if not questions.barred(q, NONE_BANNED))
 
     def wishes(self, texts: Sequence[str]) -> tuple[Wish, ...]:
         """The wishes that texts express (`trainer.editing.wishes.GRAMMAR`). Raises ParameterError."""

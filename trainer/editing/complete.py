@@ -10,7 +10,7 @@ from trainer.editing.conflict import Feasible, minimal_conflict, reason
 from trainer.editing.prefix import OPEN, Found, Prefix, Spot
 from trainer.editing.questions import leaves_of, path_to
 from trainer.editing.space import FAR, Stopped, literal
-from trainer.editing.wishes import Items, Wish, below, held
+from trainer.editing.wishes import Item, Items, Wish, below, held
 from trainer.tree.shapes import LabelledShape
 
 
@@ -210,3 +210,25 @@ class Completer:
             leaves=leaves,
             tree=tree,
         )
+
+
+class ColumnCompleter(Completer):
+    """Answers about wishes where a column has too many questions for a line each."""
+
+    def price_list(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
+        """One line for each column: its cheapest question at the place, of all that could stand there."""
+        spot = self.spot(wishes, tree, place)
+        least = self.prefix.value(spot)
+        base = self.space.exact_cost(least.lower if least.exact else min(least.upper, FAR - 1))
+        for column in range(len(self.space.problem.table.names)):
+            asking = self.prefix.settle(replace(spot, items=spot.items | {Item("ask", "", -1, column)}))
+            example = self.prefix.example(asking)
+            if example is None:
+                continue
+            found = self.prefix.value(asking)
+            if found.exact and found.upper < FAR:
+                side = self.prefix._sides(asking, found.choice)
+                yield self._question(found.choice, side.spots, found.upper, base, least.exact)
+            elif found.lower < FAR:
+                price = max(base * 0, self.space.exact_cost(found.lower) - base)
+                yield QuestionPrice(question=example, price=price, proved=False)

@@ -47,9 +47,13 @@ class Feasible:
         return all(self._spot(side) for side in sides.spots)
 
     def _possible(self, spot: Spot) -> bool:
-        """Whether each question that is asked here or below parts these rows at all, and the height has room for it."""
+        """Whether each question that is asked here or below parts these rows at all, alone at its place, and the height has room for it."""
         space = self.prefix.space
-        for ask in (i for i in spot.items if i.verb == "ask"):
+        asks = [i for i in spot.items if i.verb == "ask"]
+        named = {(i.place, i.number) for i in asks if i.number >= 0}
+        if len({i.place for i in asks}) < len({(i.place, i.column) for i in asks}) or len(named) > len(dict(named)):
+            return False
+        for ask in asks:
             if len(ask.place) >= spot.height or ask.column in spot.banned | space.banned:
                 return False
             asked = [ask.number] if ask.number >= 0 else questions_about(self.prefix, spot, ask.column)
@@ -82,6 +86,9 @@ def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
     if deepest is not None and len(deepest.place) >= space.depth:
         room = f"{space.depth} question{'s' if space.depth != 1 else ''}"
         return f"A question at {place_name(deepest.place)} is number {len(deepest.place) + 1} on its path; trees have at most {room} on a path."
+    twice = [w for w in conflict if w.item.verb == "ask" and sum(i.place == w.place for i in asks) > 1]
+    if len(twice) > 1:
+        return f"'{twice[0].text}' and '{twice[1].text}' ask two questions at one place."
     for item in asks:
         if item.column in space.banned:
             return f"The column '{space.problem.table.names[item.column]}' may not be asked at all."
@@ -91,11 +98,16 @@ def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
         clash = [w for w in conflict if w.item.verb == "forbid" and item.place.startswith(w.place)]
         if clash and all(w.item.column == item.column for w in clash):
             return f"'{clash[0].text}' forbids the column that the question at {place_name(item.place)} must ask about."
-    return (
-        _rows_reason(prefix, conflict)
-        if asks
-        else f"No tree of at most {len(questions.splits)} questions keeps them all."
-    )
+        clash = [w for w in conflict if w.item.verb == "avoid" and w.place == item.place]
+        if clash:
+            return (
+                f"'{clash[0].text}' rules out the column that the question at {place_name(item.place)} must ask about."
+            )
+        apart = [w for w in conflict if w.item.verb == "together" and item.place.startswith(w.place)]
+        parted = [w for w in apart if item.number >= 0 and questions.barred(item.number, frozenset({w.item.number}))]
+        if parted:
+            return f"The question '{questions.text(item.number)}' parts what '{parted[0].text}' keeps together."
+    return _rows_reason(prefix, conflict) if asks else "Each of them can be kept, but no tree keeps them all."
 
 
 def _rows_reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.editing.space import FAR, NONE_BANNED, Asked, Space, literal
-from trainer.editing.wishes import Items, below, keeps
+from trainer.editing.wishes import Items, bans, below, keeps
 from trainer.tree.shapes import LabelledShape
 
 LEAF, COMMON, OPEN = -1, -2, -3  # choices beside questions: a leaf, the tree of the common search, none
@@ -20,7 +20,7 @@ MOST_STATES = 400_000
 
 @dataclass(frozen=True)
 class Spot:
-    """A subproblem: rows, how they were reached, the height that is left, banned columns, and what it has to satisfy."""
+    """A subproblem: rows, how they were reached, the height that is left, what is banned (`Questions.barred`), and what it has to satisfy."""
 
     rows: np.ndarray
     path: tuple[int, ...] | None
@@ -61,15 +61,15 @@ class Prefix:
     def settle(self, spot: Spot) -> Spot:
         """The same subproblem with what binds here applied, and without what cannot bind."""
         here = [i for i in spot.items if not i.place]
-        banned = spot.banned | {i.column for i in here if i.verb == "forbid"}
+        banned = spot.banned | bans(here)
         height = min([spot.height, *(i.number for i in here if i.verb == "depth")])
         items = frozenset(
             i
             for i in spot.items
-            if not (not i.place and i.verb in ("forbid", "depth"))
+            if not (not i.place and i.verb in ("forbid", "together", "depth"))
             and not (i.verb == "held" and (i.column in banned or len(i.place) >= height))
             and not (i.verb == "leaf" and len(i.place) > height)
-            and not (i.verb == "forbid" and (i.column in banned or len(i.place) >= height))
+            and not (i.verb in ("forbid", "avoid", "together") and (i.column in banned or len(i.place) >= height))
             and not (i.verb == "depth" and len(i.place) + i.number >= height)
         )
         return Spot(spot.rows, spot.path, height, banned, items)
@@ -207,13 +207,24 @@ class Prefix:
         asks = [Asked(i.column, i.number) for i in here if i.verb == "ask"]
         # with wishes on one side a question and its opposite are not the same
         alike = alike or any(i.place for i in spot.items)
-        found = space.candidates(spot.rows, spot.banned, asks, alike=alike)
+        avoided = {i.column for i in here if i.verb == "avoid"}
+        found = [
+            q
+            for q in space.candidates(spot.rows, spot.banned, asks, alike=alike)
+            if space.questions.columns[q] not in avoided
+        ]
         for item in here:
-            if item.verb != "held" or item.number in found or item.column in spot.banned | space.banned:
+            if item.verb != "held" or item.number in found or item.column in avoided:
+                continue
+            if space.questions.barred(item.number, spot.banned | space.banned):
                 continue
             if all(a.admits(item.column, item.number) for a in asks) and space.parts(spot.rows, item.number):
                 found.append(item.number)
         return found
+
+    def example(self, spot: Spot) -> int | None:
+        """Some question that is possible at a settled place."""
+        return next(iter(self.candidates(spot)), None)
 
     # -- trees ---------------------------------------------------------------------------------------------------------
 

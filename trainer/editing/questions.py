@@ -5,14 +5,16 @@ Those of the encoding come first; held questions, which a wish names and the enc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from typing import overload
 
 import numpy as np
 
 from trainer.data.encoding import EncodedFeature, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import BIT, BitArray, FloatArray
+from trainer.errors import ParameterError
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.shapes import LabelledShape
@@ -24,7 +26,7 @@ class Questions:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.splits: Sequence[Split] = _in_short_decimals(problem, [_left_is_yes(f) for f in problem.binary.features])
+        self.splits: Sequence[Split] = in_short_decimals(problem, [_left_is_yes(f) for f in problem.binary.features])
         self.encoded = len(self.splits)
         self.columns: list[int] = [split.used[0] for split in self.splits]
         self._answers: list[np.ndarray] = [goes_left(split, problem.matrix) for split in self.splits]
@@ -54,6 +56,23 @@ class Questions:
         """Whether a question parts rows as none of the encoding may."""
         return question >= self.encoded
 
+    def together(self, split: Split) -> int:
+        """The negative number of the categories of a subset that no question is to part, for `barred`.
+
+        Raises ParameterError where questions are not about sets of categories, or one of these never occurs.
+        """
+        name = self.problem.table.names[split.used[0]]
+        raise ParameterError(
+            {
+                "wish": f"'together' is a wish about questions that ask for sets of categories, as those of the method 'odt' do; here "
+                f"a question names one category of '{name}'. Forbid the column instead."
+            }
+        )
+
+    def barred(self, question: int, banned: frozenset[int]) -> bool:
+        """Whether `banned` rules a question out: by its column, or because it parts categories that stay together."""
+        return self.columns[question] in banned
+
     def of_column(self, column: int) -> list[int]:
         """The questions of the encoding about a column."""
         return [q for q in range(self.encoded) if self.columns[q] == column]
@@ -82,7 +101,7 @@ def _left_is_yes(feature: EncodedFeature) -> Split:
     return feature.split()[0]
 
 
-def _in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]:
+def in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]:
     """The splits in the decimals of the trees that training stores, so that a question has one name in both."""
 
     @cache
@@ -95,6 +114,30 @@ def _in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]
         same = np.array_equal(goes_left(short, problem.matrix), goes_left(split, problem.matrix))
         found.append(short if same else split)
     return found
+
+
+class MadeSplits(Sequence[Split]):
+    """The splits of questions by number, made when they are asked for; held ones follow those of the encoding."""
+
+    def __init__(self, encoded: int, made: Callable[[int], Split], held: Sequence[Split]) -> None:
+        self.encoded, self.made, self.held = encoded, made, held
+
+    @overload
+    def __getitem__(self, question: int) -> Split: ...
+
+    @overload
+    def __getitem__(self, question: slice) -> Sequence[Split]: ...
+
+    def __getitem__(self, question: int | slice) -> Split | Sequence[Split]:
+        if isinstance(question, slice):
+            return [self[q] for q in range(*question.indices(len(self)))]
+        return self.made(question) if question < self.encoded else self.held[question - self.encoded]
+
+    def __len__(self) -> int:
+        return self.encoded + len(self.held)
+
+    def __iter__(self) -> Iterator[Split]:
+        return (self[q] for q in range(len(self)))
 
 
 def leaves_of(tree: LabelledShape) -> int:

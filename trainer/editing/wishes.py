@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,12 +18,13 @@ from trainer.table import ColumnSchema, Kind
 from trainer.tree.shapes import LabelledShape
 from trainer.tree.splits import Interval, Split, Subset, Threshold
 
-Verb = Literal["ask", "forbid", "leaf", "depth", "held"]
+Verb = Literal["ask", "forbid", "avoid", "together", "leaf", "depth", "held"]
+VERBS = ("ask", "forbid", "avoid", "together", "leaf", "depth")
 MOST_WISHES = 100
 MOST_PLACE = 20
 GRAMMAR = (
-    "A wish is 'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN', "
-    "'leaf PLACE [CLASS]' or 'depth PLACE N'; a place is 'root' or the answers from the root, as 'yn'."
+    "A wish is 'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN' (there and below), "
+    "'avoid PLACE COLUMN' (there only), 'together PLACE COLUMN in A|B', 'leaf PLACE [CLASS]' or 'depth PLACE N'; a place is 'root' or the answers from the root, as 'yn'."
 )
 
 
@@ -31,8 +32,8 @@ GRAMMAR = (
 class Item:
     """A wish, or a held question, seen from a place above it: `place` is the way that is left.
 
-    `number` is the question of `ask` and `held` (-1: any about `column`), the class of `leaf` (-1: its majority), and the
-    height of `depth`.
+    `number` is the question of `ask` and `held` (-1: any about `column`), the class of `leaf` (-1: its majority), the height of
+    `depth`, and for `together` the negative number of the categories (`Questions.together`).
     """
 
     verb: Verb
@@ -59,7 +60,7 @@ class Wish:
 def parse(text: str, questions: Questions) -> Wish:
     """The wish that a text expresses; raises ParameterError with a sentence on what is wrong in it."""
     words = text.split(None, 2)
-    if len(words) < 2 or words[0] not in ("ask", "forbid", "leaf", "depth"):
+    if len(words) < 2 or words[0] not in VERBS:
         raise _bad(text, GRAMMAR)
     place = _place(words[1], text)
     rest = words[2].strip() if len(words) == 3 else ""
@@ -68,8 +69,14 @@ def parse(text: str, questions: Questions) -> Wish:
         column, split = _question(rest, schema, text)
         number = -1 if split is None else questions.find(split)
         return Wish(text.strip(), Item("ask", place, number, column))
-    if words[0] == "forbid":
-        return Wish(text.strip(), Item("forbid", place, column=_column(rest, schema, text)))
+    if words[0] == "together":
+        column, split = _question(rest, schema, text)
+        if split is None or len(split.among) < 2:
+            raise _bad(text, "'together' names two or more categories, as 'together root COLUMN in A|B'.")
+        return Wish(text.strip(), Item("together", place, questions.together(split), column))
+    if words[0] in ("forbid", "avoid"):
+        verb: Verb = "forbid" if words[0] == "forbid" else "avoid"
+        return Wish(text.strip(), Item(verb, place, column=_column(rest, schema, text)))
     if words[0] == "leaf":
         return Wish(text.strip(), Item("leaf", place, _label(rest, questions, text)))
     if not re.fullmatch(r"\d{1,4}", rest):
@@ -93,6 +100,11 @@ def held(wishes: Sequence[Wish], questions: Questions) -> Items:
     )
 
 
+def bans(here: Iterable[Item]) -> set[int]:
+    """What the items at a place bar from there on: columns, and the numbers of categories that stay together."""
+    return {i.column if i.verb == "forbid" else i.number for i in here if i.verb in ("forbid", "together")}
+
+
 def below(items: Items, letter: str) -> Items:
     """What is left of the items on the side that answers `letter`."""
     return frozenset(Item(i.verb, i.place[1:], i.number, i.column) for i in items if i.place and i.place[0] == letter)
@@ -104,15 +116,17 @@ def keeps(tree: LabelledShape, items: Items, questions: Questions, banned: froze
     A leaf wish with a class is kept by a leaf that carries this class by name.
     """
     here = [i for i in items if not i.place]
-    banned = banned | {i.column for i in here if i.verb == "forbid"}
+    banned = banned | bans(here)
     if any(i.verb == "depth" and _height(tree) > i.number for i in here):
         return False
     if not isinstance(tree, tuple):
         named = {i.number for i in here if i.verb == "leaf"} - {-1}
         return not any(i.verb == "ask" for i in items) and (not named or named == {tree})
-    if any(i.verb == "leaf" for i in here) or questions.columns[tree[0]] in banned:
+    if any(i.verb == "leaf" for i in here) or questions.barred(tree[0], banned):
         return False
     for i in here:
+        if i.verb == "avoid" and i.column == questions.columns[tree[0]]:
+            return False
         if i.verb == "ask" and (i.column != questions.columns[tree[0]] or i.number not in (-1, tree[0])):
             return False
     return keeps(tree[1], below(items, "y"), questions, banned) and keeps(tree[2], below(items, "n"), questions, banned)
@@ -199,6 +213,8 @@ def _interval(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
 
 def _subset(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
     if schema.kind is not Kind.CATEGORICAL:
+        if text.split(None, 1)[0] == "together":
+            raise _bad(text, f"'{schema.name}' is a number, which has no categories that could stay together.")
         raise _bad(text, f"'{schema.name}' is a number: write '{schema.name} <= VALUE'.")
     named = [tail] if tail in schema.categories else [word.strip() for word in tail.split("|")]
     for name in named:

@@ -18,7 +18,7 @@ from trainer.errors import ParameterError
 from trainer.growing.growth import Growth, Splitter, Stopping, grow_tree
 from trainer.growing.node_split import SplitData
 from trainer.growing.split_units import uploaded
-from trainer.method import Parameter, Settings, Solution, exact_fraction
+from trainer.method import DEPTH, LEAF_PENALTY, MIN_LEAF, Parameter, Settings, Solution, exact_fraction, having
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_errors
@@ -65,6 +65,17 @@ IMPURITY = Parameter(
     name="impurity", type="choice", default="gini", choices=("gini", "entropy", "error"), label="Impurity",
     help="The measure that a split reduces: Gini, entropy, or classification error.", advanced=True,
 )  # fmt: skip
+# what every method takes that grows a tree question by question
+GROWN = (
+    having(DEPTH, default=4),
+    having(LEAF_PENALTY, advanced=True),
+    MIN_LEAF,
+    PRUNING,
+    PRUNING_FOLDS,
+    IMPURITY,
+    MIN_NODE,
+    MIN_GAIN,
+)
 
 MakeSplitter = Callable[[SplitData, Monitor, Crew[Any]], Splitter]
 SHOW_EVERY = 0.3  # least seconds between two pictures of the growing tree
@@ -89,12 +100,7 @@ def grow_and_prune(
     if X.shape[1] == 0 or len(np.unique(problem.y)) < 2:
         return Solution(draft=DraftLeaf())
     data = SplitData.of(X, problem.y, problem.n_classes, problem.row_weights)
-    stopping = Stopping(
-        depth=settings["depth"],
-        min_node=settings["min_node"],
-        min_leaf=settings["min_leaf"],
-        min_gain=settings["min_gain"] * problem.n if settings["min_gain"] > 0 else -1.0,
-    )
+    stopping = _stopping(settings, problem.n)
     alpha = _alpha(settings["pruning"])
 
     def grown(rows: CountArray, phase: str) -> Growth:
@@ -114,23 +120,13 @@ def grow_and_prune(
 
         crew: Crew[Any] = Crew(threads=threads)
         return grow_tree(
-            data,
-            make(data, monitor, crew),
-            lambda found: uploaded(found, encoding),
-            stopping,
-            measure=settings["impurity"],
-            stopped=monitor.stopped,
-            report=news,
-            rows=rows,
-            crew=crew,
-        )
+            data, make(data, monitor, crew), lambda found: uploaded(found, encoding), stopping,
+            measure=settings["impurity"], stopped=monitor.stopped, report=news, rows=rows, crew=crew,
+        )  # fmt: skip
 
     growth = grown(np.arange(len(X)), "grow")
-    draft, evidence = (
-        growth.draft,
-        {"kind": Evidence.GREEDY, "boxes": growth.boxes, "points_classified": growth.classified},
-    )
-    finished = growth.finished
+    draft, finished = growth.draft, growth.finished
+    evidence = {"kind": Evidence.GREEDY, "boxes": growth.boxes, "points_classified": growth.classified}
     if alpha is None and finished:
         alpha, used, finished = _choose_alpha(problem, growth.draft, settings, grown)
         evidence |= {"pruning_folds": used}
@@ -144,6 +140,15 @@ def grow_and_prune(
         nodes=growth.boxes or 2 * growth.branches + 1,
         encoded_features=X.shape[1],
         evidence=(evidence,),
+    )
+
+
+def _stopping(settings: Settings, n: int) -> Stopping:
+    return Stopping(
+        depth=settings["depth"],
+        min_node=settings["min_node"],
+        min_leaf=settings["min_leaf"],
+        min_gain=settings["min_gain"] * n if settings["min_gain"] > 0 else -1.0,
     )
 
 

@@ -17,7 +17,16 @@ from trainer.tree.numbers import category_text, number_text
 from trainer.tree.splits import Split
 from trainer.tree.splits.base import Schema
 
-__all__ = ["category_text", "leaf_text", "number_text", "path_in_words", "rules_text", "split_text", "value_text"]
+__all__ = [
+    "category_text",
+    "headline",
+    "leaf_text",
+    "number_text",
+    "path_in_words",
+    "rules_text",
+    "split_text",
+    "value_text",
+]
 
 
 def split_text(split: Split, schema: Schema, *, most: int | None = None) -> str:
@@ -45,6 +54,14 @@ def rules_text(tree: Tree) -> str:
         stack.append((v.right, level + 1, "no: "))
         stack.append((v.left, level + 1, "yes: "))
     return "\n".join(lines) + "\n"
+
+
+def headline(tree: Tree, v: Node) -> str:
+    """The question in one line, of many columns as "Weighs 30 columns", or the answer of a leaf."""
+    if v.split is None:
+        return tree.classes[v.label]
+    words = v.split.brief(tree.schema)
+    return words if v.split.many else f"{words}?"
 
 
 def leaf_text(tree: Tree, leaf: Node) -> str:

@@ -12,6 +12,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from trainer.table import ColumnSchema
 
 MINUS, TIMES, THIN = "−", "×", "\u202f"
+LETTERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 DIGITS = 3
 MAX_DIGITS = 17  # enough to tell any two doubles apart
 TENS = 1e15  # from here on powers of ten are shorter than digits
@@ -38,6 +39,18 @@ def number_text(value: float, digits: int = DIGITS, *, full: bool = False) -> st
         mantissa, power = f"{size:.{digits - 1}e}".split("e")
         return f"{sign}{_trim(mantissa)}{THIN}{TIMES}{THIN}10^{int(power)}".replace("10^-", f"10^{MINUS}")
     return sign + _trim(f"{size:,.{max(0, digits - 1 - exponent)}f}")
+
+
+def percent_text(share: float) -> str:
+    """`share` in percent, with up to four digits: 0.125 is "12.5 %" with a narrow space."""
+    return f"{100 * share:.4g}{THIN}%"
+
+
+def count_words(number: int | str, one: str, many: str = "") -> str:
+    """A number of things, up to ten in letters: "one leaf", "three leaves", "1,200 leaves"."""
+    n = int(number)
+    word = LETTERS[n] if 0 <= n < len(LETTERS) else f"{n:,}"
+    return f"{word} {one if n == 1 else many or one + 's'}"
 
 
 def decimal_text(value: float) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from trainer.errors import ModelFileError
 from trainer.verify import claims, recount, wishes
+from trainer.verify.fewest import fewest
 from trainer.verify.findings import Finding, damage
 from trainer.verify.impurity import splits
 from trainer.verify.proof import proof_findings
@@ -86,12 +87,13 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
         *claims.wishes(model, rows),
         *splits(model, rows, counts, leaf),
         *claims.evidence(model, rows),
+        *fewest(model, rows, counts, proof),
     ]
     if proof is not None:
         shown = proof_findings(model, rows, proof)
         replaced = {f.claim for f in shown}
         own = [f for f in own if f.claim not in replaced or f.verdict == "refuted"] + shown
-    return [*found, *own, *claims.optimal(model, own), *claims.provenance(model)]
+    return [*found, *own, *claims.optimal(model, own), *claims.unknown(model), *claims.provenance(model)]
 
 
 def _unjudged(detail: str) -> Finding:

@@ -17,7 +17,13 @@ from trainer.verify.structure import METHODS, tree_trouble
 MOST_WISHES = 10  # beyond which prices are not searched again
 CLOSED = Fraction(1, 10**6)  # a gap that is called closed
 STATUSES = {"optimal", "time_limit", "memory_limit", "cancelled", "heuristic"}
-ASIDE = "solver solver_version seconds nodes cuts warm_start_objective"
+ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved note weight_error unseen_looks"
+# what a line of this checker is about; a file may say more, which is named and not judged
+PARTS = """format format_version version name method target classes columns nodes parameters metrics certificate fingerprint rows
+    training_rows reading"""
+CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
+    coefficient_penalty goal wishes optimum"""
+TOLD = "mip bound-met subset-search topology-choice greedy proof distance planes"  # of the search; `bound` counts planes again
 
 
 def status(model: dict[str, Any]) -> Finding:
@@ -58,6 +64,7 @@ def prices(model: dict[str, Any], n: int) -> Finding:
         asks, has = asked(model, name), goal.get(name)
         pairs.append((exact(-1 if asks is None else asks), exact(-1 if has is None else has), f"the least {name}"))
     odd = next((words for wanted, own, words in pairs if abs(wanted - own) > TOLERANCE), "")
+    odd = next((words for _, own, words in pairs[:2] if own < 0), odd)  # no training rewards leaves
     positive = str(asked(model, "positive") or "").strip()
     if positive and (positive not in model["classes"] or goal.get("positive", positive) != positive):
         odd = "the positive class"
@@ -165,8 +172,10 @@ def evidence(model: dict[str, Any], rows: Rows) -> list[Finding]:
         elif kind in ("frontier", "optimal-trees"):
             words = "It is about many trees, which were not searched again."
             out.append(Finding(claim=kind, verdict="cannot be judged", detail=words, role="optimality"))
-        else:
+        elif kind in TOLD.split():
             told.append(kind)
+        else:
+            out.append(_unknown(f"evidence '{kind[:40]}'"))
     if told:
         words = f"What the search tells of itself: {', '.join(told)}."
         out.append(Finding(claim="evidence", verdict="cannot be judged", detail=words, role="aside"))
@@ -240,6 +249,17 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
             claim=kind, verdict="proved", detail=f"{words} A plain search finds no better trees.", role="optimality"
         )
     ]
+
+
+def unknown(model: dict[str, Any]) -> list[Finding]:
+    """One line for each part of the file or the certificate that this checker does not know."""
+    certificate = {*CERTIFICATE.split(), *ASIDE.split()}
+    odd = [name for name in model if name not in PARTS.split()]
+    return [_unknown(name) for name in [*odd, *(name for name in model["certificate"] if name not in certificate)]]
+
+
+def _unknown(name: str) -> Finding:
+    return Finding(claim=name, verdict="cannot be judged", detail="This checker does not know what it claims.")
 
 
 def provenance(model: dict[str, Any]) -> list[Finding]:

@@ -78,6 +78,11 @@ def asked(model: dict[str, Any], name: str) -> Any:
     return None if value is False or value in ("", "none") else value
 
 
+def columns_of(split: dict[str, Any]) -> list[str]:
+    """The columns that a split asks about."""
+    return list(split.get("features") or [split["feature"]])
+
+
 @contextmanager
 def damage() -> Iterator[None]:
     """What is missing or of a wrong type in a model file, as one error that says so."""

@@ -72,9 +72,12 @@ class Counting(Table):
         here = [w for w in wishes if not w.place]
         room = min([room, *(w.height for w in here if w.verb == "depth")])
         banned = [w.column for w in here if w.verb == "forbid"]
-        wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "held", "leaf"))
+        parted = [q for w in here for q in w.parted]
+        wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "avoid", "held", "leaf"))
         if banned:
             allowed = allowed & ~np.isin(self.space.column_of, banned)
+        if parted:
+            allowed = allowed & ~np.isin(np.arange(len(allowed)), parted)
         if (first := self.space.encoded) < len(allowed):
             held = np.isin(np.arange(len(allowed)), [w.number for w in wishes if w.number >= 0])
             held[:first] = True

@@ -17,7 +17,7 @@ import numpy as np
 from trainer.verify.findings import asked, exact, items
 from trainer.verify.questions import cuts_of_bins, questions
 from trainer.verify.rows import Rows
-from trainer.verify.wishes import Wish, answers, numbered, wishes_of
+from trainer.verify.wishes import Wish, answers, numbered, wishes_of, with_parted
 
 QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 THRESHOLDS = {"exact-numeric"}
@@ -97,6 +97,7 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
     if named:
         X = np.column_stack([X, *(answers(w, model, rows) for w in named)])
         columns = columns + [w.column for w in named]
+    wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
     kept, wide = rows.weights > 0, method in THRESHOLDS and not wishes
     most, few, shape = asked(model, "max_leaves"), asked(model, "max_columns"), _shape(model)
     return Space(
@@ -242,24 +243,29 @@ def _levels(values: np.ndarray) -> list[np.ndarray]:
 
 
 def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
-    """The subsets of categories without the first one that occurs, in the order of their bits, and the ends of bins."""
-    if asked(model, "select") or str(asked(model, "topology") or "").strip() == "auto":
+    """The subsets of categories without the first one that occurs, in the order of their bits, and the ends of bins.
+
+    With wishes the subsets with the first one as well, since it matters which side is called yes.
+    """
+    topology, wished = str(asked(model, "topology") or "").strip(), bool(model["certificate"].get("wishes"))
+    if asked(model, "select") or topology == "auto" or (topology and wished):
         raise NoProof(
-            "there are proof steps for topologies over all columns only, and not for those chosen from the data"
+            "there are proof steps for topologies over all columns only, not for those chosen from the data or with wishes"
         )
     if asked(model, "negative_weight") not in (None, "1", 1):
         raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
+    first = 0 if wished else 1
     card, made, column_of = int(asked(model, "max_card") or 0), list[np.ndarray](), list[int]()
     for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
         levels = np.unique(values)
         k = len(levels)
         if column["kind"] != "categorical":
             made += [values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"]))]
-        elif k > 10 and 1 << (k - 1) > MOST_SUBSETS:
+        elif k > 10 and 1 << (k - first) > MOST_SUBSETS:
             raise NoProof(f"column '{column['name']}' has more subsets than the {MOST_SUBSETS} that are checked")
         else:
-            for mask in range(1, 1 << (k - 1)):
-                some = [levels[i + 1] for i in range(k - 1) if mask >> i & 1]
+            for mask in range(1, (1 << (k - first)) - 1 + first):
+                some = [levels[i + first] for i in range(k - first) if mask >> i & 1]
                 if not card or min(len(some), k - len(some)) <= card:
                     made.append(np.isin(values, some))
         column_of += [j] * (len(made) - len(column_of))

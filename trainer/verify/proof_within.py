@@ -151,6 +151,9 @@ class Within:
             found = part.allowed & np.isin(np.arange(len(found)), list(named) if len(named) == 1 else [])
         for w in asks:
             found &= self.space.column_of == w.column
+        for w in part.wishes:
+            if w.verb == "avoid" and not w.place:
+                found &= self.space.column_of != w.column
         return found
 
     def _stumps(self, frame: Frame, part: Part, usable: np.ndarray) -> Iterator[np.ndarray]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import TOLERANCE, Finding, exact, recounted
+from trainer.verify.findings import TOLERANCE, Finding, columns_of, exact, recounted
 from trainer.verify.rows import Data, Rows, weighed
-from trainer.verify.structure import columns_of, tree_trouble
+from trainer.verify.structure import tree_trouble
 
 Counts = list[list[int]]  # of each node the weight of each class
 

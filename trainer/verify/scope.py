@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import Finding, asked, items, recounted
+from trainer.verify.findings import Finding, asked, recounted
 from trainer.verify.questions import Questions, questions, special_values
+from trainer.verify.restrictions import words_of
 from trainer.verify.rows import Rows
 from trainer.verify.search import cuts_of_bins
 from trainer.verify.structure import METHODS
@@ -141,41 +142,5 @@ def _counted(n: int, noun: str) -> str:
 
 
 def _limits(model: dict[str, Any]) -> list[str]:
-    """Each restriction in words, in the order in which the methods list them."""
-    given = model["parameters"]
-    words: dict[str, list[str]] = {}
-    for name, one, many in (("max_leaves", "leaf", "leaves"), ("max_columns", "column", "columns")):
-        if (most := asked(model, name)) is not None:
-            words[name] = [f"at most {most} {one if most == 1 else many}"]
-    if (least := asked(model, "min_leaf") or 1) > 1:
-        words["min_leaf"] = [f"at least {least} rows in a leaf"]
-    words["forbidden"] = [f"no question on {name}" for name in items(asked(model, "forbidden"))]
-    if asked(model, "balanced"):
-        words["balanced"] = ["every path with as many questions as the depth allows"]
-    if (most := asked(model, "max_card") or 0) > 0:
-        words["max_card"] = [f"at most {most} {'category' if most == 1 else 'categories'} in a subset or outside it"]
-    for name in ("sensitivity", "specificity"):
-        if asked(model, name) is not None:
-            words[name] = [f"{name} ≥ {given[name]}"]
-    if (asked(model, "min_node") or 2) > 2:
-        words["min_node"] = [f"no question to fewer than {given['min_node']} rows"]
-    if asked(model, "min_gain"):
-        words["min_gain"] = [f"each question lowering the impurity by at least {given['min_gain']} of the rows"]
-    shares = [text.rpartition(":") for text in items(asked(model, "recall"))]
-    words["recall"] = [f"recall of {name.strip()} ≥ {share.strip()}" for name, _, share in shares]
-    if asked(model, "fairness"):
-        name = str(given["fairness_class"]).strip() or "the last class"
-        among = f" among rows of {name}" if given["fairness"] == "opportunity" else ""
-        groups = str(given["fairness_column"]).strip()
-        words["fairness"] = [
-            f"{name} predicted at rates at most {given['fairness_delta']} apart between groups of {groups}{among}"
-        ]
-    pairs = [[name.strip() for name in text.split("+")] for text in items(asked(model, "forbidden_pairs"))]
-    words["forbidden_pairs"] = [f"no path with both {' and '.join(pair)}" for pair in pairs]
-    ways = [text.rpartition(" ") for text in items(asked(model, "monotone"))]
-    words["monotone"] = [
-        f"classes only {'rising' if way == 'up' else 'falling'} along {name.strip()}" for name, _, way in ways
-    ]
-    wishes = [f"the wish '{record['wish']}'" for record in model["certificate"].get("wishes") or ()]
-    # a file lists its parameters in the order of the method
-    return [text for name in given for text in words.get(name, [])] + wishes
+    """Each restriction in words, and the wishes after them."""
+    return words_of(model) + [f"the wish '{record['wish']}'" for record in model["certificate"].get("wishes") or ()]

@@ -21,6 +21,7 @@ from trainer.verify.proof_space import NoProof, Space, read_space, space_of
 from trainer.verify.proof_within import TooLarge, Within
 from trainer.verify.questions import cuts_of_bins, questions
 from trainer.verify.recount import penalty
+from trainer.verify.restrictions import not_searched
 from trainer.verify.rows import Rows
 
 WORK = 2e8  # rows times questions that a search may look at
@@ -45,7 +46,7 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
     """What a plain search finds, or None and the reason why there was none."""
     if model["certificate"].get("goal"):
         return None, "something other than accuracy was maximised"
-    if name := next((name for name in ("balanced", "fairness") if asked(model, name)), None):
+    if name := not_searched(model):
         return None, f"trees with '{name}' are not part of the plain search"
     n, wishes = int(rows.weights.sum()), bool(model["certificate"].get("wishes"))
     extra = exact(model["certificate"].get("coefficient_penalty") or 0)
@@ -83,7 +84,7 @@ def without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fracti
 def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
     """For 1, 2, … leaves the most rows that a tree of at most so many has right; None if the space is not searched whole."""
     found = _space(model, rows)
-    if found is None or not found[3] or asked(model, "fairness") or asked(model, "max_columns") is not None:
+    if found is None or not found[3] or not_searched(model) or asked(model, "max_columns") is not None:
         return None
     try:
         space = space_of(model, rows, found[0], found[1].tolist(), Fraction(0))
@@ -129,7 +130,14 @@ def _part(space: Space) -> Space:
     usable = np.flatnonzero(space.allowed[: space.encoded])
     chosen = np.sort(usable[_chosen(space.X[:, usable], Y, max(1, few))])
     own = np.append(chosen, np.arange(space.encoded, space.X.shape[1]))
-    moved = [replace(w, number=w.number - space.encoded + len(chosen) if w.number >= 0 else -1) for w in space.wishes]
+    moved = [
+        replace(
+            w,
+            number=w.number - space.encoded + len(chosen) if w.number >= 0 else -1,
+            parted=tuple(np.flatnonzero(np.isin(own, w.parted)).tolist()),
+        )
+        for w in space.wishes
+    ]
     return replace(
         space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=space.left[own],
         apart=None if space.apart is None else space.apart[np.ix_(own, own)], wishes=tuple(moved), depth=depth,

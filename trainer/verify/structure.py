@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.verify.findings import Finding, asked, recounted
+from trainer.verify.findings import Finding, asked, columns_of, recounted
+from trainer.verify.restrictions import SIDE
 
-SIDE = "max_leaves max_columns recall fairness fairness_column fairness_class fairness_delta forbidden_pairs monotone"
 MIP = f"{SIDE} first_tree exact_seconds solver mip_gap binarise bins"
 GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"
 PLANES = "leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_seconds solver mip_gap"
@@ -47,6 +47,8 @@ def structure(model: dict[str, Any]) -> list[Finding]:
     for name in WHOLE.split():
         if not isinstance((model.get("parameters") or {}).get(name) or 0, int):
             raise TypeError(f"the parameter '{name}' is not a whole number")
+    if (bins := (model.get("parameters") or {}).get("bins")) is not None and bins < 2:
+        raise ValueError("fewer than two bins")  # not the bins of a file that names none
     trouble, deepest = tree_trouble(model, model["nodes"])
     limit = None if asked(model, "topology") else asked(model, "depth")  # a topology takes the place of the depth
     if not trouble and limit is not None and deepest > limit:
@@ -121,11 +123,6 @@ def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
     if kind not in ("threshold", "interval"):
         return f"has a split of the unknown kind '{str(kind)[:40]}'"
     return "compares a column that does not contain numbers" if columns[used[0]]["kind"] == "categorical" else ""
-
-
-def columns_of(split: dict[str, Any]) -> list[str]:
-    """The columns that a split asks about."""
-    return list(split.get("features") or [split["feature"]])
 
 
 def _method(model: dict[str, Any]) -> Finding:

@@ -1,7 +1,7 @@
 """The wishes of a tree from the workbench: read from their text, looked for in the tree, and as parts of a space.
 
-A place is a word over y and n, the answers from the root; y is left. 'ask' demands a branch at its place; 'forbid', 'leaf' and 'depth'
-bind where the tree has their place.
+A place is a word over y and n, the answers from the root; y is left. 'ask' demands a branch at its place; 'forbid', 'avoid', 'together',
+'leaf' and 'depth' bind where the tree has their place.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import Finding, recounted
+from trainer.verify.findings import Finding, columns_of, recounted
 from trainer.verify.rows import Rows
-from trainer.verify.structure import columns_of
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a wish asks, seen from a place above it: `split` is the question of `ask`, None for any about the column."""
+    """What a wish asks, seen from a place above it: `split` is the question of `ask`, None for any about the column, and names what
+    stays `together`.
+    """
 
     text: str
     verb: str
@@ -30,6 +31,7 @@ class Wish:
     label: int = -1  # of the class; -1: none is named
     height: int = -1
     number: int = -1  # of the question of `ask`, behind those of the encoding
+    parted: tuple[int, ...] = ()  # numbers of the questions that part what stays together
 
 
 def below(wishes: tuple[Wish, ...], letter: str) -> tuple[Wish, ...]:
@@ -41,10 +43,19 @@ def numbered(wishes: Sequence[Wish], encoded: int) -> tuple[tuple[Wish, ...], li
     """The wishes with the numbers of their questions, and one wish for each such question."""
     named: dict[Any, Wish] = {}
     for w in wishes:
-        if w.split is not None:
+        if w.verb == "ask" and w.split is not None:
             named.setdefault((w.column, w.split), w)
     place = {key: encoded + i for i, key in enumerate(named)}
-    return tuple(replace(w, number=place.get((w.column, w.split), -1)) for w in wishes), list(named.values())
+    own = tuple(
+        replace(w, number=place[w.column, w.split]) if w.verb == "ask" and w.split is not None else w for w in wishes
+    )
+    return own, list(named.values())
+
+
+def with_parted(wish: Wish, X: np.ndarray, columns: Sequence[int], rows: np.ndarray) -> Wish:
+    """The wish with the questions about its column that give `rows` (bool) both answers; X bool (n, m)."""
+    own = [q for q, column in enumerate(columns) if column == wish.column and len(np.unique(X[rows, q])) > 1]
+    return replace(wish, parted=tuple(own))
 
 
 def wishes_of(model: dict[str, Any]) -> list[Wish]:
@@ -56,10 +67,10 @@ def _read(text: str, model: dict[str, Any]) -> Wish:
     verb, place, *rest = text.split(None, 2)
     tail = rest[0].strip() if rest else ""
     word = "" if place == "root" else place
-    if set(word) - {"y", "n"} or verb not in ("ask", "forbid", "leaf", "depth"):
+    if set(word) - {"y", "n"} or verb not in ("ask", "forbid", "avoid", "together", "leaf", "depth"):
         raise ValueError(f"the wish {text[:80]!r} is not understood")
     names = [c["name"] for c in model["columns"]]
-    if verb == "forbid":
+    if verb in ("forbid", "avoid"):
         return Wish(text, verb, word, names.index(tail))
     if verb == "leaf":
         if tail and tail not in model["classes"]:
@@ -67,12 +78,12 @@ def _read(text: str, model: dict[str, Any]) -> Wish:
         return Wish(text, verb, word, label=model["classes"].index(tail) if tail else -1)
     if verb == "depth":
         return Wish(text, verb, word, height=int(tail))
-    if tail in names:
+    if tail in names and verb == "ask":
         return Wish(text, verb, word, names.index(tail))
     for j in sorted(range(len(names)), key=lambda j: -len(names[j])):
         if tail.startswith(names[j] + " "):
             split = _split(tail[len(names[j]) :].strip(), model["columns"][j])
-            if split is not None:
+            if split is not None and (verb == "ask" or split[0] == "in"):
                 return Wish(text, verb, word, j, split)
     raise ValueError(f"the wish {text[:80]!r} names no question")
 
@@ -118,6 +129,13 @@ def _holds(model: dict[str, Any], wish: Wish) -> tuple[bool, str]:
         height = max(level for level, _ in below)
         return height <= wish.height, f"The part of the tree at this place has height {height}."
     name = model["columns"][wish.column]["name"]
+    if wish.verb == "avoid":
+        return "split" not in node or columns_of(node["split"]) != [name], "The question at this place was compared."
+    if wish.verb == "together":
+        assert wish.split is not None
+        asked = [v["split"] for _, v in below if "split" in v and columns_of(v["split"]) == [name]]
+        sent = [wish.split[1] & frozenset(split.get("categories", ())) for split in asked]
+        return all(own in (frozenset(), wish.split[1]) for own in sent), "Every question there and below was checked."
     used = {column for _, v in below if "split" in v for column in columns_of(v["split"])}
     return name not in used, "Every question there and below was checked."
 

@@ -23,12 +23,13 @@ from trainer.tree.picture.outline import tree_outline
 from trainer.tree.picture.palette import swatch
 from trainer.workbench import EDITABLE
 
-MAP_FROM = 17  # leaves from which a small map of the whole tree is shown
+MAP_FROM = 17  # leaves from which a small map is shown: beyond a complete tree of depth 4 the first view may be folded
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
 
 
 def _tree(scene: Scene) -> dict[str, Any]:
-    tree, walk, trouble = scene.tree, *follow(scene)
+    tree = scene.tree
+    walk, trouble, followed = follow(scene)
     cell = None if walk else rowsets.cell_of(scene)
     counts = tree.nodes[0].counts
     return {
@@ -50,7 +51,8 @@ def _tree(scene: Scene) -> dict[str, Any]:
         "cell": cell,
         "lit": [walk.leaf] if walk else [end["leaf"] for end in cell["ends"]] if cell else [],
         "trouble": trouble,
-        "follow": scene.query.get("row", ""),
+        "follow": followed,
+        "called": rowsets.line_word(scene),
         "has_rows": scene.rows is not None,
         "inspector": inspector(scene),
         "training": len(scene.part("training")) or sum(counts),
@@ -151,11 +153,14 @@ def chosen_mode(scene: Scene) -> Mode:
 def workspace(scene: Scene) -> dict[str, Any]:
     """Everything that the page of a model shows in the chosen mode."""
     chosen = chosen_mode(scene)
+    facts, interval = page.facts(scene.model), performance.unseen_interval(scene)
+    if interval is not None and scene.model.train_accuracy <= interval[1]:
+        facts["difference"] = None  # unseen rows as good as the training rows are among what chance explains
     return {
         "model": scene.model,
         "inside": scene.inside,
-        "facts": page.facts(scene.model),
-        "interval": performance.unseen_interval(scene),
+        "facts": facts,
+        "interval": interval,
         "mode": chosen,
         "modes": [
             {
@@ -171,7 +176,7 @@ def workspace(scene: Scene) -> dict[str, Any]:
         "possible": actions.possible(scene.model, scene.user),
         "served": actions.served(scene.model.family),
         "smaller": versions.smaller(scene),
-        "rejected_because": versions.rejected_because(scene),
+        "rejection": versions.rejection(scene),
         "asked_back": versions.asked_back(scene),
         "editable": scene.model.method in EDITABLE and scene.rows is not None,
         **chosen.context(scene),

@@ -12,7 +12,7 @@ from octweb.registry.workspace.scene import Scene
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.evaluate.intervals import wilson
 from trainer.table import Kind
-from trainer.tree.describe import number_text, split_text
+from trainer.tree.describe import headline, number_text, split_text
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import shortest_between
 from trainer.tree.picture.layout import leaves_below
@@ -40,14 +40,6 @@ def node_facts(scene: Scene) -> dict[str, Any]:
         "parent": tree.parents[v.id],
         "below": 0 if v.is_leaf else len(leaves_below(tree, v.id)),
     }
-
-
-def headline(tree: Tree, v: Node) -> str:
-    """The question in one line, of many columns as "Weighs 30 columns", or the answer of a leaf."""
-    if v.split is None:
-        return tree.classes[v.label]
-    words = v.split.brief(tree.schema)
-    return words if v.split.many else f"{words}?"
 
 
 def _answers(tree: Tree, node: int) -> list[str]:

@@ -136,7 +136,7 @@ def csv_of(scene: Scene, asked: RowQuery) -> Iterator[str]:
 
 def line_word(scene: Scene) -> str:
     """What the number before a row is: the line of the uploaded file, or the row where lines are not known."""
-    return "line" if scene.rows is not None and scene.rows.lines is not None else "row"
+    return "row" if scene.rows is None else scene.rows.called
 
 
 def part_words(part: str) -> str:
@@ -159,8 +159,7 @@ def _row(scene: Scene, i: int, columns: list[int]) -> dict[str, Any]:
     assert rows is not None
     actual, predicted = int(rows.codes[i]), int(scene.predicted[i])
     return {
-        "number": int(rows.numbers[i]),
-        "line": int(rows.lines[i]) if rows.lines is not None else int(rows.numbers[i]),
+        "line": int(rows.shown[i]),
         "leaf": int(scene.leaf_of[i]),
         "actual": tree.classes[actual],
         "actual_code": actual,

@@ -16,10 +16,12 @@ from trainer.explain.words import flip_text
 FLIP_SECONDS = 2.0  # a page does not wait longer for hyperplanes
 
 
-def follow(scene: Scene) -> tuple[Any, str]:
-    """The path of the data set's row that the address names, or why there is no such path."""
-    number = scene.query.get("row", "").strip()
-    return page.followed(scene.model, number, scene.rows) if number else (None, "")
+def follow(scene: Scene) -> tuple[Any, str, Any]:
+    """The path of the row that the address names, or why there is no such path, and what the field beside the picture says."""
+    place, trouble = page.asked_row(scene.query, scene.rows)
+    if place is None or scene.rows is None:
+        return None, trouble, scene.query.get("line") or scene.query.get("row", "")
+    return page.followed(scene.model, place, scene.rows), "", int(scene.rows.shown[place])
 
 
 def try_it(scene: Scene, example: dict[str, Any]) -> dict[str, Any]:

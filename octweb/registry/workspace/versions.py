@@ -48,12 +48,11 @@ def smaller(scene: Scene) -> TreeModel | None:
     return others.filter(unseen_accuracy__gte=model.unseen_accuracy).order_by("leaves", "-unseen_accuracy").first()
 
 
-def rejected_because(scene: Scene) -> str:
-    """The reason of the last rejection, for those who may read it."""
+def rejection(scene: Scene) -> ReviewEvent | None:
+    """The step that rejected the model, for those who may read its reason."""
     if scene.model.state != State.REJECTED or not scene.inside:
-        return ""
-    event = scene.model.events.filter(after=State.REJECTED).last()
-    return event.reason if event else ""
+        return None
+    return scene.model.events.select_related("by").filter(after=State.REJECTED).last()
 
 
 def asked_back(scene: Scene) -> ReviewEvent | None:

@@ -19,8 +19,8 @@ from octweb.checking.work import CheckSupervisor
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.runs.training import TrainingSupervisor
-from tests.conftest import ROOT
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
+from tests.processes import manage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -100,8 +100,7 @@ def test_the_download_is_all_that_is_needed(trained, client, owner, tmp_path):
     told = next(
         line.split() for line in (tmp_path / "HOW-TO-CHECK.txt").read_text().splitlines() if "manage.py verify" in line
     )
-    command = [sys.executable, str(ROOT / "manage.py"), *[word.strip('"') for word in told[1:]], "--require", "proved"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = manage(*[word.strip('"') for word in told[1:]], "--require", "proved", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     alone = [sys.executable, "check_octweb.py", f"{stem}.json", f"{stem}.proof.jsonl.gz", "small.csv"]
     done = subprocess.run(alone, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from django.urls import reverse
 
@@ -44,8 +46,20 @@ def test_detail_shows_profile_and_rows(page, dataset, query):
     answer = page.get(address("detail", dataset) + query)
     text = answer.content.decode()
     assert answer.status_code == 200
-    assert text.split("<h2>Rows</h2>")[1].count("<td>day-01-") == 20
+    table = text.split("<h2>Rows</h2>")[1]
+    assert table.count("<td>day-01-") == 20
+    assert '<th class="num">line</th>' in table
+    assert '<tr><td class="num">2</td>' in table  # the header is line 1
     assert "50.0" in text
+
+
+def test_rows_of_parquet_have_numbers_and_no_lines(page, owner):
+    content = io.BytesIO()
+    pq.write_table(pa.table({"a": [1.5, 2.5, 3.0, 4.0], "y": ["p", "q", "p", "q"]}), content)
+    made = actions.create(owner=owner, file=io.BytesIO(content.getvalue()), source_name="t.parquet")
+    table = page.get(address("detail", made)).content.decode().split("<h2>Rows</h2>")[1]
+    assert '<th class="num">row</th>' in table
+    assert '<tr><td class="num">1</td>' in table
 
 
 def test_detail_does_not_read_the_whole_file(page, dataset, monkeypatch):

@@ -113,7 +113,13 @@ def test_a_link_carries_a_row_number_and_no_values(model, owner, client):
     rows = rows_of(model)
     values = typed(model, rows.matrix[rows.position(5)])
     address = f"/models/{model.pk}/decision/"
-    assert client.get(address, {"row": 5, "format": "json"}).json()["row"] == 5
+    found = client.get(address, {"line": 6, "format": "json"}).json()
+    assert (found["row"], found["line"]) == (5, 6)  # the header is line 1
+    assert client.get(address, {"row": 5, "format": "json"}).json() == found  # addresses from before
+    page = client.get(address, {"line": 6}).content.decode()
+    assert "<h1>Line 6</h1>" in page
+    assert 'name="line" inputmode="numeric"' in page
+    assert 'href="?line=' in page
     first = client.get(address, {"format": "json"}).json()
     assert first["row"] != 5
     assert client.get(address, {"format": "json", **values}).json() == first, "values in an address are not read"
@@ -215,7 +221,7 @@ def test_rows_are_shown_to_nobody_who_may_not_see_them(model, owner, staff, stra
     assert "Training rows most like it" not in page
     assert '<rect class="bar' not in page
     assert ask(client, model, row="5").status_code == 422
-    assert 'name="row"' not in page
+    assert 'name="line"' not in page
 
 
 def test_strangers_get_rounded_units(model, owner, client_of, stranger, staff):

@@ -64,6 +64,10 @@ def test_rows_are_counted_as_one_by_one(second, served):
         assert len(examples) == found.training.different
         assert sum(e["right"] for e in examples) == found.training.now_right
     assert all(e["then"] != e["now"] for e in found.examples)
+    rows = rows_of(second)
+    for e in found.examples:
+        place = rows.at_line(e["number"])
+        assert (e["called"], e["actual"]) == ("row", model_file(second).tree.classes[rows.codes[place]])
 
 
 def trained_on(register, dataset, depth):  # noqa: F811
@@ -134,6 +138,58 @@ def test_a_model_moves_to_the_name_under_which_it_is_served(staff, second, serve
     assert actions.served(other.family) == moved
     assert actions.served(Family.objects.get(name="small-cart")) == served
     assert approved_model("credit-scores", None).pk == moved.pk
+
+
+def test_a_served_name_needs_a_letter_or_a_digit(client, staff, second, served):
+    actions.approve(second, by=staff)
+    before = second.family
+    client.force_login(staff)
+    answer = client.post(f"/models/{second.pk}/publish/", {"name": "日本!", "back": "review"})
+    assert answer.status_code == 422
+    assert "has no letter from a to z and no digit" in answer.content.decode()
+    second.refresh_from_db()
+    assert second.family == before
+    page = client.post(f"/models/{second.pk}/publish/", {"name": "Ward 5, triage!", "back": "review"}, follow=True)
+    assert "Version 1 of <code>ward-5-triage</code>" in " ".join(page.content.decode().split())
+    assert "pattern=" not in page.content.decode()  # a browser would refuse such a name without saying why
+
+
+def test_a_rejected_model_says_who_why_and_how_to_ask_again(client, staff, owner, second):
+    actions.reject(second, by=staff, reason="Too many are missed.")
+    client.force_login(owner)
+    banner = client.get(f"/models/{second.pk}/").content.decode().split('<p class="banner bad">')[1].split("</p>")[0]
+    assert "Rejected by ada" in banner
+    assert "Too many are missed." in banner
+    assert f'href="/models/{second.pk}/review/#decide">Say what has changed and ask again' in banner
+
+
+def test_the_first_page_says_what_came_back_until_it_is_asked_again(client, staff, owner, second):
+    def back(user):
+        client.force_login(user)
+        return [(e.model_id, e.after, e.reason) for e in client.get("/").context["back"]]
+
+    assert back(owner) == []
+    actions.withdraw(second, by=owner, reason="Not yet.")
+    assert back(owner) == []  # taken back by the owner, who knows
+    actions.ask_for_approval(second, by=owner)
+    actions.ask_back(second, by=staff, reason="Which counters?")
+    assert back(owner) == [(second.pk, State.DRAFT, "Which counters?")]
+    assert "Which counters?" in client.get("/").content.decode()
+    assert back(staff) == []
+    actions.ask_for_approval(second, by=owner, reason="Those of the west.")
+    assert back(owner) == []
+    actions.reject(second, by=staff, reason="Too many are missed.")
+    assert back(owner) == [(second.pk, State.REJECTED, "Too many are missed.")]
+    actions.retire(second, by=owner)
+    assert back(owner) == []
+
+
+def test_the_list_says_how_runs_ended_in_words(client, owner, second):
+    client.force_login(owner)
+    page = client.get("/models/", {"status": "time_limit"}).content.decode()
+    assert '<option value="time_limit" selected>at its time limit</option>' in page
+    assert ">time_limit<" not in page
+    assert 'value="heuristic">heuristic, without a proof' in page
 
 
 def test_only_approved_models_are_served_and_not_by_strangers(second, stranger, owner):

@@ -85,6 +85,32 @@ def test_rows_are_sorted_and_the_csv_has_all_of_them(table, owner, sort, descend
         assert line["actual"] != line["predicted"]
 
 
+def test_a_row_is_followed_by_the_line_of_the_uploaded_file(table, owner, client):
+    model = trained_on(table, owner)
+    scene = scene_of(model, owner)
+    client.force_login(owner)
+    address = f"/models/{model.pk}/"
+    for place in (0, 100, 399):
+        line = place + 2  # the header is line 1
+        page = client.get(address, {"line": line})
+        assert page.context["walk"].leaf == scene.leaf_of[place]
+        text = page.content.decode()
+        assert "Follow line" in text
+        assert f"line {line} comes here" in text
+        assert f'value="{line}" size="6"' in text
+        assert client.get(address, {"row": place + 1}).context["walk"] == page.context["walk"]  # addresses from before
+    for line, words in (
+        (1, "On line 1 of the uploaded file there is no row"),
+        (402, "On line 402 of"),
+        ("x", "is not a line number"),
+    ):
+        answer = client.get(address, {"line": line})
+        assert answer.status_code == 422
+        assert words in answer.content.decode()
+    rows = client.get(f"{address}rows/", {"part": "training"}).content.decode()
+    assert f'&amp;line={int(scene.rows.lines[scene.rows.training[0]])}"' in rows
+
+
 def test_the_confusion_matrix_its_cells_and_the_baseline(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
     for part in ("unseen", "training"):

@@ -272,10 +272,36 @@ def test_one_switch_keeps_rows_with_empty_cells(browser, owner, media):
     page = browser.get(reverse("runs:new"), {"dataset": dataset.pk})
     assert f"{found.dropped} of 40 rows have empty cells" in page.content.decode()
     data = _sent(page.context) | {"empty_as_category": "on"}
+    # the form says what the switch would change, and changes nothing before the start
+    before = browser.post(reverse("runs:advice"), data | {"shown_dataset": str(dataset.pk), "shown_empty": "1"})
+    whole = browser.post(reverse("runs:advice"), data | {"shown_dataset": str(dataset.pk), "shown_empty": "0"})
+    assert (before.get("HX-Retarget"), whole["HX-Retarget"]) == (None, "#run-form")
+    assert "39 rows, 3 columns" in whole.content.decode()
+    assert "15 of 40 rows have empty cells and would be left out" in " ".join(whole.content.decode().split())
+    for answer in (before, whole):
+        assert answer.context["expected"].rows + answer.context["unseen_rows"] == 39
+        assert answer.context["as_category"]
+    assert page.context["expected"].rows + page.context["unseen_rows"] == 25
+    # "y" alone asks nothing, "y" or empty asks one question
+    assert before.context["expected"].questions == page.context["expected"].questions + 1
+    dataset.refresh_from_db()
+    assert dataset.rows == 25
     assert browser.post(reverse("runs:new"), data).status_code == 302
     dataset.refresh_from_db()
     assert dataset.rows == 39
     assert empty_cells.of(dataset).columns == ()
+
+
+def test_the_switch_opens_questions_about_groups(browser, owner, media):
+    """Two answers and empty are three categories."""
+    text = "a,b,class\n" + "".join(f"{('y', 'n', '')[i % 3]},{('y', 'n')[i % 2]},{'pq'[i % 2]}\n" for i in range(40))
+    dataset = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class")
+    page = browser.get(reverse("runs:new"), {"dataset": dataset.pk})
+    assert [k.refusal == "" for k in page.context["kinds"]] == [True, False, False, False]
+    data = _sent(page.context) | {"empty_as_category": "on", "shown_dataset": str(dataset.pk), "shown_empty": "0"}
+    answer = browser.post(reverse("runs:advice"), data)
+    assert [k.refusal == "" for k in answer.context["kinds"]] == [True, False, False, True]
+    assert (page.context["expected"].questions, answer.context["expected"].questions) == (2, 4)
 
 
 def test_the_switch_of_the_preview_changes_what_would_train(browser, owner):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import psutil
 import pytest
 
-from tests.conftest import ROOT
+from tests.processes import MANAGE, start
 
 WAIT = 600.0  # seconds in which a search has begun and found a tree, also on a machine that is busy
 AFTER = 10.0  # seconds of the processor from the signal to the end; 2 on a usual machine
@@ -33,22 +31,13 @@ def noise(tmp_path_factory):
 @pytest.mark.parametrize("method", METHODS)
 def test_sigterm_ends_a_search_with_its_best_tree(noise, tmp_path, method):
     model, progress = tmp_path / "model.json", tmp_path / "progress.jsonl"
-    command = [
-        sys.executable,
-        str(ROOT / "manage.py"),
-        "train",
-        str(noise),
-        "--target=y",
-        f"--method={method}",
-        "--depth=4",
-    ]
-    command += ["--time-limit=3600", f"--output={model}", f"--progress={progress}", "--json"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    asked = ["train", noise, "--target=y", f"--method={method}", "--depth=4", "--time-limit=3600", "--json"]
+    child = start(MANAGE, *asked, f"--output={model}", f"--progress={progress}", folder=tmp_path)
     try:
         until = time.monotonic() + WAIT
         while not _has_a_tree(progress) and child.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
-        assert child.poll() is None, child.communicate()
+        assert child.poll() is None, (tmp_path / "stderr").read_text()
         inside = psutil.Process(child.pid)
         before = last = _processor(inside)
         child.send_signal(signal.SIGTERM)
@@ -56,11 +45,10 @@ def test_sigterm_ends_a_search_with_its_best_tree(noise, tmp_path, method):
             last = _processor(inside) or last
             time.sleep(0.02)
         assert child.poll() is not None, f"{last - before:.1f} s of the processor after the signal"
-        out, err = child.communicate(timeout=60)
     finally:
-        child.kill()
-    assert child.returncode == 0, err
-    assert json.loads(out.splitlines()[-1])["status"] == "cancelled"
+        child.send_signal(signal.SIGKILL)
+    assert child.poll() == 0, (tmp_path / "stderr").read_text()
+    assert json.loads((tmp_path / "stdout").read_text().splitlines()[-1])["status"] == "cancelled"
     assert len(json.loads(model.read_text())["nodes"]) >= 1
 
 

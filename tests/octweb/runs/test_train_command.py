@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from io import StringIO
 
 import pytest
 from django.core.management import call_command
 
-from tests.conftest import ROOT
 from tests.octweb.runs.conftest import CSV
+from tests.processes import MANAGE, manage, start
 
 
 @pytest.fixture
@@ -24,9 +21,8 @@ def data(tmp_path):
     return path
 
 
-def train(*arguments, **options):
-    command = [sys.executable, str(ROOT / "manage.py"), "train", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=6000, check=False, **options)
+def train(*arguments):
+    return manage("train", *arguments)
 
 
 def test_writes_a_model_and_one_json_line(data, tmp_path):
@@ -101,24 +97,14 @@ def test_sigterm_keeps_the_incumbent(tmp_path):
     data = tmp_path / "long.csv"
     data.write_text(CSV.splitlines()[0] + "\n" + "\n".join(CSV.splitlines()[1:] * 400) + "\n")
     model, progress = tmp_path / "model.json", tmp_path / "progress.jsonl"
-    command = [
-        sys.executable,
-        str(ROOT / "manage.py"),
-        "train",
-        str(data),
-        "--target=class",
-        "--method=cart",
-        "--folds=50",
-    ]
-    command += [f"--output={model}", f"--progress={progress}", "--set=pruning=cross-validation", "--json"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy())
+    asked = [data, "--target=class", "--method=cart", "--folds=50", "--set=pruning=cross-validation", "--json"]
+    child = start(MANAGE, "train", *asked, f"--output={model}", f"--progress={progress}", folder=tmp_path)
     until = time.monotonic() + 600
     while "fold 1" not in (progress.read_text() if progress.exists() else "") and time.monotonic() < until:
         time.sleep(0.05)
     child.send_signal(signal.SIGTERM)
-    out, err = child.communicate(timeout=600)
-    assert child.returncode == 0, err
-    assert json.loads(out.strip().splitlines()[-1])["n"] == 48_000
+    assert child.wait(600) == 0, (tmp_path / "stderr").read_text()
+    assert json.loads((tmp_path / "stdout").read_text().splitlines()[-1])["n"] == 48_000
     assert json.loads(model.read_text())["nodes"]
 
 

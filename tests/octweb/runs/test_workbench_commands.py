@@ -94,6 +94,26 @@ def test_wishes_over_all_thresholds(csv_file, tmp_path):
     assert findings["bound"] == findings["optimal"] == "proved"
 
 
+def test_wishes_over_subsets_of_categories(csv_file, tmp_path):
+    output, common = tmp_path / "model.json", [str(csv_file), "--target=class", "--method=odt", "--depth=2"]
+    wishes = ["together root colour in red|blue", "ask root colour", "leaf y no"]
+    proof = f"--proof={tmp_path / 'proof.jsonl.gz'}"
+    record = record_of("complete", *common, *(f"--wish={w}" for w in wishes), f"--output={output}", proof)
+    trained = record_of("train", *common)
+    assert record["status"] == "optimal"
+    assert record["encoded_features"] == trained["encoded_features"]
+    assert record["optimum"]["objective"] == pytest.approx(trained["objective"])
+    assert [w["wish"] for w in record["wishes"]] == wishes
+    assert record["proof"]["made"]
+    model = read(output)
+    assert set(model.tree.nodes[0].split.names(model.tree.schema)) in ({"green"}, {"red", "blue"})
+    for findings in (verify(output, csv_file), verify(output, csv_file, tmp_path / "proof.jsonl.gz")):
+        found = {f.claim: f.verdict for f in findings}
+        assert "refuted" not in found.values()
+        assert found["bound"] == found["optimal"] == "proved"
+        assert found["wish 'together root colour in red|blue'"] == "recounted"
+
+
 def test_wishes_that_contradict_each_other_are_named(csv_file):
     out = StringIO()
     arguments = ["--wish=leaf y no", "--wish=depth n 2", "--wish=ask yn height"]
@@ -112,6 +132,11 @@ def test_wishes_that_contradict_each_other_are_named(csv_file):
         (["--wish=ask root height <= x"], "not a number"),
         (["--set=recall=maybe:0.5"], "recall"),
         (["--depth=99"], "depth"),
+        (["--wish=together root colour in red|blue"], "method 'odt'"),
+        (["--method=odt", "--wish=together root width in 1|2"], "no categories"),
+        (["--method=odt", "--wish=together root colour in red"], "two or more"),
+        (["--method=odt", "--wish=together root colour in red|blue", "--set=max_card=1"], "max_card"),
+        (["--method=odt", "--set=select=cart"], "all columns"),
     ],
 )
 def test_bad_wishes_and_parameters_end_with_status_2(csv_file, arguments, word):

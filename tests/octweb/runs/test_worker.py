@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from datetime import timedelta
 
@@ -22,6 +20,7 @@ from octweb.runs import actions
 from octweb.runs.child import Child
 from octweb.runs.models import TrainingRun
 from tests.conftest import ROOT
+from tests.processes import start as start_process
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -73,7 +72,7 @@ def end_other_sessions():
 
 
 @pytest.fixture
-def worker(settings, media, transactional_db):
+def worker(settings, media, transactional_db, tmp_path_factory):
     """Starts real worker processes on the test database; they are killed at the end of the test."""
     from django.db import connection
 
@@ -81,25 +80,17 @@ def worker(settings, media, transactional_db):
 
     def start():
         database = connection.settings_dict["NAME"]
-        environment = os.environ | {"OCTWEB_TEST_DATABASE": str(database), "OCTWEB_TEST_FILES": str(media)}
-        # neither a lease nor a grace is over because the machine is slow: tests end leases themselves
-        environment |= {"OCTWEB_WORKER_LEASE_SECONDS": "600", "OCTWEB_WORKER_GRACE_SECONDS": "600"}
-        command = [
-            sys.executable,
-            str(ROOT / "tests" / "worker_on_test_database.py"),
-            "--interval",
-            "0.1",
-            "--reap-every",
-            "0.5",
-        ]
-        processes.append(subprocess.Popen(command, env=environment, cwd=ROOT))
+        environment = {"OCTWEB_TEST_DATABASE": str(database), "OCTWEB_TEST_FILES": str(media)}
+        script = ROOT / "tests" / "worker_on_test_database.py"
+        folder = tmp_path_factory.mktemp("worker")
+        processes.append(start_process(script, "--interval", 0.1, "--reap-every", 0.5, folder=folder, **environment))
         return processes[-1]
 
     yield start
     for process in processes:
         for child in psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []:
             child.kill()
-        process.kill()
+        process.send_signal(signal.SIGKILL)
         process.wait()
     end_other_sessions()
 

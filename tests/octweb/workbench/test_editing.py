@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import signal
 import threading
 import time
+import zipfile
 
 import pytest
 from django.utils import timezone
 
+from octweb.checking.actions import bundle, proof_of
+from octweb.core.files import local_path
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.jobs import reaper
 from octweb.jobs.models import RunStatus
@@ -19,7 +24,9 @@ from octweb.workbench import actions, work
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from octweb.workbench.work import EditingSupervisor
 from tests.octweb.small_models import trained
+from trainer.errors import ParameterError
 from trainer.tree.file import from_json
+from trainer.verify import verdict, verify
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -248,7 +255,7 @@ def test_other_methods_are_refused_and_limits_on_the_whole_tree_are_taken(owner,
     from octweb.registry import actions as registry
 
     other = registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title="Cart")
-    with pytest.raises(Unprocessable, match="methods 'exact' and 'exact-numeric'"):
+    with pytest.raises(Unprocessable, match="methods 'exact', 'exact-numeric' and 'odt'"):
         actions.open_for(owner=owner, model=other)
     bench = actions.open_for(owner=owner, dataset=dataset, parameters={"max_leaves": 3, "recall": "no: 0.5"})
     assert (bench.parameters["max_leaves"], bench.parameters["recall"]) == (3, "no: 0.5")
@@ -282,3 +289,89 @@ def test_a_model_over_all_thresholds_is_edited_and_saved(owner, dataset, serve):
     assert actions.open_for(owner=owner, model=saved).method == "exact-numeric"
     model = registry.register(owner=owner, document=document, dataset=dataset, title="All thresholds")
     assert actions.open_for(owner=owner, model=model).method == "exact-numeric"
+
+
+def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
+    from octweb.registry import actions as registry
+
+    model = registry.register(owner=owner, document=trained("odt", depth=2), dataset=dataset, title="Subsets")
+    bench = actions.open_for(owner=owner, model=model)
+    edited = actions.edit(bench, add=["together root colour in red|green", "ask y colour"])
+    prices = actions.ask(bench, Kind.PRICES, wishes=edited.wishes, request={"place": "y"})
+    wrong = actions.edit(bench, add=["together root width in red|green"])
+    serve(bench)
+    for step in (edited, prices, wrong):
+        step.refresh_from_db()
+    assert edited.result["status"] == "optimal", edited.error
+    assert all(wish["price"] >= 0 for wish in edited.result["wishes"])
+    asked = [
+        v.split
+        for v in from_json(json.loads(edited.document)).tree.nodes
+        if v.split is not None and v.split.used == (2,)
+    ]
+    assert asked
+    schema = from_json(json.loads(edited.document)).tree.schema
+    assert all({"red", "green"} & set(split.names(schema)) in (set(), {"red", "green"}) for split in asked)
+    columns = [line["column"] for line in prices.result["prices"]]
+    assert len(columns) == len(set(columns)) > 1
+    assert "has no categories" in wrong.error
+    actions.undo(bench)
+    saved = actions.save_version(bench)
+    assert saved.method == "odt"
+    reopened = actions.open_for(owner=owner, model=saved)
+    assert actions.current_wishes(reopened) == edited.wishes
+
+
+@pytest.mark.parametrize(
+    ("parameters", "word"),
+    [({"topology": "imbalanced"}, "topology"), ({"specificity": 0.5}, "specificity"), ({"solver": "highs"}, "solver")],
+)
+def test_trees_of_odt_that_cannot_be_argued_with_are_refused_at_the_door(owner, dataset, parameters, word):
+    with pytest.raises(ParameterError, match=word):
+        actions.open_for(owner=owner, dataset=dataset, method="odt", parameters=parameters)
+
+
+CASES = [
+    ("exact", {"depth": 2, "leaf_penalty": 0.01}, ["leaf y no", "forbid n colour"]),
+    ("exact-numeric", {"depth": 2, "leaf_penalty": 0.01}, ["ask root width <= 1.625"]),
+    ("odt", {"depth": 2}, ["ask root colour in red|green"]),
+]
+
+
+@pytest.mark.parametrize(("method", "parameters", "wishes"), CASES)
+def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp_path, method, parameters, wishes):
+    bench = actions.open_for(owner=owner, dataset=dataset, method=method, parameters=parameters, test_share=0.25)
+    actions.edit(bench, add=wishes)
+    serve(bench)
+    saved = actions.save_version(bench)
+    step = actions.proof_step(bench, saved)
+    assert (step.state, proof_of(saved)) == (StepState.WAITING, None)
+    assert actions.current(bench).kind == Kind.COMPLETE
+    serve(bench)
+    step.refresh_from_db()
+    assert (step.state, step.result["made"]) == (StepState.DONE, True), step.error
+    with zipfile.ZipFile(io.BytesIO(bundle(saved))) as packed:
+        packed.extractall(tmp_path)
+    model, proof = next(tmp_path.glob("*-1.json")), next(tmp_path.glob("*.proof.jsonl.gz"))
+    assert hashlib.sha256(proof.read_bytes()).hexdigest() == step.result["sha256"]
+    found = verify(model, local_path(dataset.file), proof)
+    assert verdict(found) == "proved", [f for f in found if f.verdict != "recounted"]
+    assert "step" in next(f.detail for f in found if f.claim == "bound")
+
+
+def test_a_version_without_a_proof_is_saved_all_the_same(model, owner, serve):
+    """The first proof is stopped, and the version of the second is gone before it is made."""
+    bench = actions.open_for(owner=owner, model=model)
+    serve(bench)
+    saved = actions.save_version(bench)
+    actions.stop(bench)
+    gone = actions.save_version(bench)
+    steps = [actions.proof_step(bench, version) for version in (saved, gone)]
+    gone.delete()
+    assert serve(bench) == RunStatus.SUCCEEDED
+    for step in steps:
+        step.refresh_from_db()
+    assert (steps[0].state, steps[0].result["made"]) == (StepState.DONE, False)
+    assert "longer" in steps[0].result["reason"]
+    assert proof_of(saved) is None
+    assert (steps[1].state, steps[1].error) == (StepState.FAILED, "The version is gone.")

@@ -105,19 +105,46 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     assert "Not all was counted" not in page
     assert "hx-get" in page
     Step.objects.filter(pk=step.pk).update(state=StepState.DONE, result=step.result)
-    for bad in ("²", "9" * 5000, "0"):
-        said = web.post(address, {"slack": "3", "max_leaves": bad}, follow=True).content.decode()
-        assert "is not a whole number of leaves" in said
-    web.post(address, {"slack": "3", "agree_rows": "²"})
-    serve(bench)
-    assert "is not a line number" in web.get(address).content.decode()
     web.post(address, {"slack": "3", "agree_rows": "999999"})
     serve(bench)
-    assert "names no lines" in web.get(address).content.decode()
-    assert "has no share" in web.post(address, {"slack": "3", "recalls": "no"}, follow=True).content.decode()
-    web.post(address, {"slack": "much"})
-    serve(bench)
-    assert "not a number" in web.get(address).content.decode()
+    page = web.get(address).content.decode()
+    assert 'id="agree_rows-error"' in page
+    assert "names no lines" in page
+
+
+@pytest.mark.parametrize(
+    ("field", "entry", "words"),
+    [
+        ("slack", "much", "is not a number"),
+        ("slack", "-1", "must not be negative"),
+        ("max_leaves", "²", "is not a whole number of leaves"),
+        ("max_leaves", "9" * 5000, "is not a whole number of leaves"),
+        ("max_leaves", "0", "is not a whole number of leaves"),
+        ("recalls", "no", "has no share"),
+        ("recalls", "no: 1.5", "is more than all rows"),
+        ("agree_rows", "²", "is not a line number"),
+        ("agree_rows", "5-x", "is not a line number"),
+        ("difference", "0.1", "Choose the column"),
+        ("groups", "colour", "Say how much"),
+    ],
+)
+def test_a_wrong_entry_is_refused_beside_its_field_and_kept(web, model, owner, field, entry, words):
+    bench = actions.open_for(owner=owner, model=model)
+    answer = web.post(f"/workbenches/{bench.pk}/good-trees/", {field: entry, "max_leaves": "5"} | {field: entry})
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert words in page
+    assert page.count("autofocus") == 1
+    assert page.count('aria-invalid="true"') == 1
+    assert f'value="{entry}"' in page or f"<option selected>{entry}</option>" in page
+    assert not bench.steps.filter(kind=Kind.GOOD).exists()
+
+
+def test_columns_that_are_asked_and_left_out_at_once_are_refused(web, model, owner):
+    bench = actions.open_for(owner=owner, model=model)
+    answer = web.post(f"/workbenches/{bench.pk}/good-trees/", {"must": ["width"], "without": ["width", "colour"]})
+    assert answer.status_code == 422
+    assert "cannot be asked and left out at once" in answer.content.decode()
 
 
 def test_strangers_find_no_workbench(client, stranger, model, owner):
@@ -143,3 +170,33 @@ def test_the_model_page_has_a_tab_with_prices(web, model, serve):
     web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "1"})
     assert Workbench.objects.count() == 1
     assert web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "99"}).status_code == 404
+
+
+def test_subsets_are_asked_for_and_kept_together_by_ticks(web, owner, dataset, serve):
+    bench = actions.open_for(owner=owner, dataset=dataset, method="odt", parameters={"depth": 2})
+    address = f"/workbenches/{bench.pk}/"
+    web.post(f"{address}edit/", {"at": "root", "verb": "subset", "column": "colour", "category": ["red"]})
+    two = {"at": "y", "verb": "together", "column": "colour", "category": ["green", "blue"]}
+    web.post(f"{address}edit/", two)
+    assert actions.current_wishes(Workbench.objects.get()) == [
+        "ask root colour in red",
+        "together y colour in green|blue",
+    ]
+    serve(Workbench.objects.get())
+    page = " ".join(web.get(f"{address}?at=root").content.decode().split())
+    assert "Best with 2 wishes" in page
+    assert "At place y and below: never part green and blue of colour" in page
+    assert 'value="red" checked' in page
+    assert 'value="blue">' in page
+    assert "Never part these, here and below" in page
+    for bad in ({**two, "category": ["red"]}, {**two, "category": []}):
+        assert "Tick two or more" in web.post(f"{address}edit/", bad, follow=True).content.decode()
+    web.post(f"{address}edit/", {"at": "y", "verb": "avoid", "column": "width"})
+    assert actions.current_wishes(Workbench.objects.get())[-1] == "avoid y width"
+    serve(Workbench.objects.get())
+    web.post(f"{address}prices/", {"at": "root"})
+    serve(Workbench.objects.get())
+    page = web.get(f"{address}?at=root").content.decode()
+    assert "At place y: do not ask width, it may be asked below" in page
+    assert "Ask this" in page
+    assert "Good trees are counted for the method exact only" in page

@@ -18,6 +18,10 @@ from trainer.data.read_file import read
 from trainer.errors import DataError
 from trainer.run import TrainRequest, save, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.tree.describe import rules_text
+from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
+from trainer.tree.picture.figure import tree_figure
+from trainer.tree.splits import Interval
 from trainer.verify import verify
 from trainer.verify.questions import questions
 from trainer.verify.rows import Rows
@@ -134,3 +138,30 @@ def test_the_command_declares_them_and_refuses_what_is_not_a_number(tmp_path):
     for wrong in ("income=x", "income", "other=-9"):
         with pytest.raises(CommandError, match=r"special|no column"):
             call_command("train", *arguments, "--special", wrong, stdout=io.StringIO())
+
+
+def test_a_card_names_the_only_code_of_an_interval_and_the_rules_keep_its_ends():
+    """For every pair of ends: the code is named where exactly one lies between two finite ends, as counted one by one."""
+    schema = (ColumnSchema(name="last_inquiry", kind=Kind.NUMERIC, unit="months", special=(-9.0, -8.0, -7.0)),)
+    ends = (-np.inf, -9.5, -9.0, -8.5, -8.0, -7.5, -7.0, 3.0, np.inf)
+    for low, high in ((a, b) for a in ends for b in ends if a < b):
+        split = Interval(feature=0, low=low, high=high)
+        inside = [code for code in schema[0].special if low < code <= high]
+        named = len(inside) == 1 and np.isfinite(low) and np.isfinite(high)
+        words = split.brief(schema)
+        assert words == (f"last_inquiry is code −{-inside[0]:g}" if named else split.text(schema))
+        assert not named or f"(the code −{-inside[0]:g})" in split.text(schema)
+    assert Interval(feature=0, low=-8.5, high=-7.5).text(
+        schema
+    ) == "−8.5 < last_inquiry ≤ −7.5 months (the code −8)".replace(" months", "\N{NARROW NO-BREAK SPACE}months")
+
+
+def test_the_picture_says_the_code_and_its_hover_the_ends():
+    schema = (ColumnSchema(name="last_inquiry", kind=Kind.NUMERIC, special=(-8.0,)),)
+    matrix, codes = np.array([[-8.0], [-8.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+    draft = DraftBranch(split=Interval(feature=0, low=-8.5, high=-7.5), left=DraftLeaf(), right=DraftLeaf())
+    tree = grow(draft, matrix, codes, schema=schema, classes=("bad", "good"))
+    written = json.dumps(tree_figure(tree), ensure_ascii=False)
+    assert "<b>last_inquiry is code −8</b>" in written
+    assert "−8.5 &lt; last_inquiry ≤ −7.5 (the code −8)" in written
+    assert rules_text(tree).startswith("−8.5 < last_inquiry ≤ −7.5 (the code −8)?")

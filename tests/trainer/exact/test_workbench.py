@@ -24,7 +24,7 @@ def random_wishes(rng, problem, questions):
     texts = []
     for _ in range(int(rng.integers(1, 6))):
         place = rng.choice(["root", "root", "y", "n", "yn", "ny", "nn"])
-        verb = rng.choice(["ask", "ask", "any", "held", "forbid", "leaf", "depth"])
+        verb = rng.choice(["ask", "ask", "any", "held", "forbid", "avoid", "leaf", "depth"])
         column = int(rng.integers(len(names)))
         if verb == "ask" and questions.encoded:
             texts.append(f"ask {place} {questions.wish(int(rng.integers(questions.encoded)))}")
@@ -34,8 +34,8 @@ def random_wishes(rng, problem, questions):
             texts.append(f"ask {place} {names[column]} <= {rng.choice([0.25, 1.25])}")
         elif verb == "any":
             texts.append(f"ask {place} {names[column]}")
-        elif verb == "forbid":
-            texts.append(f"forbid {place} {names[column]}")
+        elif verb in ("forbid", "avoid"):
+            texts.append(f"{verb} {place} {names[column]}")
         elif verb == "leaf":
             texts.append(f"leaf {place} {rng.choice(['', *classes])}".strip())
         elif verb == "depth":

@@ -21,16 +21,13 @@ from trainer.families.mip.first_tree import starting
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.oct_model import OCT
-from trainer.families.mip.relaxed import RelaxedColumns, RelaxedLeaves, RelaxedRates, RelaxedRecalls, relaxations
-from trainer.families.mip.side import (
-    ClassRecall,
-    EqualRates,
-    ForbiddenPair,
-    MaxColumns,
-    MaxLeaves,
-    Monotone,
-    SideConstraint,
-)
+from trainer.families.mip.side import SideConstraint, relaxations
+from trainer.families.mip.side.columns import MaxColumns, RelaxedColumns
+from trainer.families.mip.side.fairness import EqualRates, RelaxedRates
+from trainer.families.mip.side.leaves import MaxLeaves, RelaxedLeaves
+from trainer.families.mip.side.monotone import Monotone
+from trainer.families.mip.side.pairs import ForbiddenPair
+from trainer.families.mip.side.recall import ClassRecall, RelaxedRecalls
 from trainer.families.mip.tree_mip import least_price, optimise
 from trainer.milo import BACKENDS, BuildStopped, Options, backend
 from trainer.run import TrainRequest, train

@@ -77,7 +77,10 @@ def height(shape):
 
 
 def kept(shape, wishes, columns):
-    """Whether a tree keeps the wishes (verb, place, question or None, column, label or None, number)."""
+    """Whether a tree keeps the wishes (verb, place, question or None, column, label or None, number).
+
+    Of 'together' the number is the set of questions that part what stays together.
+    """
     at = dict(places(shape))
     for verb, place, question, column, _, number in wishes:
         part = at.get(place, "absent")
@@ -88,6 +91,10 @@ def kept(shape, wishes, columns):
         if part == "absent":
             continue
         if verb == "forbid" and any(s is not None and columns[s[0]] == column for _, s in places(part)):
+            return False
+        if verb == "together" and any(s is not None and s[0] in number for _, s in places(part)):
+            return False
+        if verb == "avoid" and part is not None and columns[part[0]] == column:
             return False
         if verb == "leaf" and part is not None:
             return False

@@ -37,7 +37,8 @@ def csv_text(rows: int = 48, classes: int = 3, seed: int = 5) -> str:
 @cache
 def _trained(folder: Path, method: str, test_share: float, folds: int, parameters: str) -> tuple[dict[str, Any], Path]:
     asked = json.loads(parameters)
-    classes = 2 if method in TWO_CLASSES or asked.get("fairness") == "parity" else 3
+    two = method in TWO_CLASSES or asked.get("fairness") == "parity" or asked.get("positive")
+    classes = 2 if two else 3
     data = folder / f"rows-{classes}-{method in OBLIQUE}.csv"
     data.write_text(csv_text(rows=24 if method in OBLIQUE else 48, classes=classes))
     table, labels, *_ = load(data, target="class")

@@ -54,7 +54,6 @@ OF_THE_SEARCH = frozenset(
         "strengthening",
         "structure",
         "symmetry",
-        "then_fewest",
         "threads",
         "thresholds",
         "tight",

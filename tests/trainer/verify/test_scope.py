@@ -11,8 +11,8 @@ from tests.trainer.verify.search_settings import OF_THE_SEARCH
 from trainer.data.reader import load
 from trainer.families.oblique import plan, planes
 from trainer.families.odt.grouping import make_groups
-from trainer.families.odt.method import complete
 from trainer.families.odt.method import scope as odt_scope
+from trainer.families.odt.topology import complete
 from trainer.methods import METHODS, get
 from trainer.pose import pose
 from trainer.run import TrainRequest, save, train
@@ -48,6 +48,7 @@ BESIDE = {
 # how it is searched, and what is optimised: no tree is left out by these
 NOT_RESTRICTING = OF_THE_SEARCH | {
     "impurity",
+    "then_fewest",
     "paper_lambda",
     "mip_gap",
     "leaf_penalty",

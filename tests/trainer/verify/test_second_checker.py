@@ -16,6 +16,7 @@ import pytest
 from tests.trainer.verify.test_proofs import mutations
 from trainer.bundle import bundle
 from trainer.data.reader import load
+from trainer.errors import TrainerError
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verdict, verify
 from trainer.workbench import Session
@@ -49,17 +50,21 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact", {"depth": 4, "bins": 3, "forbidden_pairs": "x+z", "max_columns": 2}),
     ("exact", {"depth": 3, "bins": 3, "recall": "yes: 0.8"}),
     ("exact-numeric", {"depth": 3}),
+    ("odt", {"depth": 2, "bins": 4}),
+    ("odt", {"depth": 3, "bins": 3}),
 ]
 ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs, a recall, wishes
-CHANGES = 16  # of a proof, at most: the changed head and the missing end, and others at random
+CHANGES = 8  # of a proof, at most: the changed head and the missing end, and others at random
 WITHIN = 16  # the first one with steps within restrictions
 WISHES = {  # by the place in the list
-    21: ["ask root x <= 0.3", "forbid y z", "leaf n"],
+    21: ["ask root x <= 0.3", "forbid y z", "leaf n", "avoid y x"],
     22: ["ask y x <= 0.77", "forbid n z"],
     23: ["ask yy colour", "leaf nn yes"],
     24: ["ask root colour in red|blue", "depth n 2"],
     25: ["ask n z between 2.5 and 6.5", "forbid y colour"],
-    26: ["ask y x <= 0.123", "leaf n"],
+    26: ["ask y x <= 0.123", "leaf n", "avoid root x"],
+    27: ["together root colour in red|blue", "forbid y z", "leaf nn", "avoid root x"],
+    28: ["ask root colour in red|green", "together y colour in red|green", "ask n x <= 0.123"],
 }
 SPECIAL = {k: {"x": (0.1,), "z": (2.0, 8.0, 77.0)} for k in (9, 10, 11)}  # ordinary numbers lie between
 
@@ -157,6 +162,35 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
         assert (bound == ["proved"]) == holds, text
     assert said[:3] == [False] * 3
     assert not said[4] or len(lines) == 1
+
+
+def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
+    """A bound that is missing or a word, a limit that is none, a price below 0."""
+    data = table(tmp_path, 3)
+    rows, labels, _ = load(data, target="kind", ignore=[])
+    model, proof = tmp_path / "model.json", tmp_path / "proof.jsonl.gz"
+    asked = {"depth": 2, "bins": 3, "leaf_penalty": 0.01}
+    save(train(TrainRequest(table=rows, labels=labels, method="exact", parameters=asked, proof=proof)).model, model)
+    changes = [
+        {}, {"certificate": {"bound": None}}, {"certificate": {"bound": "high"}}, {"certificate": {"bound": [1]}},
+        {"certificate": {"leaf_penalty": "-1/100"}, "parameters": {"leaf_penalty": -0.01}}, {"parameters": {"depth": None}},
+        {"parameters": {"depth": 1.5}}, {"parameters": {"max_leaves": "a"}}, {"parameters": {"min_leaf": -1.5}},
+        {"parameters": {"max_columns": 0.5}}, {"parameters": {"bins": -5}}, {"parameters": {"bins": 0}}, {"parameters": {"class_weight": "non"}}, {"certificate": {"bound": True}},
+    ]  # fmt: skip
+    texts, own = [], []
+    for change in changes:
+        document = json.loads(model.read_text())
+        for part, values in change.items():
+            document[part] |= values
+        texts.append(json.dumps(document))
+        (tmp_path / "changed.json").write_text(texts[-1])
+        try:
+            own.append(verdict(verify(tmp_path / "changed.json", data, proof)) == "proved")
+        except TrainerError:
+            own.append(False)
+    steps = gzip.decompress(proof.read_bytes()).decode()
+    said = page([(text, steps, data.read_text()) for text in texts])
+    assert own == said == [True] + [False] * (len(changes) - 1)
 
 
 @pytest.mark.parametrize("files", range(WITHIN), indirect=True)

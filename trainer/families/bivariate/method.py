@@ -16,10 +16,10 @@ from trainer.dtypes import CountArray
 from trainer.families.bivariate.pair import BOUNDS, SearchOptions
 from trainer.families.bivariate.search import best_split
 from trainer.growing.growth import Splitter
-from trainer.growing.method import IMPURITY, MIN_GAIN, MIN_NODE, PRUNING, PRUNING_FOLDS, grow_and_prune
+from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
 from trainer.growing.split_units import known_splits
-from trainer.method import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, Method, Parameter, Settings, Solution, having
+from trainer.method import COMMON, Method, Parameter, Settings, Solution
 from trainer.monitor import Monitor
 
 ROUNDED = (
@@ -76,14 +76,7 @@ METHOD = Method(
     size_hint="Tens of thousands of rows, tens of columns; the time grows with the square of the columns.",
     claim="Every split is proved optimal on at most two columns; the tree as a whole is built step by step.",
     parameters=(
-        having(DEPTH, default=4),
-        having(LEAF_PENALTY, advanced=True),
-        MIN_LEAF,
-        PRUNING,
-        PRUNING_FOLDS,
-        IMPURITY,
-        MIN_NODE,
-        MIN_GAIN,
+        *GROWN,
         Parameter(
             name="split_gap", type="number", default=0.0, minimum=0, maximum=0.99, label="Gap of a split",
             help="A split may be worse than the best one by this share of its impurity; the proved share is reported.",

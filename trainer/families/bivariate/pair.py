@@ -194,14 +194,13 @@ def search_pair(
     `options.gap` is 0.
     """
     tol = 1e-12 * int(points.total.sum())
-    N = len(points.u)
-    workspace.reserve(N, len(points.total))
-    ended = _ended(points, options, workspace, cap(math.inf), tol, start or Rule(), first_only) if brief else None
+    ws, N = workspace, len(points.u)
+    ws.reserve(N, len(points.total))
+    ended = _ended(points, options, ws, cap(math.inf), tol, start or Rule(), first_only) if brief else None
     if ended is not None:
         return ended
     best_value, best_rule = math.inf, None
     budget = search_budget(N, len(points.total)) if options.switch else math.inf
-    spent = 0.0
     how = options_of(options, first_only=first_only)
     value, floor = both.opening(how, _start(start or Rule()), points)
     if start is not None and value < cap(math.inf) - tol:
@@ -210,22 +209,11 @@ def search_pair(
             return PairResult(value=value, rule=start, bound=0.0, finished=True)
     if floor >= cap(best_value) - tol:
         return PairResult(value=best_value, rule=best_rule, bound=best_value, finished=True)
-    ws = workspace
     reach = 1 + sum(2 * max(-float(w.min()), float(w.max())) for w in (points.u, points.v))
     limits = np.array([math.inf, tol, options.gap, 8 * 2.0**-52 * reach])
     best = np.array([best_value, 0.0, 0.0, math.inf])
     at = np.array([0, 0, -1, 0, 0], np.int64)
-    code = kernel.RUNNING
-    while code != kernel.DONE:
-        limits[kernel.CAP] = cap(float(best[kernel.VALUE]))
-        how[kernel.WORK] = int(min(STEP, max(1, budget - spent)))
-        code = both.advance(kernel.Search(how, limits, best, ws.counts), floor, at, points, ws.queue())
-        if code == kernel.GROW:
-            ws.grow()
-        elif code == kernel.RUNNING:
-            spent += float(how[kernel.WORK])
-            if spent >= budget or stopped():
-                break
+    code, spent = _advanced(kernel.Search(how, limits, best, ws.counts), floor, at, points, ws, cap, budget, stopped)
     boxes = int(at[both.ALL_BOXES] + ws.counts[kernel.BOXES])
     classified = int(at[both.ALL_CLASSIFIED] + ws.counts[kernel.CLASSIFIED])
     given_up = float(best[kernel.GIVEN_UP])
@@ -248,6 +236,31 @@ def search_pair(
         value=best_value, rule=best_rule, bound=min(max(open_bound, floor), given_up, best_value), finished=False,
         boxes=boxes, classified=classified,
     )  # fmt: skip
+
+
+def _advanced(
+    search: kernel.Search,
+    floor: float,
+    at: CountArray,
+    points: Points,
+    workspace: Workspace,
+    cap: Callable[[float], float],
+    budget: float,
+    stopped: Callable[[], bool],
+) -> tuple[int, float]:
+    """Search until all boxes are done, the budget is spent or somebody stops it: how it ended, and the work that was done."""
+    code, spent = kernel.RUNNING, 0.0
+    while code != kernel.DONE:
+        search.limits[kernel.CAP] = cap(float(search.best[kernel.VALUE]))
+        search.how[kernel.WORK] = int(min(STEP, max(1, budget - spent)))
+        code = both.advance(search, floor, at, points, workspace.queue())
+        if code == kernel.GROW:
+            workspace.grow()
+        elif code == kernel.RUNNING:
+            spent += float(search.how[kernel.WORK])
+            if spent >= budget or stopped():
+                break
+    return code, spent
 
 
 def _start(rule: Rule) -> FloatArray:

@@ -46,6 +46,7 @@ KEEP: dict[str, Callable[[Problem, Settings], dict[str, Any]]] = {
     "forbidden_pairs": _forbidden_pairs,
     "max_columns": _max_columns,
 }
+LIMITS = ("max_leaves", *KEEP)  # on the whole tree
 
 
 def exact_constraints(problem: Problem, settings: Settings) -> Constraints | None:

@@ -11,7 +11,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.errors import InfeasibleError
+from trainer.families.exact.column_cases import COUNTED, Case
 from trainer.families.exact.frontier import solve_frontier
 from trainer.families.exact.instance import ExactInstance, build
 from trainer.families.exact.pareto import Constraints, ParetoSearch
@@ -44,6 +45,10 @@ class ConstrainedResult:
     nodes: int
     infeasible: bool = False
     shortfall: Fraction | None = None
+    search: Search | None = field(
+        default=None, repr=False, compare=False
+    )  # where the tree is that of a search without constraints
+    cases: Case | None = field(default=None, repr=False, compare=False)  # of a limit of columns
 
     @property
     def optimal(self) -> bool:
@@ -165,7 +170,7 @@ def _unconstrained(
     if constraints.max_leaves is None:
         best = solve_binary(X, y, allowed=allowed, **common)
         return ConstrainedResult(
-            shape=best.shape, found=True, cost=best.cost, bound=best.bound, nodes=best.nodes
+            shape=best.shape, found=True, cost=best.cost, bound=best.bound, nodes=best.nodes, search=best.search
         )  # fmt: skip
     rest = {k: v for k, v in common.items() if k not in ("leaf_cost", "threads")}
     points = solve_frontier(X, y, allowed=allowed, max_leaves=constraints.max_leaves, **rest)
@@ -238,36 +243,37 @@ def _few_columns(
     inner = replace(constraints, max_columns=None)
     ids = itertools.count()
     best: ConstrainedResult | None = None
-    nodes = 0
-    open_nodes: list[tuple[Fraction, int, frozenset[int], frozenset[int]]] = [
-        (Fraction(0), next(ids), frozenset(), frozenset(int(c) for c in columns))
-    ]
+    nodes, room = 0, common["options"].memory // 4  # for searches that are kept
+    root = Case(frozenset(), frozenset(int(c) for c in columns))
+    open_nodes: list[tuple[Fraction, int, Case]] = [(Fraction(0), next(ids), root)]
     while open_nodes:
-        bound, _, required, usable = open_nodes[0]
+        bound, _, case = open_nodes[0]
         if (best is not None and bound >= best.cost) or common["stop"]() or common["flag"][0]:
             break
         heapq.heappop(open_nodes)
-        if len(required) == most:
-            usable = required
-        mask = (allowed.astype(bool) & np.isin(columns, list(usable))).astype(np.uint8)
+        if len(case.required) == most:
+            case.usable = case.required
+        mask = (allowed.astype(bool) & np.isin(columns, list(case.usable))).astype(np.uint8)
         found = _within(X, y, inner, common, mask, None)
         nodes += found.nodes
         if found.infeasible:
             continue
+        case.bound = found.bound
+        if common["depth"] > COUNTED and found.search is not None and found.search.size <= room:
+            room, case.search = room - found.search.size, found.search
         bound = max(bound, found.bound)
         asked = columns_of(found.shape, columns) if found.found else set()
         if found.found and len(asked) <= most:
             if best is None or found.cost < best.cost:
                 best = found
             if not found.optimal:
-                heapq.heappush(open_nodes, (bound, next(ids), required, usable))
+                heapq.heappush(open_nodes, (bound, next(ids), case))
                 break
-        elif found.found and (best is None or bound < best.cost) and len(required) < most:
-            column = min(asked - required)
-            heapq.heappush(open_nodes, (bound, next(ids), required | {column}, usable))
-            heapq.heappush(open_nodes, (bound, next(ids), required, usable - {column}))
+        elif found.found and (best is None or bound < best.cost) and len(case.required) < most:
+            for side in case.part(min(asked - case.required)):
+                heapq.heappush(open_nodes, (bound, next(ids), side))
         elif not found.found:
-            heapq.heappush(open_nodes, (bound, next(ids), required, usable))
+            heapq.heappush(open_nodes, (bound, next(ids), case))
             break
         if best is not None and report is not None:
             report(best.cost, min([best.cost, *(b for b, *_ in open_nodes)]), nodes)
@@ -286,7 +292,7 @@ def _few_columns(
             )
         return ConstrainedResult(shape=None, found=False, cost=floor, bound=floor, nodes=nodes)
     bound = best.cost if floor is None else min(best.cost, floor)
-    return replace(best, bound=bound, nodes=nodes)
+    return replace(best, bound=bound, nodes=nodes, search=None, cases=root)
 
 
 def _column_shortfall(

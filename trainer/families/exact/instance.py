@@ -78,7 +78,8 @@ def build(
     order = np.lexsort((shifts, y[rows]))
     rows, shifts = rows[order], shifts[order].astype(np.int32)
     classes = y[rows]
-    segments, segment_of = np.unique(np.column_stack((classes, shifts)), axis=0, return_inverse=True)
+    codes, segment_of = np.unique(classes.astype(np.int64) << 6 | shifts, return_inverse=True)
+    segments = np.column_stack((codes >> 6, codes & 63))
     unit, leaf, scale = _costs(leaf_cost, total, depth)
     return ExactInstance(
         rows=np.ascontiguousarray(bits[rows]),

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from trainer.certificate import Evidence, Guarantee
 from trainer.constraints import CONSTRAINTS
+from trainer.constraints.leaves import LEAVES
+from trainer.constraints.text import items
 from trainer.data.problem import Names, Problem
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError
-from trainer.families.exact.constrain import KEEP, exact_constraints
+from trainer.families.exact.column_cases import CasesProof
+from trainer.families.exact.constrain import KEEP, LIMITS, exact_constraints
 from trainer.families.exact.constrained import solve_constrained
 from trainer.families.exact.frontier import FrontierPoint, count_leaves, solve_frontier
 from trainer.families.exact.optima import optimal_trees
 from trainer.families.exact.pareto import Constraints
 from trainer.families.exact.proof_frontier import frontier_proof
 from trainer.families.exact.proof_limits import limited_proof
+from trainer.families.exact.search import Search
 from trainer.families.exact.solve import ExactOptions, ExactResult, solve_binary
 from trainer.families.exact.workbench.proof import constrained_bench, restricted_proof
 from trainer.method import (
@@ -34,7 +39,6 @@ from trainer.method import (
     Proof,
     Settings,
     Solution,
-    at_most,
     having,
     unsettled,
 )
@@ -85,7 +89,7 @@ def _limited(
     found: ExactResult,
     points: list[FrontierPoint],
 ) -> Callable[[Callable[[], bool]], Proof | None]:
-    """The proof of the frontier, or of its best tree, or of the best tree within limits of leaves and pairs of columns."""
+    """The proof of the frontier, or of its best tree, or of the best tree within limits of leaves and columns, and pairs of columns."""
     X, common = problem.binary.bits(problem.table), {
         "n_classes": problem.n_classes, "depth": settings["depth"], "leaf_cost": problem.kappa, "weights": problem.weights,
         "min_leaf": settings["min_leaf"], "allowed": _allowed(problem, settings),
@@ -94,7 +98,10 @@ def _limited(
     def made(stop: Callable[[], bool]) -> Proof | None:
         errors, most = [p.bound for p in points], settings["max_leaves"]
         whole = frontier_proof(X, problem.y, errors, most=most, stop=stop, **common) if points else None
-        return whole or limited_proof(
+        whole = whole or _of_cases(problem, settings, constraints, found, stop)
+        if whole is not None or stop():
+            return whole
+        return limited_proof(
             X,
             problem.y,
             constraints or Constraints(max_leaves=settings["max_leaves"]),
@@ -107,6 +114,29 @@ def _limited(
         )
 
     return made
+
+
+def _of_cases(
+    problem: Problem, settings: Settings, constraints: Constraints | None, found: ExactResult, stop: Callable[[], bool]
+) -> Proof | None:
+    """The proof of a limit of columns that the search leaves behind; None if it needs more than that."""
+    if found.cases is None or constraints is None or constraints.recalls:  # the checker counts a case without recalls
+        return None
+    X, columns = problem.binary.bits(problem.table), np.array([f.column for f in problem.binary.features])
+
+    def search(usable: frozenset[int]) -> Search:
+        among = _allowed(problem, settings) * np.isin(columns, list(usable)).astype(np.uint8)
+        again = solve_binary(
+            X, problem.y, n_classes=problem.n_classes, depth=settings["depth"], leaf_cost=problem.kappa,
+            weights=problem.weights, min_leaf=settings["min_leaf"], allowed=among, options=_options(settings), stop=stop,
+        )  # fmt: skip
+        assert again.search is not None
+        return again.search
+
+    return CasesProof(
+        root=found.cases, bound=found.bound, depth=settings["depth"], leaves=constraints.max_leaves, Q=problem.kappa.denominator,
+        search=search, stop=stop,
+    ).made()  # fmt: skip
 
 
 def _draft(problem: Problem, shape: LabelledShape) -> Draft:
@@ -133,7 +163,13 @@ def _allowed(problem: Problem, settings: Settings) -> BitArray:
 
 
 def _banned(settings: Settings, names: Names) -> set[str]:
-    return {names.column(name.strip(), "forbidden") for name in settings["forbidden"].split(";") if name.strip()}
+    return {names.column(name, "forbidden") for name in items(settings["forbidden"])}
+
+
+def _never(values: Mapping[str, Any]) -> list[str]:
+    *others, last = items(values.get("forbidden")) or [""]
+    names = f"{', '.join(others)} or {last}" if others else last
+    return [f"It never asks {names}."] if last else []
 
 
 def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
@@ -207,15 +243,15 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
         depth_two=0,
         cache_entries=0,
         evictions=0,
+        cases=found.cases,
     )
 
 
 def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
     if settings["optimal_trees"] and (constraints is not None or settings["max_leaves"]):
+        *others, last = LIMITS
         raise ParameterError(
-            {
-                "optimal_trees": "optimal trees can be counted only without max_leaves, recall, forbidden_pairs and max_columns."
-            }
+            {"optimal_trees": f"optimal trees can be counted only without {', '.join(others)} and {last}."}
         )
 
 
@@ -325,16 +361,15 @@ METHOD = Method(
     parameters=(
         DEPTH,
         LEAF_PENALTY,
-        Parameter(
-            name="max_leaves", type="integer", default=None, minimum=1, maximum=1 << 20, label="Most leaves",
-            help="The tree may have at most this many leaves; empty means as many as the depth allows.", unit="leaves",
-            restricts=at_most("max_leaves", "leaf", "leaves"),
+        having(
+            LEAVES, maximum=1 << 20, label="Most leaves", unit="leaves", advanced=False,
+            help="The tree may have at most this many leaves; empty means as many as the depth allows.",
         ),
         having(MIN_LEAF, advanced=True),
         Parameter(
             name="forbidden", type="text", default="", label="Columns not to ask",
             help="Columns that no question may use, separated by semicolons, for example 'age; sex'.", advanced=True,
-            check=_banned, restricts=lambda s: [f"no question on {n.strip()}" for n in s["forbidden"].split(";") if n.strip()],
+            check=_banned, restricts=lambda s: [f"no question on {name}" for name in items(s["forbidden"])], sentences=_never,
         ),
         CLASS_WEIGHT,
         Parameter(

@@ -146,6 +146,11 @@ class Search:
             costs=self.costs, binomials=self.binomials,
         )  # fmt: skip
 
+    @property
+    def size(self) -> int:
+        """Bytes that it holds: its rows and what it has learned."""
+        return self.instance.rows.nbytes + self.memo_bytes + self.table.nbytes + self.known.nbytes
+
     # -- subproblems ---------------------------------------------------------------------------------------------------
 
     def prepare(self, rows: np.ndarray, sort: bool = True) -> dp_node.Node:

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
+from trainer.families.exact.column_cases import Case
 from trainer.families.exact.instance import ExactInstance, build
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.proof import made
@@ -38,6 +39,7 @@ class ExactResult:
     start: Fraction | None = None  # cost of the tree that was given to begin with
     search: Search | None = field(default=None, repr=False, compare=False)
     lower: int = 0  # the bound in the search's own integers
+    cases: Case | None = field(default=None, repr=False, compare=False)  # of a limit of columns
 
     def proof(self, stop: Callable[[], bool]) -> Proof | None:
         """The steps that prove the bound, with the caches of the search."""

@@ -13,10 +13,10 @@ from trainer.crew import Crew
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
 from trainer.growing.growth import Splitter
-from trainer.growing.method import IMPURITY, MIN_GAIN, MIN_NODE, PRUNING, PRUNING_FOLDS, grow_and_prune
+from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData, univariate_split
 from trainer.growing.options import SplitOptions
-from trainer.method import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, Method, Settings, Solution, having
+from trainer.method import COMMON, Method, Settings, Solution
 from trainer.monitor import Monitor
 
 
@@ -44,16 +44,6 @@ METHOD = Method(
     splits=("threshold", "subset"),
     size_hint="Millions of rows, hundreds of columns, in seconds.",
     claim="Heuristic: the tree is built step by step, and nothing is proved.",
-    parameters=(
-        having(DEPTH, default=4),
-        having(LEAF_PENALTY, advanced=True),
-        MIN_LEAF,
-        PRUNING,
-        PRUNING_FOLDS,
-        IMPURITY,
-        MIN_NODE,
-        MIN_GAIN,
-        *COMMON,
-    ),
+    parameters=(*GROWN, *COMMON),
     solve=solve,
 )

@@ -10,9 +10,9 @@ from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
 from trainer.families.greedy.oc1_search import CYCLES, OC1Options, oc1_split
 from trainer.growing.growth import Splitter
-from trainer.growing.method import IMPURITY, MIN_GAIN, MIN_NODE, PRUNING, PRUNING_FOLDS, grow_and_prune
+from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
-from trainer.method import COMMON, DEPTH, LEAF_PENALTY, MIN_LEAF, Method, Parameter, Settings, Solution, having
+from trainer.method import COMMON, Method, Parameter, Settings, Solution
 from trainer.monitor import Monitor
 
 
@@ -45,14 +45,7 @@ METHOD = Method(
     size_hint="Thousands of rows, tens of columns.",
     claim="Heuristic: hyperplanes are found by random search, and nothing is proved.",
     parameters=(
-        having(DEPTH, default=4),
-        having(LEAF_PENALTY, advanced=True),
-        MIN_LEAF,
-        PRUNING,
-        PRUNING_FOLDS,
-        IMPURITY,
-        MIN_NODE,
-        MIN_GAIN,
+        *GROWN,
         Parameter(
             name="restarts", type="integer", default=20, minimum=0, maximum=1000, label="Restarts",
             help="Number of random hyperplanes to start from, besides the best threshold.", advanced=True,

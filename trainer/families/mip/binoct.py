@@ -12,8 +12,9 @@ from trainer.families.mip.binoct_model import BinOCT
 from trainer.families.mip.declared import over_questions
 from trainer.families.mip.first_tree import Halted
 from trainer.families.mip.instance import Instance
-from trainer.families.mip.relaxed import RelaxedColumns, RelaxedLeaves
-from trainer.families.mip.side import MaxColumns, MaxLeaves, SideConstraint
+from trainer.families.mip.side import SideConstraint
+from trainer.families.mip.side.columns import MaxColumns, RelaxedColumns
+from trainer.families.mip.side.leaves import MaxLeaves, RelaxedLeaves
 from trainer.families.mip.thresholds import numeric_ladders, thresholds
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
 from trainer.method import Settings, Solution

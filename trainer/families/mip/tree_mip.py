@@ -21,11 +21,10 @@ from trainer.drive import TreeModel, Watching, drive, options_of, record, strike
 from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
 from trainer.families.mip import instance as instances
-from trainer.families.mip.constrain import side_constraints
 from trainer.families.mip.first_tree import EXACT_SECONDS, WARM_START, Halted, known_trees, starting
 from trainer.families.mip.instance import LEAF, ArrayTree, Instance
-from trainer.families.mip.relaxed import Relaxed, relaxations
-from trainer.families.mip.side import SideConstraint, View
+from trainer.families.mip.side import Relaxed, SideConstraint, relaxations, side_constraints
+from trainer.families.mip.side.base import View
 from trainer.method import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Settings, Solution, having
 from trainer.milo import (
     Backend,

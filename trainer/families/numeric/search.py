@@ -26,6 +26,7 @@ NumericShape = (
     tuple[int, float, Any, Any] | None
 )  # (feature, threshold, subtree of x <= threshold, the other); None: a leaf
 INFINITE = 1 << 60
+MOST_KEYS = 1 << 62
 MOST_WEIGHT = (1 << 31) - 1
 
 
@@ -257,11 +258,7 @@ def solve_numeric(
     tolerance only trees that are better by more are looked for: the bound then lies at most so far below the cost.  A stopped
     search returns its best tree and a valid bound.  Raises DataError for weights that add up to 2^31 or more.
     """
-    weight = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
-    used = weight > 0
-    X, y, weight = X[used], np.ascontiguousarray(y[used], dtype=np.int32), np.ascontiguousarray(weight[used])
-    if len(y) == 0 or int(weight.sum()) > MOST_WEIGHT:
-        raise DataError(f"The weights add up to {int(weight.sum())}; this search takes 1 to {MOST_WEIGHT}.")
+    X, y, weight = _weighing(X, y, weights)
     P, Q = leaf_cost.numerator, leaf_cost.denominator
     scale = (1 << depth) + 1  # of two trees of the same objective the one with fewer leaves is cheaper
     costs = np.array([scale * Q, scale * P + 1], np.int64)
@@ -274,9 +271,8 @@ def solve_numeric(
 
     levels, rank, whole = _ranks(X, over)
     order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
-    search = NumericSearch(
-        rank, y, weight, n_classes, costs, np.zeros(1, np.int64) if flag is None else flag, over
-    )  # fmt: skip
+    flag = np.zeros(1, np.int64) if flag is None else flag
+    search = NumericSearch(rank, y, weight, n_classes, costs, flag, over)
 
     def value(cost: int) -> Fraction:
         return Fraction(cost // scale, Q)
@@ -287,7 +283,7 @@ def solve_numeric(
         return tree[0], between(levels[tree[0]], tree[1]), shape(tree[2]), shape(tree[3])
 
     # without all columns nothing is known but that a tree has a leaf
-    floor = _floor_of(X, y, weight, n_classes, costs) if whole else int(costs[1])
+    floor = _floor_of(rank, levels, y, weight, n_classes, costs, over) if whole else int(costs[1])
     counts = np.bincount(y, weight, minlength=n_classes).astype(np.int64)
     best = _Found(int(counts.sum() - counts.max()) * int(costs[0]) + int(costs[1]), None, True)
     slack = int(tolerance * Q) * scale
@@ -302,6 +298,16 @@ def solve_numeric(
     bound = cost if finished and not (slack and depth > 2) else min(cost, max(value(max(lower, floor)), Fraction(0)))
     prepared = Prepared(search, order, scale, min(best.cost, max(lower, floor)))
     return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.nodes, prepared=prepared)
+
+
+def _weighing(X: FloatArray, y: CodeArray, weights: CountArray | None) -> tuple[FloatArray, CodeArray, CountArray]:
+    """The rows that weigh anything, with their weights; raises DataError if that is none, or too much to count."""
+    weight = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
+    used = weight > 0
+    X, y, weight = X[used], np.ascontiguousarray(y[used], dtype=np.int32), np.ascontiguousarray(weight[used])
+    if len(y) == 0 or int(weight.sum()) > MOST_WEIGHT:
+        raise DataError(f"The weights add up to {int(weight.sum())}; this search takes 1 to {MOST_WEIGHT}.")
+    return X, y, weight
 
 
 def _deepen(
@@ -342,12 +348,41 @@ def _ranks(X: FloatArray, over: Callable[[], bool]) -> tuple[list[FloatArray], n
     return levels, rank, True
 
 
-def _floor_of(X: FloatArray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray) -> int:
-    """Rows that are equal in all features share a leaf: the smaller classes among them are wrong in every tree."""
-    _, group = np.unique(X, axis=0, return_inverse=True)
+def _floor_of(
+    rank: np.ndarray,
+    levels: list[FloatArray],
+    y: CodeArray,
+    weight: CountArray,
+    classes: int,
+    costs: np.ndarray,
+    over: Callable[[], bool],
+) -> int:
+    """Rows that are equal in all features share a leaf: the smaller classes among them are wrong in every tree. A leaf if time is over."""
+    group = _equal(rank, levels, over)
+    if group is None:
+        return int(costs[1])
     counts = np.zeros((int(group.max()) + 1, classes), np.int64)
-    np.add.at(counts, (group.reshape(-1), y), weight)
+    np.add.at(counts, (group, y), weight)
     return int((counts.sum(axis=1) - counts.max(axis=1)).sum()) * int(costs[0]) + int(costs[1])
+
+
+def _equal(rank: np.ndarray, levels: list[FloatArray], over: Callable[[], bool]) -> np.ndarray | None:
+    """A number for each row, the same for rows that are equal in all features, int64 (n,); None if there was no time.
+
+    The ranks of some columns make one key, as digits of a number, and keys are renumbered before they are too large: an order of
+    whole numbers takes a tenth of the time of one of rows.
+    """
+    group, size = np.zeros(rank.shape[1], np.int64), 1
+    for column, values in zip(rank, levels, strict=True):
+        if size > MOST_KEYS // len(values):
+            distinct, group = np.unique(group, return_inverse=True)
+            if (size := len(distinct)) == len(group):
+                break  # all are different
+        if over():
+            return None
+        group = group * len(values) + column
+        size *= len(values)
+    return np.unique(group, return_inverse=True)[1].reshape(-1)
 
 
 def between(levels: FloatArray, rank: int) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trainer.certificate import Guarantee
+from trainer.constraints.leaves import LEAVES
 from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.families.oblique.frontier import solve_frontier
 from trainer.families.oblique.instance import ObliqueInstance
-from trainer.families.oblique.plan import HEAD, MAX_LEAVES, SCOPE, TAIL, Plan
+from trainer.families.oblique.plan import HEAD, SCOPE, TAIL, Plan
 from trainer.families.oblique.shattering import CONNECT, CutHooks, CutModel, CutOptions
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.method import Method, Parameter, Settings, Solution
@@ -61,7 +62,7 @@ def _full_proof(settings: Settings, names: Names) -> None:
 
 
 CUTS = (
-    MAX_LEAVES,
+    LEAVES,
     Parameter(
         name="then_fewest", type="boolean", default=False, label="Then fewest leaves",
         help="Among the trees with the best objective, find one with the fewest leaves; the proof covers that too.", advanced=True,

@@ -32,17 +32,40 @@ def logistic(Z: FloatArray, left: np.ndarray, weight: FloatArray, ridge: float, 
     beta = np.zeros(X.shape[1])
     penalty = np.full(X.shape[1], ridge * weight.sum() / len(Z))
     penalty[-1] = 1e-8
+    newton = _newton(X, penalty + 1e-9)
     for _ in range(rounds):
         probability = 1.0 / (1.0 + np.exp(-np.clip(X @ beta, -30, 30)))
         curvature = weight * np.maximum(probability * (1 - probability), 1e-6)
         gradient = X.T @ (weight * (probability - target)) + penalty * beta
-        hessian = (X * curvature[:, None]).T @ X + np.diag(penalty + 1e-9)
-        step = np.linalg.solve(hessian, gradient)
+        step = newton(curvature, gradient)
         size = float(np.abs(step).max())
         beta = beta - step * min(1.0, 20.0 / max(size, 1e-12))
         if size < 1e-4:
             break
     return np.asarray(beta, np.float64)
+
+
+def _newton(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """From curvatures (n,) and a gradient (p,), the s (p,) with (X'CX + R)·s = gradient; C and R are diagonal, X is (n, p).
+
+    With more columns than points, by the identity of Woodbury with a matrix of n rows, which needs n²·p steps once and not p³ each time.
+    """
+    n, p = X.shape
+
+    def direct(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
+        hessian = (X * curvature[:, None]).T @ X + np.diag(ridge)
+        return np.asarray(np.linalg.solve(hessian, gradient), np.float64)
+
+    if p <= n:
+        return direct
+    scaled = X / ridge
+    products = scaled @ X.T
+
+    def by_rows(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
+        dual = np.linalg.solve(products + np.diag(1.0 / curvature), scaled @ gradient)
+        return np.asarray(gradient / ridge - scaled.T @ dual, np.float64)
+
+    return by_rows
 
 
 def annealed(Z: FloatArray, left: np.ndarray, weight: FloatArray, beta: FloatArray, ridge: float) -> FloatArray:

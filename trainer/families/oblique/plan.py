@@ -18,7 +18,6 @@ from trainer.method import (
     PAPER_LAMBDA,
     SOLVER,
     Parameter,
-    at_most,
     having,
 )
 from trainer.milo import Hooks, Model
@@ -70,11 +69,6 @@ SEARCH_SECONDS = Parameter(
     name="search_seconds", type="number", default=30.0, minimum=0, maximum=86_400, label="Local search",
     help="Time for first trees and local search before the solver starts, at most half of the time limit.",
     unit="s", advanced=True,
-)  # fmt: skip
-MAX_LEAVES = Parameter(
-    name="max_leaves", type="integer", default=None, minimum=1, maximum=256, label="Largest number of leaves",
-    help="The tree may have at most this many leaves; empty means no limit.", advanced=True,
-    restricts=at_most("max_leaves", "leaf", "leaves"),
 )  # fmt: skip
 OBLIQUE_DEPTH = having(DEPTH, default=2, maximum=6)
 HEAD = (OBLIQUE_DEPTH, LEAF_PENALTY, PAPER_LAMBDA, MIN_LEAF, HYPERPLANES)

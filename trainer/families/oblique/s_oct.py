@@ -13,12 +13,13 @@ from collections.abc import Callable
 import numpy as np
 
 from trainer.certificate import Guarantee
+from trainer.constraints.leaves import LEAVES
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.oblique.cut_h import CUTS
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import logistic
-from trainer.families.oblique.plan import HEAD, MAX_LEAVES, TAIL, Plan
+from trainer.families.oblique.plan import HEAD, TAIL, Plan
 from trainer.families.oblique.plan import SCOPE as NEAR
 from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, smallest_leaves
 from trainer.families.oblique.separable import Separator
@@ -162,6 +163,6 @@ METHOD = Method(
     warm_start=True,
     size_hint="Like cut-h; if no perfect tree exists, its bounds move more slowly.",
     claim="Optimal: no better tree of this depth has questions that are hyperplanes separating their rows by at least 1e-7 of the range.",
-    parameters=(*HEAD, MAX_LEAVES, BIG_M, *SHARED, *TAIL),
+    parameters=(*HEAD, LEAVES, BIG_M, *SHARED, *TAIL),
     solve=solve,
 )

@@ -269,7 +269,7 @@ class Run:
         if not least:
             return ()
         columns = {f.name: least * float(span) for f, span in zip(units.encoding.features, units.span, strict=True)}
-        return ({"kind": "distance", "distance": least, "columns": columns},)
+        return ({"kind": Evidence.DISTANCE, "distance": least, "columns": columns},)
 
     def _note(self, claimed: ObliqueTree) -> str:
         """A word if a tree of single columns that was met is better than the best of the class."""

@@ -17,6 +17,7 @@ from trainer.families.odt.search import Stopped, SubsetSearch
 from trainer.families.odt.topology import Shape, parse
 from trainer.method import Settings
 from trainer.monitor import Monitor
+from trainer.pose import pose
 from trainer.tree.nodes import Draft, DraftLeaf
 
 AUTO = "auto"
@@ -56,9 +57,8 @@ def choose_topology(problem: Problem, settings: Settings, monitor: Monitor) -> t
     end = monitor.elapsed() + SHARE * monitor.remaining()
     left = len(CANDIDATES) * len(parts)
     for train, test in parts:
-        part = Problem(
-            table=problem.table.take(train), labels=problem.labels.take(train), weights=_weights(problem, train)
-        )
+        weights = None if problem.weights is None else problem.weights[train]
+        part = pose(problem.table.take(train), problem.labels.take(train), settings, weights=weights)
         groups = make_groups(part, settings["bins"], settings["max_card"])
         if settings["select"] == "cart":
             groups = selected(groups, settings["seed"])
@@ -90,10 +90,6 @@ def _parts(problem: Problem, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(n) for _ in range(FOLDS)]
     return [(np.sort(order[:SAMPLE]), np.sort(order[SAMPLE:])) for order in orders]
-
-
-def _weights(problem: Problem, rows: np.ndarray) -> np.ndarray | None:
-    return None if problem.weights is None else problem.weights[rows]
 
 
 def _search(groups: Groups, shape: Shape, monitor: Monitor, until: float) -> Draft:

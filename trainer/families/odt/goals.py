@@ -17,9 +17,10 @@ from trainer.families.odt.groups import Groups
 from trainer.families.odt.pareto import Pair, ParetoSearch
 from trainer.families.odt.topology import Shape
 from trainer.goal import Goal, Maximised, downwards, needed, required_text, share
-from trainer.method import Parameter, Settings, exact_fraction
+from trainer.method import Parameter, Restricts, Sentences, Settings, exact_fraction
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft
+from trainer.tree.numbers import percent_text
 
 MAX_POSITIVE = 100_000  # entries of a frontier
 
@@ -59,17 +60,25 @@ def _weight(text: str) -> Fraction:
     return weight
 
 
+def _required(name: str) -> Restricts:
+    return lambda s: [] if s[name] is None else [f"{name} ≥ {s[name]}"]
+
+
+def _least(name: str) -> Sentences:
+    return lambda v: [] if v.get(name) is None else [f"The {name} is at least {percent_text(float(v[name]))}."]
+
+
 GOALS = (
     Parameter(
         name="sensitivity", type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
         help="The share of positive rows that must be found. The specificity is then maximised. Empty means no such limit.",
-        restricts=lambda s: [] if s["sensitivity"] is None else [f"sensitivity ≥ {s['sensitivity']}"],
+        restricts=_required("sensitivity"), sentences=_least("sensitivity"),
     ),
     Parameter(
         name="specificity", type="number", default=None, minimum=0, maximum=1, label="Least specificity",
         help="Share of the other rows that must not be taken for positive; the sensitivity is then maximised. "
         "With both given, the accuracy is maximised.",
-        restricts=lambda s: [] if s["specificity"] is None else [f"specificity ≥ {s['specificity']}"],
+        restricts=_required("specificity"), sentences=_least("specificity"),
     ),
     Parameter(
         name="positive", type="text", default="", label="Positive class",

@@ -22,7 +22,7 @@ from trainer.families.odt.grouping import make_groups, relabelled, within_limit
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.mip import MIP, solve_mip
 from trainer.families.odt.search import Stopped, SubsetSearch
-from trainer.families.odt.topology import Shape, parse
+from trainer.families.odt.topology import Shape, complete, parse
 from trainer.goal import Goal
 from trainer.method import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
 from trainer.milo import BACKENDS
@@ -154,14 +154,6 @@ def _search(
         evidence=({"kind": Evidence.SUBSET_SEARCH, "states": search.nodes},),
         **stated,
     )
-
-
-def complete(depth: int) -> Shape | None:
-    """The topology of all trees of at most `depth` questions; None for depth 0."""
-    if depth == 0:
-        return None
-    below = complete(depth - 1)
-    return Shape(below, below)
 
 
 def _negative_weights(problem: Problem, goal: Goal | None) -> list[Fraction]:

@@ -48,6 +48,14 @@ class Shape:
         return 1 + max((child.depth for child in (self.left, self.right) if child is not None), default=0)
 
 
+def complete(depth: int) -> Shape | None:
+    """The topology of all trees of at most `depth` questions; None for depth 0."""
+    if depth <= 0:
+        return None
+    below = complete(depth - 1)
+    return Shape(below, below)
+
+
 def parse(text: str) -> Shape:
     """The shape of a name (`depth-2`, `depth-2.5`, `depth-3`, `imbalanced`) or a bracket text; raises ParameterError."""
     code = "".join(NAMED.get(text.strip(), text).split())

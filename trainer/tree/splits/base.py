@@ -179,6 +179,11 @@ class Split(ABC):
         return None
 
     @property
+    def among(self) -> tuple[int, ...]:
+        """The codes that go left, of a question whether a category is one of some; empty for any other test."""
+        return ()
+
+    @property
     def weighted(self) -> tuple[tuple[Term, ...], float] | None:
         """The terms of a weighted sum as they are written, and its threshold; None for a test that weighs nothing."""
         return None

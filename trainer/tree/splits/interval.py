@@ -63,6 +63,18 @@ class Interval(Split):
     def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Interval:
         return replace(self, feature=column(self.feature))
 
+    def code(self, schema: Schema) -> float | None:
+        """The only special value of the column between two finite ends; None if there is none, or more than one."""
+        found = [value for value in schema[self.feature].special if self.low < value <= self.high]
+        return found[0] if len(found) == 1 and math.isfinite(self.low) and math.isfinite(self.high) else None
+
+    def brief(self, schema: Schema, most: int | None = None) -> str:
+        """A question about a code names the code: codes are not numbers. `text` has the ends."""
+        code = self.code(schema)
+        if code is None:
+            return self.text(schema, most)
+        return f"{label(schema[self.feature].name)} is code {number_text(code, full=True)}"
+
     def text(self, schema: Schema, most: int | None = None) -> str:
         column = schema[self.feature]
         low, high = number_text(self.low, full=True), number_text(self.high, full=True)
@@ -73,9 +85,9 @@ class Interval(Split):
             return f"{name} ≤ {high}{words}"
         if math.isinf(self.high):
             return f"{name} > {low}{words}"
-        codes = [value for value in column.special if self.low < value <= self.high]
-        code = f" (the code {number_text(codes[0], full=True)})" if len(codes) == 1 else ""
-        return f"{low} < {name} ≤ {high}{words}{code}"
+        code = self.code(schema)
+        named = "" if code is None else f" (the code {number_text(code, full=True)})"
+        return f"{low} < {name} ≤ {high}{words}{named}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
         return number_text(float(row[self.feature]), full=True)

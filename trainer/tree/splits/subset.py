@@ -42,6 +42,10 @@ class Subset(Split):
     def used(self) -> tuple[int, ...]:
         return (self.feature,)
 
+    @property
+    def among(self) -> tuple[int, ...]:
+        return self.codes
+
     def size(self, schema: Schema) -> int:
         """The smaller of the set and the others, at least one."""
         return max(1, min(len(self.codes), len(schema[self.feature].categories) - len(self.codes)))

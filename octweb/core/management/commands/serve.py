@@ -32,7 +32,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("--host", default=os.environ.get("HOST", "127.0.0.1"))
         parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")))
-        parser.add_argument("--workers", type=int, default=1, help="training slots")
+        parser.add_argument("--workers", type=int, default=1, help="how many trainings may run at the same time")
         parser.add_argument("--threads", type=int, default=16, help="threads of the web server")
         parser.add_argument("--prepare-only", action="store_true", help="do not serve")
 

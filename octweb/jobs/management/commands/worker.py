@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 from django.utils import timezone
@@ -15,7 +16,7 @@ from django_tasks_db.management.commands.db_worker import Worker
 
 from octweb.core import files
 from octweb.demo import actions as demo
-from octweb.jobs import spare
+from octweb.jobs import fork_server
 from octweb.jobs.child import environment_of_child
 from octweb.jobs.queue import tidy
 from octweb.jobs.reaper import beat, reap, sweep
@@ -42,19 +43,20 @@ class Command(BaseCommand):
     help = "Train queued runs, one at a time. Start several for several slots, on this host or others."
 
     def add_arguments(self, parser):
-        parser.add_argument("--interval", type=float, default=0.5, help="seconds between looks at an empty queue")
+        parser.add_argument("--interval", type=float, default=0.2, help="seconds between looks at an empty queue")
         parser.add_argument("--reap-every", type=float, default=5.0, help="seconds between looks at lost runs")
         parser.add_argument("--batch", action="store_true", help="end when the queue is empty")
 
     def handle(self, *args, **options):
         threading.Thread(target=_reap_for_ever, args=(options["reap_every"],), name="reaper", daemon=True).start()
-        if not options["batch"]:
-            spare.keep(environment_of_child())
+        if settings.FORK_SERVER and not options["batch"]:
+            fork_server.keep()
+            fork_server.living(environment_of_child())
         log.info("worker ready")
         try:
             self._work(options)
         finally:
-            spare.give_up()
+            fork_server.give_up()
 
     def _work(self, options):
         while not stopping.is_set():

@@ -29,8 +29,9 @@ class Command(TrainingCommand):
             action="append",
             default=[],
             metavar="WISH",
-            help="'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN', "
-            "'leaf PLACE [CLASS]' or 'depth PLACE N'; PLACE is root or the answers from the root, as yn",
+            help="'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN' (there and below), "
+            "'avoid PLACE COLUMN' (there only), 'together PLACE COLUMN in A|B' (odt), 'leaf PLACE [CLASS]' or 'depth PLACE N'; "
+            "PLACE is root or the answers from the root, as yn",
         )
         parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
         parser.add_argument("--name", default="", help="a name, kept in the model file")

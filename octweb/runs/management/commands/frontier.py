@@ -41,7 +41,7 @@ class Command(TrainingCommand):
         certificate = train(request, on_start=self.interrupts.on_start).certificate
         kept = next((e for e in certificate.evidence if e["kind"] == wanted), None)
         if kept is None:
-            raise CommandError("The rows have one class only; there is no frontier.", returncode=FAILED)
+            raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
         if method.id == "exact":
             self._leaves(kept, certificate, options)
             return

@@ -36,10 +36,12 @@ class Command(TrainingCommand):
             action="append",
             default=[],
             metavar="CLASS=SHARE",
-            help="smallest share of a class that must be right",
+            help="the share of a class that must be classified correctly",
         )
         parser.add_argument(
-            "--difference", metavar="SHARE", help="the most by which the rates of two groups may differ, with --groups"
+            "--difference",
+            metavar="SHARE",
+            help="the largest allowed difference between the rates of two groups, with --groups",
         )
         parser.add_argument("--groups", metavar="COLUMN", help="the column whose values are the groups")
         parser.add_argument(
@@ -49,7 +51,9 @@ class Command(TrainingCommand):
         parser.add_argument(
             "--favoured", metavar="CLASS", help="the answer whose rates are compared; default: the last class"
         )
-        parser.add_argument("--agrees-with", metavar="MODEL.json", help="a tree whose answers are kept on --agree-rows")
+        parser.add_argument(
+            "--agrees-with", metavar="MODEL.json", help="a tree; the good trees must give its answers on --agree-rows"
+        )
         parser.add_argument(
             "--agree-rows",
             metavar="ROWS",
@@ -67,7 +71,9 @@ class Command(TrainingCommand):
         )
         parser.add_argument("--sample", type=int, default=0, metavar="N", help="trees to draw uniformly")
         parser.add_argument(
-            "--distinct", action="store_true", help="also count with questions that split the rows alike as one (slow)"
+            "--distinct",
+            action="store_true",
+            help="also count with questions that split the rows in the same way taken as one (slow)",
         )
 
     def run(self, options: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ class Command(TrainingCommand):
             save(result.model, options["output"])
         kept = {e["kind"]: e for e in result.certificate.evidence}
         if Evidence.LEAF_FRONTIER not in kept:
-            raise CommandError("The rows have one class only; there is no frontier.", returncode=FAILED)
+            raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
         leaves, coefficients = kept[Evidence.LEAF_FRONTIER], kept[Evidence.COEFFICIENT_FRONTIER]
         if options["json"]:
             record = {

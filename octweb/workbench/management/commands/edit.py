@@ -124,8 +124,9 @@ class Answering:
         number = step["step"]
         try:
             result, document = answer(
-                self.session, self.base, step, monitor, lambda record: self._write({"step": number, "partial": record})
-            )
+                self.session, self.base, step, monitor, lambda record: self._write({"step": number, "partial": record}),
+                self.requests.parent,
+            )  # fmt: skip
         except (TrainerError, TypeError) as error:
             self._write({"step": number, "error": " ".join(str(error).split())})
             return

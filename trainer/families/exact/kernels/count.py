@@ -15,7 +15,7 @@ import numpy as np
 
 from trainer.families.exact.kernels.bounds import share
 from trainer.families.exact.kernels.sides import both_sides
-from trainer.families.exact.kernels.two import price
+from trainer.families.exact.kernels.two import best_children, price, side_as_leaf
 from trainer.kernels.compiled import kernel
 
 FAR = np.int64(1) << np.int64(61)
@@ -222,6 +222,30 @@ def _gathered(costs, keys, most, out_keys, out_costs, out_counts):
 
 
 @kernel
+def _one_kind_each(layout, kinds):
+    """Whether the kinds of rows are the classes, so that counts by kind tell the errors of a leaf."""
+    return len(layout.ends) == kinds and (layout.ends == np.arange(1, kinds + 1)).all()
+
+
+@kernel
+def _floors(node, P, height, min_leaf, layout):
+    """Least costs of what may hang at both sides of each question whatever the filters are, int64 (2, m); 0 where kinds are not classes."""
+    kinds, m = node.ones.shape
+    out = np.zeros((2, m), np.int64)
+    if height < 2 or not _one_kind_each(layout, kinds):
+        return out
+    left, right = best_children(node, P, min_leaf)
+    for f in range(m):
+        for s in range(2):
+            size, wrong = side_as_leaf(node, f, s)
+            out[s, f] = wrong * layout.unit + layout.leaf
+            correct = right[f] if s else left[f]
+            if correct >= 0:
+                out[s, f] = min(out[s, f], (size - correct) * layout.unit + 2 * layout.leaf)
+    return out
+
+
+@kernel
 def count_two(node, P, height, min_leaf, layout, budget):
     """N(D, height, c) for c ≤ budget and a height of two at most: keys, costs, counts, ascending by cost."""
     m = len(node.features)
@@ -235,7 +259,10 @@ def count_two(node, P, height, min_leaf, layout, budget):
     costs, keys, tops = options
     k, c, n = np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64)
     used = np.empty(2, np.int64)
+    floors = _floors(node, P, height, min_leaf, layout)
     for f in range(m):
+        if floors[0, f] + floors[1, f] > budget:
+            continue
         least0 = _options(node, P, f, 0, height, min_leaf, layout, options)
         least1 = _options(node, P, f, 1, height, min_leaf, layout, options)
         if least0 + least1 > budget:
@@ -261,7 +288,10 @@ def options_two(node, P, height, min_leaf, layout, budget):
     used = 0
     options = _no_options(m)
     costs, keys = options.costs, options.keys
+    floors = _floors(node, P, height, min_leaf, layout)
     for f in range(m):
+        if floors[0, f] + floors[1, f] > budget:
+            continue
         least0 = _options(node, P, f, 0, height, min_leaf, layout, options)
         least1 = _options(node, P, f, 1, height, min_leaf, layout, options)
         if least0 + least1 > budget:
@@ -305,30 +335,38 @@ def three_sums(node, P, Rn, costs, sides, budget, flag):
 
 
 @kernel
-def range_pairs(a, b, bits, column, weight, out, first, flag):
-    """Join the shares of all pairs below a question about `column`, which `weight` of rows meet, to `out`, unless the flag is up.
+def _place_of(a, b, bits, keys):
+    """Where the key of a pair of trees is among ascending keys, -1 if it is not; bits: that of the question's column, and `low`."""
+    bit, low = bits
+    key = ((a & low) + (b & low)) | ((a | b) & ~low) | bit
+    t = np.searchsorted(keys, key)
+    return t if t < len(keys) and keys[t] == key else -1
+
+
+@kernel
+def _widen(out, t, c, least, most, first):
+    """Let the range of a key and column reach from `least` to `most` at least."""
+    if first[t] or least < out.lo[t, c]:
+        out.lo[t, c] = least
+    if first[t] or most > out.hi[t, c]:
+        out.hi[t, c] = most
+
+
+@kernel
+def range_pairs(a, b, bits, out, first, flag):
+    """Join the sums of the shares of all pairs of trees below a question to `out`, unless the flag is up.
 
     bits: that of the question's column in a key, and `low` of the layout.
     first uint8 (keys,): 1 until a key of `out` has been met.
     """
-    ka, la, ha = a
-    kb, lb, hb = b
-    out_keys, out_lo, out_hi = out
-    bit, low = bits
-    columns = la.shape[1]
-    for i in range(len(ka)):
+    columns = a.lo.shape[1]
+    for i in range(len(a.keys)):
         if flag[0]:
             return
-        for j in range(len(kb)):
-            key = ((ka[i] & low) + (kb[j] & low)) | ((ka[i] | kb[j]) & ~low) | bit
-            t = np.searchsorted(out_keys, key)
-            if t == len(out_keys) or out_keys[t] != key:
+        for j in range(len(b.keys)):
+            t = _place_of(a.keys[i], b.keys[j], bits, out.keys)
+            if t < 0:
                 continue
             for c in range(columns):
-                least = weight if c == column else la[i, c] + lb[j, c]
-                most = weight if c == column else ha[i, c] + hb[j, c]
-                if first[t] or least < out_lo[t, c]:
-                    out_lo[t, c] = least
-                if first[t] or most > out_hi[t, c]:
-                    out_hi[t, c] = most
+                _widen(out, t, c, a.lo[i, c] + b.lo[j, c], a.hi[i, c] + b.hi[j, c], first)
             first[t] = 0

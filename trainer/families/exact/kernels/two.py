@@ -126,8 +126,8 @@ def price(e, unit, leaf, most):
 
 
 @kernel
-def own_values(node, P, min_leaf, e):
-    """e[t] of the node itself."""
+def best_children(node, P, min_leaf):
+    """Correct rows of the best single split of the rows with x_f = 0 and of those with x_f = 1, int32 (m,) each; -1: none."""
     classes, m = node.ones.shape
     left, right = np.full(m, -1, i32), np.full(m, -1, i32)
     buffer = np.empty((4, m), i32)
@@ -136,6 +136,13 @@ def own_values(node, P, min_leaf, e):
             evaluate_two(P[:, f, :], node.ones, node.totals, f, left, right)
         else:
             evaluate_many(P[:, f, :], node.ones, node.totals, f, left, right, buffer, min_leaf)
+    return left, right
+
+
+@kernel
+def own_values(node, P, min_leaf, e):
+    """e[t] of the node itself."""
+    left, right = best_children(node, P, min_leaf)
     values(node.ones, node.totals, left, right, min_leaf, e)
 
 

@@ -76,7 +76,7 @@ def _rates(problem: Problem, most: Fraction | str, choice: Choice) -> Rates:
     if groups is None:
         raise ParameterError({"groups": "name the column whose values are the groups that are compared."})
     if rate not in RATES:
-        raise ParameterError({"rate": f"'{rate[:40]}' is none of {' and '.join(RATES)}."})
+        raise ParameterError({"rate": f"'{rate[:40]}' is neither {' nor '.join(RATES)}."})
     column = problem.table.columns[names.columns.index(names.column(groups, "groups"))]
     values, codes = np.unique(column.values, return_inverse=True)
     if len(values) > MAX_GROUPS:

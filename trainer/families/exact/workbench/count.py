@@ -15,8 +15,8 @@ import numpy as np
 from trainer.editing.space import NONE_BANNED, Stopped, literal
 from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.kernels.bounds import Sides, count_bounds
-from trainer.families.exact.kernels.sides import row_major
+from trainer.families.exact.kernels import places
+from trainer.families.exact.kernels.asked import Asked
 from trainer.families.exact.workbench.filters import Filters, Keys
 from trainer.families.exact.workbench.space import Space
 
@@ -37,14 +37,23 @@ class Entry:
     leaf: tuple[int, int] | None = None  # key and class of the single leaf, where it is cheap enough
     parts: list[tuple[int, Entry, Entry]] = field(default_factory=list)
     choices: dict[int, Any] | None = None  # filled in by those who list trees
-    ranges: tuple[np.ndarray, np.ndarray] | None = None
+    ranges: Asked | None = None
 
 
 class Counter:
-    """Trees of one space by key up to a limit; `reduce`: one question for each way to separate the rows of a place."""
+    """Trees of one space by key up to a limit; `reduce`: one question for each way to separate the rows of a place.
+
+    `base`: a count of the same trees and more, with the same filters, which knows below which questions there are some.
+    """
 
     def __init__(
-        self, space: Space, filters: Filters | None = None, *, idle: bool = True, reduce: bool = False
+        self,
+        space: Space,
+        filters: Filters | None = None,
+        *,
+        idle: bool = True,
+        reduce: bool = False,
+        base: Counter | None = None,
     ) -> None:
         self.space, self.filters, self.reduce = space, filters or Filters(), reduce
         # one count of two levels sees which questions are alike for the rows of the upper place only
@@ -58,6 +67,8 @@ class Counter:
         self.partial = 0  # trees that were accepted before the count was stopped
         self.memo: dict[tuple[int, bytes], Entry] = {}
         self._member = np.zeros(len(space.instance.rows), np.uint8)
+        self._costs = np.array([space.instance.Q, space.instance.P, space.min_leaf, self.similar], np.int64)
+        self._base = base
 
     def root(self, limit: int) -> Entry:
         """All trees with Q errors + P leaves ≤ limit. Raises Stopped."""
@@ -92,6 +103,10 @@ class Counter:
         """The same with counts by kind."""
         return self.kinds.node(rows, self.mask, self.space.min_leaf, self.reduce)
 
+    def given(self, rows: np.ndarray) -> tuple[dp_node.Data, np.ndarray, np.ndarray, int, bool]:
+        """What kernels take for some rows to be counted by kind."""
+        return self.kinds.given(rows, self.mask, self.space.min_leaf, self.reduce)
+
     def pairs(self, node: dp_node.Node) -> np.ndarray:
         """Pair counts of a node, int32 (classes or kinds, p, p)."""
         m = len(node.features)
@@ -105,9 +120,7 @@ class Counter:
         return int(label), int(cost), int(key)
 
     def _small(self, rows: np.ndarray, height: int, budget: int) -> Entry:
-        node = self.detailed(rows)
-        P = self.pairs(node) if height == 2 else np.empty((len(node.totals), 0, 0), np.int32)
-        keys, costs, counts = kc.count_two(node, P, height, self.space.min_leaf, self.keys.layout, budget)
+        keys, costs, counts = places.count_place(self.given(rows), height, self.keys.layout, budget)
         return Entry(height, keys, costs, counts, int(counts.sum()), budget)
 
     def _large(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> Entry:
@@ -147,25 +160,17 @@ class Counter:
         self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int
     ) -> list[tuple[int, tuple[int, int]]]:
         """Questions below which some tree is within the budget, with the least costs of (yes, no)."""
-        g, node = self.space.instance, self.node(rows)
-        m = len(node.features)
-        if not m:
-            return []
-        lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
-        sides = Sides(lower, exact)
-        count_bounds(node, g.Q, g.P, height - 1, np.ones(3, np.uint8), sides)
-        if height == 3:
-            P, Rn = self.pairs(node), row_major(node)
-            costs = np.array([g.Q, g.P, self.space.min_leaf, self.similar], np.int64)
-            kc.three_sums(node, P, Rn, costs, sides, budget, self.space.flag)
+        known = None if self._base is None else self._base.memo.get((height, self._key(rows)))
+        if known is not None and known.budget >= budget:
+            lows = [(q, (int(yes.costs[0]), int(no.costs[0]))) for q, yes, no in known.parts]
+            return [(q, low) for q, low in lows if sum(low) <= budget]
+        given = (self.space.instance.data, rows, self.mask, self.space.min_leaf, self.reduce)
+        questions, lower = places.viable(given, height, self._costs, budget, self.space.flag)
         if self.space.stopped():
             raise Stopped
         found = []
-        for p in range(m):
-            low = [int(lower[0, p]), int(lower[1, p])]
-            if low[0] + low[1] > budget:
-                continue
-            question = int(node.features[p])
+        for question, no, yes in zip(questions.tolist(), *lower.tolist(), strict=True):
+            low = [no, yes]
             if height > 3:
                 low = self._least(rows, path, height, question, low, budget)
             if low[0] + low[1] <= budget:

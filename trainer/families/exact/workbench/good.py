@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -13,6 +14,7 @@ from random import Random
 import numpy as np
 
 from trainer.editing.space import NONE_BANNED, Stopped
+from trainer.families.exact.kernels.asked import Asked
 from trainer.families.exact.workbench.count import Counter, Entry, accepted, first_counts
 from trainer.families.exact.workbench.filters import Filters, Rates
 from trainer.families.exact.workbench.importance import Importance
@@ -58,7 +60,7 @@ class GoodTrees:
     @cached_property
     def without_idle(self) -> int:
         """How many trees there are without a question whose two sides are leaves of the same class."""
-        return self._counted(Counter(self.space, self.filters, idle=False))
+        return self._counted(Counter(self.space, self.filters, idle=False, base=self.counter))
 
     @cached_property
     def distinct(self) -> int:
@@ -83,17 +85,30 @@ class GoodTrees:
             return 0
         if column in self.filters.must:
             return self.count
+        if self._ranges.exact:
+            return self.count - int(self._accepted(self._asked.free)[:, column].sum())
         without = replace(self.filters, without=self.filters.without | {column})
         return self.count - self._counted(Counter(self.space, without))
 
     @cached_property
     def asked(self) -> tuple[np.ndarray, np.ndarray]:
         """Least and largest weight of the rows with a path that asks about each column, int64 (columns,)."""
-        lo, hi = Ranges(self.lister).of(self.root, self.rows)
-        at = np.searchsorted(np.sort(self.root.keys), np.array([k for _, k, _ in self.levels], np.int64))
-        if not len(at):
+        lo, hi = self._accepted(self._asked.lo), self._accepted(self._asked.hi)
+        if not len(lo):
             return np.zeros(lo.shape[1], np.int64), np.zeros(lo.shape[1], np.int64)
-        return lo[at].min(axis=0), hi[at].max(axis=0)
+        return lo.min(axis=0), hi.max(axis=0)
+
+    @cached_property
+    def _ranges(self) -> Ranges:
+        return Ranges(self.counter)
+
+    @cached_property
+    def _asked(self) -> Asked:
+        return self._ranges.of(self.root, self.rows)
+
+    def _accepted(self, by_key: np.ndarray) -> np.ndarray:
+        """The lines of an array with one for each key, ascending, of the keys that pass the filters."""
+        return by_key[np.searchsorted(np.sort(self.root.keys), np.array([k for _, k, _ in self.levels], np.int64))]
 
     @cached_property
     def importance(self) -> list[tuple[int, int]]:
@@ -106,8 +121,7 @@ class GoodTrees:
             return 0, 0
         shuffled = Importance(self.lister, column, parts)
         lo, hi = shuffled.of(self.root, self.rows, shuffled.all())
-        at = np.searchsorted(np.sort(self.root.keys), np.array([k for _, k, _ in self.levels], np.int64))
-        return int(lo[at].min()), int(hi[at].max())
+        return int(self._accepted(lo).min()), int(self._accepted(hi).max())
 
     def answers(self, most: int = MOST_ANSWERS) -> tuple[int, bool]:
         """How many different vectors of answers on the training rows, and whether all were seen."""
@@ -180,7 +194,7 @@ class GoodTrees:
 
 def first_trees(space: Space, *, least: int, most: int, limit: int | None) -> Iterator[tuple[int, Shape]]:
     """The `most` best trees, (cost, tree) in order of cost, up to `limit` if there is one; the limit of the count grows as far as it must."""
-    slack = max(1, least // 200)
+    slack, before = max(1, least // 200), (0, 1)
     while True:
         upto = least + slack if limit is None else min(limit, least + slack)
         good = GoodTrees(space, least=least, limit=upto, filters=Filters())
@@ -190,7 +204,14 @@ def first_trees(space: Space, *, least: int, most: int, limit: int | None) -> It
                     return
                 yield found
             return
-        slack *= 2
+        slack, before = _wider(before, (slack, good.count), most), (slack, good.count)
+
+
+def _wider(before: tuple[int, int], now: tuple[int, int], most: int) -> int:
+    """The next slack, where two (slack, number of trees) are known: numbers grow about exponentially, and far too many take long."""
+    growth = (math.log(now[1]) - math.log(before[1])) / (now[0] - before[0])
+    wanted = (math.log(1.5 * most) - math.log(now[1])) / growth if growth > 0 else math.inf
+    return now[0] + max(1, int(min(now[0], max(now[0] / 5, wanted))))
 
 
 def _all(space: Space, good: GoodTrees) -> bool:

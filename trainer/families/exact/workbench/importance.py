@@ -26,8 +26,6 @@ from trainer.families.exact.workbench.count import Entry
 from trainer.families.exact.workbench.listing import Lister
 from trainer.families.exact.workbench.small import Parts, Sums, parts_of, sums_of
 
-NO_COLUMN = -1  # for `range_pairs`: no column is asked by the question itself
-
 
 @dataclass(frozen=True)
 class Met:
@@ -66,6 +64,8 @@ class Importance:
 
     def of(self, entry: Entry, rows: np.ndarray, met: Met) -> tuple[np.ndarray, np.ndarray]:
         """(least, largest), int64 (keys in ascending order, 1), of the trees below a place. Raises Stopped."""
+        if self._untouched(entry, rows, met):
+            return np.zeros((len(entry.keys), 1), np.int64), np.zeros((len(entry.keys), 1), np.int64)
         known = self.memo.get(met.key(entry))
         if known is None:
             if self.space.stopped():
@@ -79,6 +79,16 @@ class Importance:
                 raise Stopped
             known = self.memo[met.key(entry)] = out.lo, out.hi
         return known
+
+    def _untouched(self, entry: Entry, rows: np.ndarray, met: Met) -> bool:
+        """Whether nothing asks the column on the way here and below, so that shuffling changes no answer."""
+        asked = entry.ranges
+        return (
+            asked is not None
+            and len(met.rows) == len(rows)
+            and bool(met.values.all())
+            and not asked.hi[:, self.column].any()
+        )
 
     def _leaf(self, entry: Entry, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
         label, cost, key = self.counter.leaf(rows)
@@ -111,7 +121,7 @@ class Importance:
     def _pairs(self, question: int, a: kc.Shares, b: kc.Shares, out: kc.Shares, first: np.ndarray) -> None:
         layout = self.counter.keys.layout
         bits = int(layout.bits[question]), int(layout.low)
-        kc.range_pairs(a, b, bits, NO_COLUMN, 0, out, first, self.space.flag)
+        kc.range_pairs(a, b, bits, out, first, self.space.flag)
 
     def _small(self, entry: Entry, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
         parts = self._parts(entry, rows)

@@ -15,6 +15,7 @@ from trainer.errors import ParameterError
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.node import Data
+from trainer.families.exact.workbench.rows import same_rows
 
 ANY = -1  # no answer is asked for
 
@@ -37,9 +38,15 @@ class Kinds:
 
     def node(self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool) -> dp_node.Node:
         """The node of some rows with its counts by kind."""
+        return dp_node.prepare(*self.given(rows, mask, min_leaf, reduce), False)
+
+    def given(
+        self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool
+    ) -> tuple[Data, np.ndarray, np.ndarray, int, bool]:
+        """What `prepare` takes for some rows to be counted by kind."""
         if self.places is not None:
             rows = np.sort(self.places[rows])
-        return dp_node.prepare(self.data, rows, mask, min_leaf, reduce, False)
+        return self.data, rows, mask, min_leaf, reduce
 
 
 def kinds_of(g: ExactInstance, groups: np.ndarray | None, answers: np.ndarray | None) -> Kinds:
@@ -83,8 +90,7 @@ def answers_of(problem: Problem, origin: np.ndarray, asked: dict[int, int]) -> n
     asked: class by row of the table; `origin`: for each row of the instance a row of the table with the same values. Raises
     ParameterError where rows with the same values are to have different answers.
     """
-    _, same = np.unique(problem.matrix, axis=0, return_inverse=True)
-    same = same.reshape(-1)
+    _, same = same_rows(problem.matrix)
     wanted = np.full(int(same.max()) + 1, ANY, np.int64)
     for row, label in asked.items():
         if wanted[same[row]] not in (ANY, label):

@@ -17,6 +17,7 @@ import numpy as np
 
 from trainer.editing.space import Stopped
 from trainer.families.exact.kernels import count as kc
+from trainer.families.exact.kernels.places import options_place
 from trainer.families.exact.workbench.count import Counter, Entry
 from trainer.tree.shapes import Shape
 
@@ -128,14 +129,10 @@ class Lister:
         """For each question of a subproblem of height two at most: the parts of its sides (no, yes) by key, with their cost."""
         if not entry.height:
             return {}
-        node = self.counter.detailed(rows)
-        P = self.counter.pairs(node)
-        found = kc.options_two(
-            node, P, entry.height, self.space.min_leaf, self.counter.keys.layout, entry.budget
-        ).tolist()
-        names, m = node.features.tolist(), len(node.features)
+        found, features = options_place(self.counter.given(rows), entry.height, self.counter.keys.layout, entry.budget)
+        names, m = features.tolist(), len(features)
         out: dict[int, tuple[dict, dict]] = {}
-        for f, s, g, key, cost in found:
+        for f, s, g, key, cost in found.tolist():
             sides = out.setdefault(names[f], ({}, {}))
             part: Shape = None if g == m else (names[g], None, None)
             sides[s].setdefault(key, (cost, []))[1].append(part)

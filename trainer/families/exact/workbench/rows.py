@@ -15,11 +15,28 @@ from trainer.dtypes import BIT, BitArray
 from trainer.families.exact.instance import ExactInstance, build
 from trainer.kernels.bits import pack_bits
 
+MIXER = np.uint64(0xD6E8FEB86659FD93)
+
+
+def same_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each group of equal rows of numbers of 64 bits the first one, and the group of each row, int64; NaN equals NaN.
+
+    As `np.unique(matrix, axis=0)` does in ten times the time: rows are sorted by one number that is mixed from theirs, and compared.
+    """
+    words = np.ascontiguousarray(matrix + matrix.dtype.type(0)).view(np.uint64)  # + 0: -0.0 equals 0.0
+    mixed = np.zeros(len(words), np.uint64)
+    for column in words.T:
+        mixed = (mixed ^ column) * MIXER
+        mixed ^= mixed >> np.uint64(32)
+    _, first, same = np.unique(mixed, return_index=True, return_inverse=True)
+    if not (words == words[first[same]]).all():  # different rows have the same number
+        _, first, same = np.unique(words, axis=0, return_index=True, return_inverse=True)
+    return first.astype(np.int64), same.reshape(-1).astype(np.int64)
+
 
 def instance_of(problem: Problem, bits: BitArray, depth: int) -> tuple[ExactInstance, np.ndarray]:
     """The instance over `bits` (rows, questions), and for each of its rows one row of the table with the same values."""
-    _, first, same = np.unique(problem.matrix, axis=0, return_index=True, return_inverse=True)
-    same = same.reshape(-1)
+    first, same = same_rows(problem.matrix)
     digits = max(1, int(len(first) - 1).bit_length())
     marks = ((same[:, None] >> np.arange(digits)) & 1).astype(BIT)
     marked = build(
@@ -44,8 +61,7 @@ def rows_with_values(problem: Problem, origin: np.ndarray) -> np.ndarray:
 
     origin: for each row of the instance a row of the table with the same values.
     """
-    _, same = np.unique(problem.matrix, axis=0, return_inverse=True)
-    same = same.reshape(-1)
+    _, same = same_rows(problem.matrix)
     place = np.full(int(same.max()) + 1, -1, np.int64)
     place[same[origin]] = np.arange(len(origin))
     return place[same]
@@ -53,8 +69,7 @@ def rows_with_values(problem: Problem, origin: np.ndarray) -> np.ndarray:
 
 def _unavoidable(packed: np.ndarray, classes: np.ndarray, weights: np.ndarray, n_classes: int) -> np.ndarray:
     """1 for rows that answer all questions like rows of a more frequent class, ties to the smaller class; uint8."""
-    _, group = np.unique(packed, axis=0, return_inverse=True)
-    group = group.reshape(-1)
+    _, group = same_rows(packed)
     counts = np.zeros((int(group.max()) + 1, n_classes), np.int64)
     np.add.at(counts, (group, classes), weights)
     return (classes != counts.argmax(axis=1)[group]).astype(np.uint8)

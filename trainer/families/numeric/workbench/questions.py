@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import overload
 
 import numpy as np
 
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
-from trainer.editing.questions import Questions
+from trainer.editing.questions import MadeSplits, Questions
 from trainer.families.numeric.search import between
 from trainer.tree.splits import Split, Threshold, goes_left
 
@@ -35,9 +34,9 @@ class ThresholdQuestions(Questions):
         self.flipped = [f.test is not Test.VALUE for f in self.features]  # yes is the larger value
         self.held: list[Split] = []
         self._twins: set[int] = set()
-        self.splits: Sequence[Split] = _Splits(self)
-        self._values = cache(lambda column: np.unique(problem.matrix[:, column]))
         self.split_of = cache(self._split_of)
+        self.splits: Sequence[Split] = MadeSplits(self.encoded, self.split_of, self.held)
+        self._values = cache(lambda column: np.unique(problem.matrix[:, column]))
 
     def locate(self, question: int) -> tuple[int, int]:
         """The feature of a question of the encoding, and the largest rank on its lower side."""
@@ -86,28 +85,3 @@ class ThresholdQuestions(Questions):
             if feature.column == column
             for q in range(int(self.starts[f]), int(self.starts[f + 1]))
         ]
-
-
-class _Splits(Sequence[Split]):
-    """The splits by number."""
-
-    def __init__(self, questions: ThresholdQuestions) -> None:
-        self.questions = questions
-
-    @overload
-    def __getitem__(self, question: int) -> Split: ...
-
-    @overload
-    def __getitem__(self, question: slice) -> Sequence[Split]: ...
-
-    def __getitem__(self, question: int | slice) -> Split | Sequence[Split]:
-        if isinstance(question, slice):
-            return [self[q] for q in range(*question.indices(len(self)))]
-        q = self.questions
-        return q.split_of(question) if question < q.encoded else q.held[question - q.encoded]
-
-    def __len__(self) -> int:
-        return self.questions.encoded + len(self.questions.held)
-
-    def __iter__(self) -> Iterator[Split]:
-        return (self[q] for q in range(len(self)))

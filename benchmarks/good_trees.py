@@ -1,0 +1,210 @@
+"""Counting all good trees against TreeFARMS and PRAXIS, the same yes/no tables, one after the other on one core; and the first 1,000 trees.
+
+Usage: GOOD_TREES_PYTHON=/path/of/venv/bin/python python benchmarks/good_trees.py [--limit 120] [--sets NAME ...] [--repeats 3]
+
+The peers need versions of their own, so they run in their own environment: `python -m venv V && V/bin/pip install treefarms tree-praxis`,
+then GOOD_TREES_PYTHON=V/bin/python. Without it only octweb is measured. All trees with at most four questions on a path, within 5 % of the
+best, 0.01 a leaf. The programs do not count the same trees; docs/good-trees.md explains the differences:
+
+- octweb counts every tree up to 1.05 times the least cost exactly; leaves answer with their majority.
+- TreeFARMS counts levels of nodes (`depth_budget` 5), takes its own first objective for the least one, and leaves out trivial questions
+  by default; "all questions" is the run that keeps them (`rashomon_ignore_trivial_extensions` off), which is nearer to ours.
+- PRAXIS rounds the penalty of a leaf to whole rows and lets a leaf answer with the rarer class. With its default `lookahead_k` 1, the
+  approximate run, it may miss trees and the limit lies around the tree that its own search finds first; with 4 its count is exact.
+
+A time is processor time of the process, from the table in memory to the number of trees: for ours that of the encoding, of the best tree
+and of the count, kernels compiled, the best of the repeats; for a peer that of `fit` and of the count in a fresh process, once. A peer
+gets `--limit` seconds of the processor and `--memory` GB; "> 120" means that it was stopped then, and the ratio is "more than". Where
+TreeFARMS was stopped, its second run, which takes as long at least, is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+SETS = ("tic-tac-toe", "breast-cancer", "fico_binary", "credit_QT_5", "wdbc_QT_5", "kr-vs-kp")
+FIRST = (
+    "tic-tac-toe", "breast-cancer", "fico_binary", "credit_QT_5", "kr-vs-kp", "monk1", "monk2", "monk3", "balance-scale", "car_evaluation",
+)  # fmt: skip
+DEPTH, PENALTY, SLACK, TREES = 4, "0.01", "0.05", 1000
+ALL = "TreeFARMS, all questions"
+TREEFARMS = {"TreeFARMS": {}, ALL: {"rashomon_ignore_trivial_extensions": False}}
+PRAXIS = {
+    "PRAXIS, approximate": {},
+    "PRAXIS, approximate, majority": {"majority_leaf_only": True},
+    "PRAXIS, exact, majority": {"majority_leaf_only": True, "lookahead_k": DEPTH},
+}
+FASTER = 20  # than TreeFARMS, at least
+
+
+# -- in the environment of the peers -----------------------------------------------------------------------------------
+
+
+def child(program: str, path: str, limit: float, memory: float) -> int:
+    """Count with one peer, and print one line of JSON."""
+    import pandas as pd
+
+    table = pd.read_csv(path)
+    X, y = table.drop(columns="target"), table["target"]
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    count = _treefarms(program, X, y) if program in TREEFARMS else _praxis(program, X, y)
+    most = int(time.process_time() + limit) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    room = int(memory * 1e9)
+    resource.setrlimit(resource.RLIMIT_AS, (room, room))
+    began = time.process_time()
+    number = count()
+    print("RESULT " + json.dumps({"seconds": time.process_time() - began, "count": int(number)}), flush=True)
+    return 0
+
+
+def _treefarms(program: str, X: Any, y: Any) -> Callable[[], int]:
+    from treefarms import TREEFARMS as Model
+
+    settings = {
+        "regularization": float(PENALTY), "rashomon_bound_multiplier": float(SLACK), "depth_budget": DEPTH + 1, "verbose": False,
+        "worker_limit": 1, **TREEFARMS[program],
+    }  # fmt: skip
+    return lambda: Model(settings).fit(X, y).get_tree_count()
+
+
+def _praxis(program: str, X: Any, y: Any) -> Callable[[], int]:
+    from praxis import PRAXIS as Model
+
+    X, y = X.to_numpy(int), y.to_numpy(int)
+    settings = {"lambda_reg": float(PENALTY), "rashomon_mult": float(SLACK), "depth_budget": DEPTH} | PRAXIS[program]
+
+    def count() -> int:
+        model = Model()
+        model.fit(X, y, **settings)
+        return model.count_trees()
+
+    return count
+
+
+# -- in ours -----------------------------------------------------------------------------------------------------------
+
+
+def best(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """Processor seconds of the fastest run, and its answer."""
+    fastest, answer = float("inf"), None
+    for _ in range(repeats):
+        began = time.process_time()
+        answer = work()
+        fastest = min(fastest, time.process_time() - began)
+    return fastest, answer
+
+
+def bench_on(path: Path) -> Callable[[], Any]:
+    """A fresh workbench on a table each time."""
+    from trainer.data.problem import Problem
+    from trainer.data.reader import load
+    from trainer.families.exact.workbench.bench import Workbench
+
+    table, labels, _ = load(path, target="target")
+    return lambda: Workbench(Problem(table=table, labels=labels, leaf_penalty=Fraction(PENALTY)), depth=DEPTH)
+
+
+def theirs(options: argparse.Namespace, program: str, path: Path) -> dict[str, Any]:
+    """Seconds and count of a peer; without a count where it was stopped, with `failed` where something else went wrong."""
+    command = [options.python, __file__, "--child", program, "--path", str(path)]
+    done = subprocess.run(
+        [*command, "--limit", str(options.limit), "--memory", str(options.memory)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    if lines:
+        return dict(json.loads(lines[-1].removeprefix("RESULT ")))
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return {"seconds": options.limit, "count": None}
+    return {"failed": (done.stderr.strip().splitlines() or ["no word"])[-1][-120:]}
+
+
+def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dict[str, Any]]:
+    """Print one line for each program; returns what each one found."""
+    fresh = bench_on(path)
+    seconds, number = best(lambda: fresh().good_trees(slack=SLACK).count, options.repeats)
+    found: dict[str, dict[str, Any]] = {"octweb": {"seconds": seconds, "count": number}}
+    print(f"| {name} | octweb | {number:,} | {seconds:.3f} | 1 |", flush=True)
+    for program in (*TREEFARMS, *PRAXIS) if options.python else ():
+        if program == ALL and found["TreeFARMS"].get("count") is None:
+            continue  # it has more to count
+        other = found[program] = theirs(options, program, path)
+        if "failed" in other:
+            print(f"| {name} | {program} | failed: {other['failed']} | | |", flush=True)
+            continue
+        more, ratio = "" if other["count"] is not None else "> ", other["seconds"] / seconds
+        count = "not known" if other["count"] is None else f"{other['count']:,}"
+        print(f"| {name} | {program} | {count} | {more}{other['seconds']:.3f} | {more}{ratio:,.1f} |", flush=True)
+    return found
+
+
+def verdict(found: dict[str, dict[str, dict[str, Any]]]) -> None:
+    """Which of the bars hold."""
+    for program, least in (("TreeFARMS", FASTER), ("PRAXIS, approximate", 1)):
+        known = {name: one for name, one in found.items() if "seconds" in one.get(program, {})}
+        if not known:
+            continue
+        ratios = {name: one[program]["seconds"] / one["octweb"]["seconds"] for name, one in known.items()}
+        slow = [f"{name} ({ratio:.1f})" for name, ratio in ratios.items() if ratio < least]
+        print(
+            f"{program}: at least {least} times our time on {len(ratios) - len(slow)} of {len(found)} tables; "
+            f"smallest ratio {min(ratios.values()):.1f}; missed: {', '.join(slow) or 'none'}"
+        )
+
+
+def first_trees(folder: Path, repeats: int) -> None:
+    """Seconds to the first 1,000 trees on ten encodings, the search for the best tree included."""
+    print(f"\n| table | first {TREES:,} trees, s | listed |\n|---|---|---|")
+    slowest = 0.0
+    for name in FIRST:
+        fresh = bench_on(folder / "encoded" / f"{name}_enc.csv.gz")
+        seconds, trees = best(lambda fresh=fresh: fresh().best_trees(TREES), repeats)
+        slowest = max(slowest, seconds)
+        print(f"| {name} | {seconds:.3f} | {len(trees):,} |", flush=True)
+    print(f"slowest: {slowest:.3f} s")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=float, default=120.0, help="processor seconds of a peer for one table")
+    parser.add_argument("--memory", type=float, default=8.0, help="GB of a peer")
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="NAME")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--python", default=os.environ.get("GOOD_TREES_PYTHON", ""))
+    parser.add_argument("--child", choices=(*TREEFARMS, *PRAXIS), help=argparse.SUPPRESS)
+    parser.add_argument("--path", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        return child(options.child, options.path, options.limit, options.memory)
+    from common import encodings
+
+    folder = encodings()
+    if folder is None:
+        return 0
+    if not options.python:
+        print(
+            "The peers are not here: make an environment for them and set GOOD_TREES_PYTHON; see the top of this file."
+        )
+    best(lambda: bench_on(folder / "encoded" / "monk1_enc.csv.gz")().best_trees(TREES), 1)  # compiles
+    print("| table | program | trees | processor s | ÷ ours |\n|---|---|---|---|---|")
+    verdict({name: compare(options, name, folder / "encoded" / f"{name}_enc.csv.gz") for name in options.sets})
+    first_trees(folder, options.repeats)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

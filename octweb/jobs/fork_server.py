@@ -1,0 +1,207 @@
+"""A process that has loaded everything and forks a child for each job, so that a job starts at once.
+
+To load Django, numba and the trainer takes a process one to two seconds. A worker therefore keeps one process that has done so
+(`manage.py fork_server`). For each job it forks, and the fork becomes the command: nothing of a job reaches the next one. The worker
+writes one line for each job, and reads two: the number of the process, and how it ended. Where the fork server has died, for
+commands that it has not loaded, and where the environment has changed since it was started, a job gets a process of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from django.conf import settings
+
+log = logging.getLogger(__name__)
+
+LOADED = ("train", "edit", "evaluate", "predict", "verify", "dossier", "convert")  # the commands of jobs
+# variables that are read when Django and the libraries are loaded; a fork is given the others
+AT_LOADING = ("OCTWEB_", "DJANGO_", "PYTHON", "NUMBA_", "OPENBLAS_", "OMP_", "ARROW_")
+PATIENCE = 60.0  # seconds in which the fork server must have loaded everything and forked
+LOST = -signal.SIGKILL  # the status of a child whose fork server was killed: it ends itself, and nobody knows how
+
+
+def program() -> list[str]:
+    """What starts it; the tests have one that runs their own scripts as well."""
+    return [*settings.COMMAND, "fork_server"]
+
+
+class Child(Protocol):
+    """What a job needs of its process, as `subprocess.Popen` has it."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+class Forked:
+    """A child of the fork server."""
+
+    def __init__(self, server: ForkServer, pid: int) -> None:
+        self.server = server
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status, or minus the signal that ended it; None while it runs."""
+        if self.returncode is None:
+            self.returncode = self.server.status(self.pid)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Nothing if it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end. Raises subprocess.TimeoutExpired."""
+        until = time.monotonic() + (float("inf") if timeout is None else timeout)
+        while (status := self.poll()) is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+            self.server.listen(0.1)
+        return status
+
+
+class ForkServer:
+    """The worker's side: starts the process, gives it orders, and keeps how the children ended."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        """Raises OSError where no process can be started."""
+        self.command = list(settings.COMMAND)
+        self.environment = environment
+        self.lock = threading.Lock()
+        self.ended: dict[int, int] = {}
+        self.rest = b""
+        self.process = subprocess.Popen(  # noqa: S603
+            program(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=settings.BASE_DIR,
+            env=environment,
+            start_new_session=True,
+            bufsize=0,
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def takes(self, command: list[str], environment: dict[str, str]) -> bool:
+        """Whether a fork is what a process of its own would be."""
+        own, name = command[: len(self.command)], command[len(self.command)]
+        return own == self.command and name in LOADED and _at_loading(environment) == _at_loading(self.environment)
+
+    def start(self, command: list[str], folder: Path, environment: dict[str, str]) -> Forked | None:
+        """A fork that runs `command` in `folder` with its output in files there; None where the server is gone."""
+        arguments = command[len(self.command) :]
+        order = json.dumps({"arguments": arguments, "folder": str(folder), "environment": environment}).encode() + b"\n"
+        until = time.monotonic() + PATIENCE
+        with self.lock:
+            try:
+                assert self.process.stdin is not None
+                self.process.stdin.write(order)
+                while time.monotonic() < until:
+                    started = [r["started"] for r in self._read(until - time.monotonic()) if "started" in r]
+                    if started:
+                        return Forked(self, started[0])
+                    if not self.alive:
+                        break
+            except OSError as error:
+                log.warning("the fork server is gone: %s", error)
+        self.end()
+        return None
+
+    def listen(self, seconds: float) -> None:
+        """Take in what it says, waiting at most so long for it."""
+        with self.lock:
+            self._read(seconds)
+
+    def status(self, pid: int) -> int | None:
+        """How a child ended; None while it runs."""
+        with self.lock:
+            if pid not in self.ended:
+                self._read(0.0)
+            if pid not in self.ended and not self.alive:
+                self._read(0.0)  # what it said last
+                self.ended.setdefault(pid, LOST)
+            return self.ended.get(pid)
+
+    def _read(self, seconds: float) -> list[dict[str, Any]]:
+        """The lines that have come; ends are kept."""
+        assert self.process.stdout is not None
+        if not select.select([self.process.stdout], [], [], max(0.0, seconds))[0]:
+            return []
+        *lines, self.rest = (self.rest + self.process.stdout.read(1 << 16)).split(b"\n")
+        records = [json.loads(line) for line in lines]
+        for record in records:
+            if "started" in record:
+                self.ended.pop(record["started"], None)  # of an earlier process with the same number
+            else:
+                self.ended[record["ended"]] = record["status"]
+        return records
+
+    def end(self) -> None:
+        """End it for certain; children that still run end themselves."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+_kept: list[ForkServer] = []
+_lock = threading.Lock()
+_keeping = False
+
+
+def keep() -> None:
+    """From now on this process keeps a fork server, which starts with its first job or with `living`."""
+    global _keeping
+    _keeping = True
+
+
+def give_up() -> None:
+    """End the fork server and keep none."""
+    global _keeping
+    with _lock:
+        _keeping = False
+        for server in _kept:
+            server.end()
+        _kept.clear()
+
+
+def living(environment: dict[str, str]) -> ForkServer | None:
+    """The fork server of this process, started if there is none or it has died; None if this process keeps none.
+
+    `environment` is that of its children.
+    """
+    with _lock:
+        if _keeping and not (_kept and _kept[0].alive):
+            _kept.clear()
+            try:
+                _kept.append(ForkServer(environment))
+            except OSError as error:
+                log.warning("no fork server can be started: %s", error)
+        return _kept[0] if _kept else None
+
+
+def fork(command: list[str], folder: Path, environment: dict[str, str]) -> Forked | None:
+    """A fork that runs `command` in `folder`, its output in `stdout` and `stderr` there; None where a new process is needed."""
+    server = living(environment)
+    return server.start(command, folder, environment) if server and server.takes(command, environment) else None
+
+
+def _at_loading(environment: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in environment.items() if key.startswith(AT_LOADING)}

@@ -1,0 +1,112 @@
+"""`manage.py fork_server`: load what jobs need, and become the command of each line on standard input in a fork.
+
+Only a worker starts it (`octweb/jobs/fork_server.py`). A line is `{"arguments": ["train", …], "folder": "…", "environment": {…}}`; the answers are
+`{"started": PROCESS}` and, later, `{"ended": PROCESS, "status": STATUS}`. It has one thread, since a fork of several has only one.
+Once standard input is closed, because the worker has ended, it ends as well, and so do children that still run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from django.core.management import execute_from_command_line, get_commands, load_command_class
+from django.core.management.base import BaseCommand
+
+from octweb.core.orphans import give_up_rights
+from octweb.jobs.fork_server import LOADED
+from trainer.data.reader import load
+from trainer.tree.route import apply, flatten
+
+
+class Command(BaseCommand):
+    help = "A process of a worker that forks its jobs; nothing for people."
+    requires_system_checks: ClassVar[tuple[str, ...]] = ()
+
+    def handle(self, *args, **options):
+        if (order := load_and_serve()) is not None:
+            become(order)
+            execute_from_command_line(sys.argv)
+
+
+def load_and_serve() -> dict[str, Any] | None:
+    """Returns the order in each fork, and None in the server once the worker has ended."""
+    give_up_rights()
+    for command in LOADED:
+        load_command_class(get_commands()[command], command)
+    _load()
+    gc.freeze()  # forks share what is loaded as long as nobody writes to it
+    return _serve()
+
+
+def _serve() -> dict[str, Any] | None:
+    server, orders, wake = os.getpid(), sys.stdin.fileno(), os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wake[1], warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    rest = b""
+    while True:
+        ready = select.select([orders, wake[0]], [], [])[0]
+        if wake[0] in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake[0], 1 << 12)
+        for pid, status in _ended():
+            _say(ended=pid, status=status)
+        if orders in ready:
+            if not (piece := os.read(orders, 1 << 16)):
+                return None
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                pid = os.fork()
+                if pid == 0:
+                    signal.set_wakeup_fd(-1)
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    os.setpgid(0, 0)
+                    return json.loads(line) | {"server": server}
+                with contextlib.suppress(OSError):  # whoever comes first; signals go to the group of the child
+                    os.setpgid(pid, pid)
+                _say(started=pid)
+
+
+def _ended() -> list[tuple[int, int]]:
+    """Children that have ended since the last call, with their exit status, or minus the signal that ended them."""
+    found = []
+    with contextlib.suppress(ChildProcessError):
+        while (pair := os.waitpid(-1, os.WNOHANG))[0]:
+            found.append((pair[0], os.waitstatus_to_exitcode(pair[1])))
+    return found
+
+
+def _say(**record: int) -> None:
+    os.write(sys.stdout.fileno(), json.dumps(record).encode() + b"\n")
+
+
+def become(order: dict[str, Any]) -> None:
+    """Take folder, environment, arguments and files for the output from an order, as a process of its own would begin."""
+    folder = Path(order["folder"])
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(order["environment"] | {"OCTWEB_PARENT_PID": str(order["server"])})
+    for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr)):
+        with (folder / name).open("wb") as file:
+            os.dup2(file.fileno(), stream.fileno())
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    sys.argv = [sys.argv[0], *order["arguments"]]
+
+
+def _load() -> None:
+    """What is loaded only at its first use: numba's parts by a kernel, those of pyarrow by a table."""
+    apply(flatten([(None, -1, -1)], ()), np.ones((1, 1)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        path.write_text("a,class\n1,x\n2,y\n", encoding="utf-8")
+        load(path, target="class", ignore=[])

@@ -1,0 +1,80 @@
+"""Small pictures of listed trees: shape, sizes of branches and classes of leaves, for a card of 180 by 84 units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainer.tree.picture.palette import swatch
+
+WIDTH, TOP, BOTTOM, LEAF = 180.0, 8.0, 72.0, 12.0
+THIN, THICK = 1.0, 9.0  # branches of few rows and of all
+
+
+def picture(nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Lines (path, width), dots (x, y) and leaves (x, y, swatch) of a tree that is listed by its nodes."""
+    depths, xs = _depths(nodes), _columns(nodes)
+    deepest = max(depths.values())
+    ys = {v: TOP + (BOTTOM - TOP) * d / max(1, deepest) for v, d in depths.items()}
+    total = max(1, sum(nodes[0]["counts"]))
+    lines, dots, leaves = [], [], []
+    for v in depths:
+        counts = nodes[v]["counts"]
+        if "split" not in nodes[v]:
+            leaves.append((_n(xs[v] - LEAF / 2), _n(ys[v] - LEAF / 2), swatch(_label(counts), len(counts))))
+            continue
+        dots.append((_n(xs[v]), _n(ys[v])))
+        for below in (nodes[v]["left"], nodes[v]["right"]):
+            middle = (ys[v] + ys[below]) / 2
+            path = f"M{xs[v]:.1f} {ys[v]:.1f}C{xs[v]:.1f} {middle:.1f} {xs[below]:.1f} {middle:.1f} {xs[below]:.1f} {ys[below]:.1f}"
+            lines.append((path, _n(THIN + (THICK - THIN) * sum(nodes[below]["counts"]) / total)))
+    return {"lines": lines, "dots": dots, "leaves": leaves}
+
+
+def legend(trees: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The look and the name of each class that a leaf of the trees answers, in the order of the classes."""
+    found = {}
+    for tree in trees:
+        for node in tree["nodes"]:
+            if "split" not in node:
+                found[_label(node["counts"])] = (swatch(_label(node["counts"]), len(node["counts"])), node["class"])
+    return [look for _, look in sorted(found.items())]
+
+
+def _label(counts: list[int]) -> int:
+    """The majority, the first of equals."""
+    return max(range(len(counts)), key=counts.__getitem__)
+
+
+def _depths(nodes: list[dict[str, Any]]) -> dict[int, int]:
+    """The level of each node, from the top down."""
+    depths, waiting = {0: 0}, [0]
+    for v in waiting:
+        if "split" in nodes[v]:
+            for below in (nodes[v]["left"], nodes[v]["right"]):
+                depths[below] = depths[v] + 1
+                waiting.append(below)
+    return depths
+
+
+def _columns(nodes: list[dict[str, Any]]) -> dict[int, float]:
+    """Leaves side by side in equal steps, each question in the middle above its two sides."""
+    xs: dict[int, float] = {}
+    number = sum("split" not in node for node in nodes)
+    done = 0
+
+    def visit(v: int) -> float:
+        nonlocal done
+        if "split" in nodes[v]:
+            xs[v] = (visit(nodes[v]["left"]) + visit(nodes[v]["right"])) / 2
+        else:
+            xs[v] = WIDTH * (done + 0.5) / number
+            done += 1
+        return xs[v]
+
+    visit(0)
+    return xs
+
+
+def _n(value: float) -> str:
+    """A number of a picture, with a point in every language."""
+    return f"{value:.1f}"

@@ -1,0 +1,98 @@
+"""All good trees in a real Chromium: three widths, light and dark, and what a person sees who types something wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from octweb.workbench import actions
+from tests.browser.accessible import violations
+from tests.browser.test_walk import overflow, page, sign_in  # noqa: F401 (page is a fixture)
+from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from tests.octweb.workbench.conftest import model, serve  # noqa: F401
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+LOOKS = ((1600, "light"), (1440, "dark"), (1440, "light"), (1000, "light"), (380, "light"), (380, "dark"))
+BAD = {
+    "slack": ("abc", "-1"),
+    "max_leaves": ("²", "0"),
+    "recalls": ("zzz", "no: much", "no: 2"),
+    "agree_rows": ("5-x",),
+}
+
+
+@pytest.fixture
+def explorer(owner, model, live_server):  # noqa: F811
+    bench = actions.open_for(owner=owner, model=model)
+    return bench, f"{live_server.url}/workbenches/{bench.pk}/good-trees/"
+
+
+def looked_at(page, name):  # noqa: F811
+    """What axe finds at each width and theme; a picture of each if OCTWEB_PICTURES names a folder."""
+    found = []
+    for width, theme in LOOKS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=theme)
+        found += [f"{width} {theme} {name}: {line}" for line in violations(page)]
+        if overflow(page) > 0:
+            found.append(f"{width} {name} is {overflow(page)} pixels too wide")
+        if os.environ.get("OCTWEB_PICTURES"):
+            page.screenshot(
+                path=str(Path(os.environ["OCTWEB_PICTURES"]) / f"{name}-{width}-{theme}.png"), full_page=True
+            )
+    return found
+
+
+def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, live_server, explorer):  # noqa: F811
+    bench, address = explorer
+    sign_in(page, live_server.url, bench.owner.username)
+    page.goto(address)
+    found = looked_at(page, "explorer-empty")
+    for name, entries in BAD.items():
+        for entry in entries:
+            page.fill(f"#{name}", entry)
+            page.press(f"#{name}", "Enter")
+            page.wait_for_selector(f"#{name}-error")
+            assert page.evaluate("document.activeElement.id") == name
+            assert page.get_attribute(f"#{name}", "aria-invalid") == "true"
+            assert f"{name}-error" in page.get_attribute(f"#{name}", "aria-describedby")
+            assert page.input_value(f"#{name}") == entry
+        page.fill(f"#{name}", "")
+    page.fill("#slack", "abc")
+    page.fill("#recalls", "zzz")
+    page.locator("summary", has_text="treated alike").press("Enter")
+    page.select_option("#groups", "colour")
+    page.press("#slack", "Enter")
+    page.wait_for_selector("#difference-error")
+    assert page.locator(".error[id]").count() == 3
+    assert page.evaluate("document.activeElement.id") == "slack"
+    found += looked_at(page, "explorer-wrong")
+    assert found == []
+    assert page.trouble == []
+    assert not bench.steps.filter(kind="good").exists()
+
+
+def test_a_class_that_the_search_does_not_know_is_named_beside_its_field_too(page, live_server, explorer, serve):  # noqa: F811
+    bench, address = explorer
+    sign_in(page, live_server.url, bench.owner.username)
+    page.goto(address)
+    page.fill("#recalls", "zzz: 0.5")
+    page.press("#recalls", "Enter")
+    page.wait_for_url(address)
+    serve(bench)
+    page.goto(address)
+    assert "zzz" in page.inner_text("#recalls-error")
+    assert page.evaluate("document.activeElement.id") == "recalls"
+    page.fill("#recalls", "")
+    page.fill("#slack", "3")
+    page.press("#slack", "Enter")
+    page.wait_for_url(address)
+    serve(bench)
+    page.goto(address)
+    page.wait_for_selector(".mini-card svg")
+    page.locator(".mini-card summary").first.press("Enter")
+    assert page.locator(".mini-card .lv").first.is_visible()
+    assert looked_at(page, "explorer") == []
+    assert page.trouble == []

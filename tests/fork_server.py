@@ -1,0 +1,24 @@
+"""The fork server of the tests: as `manage.py fork_server`, and an order whose first argument is a script runs that script."""
+
+import os
+import runpy
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+os.environ["DJANGO_SETTINGS_MODULE"] = "octweb.settings"
+
+import django
+from django.core.management import execute_from_command_line
+
+django.setup()
+
+from octweb.jobs.management.commands.fork_server import become, load_and_serve
+
+if (order := load_and_serve()) is not None:
+    become(order)
+    if order["arguments"][0].endswith(".py"):
+        sys.argv = order["arguments"]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        execute_from_command_line(sys.argv)

@@ -1,0 +1,131 @@
+"""The process that forks the jobs of a worker: a fork does what a process of its own would, and a dead server harms nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+import psutil
+import pytest
+from django.conf import settings
+
+from octweb.jobs.child import environment_of_child
+from octweb.jobs.fork_server import LOST, ForkServer, fork, give_up, keep, living
+
+ROWS = "a,class\n" + "\n".join(f"{i},{'yes' if i > 4 else 'no'}" for i in range(10)) + "\n"
+LONG = "a,b,c,d,class\n" + "\n".join(
+    f"{i * 7 % 101},{i * 13 % 97},{i * 3 % 89},{i * i % 83},{i * i * i % 7 % 2}" for i in range(400)
+)
+TRAIN = [*settings.COMMAND, "train", "rows.csv", "--target=class"]
+
+
+@pytest.fixture(scope="module")
+def environment():
+    return environment_of_child()
+
+
+@pytest.fixture(scope="module")
+def server(environment):
+    server = ForkServer(environment)
+    yield server
+    server.end()
+
+
+def gone(process, seconds=60.0):
+    until = time.monotonic() + seconds
+    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
+        time.sleep(0.02)
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def searching(folder, process):
+    """Waits until the training has written a line of progress."""
+    until = time.monotonic() + 120
+    while not (folder / "progress.jsonl").exists() and time.monotonic() < until:
+        assert process.poll() is None, (folder / "stderr").read_text()
+        time.sleep(0.02)
+
+
+def long_training(server, environment, folder):
+    folder.mkdir(exist_ok=True)
+    (folder / "rows.csv").write_text(LONG)
+    arguments = ["--method=cut-h", "--depth=4", "--time-limit=600", "--progress=progress.jsonl", "--json"]
+    return server.start([*TRAIN, *arguments], folder, environment)
+
+
+def test_a_fork_becomes_the_command_and_the_next_one_knows_nothing_of_it(server, environment, tmp_path):
+    for folder, method in ((tmp_path / "one", "cart"), (tmp_path / "two", "bivariate")):
+        folder.mkdir()
+        (folder / "rows.csv").write_text(ROWS)
+        given = environment | {"SOMETHING": method}
+        process = server.start([*TRAIN, f"--method={method}", "--json"], folder, given)
+        assert process.wait(120) == 0, (folder / "stderr").read_text()
+        said = json.loads((folder / "stdout").read_text().splitlines()[-1])
+        assert (said["method"], said["correct"], said["n"]) == (method, 10, 10)
+    assert server.alive
+
+
+def test_a_bad_call_ends_as_in_a_process_of_its_own(server, environment, tmp_path):
+    process = server.start([*TRAIN, "--method=cart"], tmp_path, environment)
+    assert process.wait(120) == 1
+    assert "rows.csv" in (tmp_path / "stderr").read_text()
+    assert (tmp_path / "stdout").read_text() == ""
+
+
+def test_signals_reach_the_group_of_one_child_and_its_end_is_told(server, environment, tmp_path):
+    killed, ended = (long_training(server, environment, tmp_path / name) for name in ("killed", "ended"))
+    assert psutil.Process(killed.pid).ppid() == server.process.pid
+    assert os.getpgid(killed.pid) == killed.pid
+    searching(tmp_path / "killed", killed)
+    searching(tmp_path / "ended", ended)
+    os.killpg(killed.pid, signal.SIGKILL)
+    assert killed.wait(60) == -signal.SIGKILL
+    assert ended.poll() is None
+    os.killpg(ended.pid, signal.SIGTERM)  # a training keeps its best tree
+    assert ended.wait(120) == 0
+    assert json.loads((tmp_path / "ended" / "stdout").read_text().splitlines()[-1])["correct"] > 200
+
+
+def test_children_end_with_a_server_that_is_killed(environment, tmp_path):
+    server = ForkServer(environment)
+    process = long_training(server, environment, tmp_path / "job")
+    child = psutil.Process(process.pid)
+    searching(tmp_path / "job", process)
+    os.killpg(server.process.pid, signal.SIGKILL)
+    assert process.wait(60) == LOST
+    assert gone(child)
+    assert server.start([*TRAIN, "--method=cart"], tmp_path, environment) is None
+
+
+def test_it_ends_with_its_worker(environment):
+    server = ForkServer(environment)
+    server.process.stdin.close()  # as when the worker has ended
+    assert server.process.wait(120) == 0
+
+
+def test_other_commands_and_other_settings_get_a_process_of_their_own(server, environment):
+    assert server.takes([*TRAIN, "--method=cart"], environment | {"SOMETHING": "else"})
+    assert not server.takes([*TRAIN, "--method=cart"], environment | {"OCTWEB_MAX_ROWS": "7"})
+    assert not server.takes([*settings.COMMAND, "migrate"], environment)
+    assert not server.takes(["python", "other.py", "train"], environment)
+
+
+def test_a_dead_one_is_replaced(environment, tmp_path):
+    (tmp_path / "rows.csv").write_text(ROWS)
+    before = living(environment)
+    os.killpg(before.process.pid, signal.SIGKILL)
+    before.process.wait(60)
+    process = fork([*TRAIN, "--method=cart", "--json"], tmp_path, environment)
+    assert process.server is not before
+    assert process.wait(120) == 0
+
+
+def test_a_process_that_keeps_none_starts_none(environment, tmp_path):
+    give_up()
+    try:
+        assert fork([*TRAIN, "--method=cart"], tmp_path, environment) is None
+        assert living(environment) is None
+    finally:
+        keep()

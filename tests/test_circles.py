@@ -1,0 +1,25 @@
+"""Modules do not import each other in a circle, and neither do the packages that stand beside each other."""
+
+from __future__ import annotations
+
+import grimp
+
+# a tree shows itself: the pictures, which are made of trees, are loaded when somebody asks for one
+ON_DEMAND = {
+    ("trainer.tree.nodes", "trainer.tree.picture.figure"),
+    ("trainer.tree.nodes", "trainer.tree.picture.html"),
+    ("trainer.tree.nodes", "trainer.tree.picture.tokens"),
+}
+
+
+def circles(graph: grimp.ImportGraph) -> set[tuple[str, str]]:
+    """Imports without which no circle would be left, in any package."""
+    packages = sorted(module for module in graph.modules if graph.find_children(module))
+    return {found for package in packages for found in graph.nominate_cycle_breakers(package)}
+
+
+def test_no_circle_but_the_pictures_of_a_tree():
+    graph = grimp.build_graph("trainer", "octweb", cache_dir=None)
+    assert circles(graph) == ON_DEMAND
+    graph.add_import(importer="trainer.table", imported="trainer.run")
+    assert circles(graph) - ON_DEMAND

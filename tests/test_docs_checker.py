@@ -1,0 +1,24 @@
+"""The page on the checker says how long it is now."""
+
+from __future__ import annotations
+
+import pytest
+
+from docs import checker_size
+
+
+def test_the_page_counts_the_lines_of_today():
+    assert checker_size.PAGE.read_text(encoding="utf-8") == checker_size.made(), (
+        "stale; run `python -m docs.checker_size`"
+    )
+
+
+def test_only_code_is_counted():
+    text = '"""A module.\n\nWords."""\n\nimport os  # why\n\n\ndef f():\n    """Words."""\n    # a comment\n    return (\n        os\n    )\n'
+    assert checker_size.code_lines(text) == 5
+
+
+def test_a_module_of_no_part_is_named():
+    assert checker_size.part_of("proof_of_something_new") == checker_size.PROOFS
+    with pytest.raises(LookupError, match="belongs to no part"):
+        checker_size.part_of("something_new")

@@ -1,0 +1,20 @@
+"""The Newton steps of the local search."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.seeds import seeds
+from trainer.families.oblique.local import _newton
+
+
+@seeds(100)
+def test_with_more_columns_than_points_the_step_is_the_same(seed):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(2, 30)), int(rng.integers(31, 90))
+    X = np.column_stack([rng.random((n, p - 1)), np.ones(n)])
+    ridge = np.append(np.full(p - 1, 10.0 ** rng.integers(-4, 1)), 1e-8)
+    curvature, gradient = np.maximum(rng.random(n) / 4, 1e-6), rng.normal(size=p)
+    direct = np.linalg.solve((X * curvature[:, None]).T @ X + np.diag(ridge), gradient)
+    step = _newton(X, ridge)(curvature, gradient)
+    assert np.abs(step - direct).max() <= 1e-6 * np.abs(direct).max()

@@ -1,0 +1,292 @@
+"""Wishes over subsets of categories against the enumeration of all trees: values, prices, conflicts, price lists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.seeds import seeds
+from tests.trainer.exact.test_workbench import INFINITE, Brute, _plain
+from tests.trainer.oracles.workbench import kept, places
+from trainer.data.problem import Problem
+from trainer.editing.prefix import Prefix
+from trainer.editing.wishes import held, keeps
+from trainer.errors import DataError, ParameterError
+from trainer.families.odt.workbench import space as spaces
+from trainer.families.odt.workbench.bench import SubsetWorkbench
+from trainer.methods import get
+from trainer.monitor import Monitor
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+
+NAMES = ("a", "b", "c d", "e")
+
+
+def table(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> Table:
+    """A table of columns of codes with their categories, of numbers where there are none."""
+    made = [
+        Column(
+            schema=ColumnSchema(name=f"c {j}", kind=Kind.CATEGORICAL if levels else Kind.NUMERIC, categories=levels),
+            values=np.asarray(values, float),
+        )
+        for j, (values, levels) in enumerate(columns)
+    ]
+    return Table(columns=tuple(made), row_numbers=np.arange(1, len(columns[0][0]) + 1))
+
+
+def random_problem(rng: np.random.Generator, *, deep: bool) -> Problem:
+    """Few rows of columns with two to four categories or numbers; ties, weights, two or three classes, categories that never occur."""
+    n, room = int(rng.integers(5, 10)), 6 if deep else 16
+    columns: list[tuple[np.ndarray, tuple[str, ...]]] = []
+    for _ in range(int(rng.integers(1, 4))):
+        size = int(rng.integers(2, 5))
+        numeric = rng.random() < 0.25
+        room -= size - 1 if numeric else (1 << size) - 2
+        if room < 0:
+            break
+        columns.append(
+            (rng.integers(0, size, n), () if numeric else NAMES[: size + int(rng.random() < 0.2 and size < 4)])
+        )
+    columns = columns or [(rng.integers(0, 2, n), NAMES[:2])]
+    classes = int(rng.integers(1, 4)) if rng.random() < 0.2 else 2
+    return Problem(
+        table=table(columns),
+        labels=Labels(name="class", classes=("no", "yes", "may be")[:classes], codes=rng.integers(0, classes, n).astype(np.int32)),
+        weights=rng.integers(0, 4, n) + (np.arange(n) == 0) if rng.random() < 0.4 else None,
+    )  # fmt: skip
+
+
+def random_wishes(rng, problem, questions, card):
+    """One to five wishes, some of which contradict each other; some ask what the bins or `max_card` do not allow."""
+    texts = []
+    for _ in range(int(rng.integers(1, 6))):
+        place = rng.choice(["root", "root", "root", "y", "y", "n", "n", "yn", "ny", "nn"])
+        column = problem.table.columns[int(rng.integers(len(problem.table.columns)))]
+        name, levels = column.name, column.schema.categories
+        verb = rng.choice(
+            ["ask", "any", "held", "forbid", "avoid", "avoid", "together", "together", "together", "leaf", "depth"]
+        )
+        if verb == "ask" and questions.encoded:
+            texts.append(f"ask {place} {questions.wish(int(rng.integers(questions.encoded)))}")
+        elif verb == "held" and levels:
+            some = rng.permutation(len(levels))[: int(rng.integers(1, len(levels)))]
+            texts.append(f"ask {place} {name} in {'|'.join(levels[k] for k in some)}")
+        elif verb == "held":
+            texts.append(f"ask {place} {name} <= {rng.choice([0.25, 1.25])}")
+        elif verb == "together" and not card:
+            present = [levels[k] for k in np.unique(column.values).astype(int)] if levels else []
+            if len(present) > 1:
+                some = rng.permutation(len(present))[: int(rng.integers(2, len(present) + 1))]
+                texts.append(f"together {place} {name} in {'|'.join(present[k] for k in some)}")
+        elif verb in ("any", "forbid", "avoid"):
+            texts.append(f"{'ask' if verb == 'any' else verb} {place} {name}")
+        elif verb == "leaf":
+            texts.append(f"leaf {place} {rng.choice(['', *problem.labels.classes])}".strip())
+        elif verb == "depth":
+            texts.append(f"depth {place} {rng.integers(3)}")
+    return texts
+
+
+class Enumerated(Brute):
+    """All trees whose subsets `card` allows; 'together' is looked up in the words of the splits."""
+
+    def __init__(self, problem, bench, wishes, depth, card):
+        super().__init__(problem, bench, wishes, depth)
+        if card:
+            self.trees = [
+                t for t in self.trees if all(self.fits(part[0], card) for _, part in places(t) if part is not None)
+            ]
+
+    def fits(self, question, card):
+        split = self.bench.space.questions.splits[question]
+        if question >= self.common or not hasattr(split, "codes"):
+            return True
+        size = len(np.unique(self.problem.table.columns[split.feature].values))
+        return min(len(split.codes), size - len(split.codes)) <= card
+
+    def spoken(self, wish):
+        if wish.item.verb != "together":
+            return _plain(wish)
+        named = set(wish.text.split(" in ", 1)[1].split("|"))
+        questions, schema = self.bench.space.questions, self.problem.table.schema
+        parted = frozenset(
+            q for q, split in enumerate(questions.splits)
+            if split.used == (wish.item.column,) and hasattr(split, "codes") and 0 < len(named & set(split.names(schema))) < len(named)
+        )  # fmt: skip
+        return "together", wish.place, None, wish.item.column, None, parted
+
+    def best(self, wishes):
+        spoken = [self.spoken(w) for w in wishes]
+        costs = [self.cost(t, spoken) for t in self.trees if kept(t, spoken, self.columns)]
+        return min(costs, default=INFINITE)
+
+
+def instance(seed):
+    rng = np.random.default_rng(seed)
+    deep, card = seed % 8 == 3, 1 if seed % 5 == 1 else 0
+    problem = random_problem(rng, deep=deep)
+    depth = 3 if deep else int(rng.integers(0, 3)) if seed % 9 == 0 else 2
+    bench = SubsetWorkbench(problem, depth=depth, bins=4, card=card)
+    texts = random_wishes(rng, problem, bench.space.questions, card)
+    wishes = bench.wishes(texts)
+    return problem, bench, texts, wishes, Enumerated(problem, bench, wishes, depth, card), rng
+
+
+def plain(tree):
+    return (tree[0], plain(tree[1]), plain(tree[2])) if isinstance(tree, tuple) else None
+
+
+@seeds(100)
+def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
+    problem, bench, texts, wishes, brute, _ = instance(seed)
+    want, found = brute.best(wishes), bench.complete(texts)
+    if want == INFINITE:
+        assert not found.found
+        assert found.reason
+        assert brute.best(found.conflict) == INFINITE
+        for left in found.conflict:
+            assert brute.best([w for w in found.conflict if w is not left]) < INFINITE
+        return
+    assert found.found
+    assert found.cost == found.bound == want
+    shape, spoken = plain(found.tree), [brute.spoken(w) for w in wishes]
+    assert kept(shape, spoken, brute.columns)
+    assert brute.cost(shape, spoken) == want
+    assert problem.n - problem.correct(bench.tree(found.tree)) == bench.space.cost_of(found.tree)[0] == want
+    for price in found.prices:
+        assert price.price == want - brute.best([w for w in wishes if w != price.wish]) >= 0
+    assert found.optimum.cost == found.optimum.bound == brute.best([])
+
+
+@seeds(60)
+def test_price_lists_give_the_cheapest_question_of_each_column(seed):
+    _, bench, texts, wishes, brute, rng = instance(seed)
+    found = bench.complete(texts)
+    if not found.found:
+        return
+    tree = plain(found.tree)
+    place = str(rng.choice([p for p, _ in places(tree)]))
+    path = [dict(places(tree))[place[:k]][0] for k in range(len(place))]
+    spoken = [brute.spoken(w) for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
+    spoken += [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
+    trees = [(t, brute.cost(t, spoken)) for t in brute.trees if kept(t, spoken, brute.columns)]
+    least, want = min(cost for _, cost in trees), {}
+    for t, cost in trees:
+        part = dict(places(t)).get(place)
+        if part is not None:
+            column = brute.columns[part[0]]
+            want[column] = min(want.get(column, INFINITE), cost - least)
+    got = list(bench.price_list(place or "root", texts, tree=found.tree))
+    assert all(p.proved for p in got)
+    assert {brute.columns[p.question]: p.price for p in got} == want
+    assert all(p.tree[0] == p.question for p in got)
+
+
+def larger(seed, *, classes, rows=60):
+    """Categories enough that most subsets are never looked at."""
+    rng = np.random.default_rng(seed)
+    columns = [
+        (rng.integers(0, 6, rows), tuple("abcdef")),
+        (rng.integers(0, 5, rows), tuple("uvwxy")),
+        (rng.random(rows), ()),
+    ]
+    y = ((columns[0][0] % 3 + columns[1][0] % 2 + (rng.random(rows) < 0.3)) % classes).astype(np.int32)
+    return Problem(table=table(columns), labels=Labels(name="class", classes=tuple("klm"[:classes]), codes=y))
+
+
+WISHES = [
+    ["forbid y c 0", "together root c 1 in u|w"],
+    ["leaf ny k", "depth y 1"],
+    ["ask y c 1", "together n c 0 in a|b|f"],
+    ["ask root c 0 in a|b", "forbid yy c 1", "leaf nn"],
+    ["ask root c 2 <= 0.5", "together y c 0 in a|c"],
+]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_categories_one_by_one_find_what_all_subsets_together_do(classes):
+    for seed, wishes in enumerate(WISHES):
+        bench = SubsetWorkbench(larger(seed, classes=classes), depth=2 + (classes == 2 and seed < 2), bins=4)
+        plainly = Prefix(bench.space)
+        found = bench.complete(wishes, prices=False)
+        read = bench.wishes(wishes)
+        items = frozenset(w.item for w in read) | held(read, bench.space.questions)
+        assert found.optimal
+        assert found.cost == plainly.value(plainly.top(items)).upper
+        assert keeps(found.tree, items, bench.space.questions)
+
+
+def test_a_stopped_search_keeps_a_valid_bound():
+    problem = larger(5, classes=3)
+    for patience in (0, 4, 40, 400):
+        left = iter(range(patience))
+        found = SubsetWorkbench(problem, depth=3).complete(
+            ["forbid y c 1", "leaf nyn"], stop=lambda left=left: next(left, None) is None
+        )
+        assert not found.optimal
+        if found.found:
+            assert found.bound <= found.cost <= problem.n
+    bench = SubsetWorkbench(problem, depth=3)
+    assert not any(line.proved for line in bench.price_list("root", tree=0, stop=lambda: True))
+    assert bench.complete(["forbid y c 1"], prices=False).optimal
+
+
+def test_the_optimum_without_wishes_is_that_of_training():
+    for seed, classes in ((0, 2), (1, 3)):
+        problem = larger(seed, classes=classes)
+        trained = get("odt").solve(problem, get("odt").settings({"depth": 2}), Monitor())
+        assert SubsetWorkbench(problem, depth=2).complete().cost == round(problem.n * (1 - trained.bound))
+
+
+def test_too_many_subsets_are_refused_and_name_the_column(monkeypatch):
+    problem = larger(0, classes=2)
+    monkeypatch.setattr(spaces, "MOST_QUESTIONS", 80)
+    with pytest.raises(DataError, match="'c 0' alone 62"):
+        SubsetWorkbench(problem, depth=2)
+
+
+@pytest.mark.parametrize(
+    ("wish", "word"),
+    [
+        ("together root c 0 in a|g", "does not occur"),
+        ("together root c 2 in 1|2", "no categories"),
+        ("together root c 0", "two or more"),
+        ("together root c 0 in a", "two or more"),
+        ("together root c 0 in a|z", "no category"),
+    ],
+)
+def test_categories_that_cannot_stay_together_are_refused_in_words(wish, word):
+    problem = larger(0, classes=2)
+    table = replace(problem.table, columns=tuple(with_level(c) for c in problem.table.columns))
+    with pytest.raises(ParameterError, match=word):
+        SubsetWorkbench(replace(problem, table=table), depth=2).complete([wish])
+
+
+def with_level(column):
+    """The column with a category more, which never occurs."""
+    levels = column.schema.categories
+    return replace(column, schema=replace(column.schema, categories=(*levels, "g"))) if levels else column
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_shallow_trees(depth):
+    bench = SubsetWorkbench(larger(1, classes=2), depth=depth)
+    assert bench.complete(["ask root c 0"]).found == (depth > 0)
+    assert bench.complete([]).optimal
+    assert len(bench.questions) == 62 + 30 + 9
+
+
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        (["together root c 0 in a|b", "ask y c 0 in a|c"], "parts what 'together root c 0 in a|b' keeps together"),
+        (["ask root c 0", "ask root c 1"], "two questions at one place"),
+        (["leaf root k", "leaf root l"], "no tree keeps them all"),
+        (["ask root c 0 in a", "ask y c 0 in a"], "does not part the"),
+    ],
+)
+def test_a_contradiction_is_explained(wishes, words):
+    found = SubsetWorkbench(larger(2, classes=2), depth=2).complete(wishes)
+    assert {w.text for w in found.conflict} == set(wishes)
+    assert words in found.reason

@@ -1,0 +1,77 @@
+"""Groups of rows that must be predicted a class at nearly the same rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trainer.data.problem import Names, Problem
+from trainer.errors import ParameterError
+from trainer.method import Parameter, Settings
+
+MAX_GROUPS = 20
+
+
+def favoured(settings: Settings, names: Names) -> tuple[str, str] | None:
+    """The column of the groups and the class that fairness is about (empty: the last one that occurs); raises ParameterError."""
+    if settings["fairness"] == "none":
+        return None
+    if settings["fairness"] == "parity" and len(names.classes) > 2:
+        raise ParameterError({"fairness": "Parity needs two classes; choose 'opportunity' for more."})
+    name = settings["fairness_class"].strip()
+    return (
+        names.column(settings["fairness_column"].strip(), "fairness_column"),
+        names.label(name, "fairness_class") if name else "",
+    )
+
+
+def groups(problem: Problem, settings: Settings) -> np.ndarray | None:
+    """The group of each row for fairness, int32 (rows,), or None if no fairness is asked for."""
+    asked = favoured(settings, problem.names)
+    if asked is None:
+        return None
+    column = problem.table.columns[problem.table.names.index(asked[0])]
+    values, codes = np.unique(column.values, return_inverse=True)
+    if len(values) > MAX_GROUPS:
+        words = f"'{asked[0]}' has {len(values)} values; groups must be at most {MAX_GROUPS}. Choose another."
+        raise ParameterError({"fairness_column": words})
+    return codes.astype(np.int32)
+
+
+def _words(settings: Settings) -> list[str]:
+    if settings["fairness"] == "none":
+        return []
+    name = settings["fairness_class"].strip() or "the last class"
+    among = f" among rows of {name}" if settings["fairness"] == "opportunity" else ""
+    column, delta = settings["fairness_column"].strip(), settings["fairness_delta"]
+    return [f"{name} predicted at rates at most {delta} apart between groups of {column}{among}"]
+
+
+def _sentences(values: Mapping[str, Any]) -> list[str]:
+    if values.get("fairness") in (None, "none"):
+        return []
+    delta = 100 * float(values.get("fairness_delta") or 0)
+    return [f"Rates of the groups of {values.get('fairness_column')} differ by at most {delta:.4g} points."]
+
+
+FAIRNESS = (
+    Parameter(
+        name="fairness", type="choice", default="none", choices=("none", "parity", "opportunity"), label="Fairness",
+        help="Predict a class equally often in all groups: among all rows (parity, two classes) or among the rows of that class (opportunity).",
+        advanced=True, check=favoured, restricts=_words, sentences=_sentences,
+    ),
+    Parameter(
+        name="fairness_column", type="text", default="", label="Groups",
+        help="The column whose values form the groups that are compared.", advanced=True,
+    ),
+    Parameter(
+        name="fairness_class", type="text", default="", label="Favoured class",
+        help="The predicted class whose rates are compared; empty means the last class.", advanced=True,
+    ),
+    Parameter(
+        name="fairness_delta", type="number", default=0.05, minimum=0, maximum=1, label="Largest difference of rates",
+        help="The largest allowed difference between the rates of two groups.", advanced=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,43 @@
+"""Columns along which the class may only rise or only fall, as people write them: 'age up; price down'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.constraints.text import items
+from trainer.data.problem import Names
+from trainer.errors import ParameterError
+from trainer.method import Parameter, Settings
+
+MAX_DEPTH = 4
+
+
+def directions(settings: Settings, names: Names) -> list[tuple[str, bool]]:
+    """The monotone columns, True where the class may only fall along them; raises ParameterError."""
+    found = []
+    for text in items(settings["monotone"]):
+        name, _, direction = text.rpartition(" ")
+        if direction not in ("up", "down"):
+            raise ParameterError({"monotone": f"'{text}' has no direction; write 'column up' or 'column down'."})
+        if settings["depth"] > MAX_DEPTH:
+            raise ParameterError({"monotone": f"Monotone columns need a depth of at most {MAX_DEPTH}."})
+        found.append((names.column(name.strip(), "monotone"), direction == "down"))
+    return found
+
+
+def _words(settings: Settings) -> list[str]:
+    pairs = [text.rpartition(" ") for text in items(settings["monotone"])]
+    return [f"classes only {'rising' if way == 'up' else 'falling'} along {name.strip()}" for name, _, way in pairs]
+
+
+def _sentences(values: Mapping[str, Any]) -> list[str]:
+    pairs = [text.rpartition(" ") for text in items(values.get("monotone"))]
+    return [f"Along {name} the class may only {'rise' if way == 'up' else 'fall'}." for name, _, way in pairs]
+
+
+MONOTONE = Parameter(
+    name="monotone", type="text", default="", label="Monotone columns",
+    help="Columns along which the predicted class may only rise or only fall (classes in their order), for example 'age up; price down'.",
+    advanced=True, check=directions, restricts=_words, sentences=_sentences, one_leaf=True,
+)  # fmt: skip

@@ -1,0 +1,41 @@
+"""Pairs of columns that must not appear on the same path, as people write them: 'age + income; sex + region'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.constraints.text import items
+from trainer.data.problem import Names
+from trainer.errors import ParameterError
+from trainer.method import Parameter, Settings
+
+
+def forbidden_pairs(settings: Settings, names: Names) -> list[tuple[str, str]]:
+    """The columns that no path asks together; raises ParameterError."""
+    found = []
+    for text in items(settings["forbidden_pairs"]):
+        pair = [names.column(name.strip(), "forbidden_pairs") for name in text.split("+")]
+        if len(pair) != 2:
+            raise ParameterError(
+                {"forbidden_pairs": f"'{text}' is not a pair; write two columns with a + between them."}
+            )
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def _words(settings: Settings) -> list[str]:
+    pairs = [text.split("+") for text in items(settings["forbidden_pairs"])]
+    return [f"no path with both {' and '.join(name.strip() for name in pair)}" for pair in pairs]
+
+
+def _sentences(values: Mapping[str, Any]) -> list[str]:
+    pairs = items(values.get("forbidden_pairs"))
+    return [f"No path asks both of {' and '.join(pair.split(' + '))}." for pair in pairs]
+
+
+PAIRS = Parameter(
+    name="forbidden_pairs", type="text", default="", label="Forbidden pairs",
+    help="Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.", advanced=True,
+    check=forbidden_pairs, restricts=_words, sentences=_sentences, one_leaf=True,
+)  # fmt: skip

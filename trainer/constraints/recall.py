@@ -1,0 +1,55 @@
+"""The share of a class that must be classified correctly, as people write it: 'yes: 0.9; no: 0.8'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from trainer.constraints.text import items
+from trainer.data.problem import Names
+from trainer.errors import ParameterError
+from trainer.method import Parameter, Settings, exact_fraction
+from trainer.tree.numbers import percent_text
+
+
+def recalls(settings: Settings, names: Names) -> list[tuple[str, Fraction]]:
+    """The classes with the shares of them that are required; raises ParameterError."""
+    found = []
+    for text in items(settings["recall"]):
+        name, colon, share = text.rpartition(":")
+        if not colon:
+            raise ParameterError({"recall": f"'{text[:80]}' has no share; write as in 'yes: 0.9; no: 0.8'."})
+        found.append((names.label(name.strip(), "recall"), _share(share)))
+    return found
+
+
+def _share(text: str) -> Fraction:
+    try:
+        share = exact_fraction(text.strip())
+    except ValueError:
+        raise ParameterError({"recall": f"'{text[:80]}' is not a share; write as in 'yes: 0.9; no: 0.8'."}) from None
+    if not 0 <= share <= 1:
+        raise ParameterError({"recall": f"{text.strip()} is not between 0 and 1."})
+    return share
+
+
+def _pairs(text: Any) -> list[tuple[str, str]]:
+    parts = [item.rpartition(":") for item in items(text)]
+    return [(name.strip(), share.strip()) for name, _, share in parts]
+
+
+def _words(settings: Settings) -> list[str]:
+    return [f"recall of {name} ≥ {share}" for name, share in _pairs(settings["recall"])]
+
+
+def _sentences(values: Mapping[str, Any]) -> list[str]:
+    pairs = _pairs(values.get("recall"))
+    return [f"At least {percent_text(float(share))} of the “{name}” rows must be found." for name, share in pairs]
+
+
+RECALL = Parameter(
+    name="recall", type="text", default="", label="Least recall",
+    help="The share of a class that must be classified correctly (sensitivity, specificity), for example 'yes: 0.9; no: 0.8'.",
+    advanced=True, check=recalls, restricts=_words, sentences=_sentences,
+)  # fmt: skip

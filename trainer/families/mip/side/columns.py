@@ -1,0 +1,96 @@
+"""At most so many different columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from trainer.constraints import Constraints
+from trainer.dtypes import FloatArray
+from trainer.families.mip.instance import ArrayTree, Instance
+from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View
+from trainer.method import Settings
+from trainer.milo import Expression, total, weighted
+from trainer.scope import counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxColumns(SideConstraint):
+    """The tree asks at most `limit` different columns; `columns` maps every feature to its column."""
+
+    limit: int
+    columns: tuple[int, ...]
+
+    def used(self, view: View) -> Expression:
+        """Number of columns asked: used[c] ≥ b[v,f] for the features of c."""
+        groups = sorted(set(self.columns))
+        used = view.own["used"] = view.model.binary("used", groups)
+        for c in groups:
+            features = [f for f, column in enumerate(self.columns) if column == c]
+            for v in view.instance.tree.branch_nodes:
+                asked = weighted(view.b.columns[v - 1, features], np.ones(len(features)))
+                view.model.add(asked <= used[c], "max-columns")
+        return total(used.values())
+
+    def add(self, view: View) -> None:
+        """sum used ≤ limit."""
+        view.model.add(self.used(view) <= self.limit, "max-columns")
+
+    def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
+        """used[c] = 1 where the tree asks a feature of c."""
+        for f in tree.feature.tolist():
+            if f >= 0:
+                values[view.own["used"].column(self.columns[f])] = 1.0
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Counts columns."""
+        return self.count(tree) <= self.limit
+
+    def count(self, tree: ArrayTree) -> int:
+        """Number of columns that a tree asks."""
+        return len({self.columns[f] for f in tree.feature.tolist() if f >= 0})
+
+    @classmethod
+    def relaxed(cls, given_up: Sequence[SideConstraint]) -> Relaxed | None:
+        """As few columns as possible."""
+        return next((RelaxedColumns(columns=c) for c in given_up if isinstance(c, cls)), None)
+
+    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+        """The first limit; the search keeps one."""
+        if kept.max_columns is not None:
+            return kept
+        return replace(kept, max_columns=self.limit, columns=np.array(self.columns, np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelaxedColumns(Relaxed):
+    """As few columns as possible."""
+
+    of: ClassVar[str] = "columns"
+
+    columns: MaxColumns
+
+    def add(self, view: View) -> None:
+        """Maximises - sum used[c]."""
+        view.model.maximize(-self.columns.used(view))
+
+    def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
+        """Number of columns."""
+        return Fraction(self.columns.count(tree))
+
+    def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
+        """As in the constraint."""
+        self.columns.fill(view, values, tree)
+
+    def sentence(self, price: Fraction) -> str:
+        """The number that must be allowed."""
+        return f"Everything else can be satisfied with {counted(int(price), 'column')}."
+
+
+def max_columns(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+    if settings["max_columns"] is not None:
+        yield MaxColumns(limit=settings["max_columns"], columns=at.columns)

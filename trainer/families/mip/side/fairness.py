@@ -1,0 +1,129 @@
+"""A class is predicted at nearly the same rate in all groups."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from trainer.constraints import favoured
+from trainer.dtypes import FloatArray
+from trainer.families.mip.instance import ArrayTree, Instance
+from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View, scores
+from trainer.goal import upwards
+from trainer.method import Settings, exact_fraction
+from trainer.milo import Expression
+
+FINEST = 20_000  # parts of one that a row can tell apart
+UNIT, HAIR = 1000.0, 1e-5  # of rows that cannot: coefficients add up to this, and the limit is wider by so much
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualRates(SideConstraint):
+    """The rate at which groups are predicted `label` differs by at most `delta` between any two groups.
+
+    `only_label` compares among the rows of that class (equal opportunity), else among all rows (statistical parity, two classes).
+    """
+
+    labels: ClassVar[bool] = True
+    exact_scores: ClassVar[bool] = True
+    label: int
+    delta: Fraction
+    only_label: bool = False
+
+    def groups(self, instance: Instance) -> list[np.ndarray]:
+        """The rows of each group that are compared."""
+        counted = instance.y == self.label if self.only_label else np.ones(instance.n, bool)
+        found = [np.flatnonzero(counted & (instance.group == g)) for g in np.unique(instance.group)]
+        return [rows for rows in found if len(rows)]
+
+    def rates(self, view: View) -> list[Expression]:
+        """The rate of each group."""
+        inst = view.instance
+        found = []
+        for rows in self.groups(inst):
+            own, other = rows[inst.y[rows] == self.label], rows[inst.y[rows] != self.label]
+            predicted = scores(view, own) + int(inst.weight[other].sum()) - scores(view, other)
+            found.append(predicted / int(inst.weight[rows].sum()))
+        return found
+
+    def add(self, view: View) -> None:
+        """rate(g) - rate(h) ≤ delta for all ordered pairs of groups.
+
+        Differences are whole multiples of 1 / lcm of the sizes: the row counts those multiples, its limit halfway to the next one;
+        or, where they are too many, the row is wider by a hair.
+        """
+        sizes = self._sizes(view.instance)
+        for (g, m), (h, n) in itertools.permutations(zip(self.rates(view), sizes, strict=True), 2):
+            parts = math.lcm(m, n)
+            if parts <= FINEST:
+                view.model.add(parts * (g - h) <= math.floor(self.delta * parts) + 0.5, "equal-rates")
+            else:
+                view.model.add(UNIT * (g - h) <= UNIT * (float(self.delta) + HAIR), "equal-rates")
+
+    def _sizes(self, instance: Instance) -> list[int]:
+        return [int(instance.weight[rows].sum()) for rows in self.groups(instance)]
+
+    def rough(self, instance: Instance) -> bool:
+        """True if the differences of rates are too many to be counted in a row."""
+        return any(math.lcm(m, n) > FINEST for m, n in itertools.combinations(self._sizes(instance), 2))
+
+    def difference(self, instance: Instance, tree: ArrayTree) -> Fraction:
+        """The largest difference of two rates of a tree."""
+        predicted = tree.label[instance.route(tree.feature)] == self.label
+        rates = [
+            Fraction(int(instance.weight[rows[predicted[rows]]].sum()), int(instance.weight[rows].sum()))
+            for rows in self.groups(instance)
+        ]
+        return max(rates) - min(rates) if rates else Fraction(0)
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Counts the predictions of each group."""
+        return self.difference(instance, tree) <= self.delta
+
+    @classmethod
+    def relaxed(cls, given_up: Sequence[SideConstraint]) -> Relaxed | None:
+        """The smallest difference that is possible."""
+        return next((RelaxedRates(rates=c) for c in given_up if isinstance(c, cls)), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelaxedRates(Relaxed):
+    """Rates of groups that may differ by `gap`, the smallest that is possible."""
+
+    of: ClassVar[str] = "difference of rates"
+    labels: ClassVar[bool] = True
+    exact_scores: ClassVar[bool] = True
+    rates: EqualRates
+
+    def add(self, view: View) -> None:
+        """rate(g) - rate(h) ≤ gap; maximises -gap."""
+        gap = view.own["gap"] = view.model.continuous("gap", ("",))
+        for g, h in itertools.permutations(self.rates.rates(view), 2):
+            view.model.add(g - h <= gap[""], "equal-rates")
+        view.model.maximize(-gap[""])
+
+    def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
+        """The largest difference of two rates."""
+        return self.rates.difference(instance, tree)
+
+    def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
+        """gap is the difference of the tree."""
+        values[view.own["gap"].column("")] = float(self.price(view.instance, tree))
+
+    def sentence(self, price: Fraction) -> str:
+        """The difference that must be allowed."""
+        return f"Everything else can be satisfied if the rates of groups may differ by {upwards(price)}."
+
+
+def fairness(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+    asked = favoured(settings, at.problem.names)
+    if asked is not None:
+        name = asked[1] or at.problem.names.classes[int(at.instance.labels[-1])]
+        delta, only = exact_fraction(settings["fairness_delta"]), settings["fairness"] != "parity"
+        yield EqualRates(label=at.label(name, "fairness_class"), delta=delta, only_label=only)

@@ -1,0 +1,63 @@
+"""At most so many leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+from trainer.constraints import Constraints
+from trainer.families.mip.instance import ArrayTree, Instance
+from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View
+from trainer.method import Settings
+from trainer.milo import total
+from trainer.scope import counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxLeaves(SideConstraint):
+    """At most `limit` leaves."""
+
+    limit: int
+
+    def add(self, view: View) -> None:
+        """sum p[v] ≤ limit."""
+        view.model.add(total(view.p.values()) <= self.limit, "max-leaves")
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Counts leaves."""
+        return len(tree.leaves) <= self.limit
+
+    @classmethod
+    def relaxed(cls, given_up: Sequence[SideConstraint]) -> Relaxed:
+        """As few leaves as possible."""
+        return RelaxedLeaves()
+
+    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+        """The lowest of the limits."""
+        return replace(kept, max_leaves=min(self.limit, self.limit if kept.max_leaves is None else kept.max_leaves))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelaxedLeaves(Relaxed):
+    """As few leaves as possible."""
+
+    of: ClassVar[str] = "leaves"
+
+    def add(self, view: View) -> None:
+        """Maximises - sum p[v]."""
+        view.model.maximize(-total(view.p.values()))
+
+    def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
+        """Number of leaves."""
+        return Fraction(len(tree.leaves))
+
+    def sentence(self, price: Fraction) -> str:
+        """The number that must be allowed."""
+        return f"Everything else can be satisfied with {counted(int(price), 'leaf', 'leaves')}."
+
+
+def max_leaves(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+    if settings["max_leaves"] is not None:
+        yield MaxLeaves(limit=settings["max_leaves"])

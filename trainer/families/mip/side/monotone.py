@@ -1,0 +1,65 @@
+"""The class only rises, or only falls, along a column."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from trainer.constraints import directions
+from trainer.data.encoding import Test
+from trainer.errors import ParameterError
+from trainer.families.mip.instance import ArrayTree, Instance
+from trainer.families.mip.side.base import Names, SideConstraint, View
+from trainer.method import Settings
+from trainer.milo import total, weighted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Monotone(SideConstraint):
+    """Below a branching on one of `features` no leaf on the side of smaller values predicts a higher class than one opposite.
+
+    Classes are ordered by their number; `decreasing` turns the order round.
+    """
+
+    labels: ClassVar[bool] = True
+    features: tuple[int, ...]
+    decreasing: bool = False
+
+    def add(self, view: View) -> None:
+        """w[u, ≥k] + w[t, <k] + b[v, features] ≤ 2 for u on the low side, t on the high side of v, and every class k > 0."""
+        inst = view.instance
+        for v in inst.tree.branch_nodes:
+            asked = weighted(view.b.columns[v - 1, list(self.features)], np.ones(len(self.features)))
+            low, high = (2 * v + 1, 2 * v) if self.decreasing else (2 * v, 2 * v + 1)
+            for u, t in itertools.product(inst.tree.below(low), inst.tree.below(high)):
+                for k in range(1, inst.classes):
+                    upper = total(view.w[u, h] for h in range(k, inst.classes))
+                    lower = total(view.w[t, h] for h in range(k))
+                    view.model.add(upper + lower + asked <= 2, "monotone")
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Compares the leaves on the two sides of every branching on a feature of the constraint."""
+        leaves = set(tree.leaves.tolist())
+        for v in instance.tree.branch_nodes:
+            if int(tree.feature[v]) in self.features:
+                low, high = (2 * v + 1, 2 * v) if self.decreasing else (2 * v, 2 * v + 1)
+                below = [int(tree.label[u]) for u in instance.tree.below(low) if u in leaves]
+                above = [int(tree.label[u]) for u in instance.tree.below(high) if u in leaves]
+                if max(below) > min(above):
+                    return False
+        return True
+
+
+def monotone(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+    for name, falls in directions(settings, at.problem.names):
+        mine = at.features(name)
+        tests = {at.problem.binary.features[int(at.instance.features[f])].test for f in mine}
+        if tests - {Test.ABOVE}:
+            words = f"'{name}' is not encoded by thresholds; use a number with binarise=quantile-thresholds."
+            raise ParameterError({"monotone": words})
+        if mine:
+            yield Monotone(features=mine, decreasing=falls)

@@ -1,0 +1,90 @@
+"""At least a share of a class is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from trainer.constraints import Constraints, recalls
+from trainer.dtypes import FloatArray
+from trainer.families.mip.instance import ArrayTree, Instance
+from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View, right, scores
+from trainer.goal import lowered
+from trainer.method import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassRecall(SideConstraint):
+    """At least `share` of the rows of class `label` are classified correctly: sensitivity, or specificity for the other class."""
+
+    labels: ClassVar[bool] = True
+    together: ClassVar[bool] = True
+    label: int
+    share: Fraction
+
+    def add(self, view: View) -> None:
+        """sum of the scores of the class ≥ share of its weight; scores may be lower than earned, which only tightens."""
+        rows = np.flatnonzero(view.instance.y == self.label)
+        needed = self.share * int(view.instance.weight[rows].sum())
+        # correct rows are counted, so the right-hand side may be rounded up
+        view.model.add(scores(view, rows) >= float(-(-needed.numerator // needed.denominator)) - 1e-7, "class-recall")
+
+    def holds(self, instance: Instance, tree: ArrayTree) -> bool:
+        """Counts the correct rows of the class."""
+        own = instance.y == self.label
+        return int(instance.weight[own & right(instance, tree)].sum()) >= self.share * int(instance.weight[own].sum())
+
+    @classmethod
+    def relaxed(cls, given_up: Sequence[SideConstraint]) -> Relaxed:
+        """All recalls fall short by the same amount."""
+        return RelaxedRecalls(recalls=tuple(c for c in given_up if isinstance(c, cls)))
+
+    def carried(self, kept: Constraints, instance: Instance) -> Constraints:
+        """One more share of a class."""
+        return replace(kept, recalls=(*kept.recalls, (self.label, self.share)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelaxedRecalls(Relaxed):
+    """Recalls that may all fall short by the same amount, the variable `short`."""
+
+    of: ClassVar[str] = "shortfall of the recalls"
+    labels: ClassVar[bool] = True
+    recalls: tuple[ClassRecall, ...]
+
+    def add(self, view: View) -> None:
+        """sum of the scores of the class ≥ (share - short) of its weight; maximises -short."""
+        inst = view.instance
+        short = view.own["short"] = view.model.continuous("short", ("",))
+        for recall in self.recalls:
+            rows = np.flatnonzero(inst.y == recall.label)
+            size = int(inst.weight[rows].sum())
+            view.model.add(scores(view, rows) + size * short[""] >= float(recall.share * size), "class-recall")
+        view.model.maximize(-short[""])
+
+    def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
+        """How far the worst of the recalls of a tree falls short."""
+        correct = right(instance, tree)
+        missing = [Fraction(0)]
+        for recall in self.recalls:
+            own = instance.y == recall.label
+            reached = Fraction(int(instance.weight[own & correct].sum()), int(instance.weight[own].sum()))
+            missing.append(recall.share - reached)
+        return max(missing)
+
+    def fill(self, view: View, values: FloatArray, tree: ArrayTree) -> None:
+        """short is the shortfall of the tree."""
+        values[view.own["short"].column("")] = float(self.price(view.instance, tree))
+
+    def sentence(self, price: Fraction) -> str:
+        """The common shortfall."""
+        return lowered(price, len(self.recalls))
+
+
+def recall(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+    for name, share in recalls(settings, at.problem.names):
+        yield ClassRecall(label=at.label(name, "recall"), share=share)

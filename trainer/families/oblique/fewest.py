@@ -1,0 +1,34 @@
+"""The proof that no smaller tree of hyperplanes is as good as the best one: more blocks of the same kind (docs/proof-format.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from trainer.data.problem import Problem
+from trainer.families.oblique.cases import Step
+from trainer.families.oblique.proving import made
+from trainer.method import Proof, Settings
+
+
+def with_smaller(problem: Problem, settings: Settings, proof: Proof, leaves: int, stop: Callable[[], bool]) -> Proof:
+    """A proof of the optimum, with blocks which show that trees of fewer than `leaves` leaves cost more; as it is if they are not found."""
+    if leaves < 2 or problem.coefficient_penalty:
+        return proof
+    few = Settings(dict(settings) | {"max_leaves": leaves - 1})
+    # costs are whole multiples of this part of a row
+    bound = 1 - Fraction(proof.goal + 1, problem.kappa.denominator * problem.n)
+    more = made(problem, few, bound, stop)
+    return proof if more is None else replace(proof, steps=[*proof.steps, *_moved(more.steps, len(proof.steps))])
+
+
+def _moved(steps: Sequence[Step], by: int) -> Iterator[Step]:
+    """Steps which stand so many lines later."""
+    for step in steps:
+        if step["by"] == "meet":
+            yield step | {"of": step["of"] + by}
+        elif step["by"] == "sum":
+            yield step | {"of": [[line + by, place] for line, place in step["of"]]}
+        else:
+            yield step

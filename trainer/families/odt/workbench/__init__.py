@@ -1,0 +1,1 @@
+"""The workbench of `odt`: wishes with prices and proofs over subsets of categories."""

@@ -1,0 +1,173 @@
+"""The recursion over wishes where a place has thousands of subsets: categories are sent to yes or no one after the other.
+
+What the rows sent so far cost on their side without the wishes further down, and what each category that is not sent yet costs by itself,
+bounds all questions that send the rest: more rows never cost less, and the errors of disjoint rows add up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.editing.prefix import OPEN, Found, Prefix, Spot
+from trainer.editing.space import FAR, Asked
+from trainer.editing.wishes import below
+from trainer.families.odt.workbench.space import SubsetSpace
+
+Pair = tuple[int, int]  # of the sides yes and no
+
+
+class SubsetPrefix(Prefix):
+    """The search with wishes over all subsets."""
+
+    def __init__(self, space: SubsetSpace) -> None:
+        super().__init__(space)
+        self.subsets = space
+
+    def example(self, spot: Spot) -> int | None:
+        here = [i for i in spot.items if not i.place]
+        if spot.height <= 0 or any(i.verb in ("ask", "held") and i.number >= 0 for i in here):
+            return super().example(spot)
+        for g in self.groups(spot):
+            if found := self.subsets.of_group(g, spot.rows, spot.banned, alike=False):
+                return found[0]
+        return None
+
+    def groups(self, spot: Spot) -> list[int]:
+        """The groups that may be asked at a place."""
+        asks = [Asked(i.column, i.number) for i in spot.items if i.verb == "ask" and not i.place]
+        avoided = {i.column for i in spot.items if i.verb == "avoid" and not i.place}
+        found = self.subsets.usable(spot.banned, asks) if spot.height > 0 else []
+        return [g for g in found if self.subsets.groups.columns[g] not in avoided]
+
+    def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
+        if any(i.verb == "ask" and not i.place and i.number >= 0 for i in spot.items):
+            return super()._questions(spot, ub, lower, best, asks)
+        best = self._held(spot, best)
+        sent = [Sending(self, spot, g) for g in self.groups(spot)]
+        for one in sorted(sent, key=lambda one: one.lower):
+            if best.upper <= lower or self.space.stopped():
+                break
+            best = one.run(best, lower)
+        if self.space.stopped():
+            floor = max(lower, self.space.floor(self.space.counts(spot.rows), spot.height))
+            return Found(min(floor, best.upper), False, best.choice, best.label, best.upper, best.height)
+        return best if best.choice != OPEN else Found(ub, ub >= FAR)
+
+    def _held(self, spot: Spot, best: Found) -> Found:
+        """The best with the held questions that may stand here."""
+        for item in spot.items:
+            if item.verb != "held" or item.place or not self.space.parts(spot.rows, item.number):
+                continue
+            if self.space.questions.barred(item.number, spot.banned) or self._refused(spot, item.column):
+                continue
+            side = self._sides(spot, item.number)
+            cost = self._attempt(side, best.upper) if side.lower < best.upper else FAR
+            if cost < best.upper:
+                best = Found(cost, True, item.number, upper=cost)
+        return best
+
+    @staticmethod
+    def _refused(spot: Spot, column: int) -> bool:
+        """Whether a wish asks about another column here, or avoids this one."""
+        here = [i for i in spot.items if not i.place]
+        return any((i.verb == "ask" and i.column != column) or (i.verb == "avoid" and i.column == column) for i in here)
+
+    def side(self, spot: Spot, letter: str) -> Spot:
+        """What binds on a side of any question of the encoding, still without its rows."""
+        return self.settle(Spot(spot.rows[:0], None, spot.height - 1, spot.banned, below(spot.items, letter)))
+
+    def least(self, side: Spot, rows: np.ndarray, ub: int) -> int:
+        """A lower bound of what rows cost on a side: all that binds at its top, and no wish further down."""
+        here = [i for i in side.items if i.verb == "leaf" and not i.place]
+        if here:
+            labels = {i.number for i in here} - {-1}
+            if len(labels) > 1 or any(i.verb == "ask" for i in side.items):
+                return FAR
+            return self.space.leaf_cost(self.space.counts(rows), next(iter(labels), None))
+        if any(i.verb == "held" for i in side.items):
+            return self.space.floor(self.space.counts(rows), side.height)
+        return self.space.solve(rows, None, side.height, side.banned, ub).lower
+
+
+class Sending:
+    """All questions about one group at a place: its categories are sent to yes or no, the heaviest first, the better side first."""
+
+    def __init__(self, prefix: SubsetPrefix, spot: Spot, g: int) -> None:
+        self.prefix, self.space, self.spot, self.g = prefix, prefix.subsets, spot, g
+        self.sides = (prefix.side(spot, "y"), prefix.side(spot, "n"))
+        yes, no = self.sides
+        self.mirrored = (yes.height, yes.banned, yes.items) == (no.height, no.banned, no.items)
+        self.ordered = bool(self.space.groups.ordered[g])
+        self.units, self.parts = self._parts()
+        alone = [min(FAR, *(prefix.least(side, part, FAR) for side in self.sides)) for part in self.parts]
+        self.rest = _tails(alone)
+
+    def _parts(self) -> tuple[list[int], list[np.ndarray]]:
+        """Masks of the categories that occur, and their rows: bins in their order, others by weight."""
+        cat = self.space.groups.cat[self.spot.rows, self.g]
+        found = []
+        for unit in self.space.allowed(self.spot.banned).units[self.g]:
+            own = self.spot.rows[np.isin(cat, [a for a in range(unit.bit_length()) if unit >> a & 1])]
+            if len(own):
+                found.append((unit, own))
+        if not self.ordered:
+            found.sort(key=lambda pair: -self.space.weight(pair[1]))
+        return [unit for unit, _ in found], [own for _, own in found]
+
+    @property
+    def lower(self) -> int:
+        """No question of the group costs less."""
+        return self.rest[0]
+
+    def run(self, best: Found, enough: int) -> Found:
+        """The best question if it costs less than the best so far; a tree that costs `enough` ends the search."""
+        self.best, self.enough = best, enough
+        if len(self.parts) < 2 or self.lower >= best.upper:
+            return best
+        if self.ordered:
+            for question in self.space.of_group(self.g, self.spot.rows, self.spot.banned, alike=True):
+                self._try(question, (0, 0))
+            return self.best
+        empty = self.spot.rows[:0]
+        self._send(0, (empty, empty), (0, 0), 0)
+        return self.best
+
+    def _send(self, t: int, rows: tuple[np.ndarray, np.ndarray], low: Pair, mask: int) -> None:
+        """Send the t-th category and all after it; `low` bounds both sides, `mask` are the categories of yes."""
+        if self.best.upper <= self.enough or self.space.stopped():
+            return
+        if t == len(self.parts):
+            present = sum(self.units)
+            if 0 < mask < present:
+                question = self.space.subset(self.g, mask, present, self.spot.banned)
+                if question is not None:
+                    self._try(question, low)
+            return
+        ways = []
+        for s in (0,) if t == 0 and self.mirrored else (0, 1):
+            grown = np.sort(np.concatenate([rows[s], self.parts[t]]))
+            other = low[1 - s] + self.rest[t + 1]
+            least = self.prefix.least(self.sides[s], grown, self.best.upper - other)
+            ways.append((least + other, s, grown, max(least, low[s])))
+        for total, s, grown, least in sorted(ways, key=lambda way: way[:2]):
+            if total < self.best.upper:
+                both = (grown, rows[1]) if s == 0 else (rows[0], grown)
+                lows = (least, low[1]) if s == 0 else (low[0], least)
+                self._send(t + 1, both, lows, mask | self.units[t] if s == 0 else mask)
+
+    def _try(self, question: int, low: Pair) -> None:
+        """The tree with a question, if it costs less than the best so far."""
+        side = self.prefix._sides(self.spot, question)
+        side.bounds = [max(a, b) for a, b in zip(side.bounds, low, strict=True)]
+        if side.lower < self.best.upper and not self.space.stopped():
+            cost = self.prefix._attempt(side, self.best.upper)
+            if cost < self.best.upper:
+                self.best = Found(cost, True, question, upper=cost)
+
+
+def _tails(alone: list[int]) -> list[int]:
+    """What all from the t-th on cost together at least."""
+    found = [0]
+    for cost in reversed(alone):
+        found.append(min(FAR, found[-1] + cost))
+    return found[::-1]

@@ -1,0 +1,20 @@
+"""Proofs of trees with wishes over subsets of categories: one step, which the checker searches by itself (docs/proof-format.md)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from trainer.families.odt.workbench.bench import SubsetWorkbench
+from trainer.method import NotProved, Proof
+
+DEEPEST, MOST_QUESTIONS = 3, 300
+
+
+def subset_proof(bench: SubsetWorkbench, bound: Fraction, depth: int) -> Proof:
+    """The proof that no tree with the wishes of the model has fewer errors than `bound`. Raises NotProved if it would be too long."""
+    if depth > DEEPEST or bench.space.questions.encoded > MOST_QUESTIONS:
+        raise NotProved(
+            f"Wishes over subsets are proved up to depth {DEEPEST} and {MOST_QUESTIONS} subsets of all columns together."
+        )
+    goal = -(-bound.numerator // bound.denominator)
+    return Proof(scale=1, goal=goal, steps=[{"path": [], "height": depth, "bound": goal, "by": "within"}])
