@@ -282,14 +282,8 @@ def _few_columns(
         if floor is None:
             short = _column_shortfall(X, y, inner, common, allowed, most, columns)
             return ConstrainedResult(
-                shape=None,
-                found=False,
-                cost=Fraction(0),
-                bound=Fraction(0),
-                nodes=nodes,
-                infeasible=True,
-                shortfall=short,
-            )
+                shape=None, found=False, cost=Fraction(0), bound=Fraction(0), nodes=nodes, infeasible=True, shortfall=short
+            )  # fmt: skip
         return ConstrainedResult(shape=None, found=False, cost=floor, bound=floor, nodes=nodes)
     bound = best.cost if floor is None else min(best.cost, floor)
     return replace(best, bound=bound, nodes=nodes, search=None, cases=root)

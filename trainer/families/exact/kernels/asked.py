@@ -90,8 +90,12 @@ def _no_side(m, columns):
 
 
 @kernel
-def _pair(a, i, b, j, weights, column, out, t, first):
-    """Join the pairs of a part of one key and one of another, at sides with these weights of rows, below a question about `column`."""
+def _pair(a, b, at, weights, column, out, first):
+    """Join the pairs of a part of one key and one of another, at sides with these weights of rows, below a question about `column`.
+
+    at: the places of both keys and of the key of the pair.
+    """
+    i, j, t = at
     for c in range(a.asking.shape[1]):
         if c == column:
             _widen(out, t, c, weights[0] + weights[1], weights[0] + weights[1], first)
@@ -137,4 +141,4 @@ def asked_place(given, height, layout, budget, column_of, out, first):
             for j in range(ones):
                 t = _place_of(no.keys[i], yes.keys[j], bits, out.keys)
                 if t >= 0 and no.costs[i] + yes.costs[j] <= budget:
-                    _pair(no, i, yes, j, weights, own[f], out, t, first)
+                    _pair(no, yes, (i, j, t), weights, own[f], out, first)
