@@ -17,10 +17,12 @@ from trainer.explain.statistics import priced
 from trainer.explain.words import value_text
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.numbers import label, number_text, unit
+from trainer.tree.picture.names import short_names
 from trainer.tree.picture.palette import swatch
 from trainer.tree.splits import Split
 
 FEW_TERMS = 3  # columns of a sum whose question is written out
+HEADING = 14  # letters of a column above rows that are alike; the tooltip has the whole name
 LISTED_NAMES = 12
 
 
@@ -169,7 +171,7 @@ def _similar(found: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[str
         }
         for r in found["rows"]
     ]
-    return found | {"names": [label(n) for n in names], "rows": rows}
+    return found | {"names": list(zip(short_names(names, HEADING), names, strict=True)), "rows": rows}
 
 
 def units(scene: Scene, asked: Asked, found: Mapping[str, Any]) -> str:

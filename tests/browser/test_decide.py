@@ -20,6 +20,7 @@ from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+DEEP = "A deep survey of the households in all western regions, second round"  # and so is the name it is served under
 
 
 def picture(page, name):
@@ -67,7 +68,7 @@ def deep(owner, media):
 
     tree = grow(chain(0), matrix, codes, schema=file.tree.schema, classes=file.tree.classes)
     document = replace(file, tree=tree, metrics={}).to_json()
-    model = registry.register(owner=owner, document=document, dataset=model.dataset, title="Deep survey")
+    model = registry.register(owner=owner, document=document, dataset=model.dataset, title=DEEP)
     long = rows_of(model).numbers[
         tree.apply(rows_of(model).matrix) == max(v.id for v in tree.leaves if len(tree.path_to(v.id)) == 9)
     ]
@@ -79,6 +80,9 @@ def test_a_long_path_prints_on_one_page(opened, deep):  # noqa: F811
     page = opened(model, f"decision/?row={row}")
     page.wait_for_selector(".tree-picture svg")
     assert page.locator(".stepc").count() == 8
+    page.set_viewport_size({"width": 380, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    page.set_viewport_size({"width": 1440, "height": 900})
     pdf = page.pdf(prefer_css_page_size=True)
     if folder := os.environ.get("OCTWEB_PICTURES"):
         (Path(folder) / "decision-deep.pdf").write_bytes(pdf)

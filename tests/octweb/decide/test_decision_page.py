@@ -120,6 +120,7 @@ def test_a_link_carries_a_row_number_and_no_values(model, owner, client):
     assert "<h1>Line 6</h1>" in page
     assert 'name="line" inputmode="numeric"' in page
     assert 'href="?line=' in page
+    assert '<th class="num" title="score">score</th>' in page
     first = client.get(address, {"format": "json"}).json()
     assert first["row"] != 5
     assert client.get(address, {"format": "json", **values}).json() == first, "values in an address are not read"
