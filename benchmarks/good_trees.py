@@ -1,6 +1,6 @@
 """Counting all good trees against TreeFARMS and PRAXIS, the same yes/no tables, one after the other on one core; and the first 1,000 trees.
 
-Usage: GOOD_TREES_PYTHON=/path/of/venv/bin/python python benchmarks/good_trees.py [--limit 120] [--sets NAME ...] [--repeats 3]
+Usage: GOOD_TREES_PYTHON=/path/of/venv/bin/python python benchmarks/good_trees.py [--limit 120] [--sets NAME ...] [--programs NAME ...]
 
 The peers need versions of their own, so they run in their own environment: `python -m venv V && V/bin/pip install treefarms tree-praxis`,
 then GOOD_TREES_PYTHON=V/bin/python. Without it only octweb is measured. All trees with at most four questions on a path, within 5 % of the
@@ -45,6 +45,7 @@ PRAXIS = {
     "PRAXIS, approximate, majority": {"majority_leaf_only": True},
     "PRAXIS, exact, majority": {"majority_leaf_only": True, "lookahead_k": DEPTH},
 }
+PROGRAMS = (*TREEFARMS, *PRAXIS)
 FASTER = 20  # than TreeFARMS, at least
 
 
@@ -139,8 +140,8 @@ def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dic
     seconds, number = best(lambda: fresh().good_trees(slack=SLACK).count, options.repeats)
     found: dict[str, dict[str, Any]] = {"octweb": {"seconds": seconds, "count": number}}
     print(f"| {name} | octweb | {number:,} | {seconds:.3f} | 1 |", flush=True)
-    for program in (*TREEFARMS, *PRAXIS) if options.python else ():
-        if program == ALL and found["TreeFARMS"].get("count") is None:
+    for program in options.programs if options.python else ():
+        if program == ALL and found.get("TreeFARMS", {"count": 0}).get("count") is None:
             continue  # it has more to count
         other = found[program] = theirs(options, program, path)
         if "failed" in other:
@@ -183,9 +184,10 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=120.0, help="processor seconds of a peer for one table")
     parser.add_argument("--memory", type=float, default=8.0, help="GB of a peer")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="NAME")
+    parser.add_argument("--programs", nargs="+", default=PROGRAMS, choices=PROGRAMS, metavar="NAME")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--python", default=os.environ.get("GOOD_TREES_PYTHON", ""))
-    parser.add_argument("--child", choices=(*TREEFARMS, *PRAXIS), help=argparse.SUPPRESS)
+    parser.add_argument("--child", choices=PROGRAMS, help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
