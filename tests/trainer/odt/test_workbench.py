@@ -290,3 +290,16 @@ def test_a_contradiction_is_explained(wishes, words):
     found = SubsetWorkbench(larger(2, classes=2), depth=2).complete(wishes)
     assert {w.text for w in found.conflict} == set(wishes)
     assert words in found.reason
+
+
+def test_a_held_threshold_counts_for_the_optimum_at_its_place_only():
+    """The bins are cut at 4.5; below 'a' the classes part at 2.5, and a wish keeps the best tree from asking for 'a'."""
+    x, c = np.tile(np.arange(10.0), 4), np.repeat([0, 1, 0, 1], 10)
+    y = np.where(c == 0, x <= 2.5, 1).astype(np.int32)
+    columns = [(c, ("a", "b")), (x, ()), (np.arange(40) % 3 == 0, ("u", "v"))]
+    problem = Problem(table=table(columns), labels=Labels(name="class", classes=("k", "l"), codes=y))
+    bench = SubsetWorkbench(problem, depth=2, bins=2)
+    assert bench.complete().cost > 0
+    found = bench.complete(["ask y c 1 <= 2.5", "forbid root c 0"])
+    assert found.optimal
+    assert found.cost > found.optimum.cost == found.optimum.bound == 0
