@@ -4,8 +4,11 @@
 import os
 import sys
 
+from octweb.core.early import speak_if_ended
+
 
 def main() -> None:
+    speak_if_ended(next(iter(sys.argv[1:]), None))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
     # many small products: threads only cost time; must be said before NumPy is imported
     if sys.argv[1:2] in (["verify"], ["dossier"]):

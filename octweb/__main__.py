@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from octweb.core.early import speak_if_ended
 from octweb.places import users_data
 
 USAGE = """octweb: optimal classification trees
@@ -32,6 +33,7 @@ def main() -> None:
         arguments, folder = without_data(sys.argv[1:])
     except ValueError as error:
         raise SystemExit(f"octweb: {error}") from None
+    speak_if_ended(next(iter(arguments), None))
     prepare(arguments, folder)
     if arguments[:1] == ["--version"]:
         from trainer.version import VERSION

@@ -85,11 +85,11 @@ class Board:
 
     @property
     def tried(self) -> int:
-        return sum(line.candidate.is_finished for line in self.lines)
+        return sum(line.candidate.was_tried for line in self.lines)
 
     @property
     def finished(self) -> bool:
-        return self.tried == len(self.lines)
+        return all(line.candidate.is_finished for line in self.lines)
 
     def line(self, label: str) -> Line | None:
         return next((line for line in self.lines if line.label == label), None)

@@ -24,7 +24,7 @@ def entries(user: Any, words: str, status: str) -> list[Entry]:
 
 def _entry(experiment: Experiment) -> Entry:
     candidates = list(experiment.candidates.all())
-    done = sum(c.is_finished for c in candidates)
+    done = sum(c.was_tried for c in candidates)
     return Entry(
         kind="experiment",
         pk=experiment.pk,

@@ -63,6 +63,11 @@ class Candidate(Job):
         return self.name
 
     @property
+    def was_tried(self) -> bool:
+        """Whether it ended by itself, with a tree or without."""
+        return self.status in (RunStatus.SUCCEEDED, RunStatus.FAILED)
+
+    @property
     def is_done(self) -> bool:
         """Whether all its folds are measured and its tree is there."""
         return self.status == RunStatus.SUCCEEDED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
@@ -48,7 +49,8 @@ class TrainingCommand(BaseCommand, ABC):
         parser.add_argument("--json", action="store_true", help="the last line of standard output is one JSON object")
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """As every command; a compiler that a run did not wait for ends with the process."""
+        """As every command; a compiler that a run did not wait for ends with the process, and a crash says where it was."""
+        faulthandler.enable()
         code: Any = 0
         try:
             super().run_from_argv(argv)
@@ -69,6 +71,7 @@ class TrainingCommand(BaseCommand, ABC):
         self.interrupts = Interrupts()
         try:
             self.run(options)
+            self.stdout.flush()  # a process that dies while it ends would take the answer with it
         except ParameterError as error:
             raise CommandError(str(error), returncode=USAGE) from error
         except InfeasibleError as error:

@@ -15,6 +15,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
+from octweb.core.badges import STATES
 from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
 from octweb.figures.growth import growth_figure
@@ -45,9 +46,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
     context = {
         "page": Paginator(found, 30).get_page(request.GET.get("page")),
         "status": status,
-        "statuses": [
-            (value, "Stopped" if value == RunStatus.CANCELLED else label) for value, label in RunStatus.choices
-        ],
+        "statuses": [(value, STATES[value].words) for value in RunStatus.values],
         "sort": sort,
         "sorts": listing.SORTS,
         "words": words,

@@ -91,6 +91,13 @@ def places(owner, dataset):  # noqa: F811
     ]
 
 
+APART = """[...document.querySelectorAll('header form.inline label')].filter((label) => {
+  const middle = (element) => { const box = element.getBoundingClientRect(); return (box.top + box.bottom) / 2; };
+  const field = document.getElementById(label.htmlFor);
+  return field && Math.abs(middle(label) - middle(field)) > 15;
+}).map((label) => label.textContent)"""
+
+
 def test_every_page_is_accessible_at_three_widths(page, live_server, places):  # noqa: F811
     sign_in(page, live_server.url, "olga")
     found = []
@@ -103,6 +110,9 @@ def test_every_page_is_accessible_at_three_widths(page, live_server, places):  #
             found += [f"{width} {theme} {place}: {line}" for line in violations(page)]
             if overflow(page) > 0:
                 found.append(f"{width} {place} is {overflow(page)} pixels too wide")
+            found += [
+                f"{width} {place}: '{words}' stands on another line than its field" for words in page.evaluate(APART)
+            ]
     assert found == []
     assert page.trouble == []
 

@@ -37,7 +37,9 @@ def trees(depth: int, leaves: int, classes: Sequence[int]) -> Iterator[Tree]:
         yield from classes
     if leaves == 1 or depth == 0 or leaves > 1 << min(depth, 62):
         return
-    for few in range(1, leaves // 2 + 1):
+    for few in range(
+        max(1, leaves - (1 << min(depth - 1, 62))), leaves // 2 + 1
+    ):  # the other side has room for the rest
         many = leaves - few
         for i, one in enumerate(trees(depth - 1, few, classes)):
             for two in islice(trees(depth - 1, many, classes), i if few == many else 0, None):

@@ -188,6 +188,11 @@ def test_pages_before_during_and_after(browser, experiment, candidates, finish):
     text = browser.get(url).content.decode()
     assert "stopped by you after 0 of 4 fits" in text
     assert "Go on" in text
+    assert "<dt>Tried</dt><dd>1 <small>of 2</small></dd>" in text  # what was stopped was not tried
+    runs = browser.get(reverse("runs:list")).content.decode()
+    assert "1 of 2 tried" in runs
+    for value, words in (("succeeded", "Finished"), ("cancelled", "Stopped")):  # as their badges call them
+        assert f'<option value="{value}">{words}</option>' in runs
 
 
 def test_start_from_the_page_and_the_plan_that_it_shows(browser, dataset):

@@ -26,6 +26,23 @@ def record_of(name, *arguments):
     return json.loads(run(name, *arguments, "--json").splitlines()[-1])
 
 
+class Pipe(StringIO):
+    """A pipe: what is not flushed is lost if the process dies while it ends."""
+
+    arrived = ""
+
+    def flush(self):
+        self.arrived = self.getvalue()
+
+
+@pytest.mark.parametrize("json_wanted", [[], ["--json"]])
+def test_the_answer_has_left_the_process_before_it_ends(csv_file, json_wanted):
+    pipe = Pipe()
+    given = ["--target=class", "--depth=1", "--slack=0.1", *json_wanted]
+    call_command("good-trees", str(csv_file), *given, stdout=pipe, stderr=StringIO())
+    assert pipe.arrived == pipe.getvalue() != ""
+
+
 def test_a_completion_is_a_training_record_with_wishes_and_prices(csv_file, tmp_path):
     output = tmp_path / "model.json"
     wishes = ["ask root height <= 2", "forbid y colour", "leaf n yes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 from fractions import Fraction
 from functools import cache
@@ -14,7 +15,7 @@ import pytest
 from tests.trainer.oracles.oblique import best_value, random_points, separations
 from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
 from tests.trainer.oracles.oblique_labels import fewest_errors
-from trainer.families.oblique.proving import PlaneProof
+from trainer.families.oblique.proving import PlaneProof, labelled
 from trainer.verify.proof_labels import holds, trees
 from trainer.verify.proof_planes import check_planes
 from trainer.verify.proof_points import PlaneSpace
@@ -259,3 +260,22 @@ def test_a_larger_tree_of_labels_holds_exactly_what_it_can_predict():
     assert holds(((0, 1), (0, 2)), (2, 1))
     assert not holds(((0, 1), 2), ((0, 2), 1))
     assert not holds((0, 1), 2)
+
+
+@pytest.mark.parametrize(("depth", "leaves"), [(5, 32), (6, 63), (6, 64)])
+def test_the_first_ways_to_label_many_leaves_come_at_once(depth, leaves):
+    """Nothing is tried that leaves more leaves for a side than its depth allows: that would not end."""
+    own = list(itertools.islice(labelled(depth, leaves, 3), 50))
+    assert own == list(itertools.islice(trees(depth, leaves, [0, 1, 2]), 50))
+    assert len(own) == 50
+
+
+def test_a_deep_analysis_ends_when_it_is_told_to():
+    r = np.random.default_rng(0)
+    X, asked = r.random((70, 2)), []
+    made = PlaneProof(
+        X, X, np.eye(2, dtype=np.int64)[r.integers(0, 2, 70)], [0, 1], least=0.0, depth=6, leaves=64, penalty=Fraction(0),
+        charge=Fraction(0), stop=lambda: asked.append(1) or len(asked) > 20,
+    )  # fmt: skip
+    assert made.steps(Fraction(1)) is None
+    assert len(asked) < 100

@@ -132,6 +132,7 @@ class PlaneProof:
         for number, labels in enumerate(labelled(self.depth, leaves, self.counts.shape[1])):
             if number > MOST_TREES:
                 raise Undecided
+            self.store.pause()
             wrong = self.counts.sum(axis=1) - self.counts[:, predicts(labels)].max(axis=1)
             if int(wrong.sum()) < needed:
                 if isinstance(labels, int):
@@ -190,7 +191,7 @@ def labelled(depth: int, leaves: int, classes: int) -> Iterator[Labels]:
         yield from range(classes)
     if leaves == 1 or depth == 0 or leaves > 1 << depth:
         return
-    for few in range(1, leaves // 2 + 1):
+    for few in range(max(1, leaves - (1 << (depth - 1))), leaves // 2 + 1):
         for i, one in enumerate(labelled(depth - 1, few, classes)):
             start = i if few == leaves - few else 0
             for two in islice(labelled(depth - 1, leaves - few, classes), start, None):

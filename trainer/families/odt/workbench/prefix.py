@@ -10,10 +10,11 @@ import numpy as np
 
 from trainer.editing.prefix import OPEN, Found, Prefix, Spot
 from trainer.editing.space import FAR, Asked
-from trainer.editing.wishes import below
+from trainer.editing.wishes import Items, below
 from trainer.families.odt.workbench.space import SubsetSpace
 
 Pair = tuple[int, int]  # of the sides yes and no
+MOST_SIDES = 1000
 
 
 class SubsetPrefix(Prefix):
@@ -22,6 +23,7 @@ class SubsetPrefix(Prefix):
     def __init__(self, space: SubsetSpace) -> None:
         super().__init__(space)
         self.subsets = space
+        self.known_sides: dict[tuple[int, frozenset[int], Items, str], Spot] = {}
 
     def example(self, spot: Spot) -> int | None:
         here = [i for i in spot.items if not i.place]
@@ -76,14 +78,28 @@ class SubsetPrefix(Prefix):
         """What binds on a side of any question of the encoding, still without its rows."""
         return self.settle(Spot(spot.rows[:0], None, spot.height - 1, spot.banned, below(spot.items, letter)))
 
+    def _below(self, side: Spot, letter: str) -> Spot:
+        """`side` of a side, kept: it is asked for each set of rows."""
+        key = (side.height, side.banned, side.items, letter)
+        if key not in self.known_sides:
+            if len(self.known_sides) >= MOST_SIDES:
+                self.known_sides.clear()
+            self.known_sides[key] = self.side(side, letter)
+        return self.known_sides[key]
+
     def least(self, side: Spot, rows: np.ndarray, ub: int) -> int:
-        """A lower bound of what rows cost on a side: all that binds at its top, and no wish further down."""
+        """A lower bound of what rows cost on a side: all that binds at its top and below named questions, and no wish further down."""
         here = [i for i in side.items if i.verb == "leaf" and not i.place]
         if here:
             labels = {i.number for i in here} - {-1}
             if len(labels) > 1 or any(i.verb == "ask" for i in side.items):
                 return FAR
             return self.space.leaf_cost(self.space.counts(rows), next(iter(labels), None))
+        named = {i.number for i in side.items if i.verb == "ask" and not i.place} - {-1}
+        if named and side.height > 0:
+            yes, no = self.space.split(rows, min(named))  # a side without rows costs nothing here
+            low = self.least(self._below(side, "y"), yes, ub)
+            return low if low >= ub else min(FAR, low + self.least(self._below(side, "n"), no, ub - low))
         if any(i.verb == "held" for i in side.items):
             return self.space.floor(self.space.counts(rows), side.height)
         return self.space.solve(rows, None, side.height, side.banned, ub).lower
@@ -126,7 +142,7 @@ class Sending:
             return best
         if self.ordered:
             for question in self.space.of_group(self.g, self.spot.rows, self.spot.banned, alike=True):
-                self._try(question, (0, 0))
+                self._try(question)
             return self.best
         empty = self.spot.rows[:0]
         self._send(0, (empty, empty), (0, 0), 0)
@@ -141,7 +157,7 @@ class Sending:
             if 0 < mask < present:
                 question = self.space.subset(self.g, mask, present, self.spot.banned)
                 if question is not None:
-                    self._try(question, low)
+                    self._try(question)
             return
         ways = []
         for s in (0,) if t == 0 and self.mirrored else (0, 1):
@@ -155,10 +171,9 @@ class Sending:
                 lows = (least, low[1]) if s == 0 else (low[0], least)
                 self._send(t + 1, both, lows, mask | self.units[t] if s == 0 else mask)
 
-    def _try(self, question: int, low: Pair) -> None:
+    def _try(self, question: int) -> None:
         """The tree with a question, if it costs less than the best so far."""
         side = self.prefix._sides(self.spot, question)
-        side.bounds = [max(a, b) for a, b in zip(side.bounds, low, strict=True)]
         if side.lower < self.best.upper and not self.space.stopped():
             cost = self.prefix._attempt(side, self.best.upper)
             if cost < self.best.upper:

@@ -153,7 +153,7 @@ class SubsetSpace(editing.Space):
         try:
             right = search.value(complete(height), rows, least)
         except Stopped:
-            return Kept(floor, False)
+            return Kept(max(floor, total - search.ceiling(rows)), False)
         return Kept(total - right, True) if right > least else Kept(max(floor, ub), False)
 
     def tree(

@@ -1,0 +1,26 @@
+"""A command that is told to end while it loads says so, and ends by the signal."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from octweb.core.early import WORDS
+from tests.conftest import ROOT
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize(("command", "words"), [("good-trees", WORDS), ("train", WORDS), ("migrate", b"")])
+def test_a_signal_while_a_command_loads(number, command, words):
+    code = f"import os, octweb.core.early as e; e.speak_if_ended({command!r}); os.kill(os.getpid(), {int(number)})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert done.stdout == b""
+    if words:
+        assert (done.returncode, done.stderr) == (-number, words)
+    else:
+        assert WORDS not in done.stderr
