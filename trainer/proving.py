@@ -103,7 +103,7 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
         raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")
     if found is None:
         raise NotProved("The proof would have been larger, or taken longer, than is allowed.")
-    if settings.get("then_fewest") and solution.finished:
+    if settings.get("then_fewest") and solution.finished and found.goals is None:  # which are of each number of leaves
         return with_smaller(problem, settings, found, problem.tree(solution.draft).n_leaves, stop)
     return found
 

@@ -12,6 +12,7 @@ from typing import Any
 from trainer.verify import search
 from trainer.verify.findings import Finding, asked, shown
 from trainer.verify.planes import ceiling
+from trainer.verify.proof_frontier import cost_of
 from trainer.verify.proof_planes import check_planes
 from trainer.verify.proof_points import plane_space
 from trainer.verify.proof_space import BadProof, NoProof
@@ -37,20 +38,27 @@ def fewest(model: dict[str, Any], rows: Rows, counts: Counts, proof: Path | None
     words = f"no tree of at most {most} {'leaf' if most == 1 else 'leaves'} is as good."
     if ceiling(smaller, rows, penalty(model)) < value:
         return [shown(CLAIM, "proved", f"Equal rows share a leaf, t leaves predict t classes: {words}")]
-    if proof is not None and _shown(smaller, rows, value, proof):
+    if proof is not None and _shown(model, smaller, rows, value, proof):
         return [shown(CLAIM, "proved", f"The blocks of the proof show that {words}")]
     return [shown(CLAIM, "cannot be judged", f"Not contradicted; it was not proved again that {words}")]
 
 
-def _shown(smaller: dict[str, Any], rows: Rows, value: Fraction, proof: Path) -> bool:
+def _shown(model: dict[str, Any], smaller: dict[str, Any], rows: Rows, value: Fraction, proof: Path) -> bool:
     """Whether the blocks of a proof show that each smaller tree costs more than the tree of `value`, one unit at least."""
+    cost, most = (1 - value) * int(rows.weights.sum()), smaller["parameters"]["max_leaves"]
     try:
-        space = plane_space(smaller, rows)
-        unit = lcm(space.penalty.denominator, space.charge.denominator)
-        goal = floor((1 - value) * int(rows.weights.sum()) * unit) + 1
         lines = read_proof(proof)
         _, header = next(lines, (0, {}))
-        few = replace(space, leaves=min(space.leaves, smaller["parameters"]["max_leaves"]))
+        if "goals" in header:  # errors for each number of leaves
+            space = plane_space(model, rows)
+            goals = check_planes(chain([(0, header)], lines), space).errors
+            return len(goals) > 0 and cost < cost_of(
+                [goals[min(t, len(goals)) - 1] for t in range(1, most + 1)], space.penalty, space.charge
+            )
+        space = plane_space(smaller, rows)
+        unit = lcm(space.penalty.denominator, space.charge.denominator)
+        goal = floor(cost * unit) + 1
+        few = replace(space, leaves=min(space.leaves, most))
         check_planes(chain([(0, header | {"goal": goal})], lines), few)
     except (NoProof, BadProof):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 
 import numpy as np
@@ -74,6 +75,17 @@ def test_the_fewest_leaves_are_proved_and_one_more_is_not(tmp_path, seed):
         assert line(said) in (["refuted"], ["cannot be judged"])
     document["parameters"]["then_fewest"] = False
     assert line(judged(document, tmp_path, data, proof)) == []
+
+
+@pytest.mark.parametrize("seed", [1, 6])
+def test_a_proof_of_each_number_of_leaves_shows_it_too(tmp_path, seed):
+    document, data, proof = trained(tmp_path, seed, pareto=True)
+    assert b'"goals"' in gzip.decompress(proof.read_bytes()).splitlines()[0]
+    found = judged(document, tmp_path, data, proof)
+    assert (line(found), verdict(found)) == (["proved"], "proved")
+    larger = judged(with_an_idle_question(document), tmp_path, data, proof)
+    assert [f.verdict for f in larger if f.claim == "bound"] == ["proved"]
+    assert line(larger) in (["refuted"], ["cannot be judged"])
 
 
 @pytest.mark.parametrize("seed", range(4))
