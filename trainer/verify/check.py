@@ -82,17 +82,17 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     ]
     if any(f.verdict == "refuted" for f in found):
         return [*found, _unjudged("The count differs from the file.")]
+    shown = [] if proof is None else proof_findings(model, rows, proof)
+    proved = {f.claim for f in shown if f.verdict == "proved"}
     own = [
-        *claims.bound(model, rows),
+        *claims.bound(model, rows, proved),
         *claims.wishes(model, rows),
         *splits(model, rows, counts, leaf),
-        *claims.evidence(model, rows),
+        *claims.evidence(model, rows, proved),
         *fewest(model, rows, counts, proof),
     ]
-    if proof is not None:
-        shown = proof_findings(model, rows, proof)
-        replaced = {f.claim for f in shown}
-        own = [f for f in own if f.claim not in replaced or f.verdict == "refuted"] + shown
+    replaced = {f.claim for f in shown}
+    own = [f for f in own if f.claim not in replaced or f.verdict == "refuted"] + shown
     return [*found, *own, *claims.optimal(model, own), *claims.unknown(model), *claims.provenance(model)]
 
 

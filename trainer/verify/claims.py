@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from fractions import Fraction
 from typing import Any
 
@@ -102,8 +103,11 @@ def optimal(model: dict[str, Any], bound: list[Finding]) -> list[Finding]:
     return [shown("optimal", own, words)]
 
 
-def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
-    """The bound compared with what is known of every tree, with trees that are found here, and with a plain search."""
+def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> list[Finding]:
+    """The bound compared with what is known of every tree, with trees that are found here, and with a plain search.
+
+    There is no search for what is among the claims `proved` by a proof: it would find nothing better.
+    """
     certificate = model["certificate"]
     if certificate.get("bound") is None:
         return []
@@ -123,6 +127,8 @@ def bound(model: dict[str, Any], rows: Rows) -> list[Finding]:
             words = "Equal rows share a leaf, t leaves predict t classes"
             words += ", errors on disjoint sets of rows add up" if groups(model) else ""
             return [_bound("proved", f"{words}: no tree exceeds {float(proof):.12g}.")]
+    if "bound" in proved:
+        return []
     found, why = search.best(model, rows)
     if found is None:
         return [_bound("cannot be judged", f"Not contradicted; not solved again: {why}.")]
@@ -160,7 +166,7 @@ def _bound(verdict: Verdict, detail: str) -> Finding:
     return shown("bound", verdict, detail)
 
 
-def evidence(model: dict[str, Any], rows: Rows) -> list[Finding]:
+def evidence(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> list[Finding]:
     """One line for each part of the evidence that makes a claim."""
     out, told = [], []
     for part in model["certificate"].get("evidence") or []:
@@ -168,7 +174,7 @@ def evidence(model: dict[str, Any], rows: Rows) -> list[Finding]:
         if kind in ("dynamic-programming", "interval-pruning", "wishes"):
             out.append(_costs(model, part, kind, int(rows.weights.sum())))
         elif kind in ("leaf-frontier", "coefficient-frontier"):
-            out += _frontier(model, part, kind, rows)
+            out += _frontier(model, part, kind, rows, kind not in proved)
         elif kind in ("frontier", "optimal-trees"):
             words = "It is about many trees, which were not searched again."
             out.append(shown(kind, "cannot be judged", words))
@@ -193,7 +199,7 @@ def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Fi
     return recounted(kind, holds, f"cost {part['cost']} and bound {part['bound']}, in rows")
 
 
-def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows) -> list[Finding]:
+def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows, searched: bool) -> list[Finding]:
     """The trees of a frontier are run over the rows; its bounds are searched again if that is small."""
     n, points = int(rows.weights.sum()), part["points"]
     for p in points:
@@ -221,7 +227,7 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
         if trouble:
             return [recounted(kind, False, f"The point with {p['leaves']} leaves does not hold ({trouble}).")]
     words = f"{len(points)} points are consistent, and agree with their trees."
-    best = search.frontier(model, rows) if kind == "leaf-frontier" else None
+    best = search.frontier(model, rows) if searched and kind == "leaf-frontier" else None
     if best is None:
         return [shown(kind, "cannot be judged", f"{words} The bounds were not searched again.")]
     top = {p["leaves"]: p for p in points}

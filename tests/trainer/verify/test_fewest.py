@@ -99,3 +99,14 @@ def test_it_is_not_proved_without_the_blocks_for_smaller_trees(tmp_path, seed):
     assert [f.verdict for f in found if f.claim == "bound"] == ["proved"]
     by = next(f.detail for f in found if f.claim == CLAIM)
     assert "blocks of the proof" not in by or proof.read_bytes() == alone.read_bytes()
+
+
+def test_a_frontier_has_the_blocks_for_smaller_trees_and_its_goals_do_not_stand_for_them(tmp_path):
+    """Nothing is as easy to prove as that trees make no error or more."""
+    document, data, proof = trained(tmp_path, 1, pareto=True, time_limit=20.0)
+    assert document["certificate"]["status"] == "optimal"
+    assert line(judged(document, tmp_path, data, proof)) == ["proved"]
+    header = json.loads(gzip.decompress(proof.read_bytes()).splitlines()[0])
+    assert len(header["goals"]) > 1
+    proof.write_text(json.dumps(header | {"goals": [0]}))
+    assert line(judged(document, tmp_path, data, proof)) == ["cannot be judged"]
