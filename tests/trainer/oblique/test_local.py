@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.seeds import seeds
+from trainer.families.oblique import local
 from trainer.families.oblique.local import _newton
 
 
@@ -18,3 +19,19 @@ def test_with_more_columns_than_points_the_step_is_the_same(seed):
     direct = np.linalg.solve((X * curvature[:, None]).T @ X + np.diag(ridge), gradient)
     step = _newton(X, ridge)(curvature, gradient)
     assert np.abs(step - direct).max() <= 1e-6 * np.abs(direct).max()
+
+
+def test_with_many_of_both_the_step_goes_down(monkeypatch):
+    """Conjugate gradients end early, and still the planes part what can be parted."""
+    monkeypatch.setattr(local, "LARGE", 10)
+    rng = np.random.default_rng(0)
+    for n, p in ((60, 30), (30, 60)):
+        Z = rng.random((n, p))
+        left = Z @ rng.normal(size=p) < 0
+        beta = local.logistic(Z, left, np.ones(n), 1e-4)
+        assert ((np.column_stack([Z, np.ones(n)]) @ beta < 0) == left).all()
+
+
+def test_a_fit_that_is_stopped_ends_at_once():
+    Z = np.random.default_rng(0).random((30, 4))
+    assert not local.logistic(Z, Z[:, 0] > 0.5, np.ones(30), 1.0, stopped=lambda: True).any()

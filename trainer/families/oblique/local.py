@@ -21,12 +21,29 @@ from trainer.families.oblique.kernels.descend import descend
 
 RIDGES = (1e-4, 1e-2, 1.0)
 STEPS = 60
+LARGE = 600  # points and columns from which a Newton step is not solved exactly
+ROUNDS = 25  # of conjugate gradients
 REWEIGH_EVERY = 25  # rounds
 REWEIGH_STEPS = 20
 
 
-def logistic(Z: FloatArray, left: np.ndarray, weight: FloatArray, ridge: float, rounds: int = 12) -> FloatArray:
-    """Coefficients (m + 1,) of a ridge logistic regression, negative scores left; Newton's method with bounded steps."""
+def never() -> bool:
+    """Nobody asks to stop."""
+    return False
+
+
+def logistic(
+    Z: FloatArray,
+    left: np.ndarray,
+    weight: FloatArray,
+    ridge: float,
+    rounds: int = 12,
+    stopped: Callable[[], bool] = never,
+) -> FloatArray:
+    """Coefficients (m + 1,) of a ridge logistic regression, negative scores left; Newton's method with bounded steps.
+
+    If it is stopped, they are those of the last step.
+    """
     X = np.column_stack([Z, np.ones(len(Z))])
     target = np.where(left, 0.0, 1.0)
     beta = np.zeros(X.shape[1])
@@ -34,6 +51,8 @@ def logistic(Z: FloatArray, left: np.ndarray, weight: FloatArray, ridge: float, 
     penalty[-1] = 1e-8
     newton = _newton(X, penalty + 1e-9)
     for _ in range(rounds):
+        if stopped():
+            break
         probability = 1.0 / (1.0 + np.exp(-np.clip(X @ beta, -30, 30)))
         curvature = weight * np.maximum(probability * (1 - probability), 1e-6)
         gradient = X.T @ (weight * (probability - target)) + penalty * beta
@@ -48,9 +67,12 @@ def logistic(Z: FloatArray, left: np.ndarray, weight: FloatArray, ridge: float, 
 def _newton(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """From curvatures (n,) and a gradient (p,), the s (p,) with (X'CX + R)·s = gradient; C and R are diagonal, X is (n, p).
 
-    With more columns than points, by the identity of Woodbury with a matrix of n rows, which needs n²·p steps once and not p³ each time.
+    With more columns than points, by the identity of Woodbury with a matrix of n rows, which needs n²·p steps once and not p³ each time;
+    with many of both, by some rounds of conjugate gradients, which take n·p steps each.
     """
     n, p = X.shape
+    if min(n, p) > LARGE:
+        return _conjugate(X, ridge)
 
     def direct(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
         hessian = (X * curvature[:, None]).T @ X + np.diag(ridge)
@@ -68,7 +90,37 @@ def _newton(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatArra
     return by_rows
 
 
-def annealed(Z: FloatArray, left: np.ndarray, weight: FloatArray, beta: FloatArray, ridge: float) -> FloatArray:
+def _conjugate(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """`_newton` about: a direction of descent, which is all that a step needs."""
+    squares = X * X
+
+    def step(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
+        scale = 1.0 / (curvature @ squares + ridge)
+        s, rest = np.zeros_like(gradient), gradient.copy()
+        along = scale * rest
+        size = float(rest @ along)
+        enough = 1e-8 * size
+        for _ in range(ROUNDS):
+            if size <= enough:
+                break
+            image = X.T @ (curvature * (X @ along)) + ridge * along
+            length = size / float(along @ image)
+            s, rest = s + length * along, rest - length * image
+            size, before = float(rest @ (scale * rest)), size
+            along = scale * rest + (size / before) * along
+        return s
+
+    return step
+
+
+def annealed(
+    Z: FloatArray,
+    left: np.ndarray,
+    weight: FloatArray,
+    beta: FloatArray,
+    ridge: float,
+    stopped: Callable[[], bool] = never,
+) -> FloatArray:
     """`beta` (m + 1,) led from the logistic towards the zero-one loss: points far from the plane lose their weight."""
     X = np.column_stack([Z, np.ones(len(Z))])
     sign = np.where(left, -1.0, 1.0)
@@ -77,7 +129,7 @@ def annealed(Z: FloatArray, left: np.ndarray, weight: FloatArray, beta: FloatArr
         margin = sign * (X @ beta) / max(scale, 1e-12)
         # a point that is wrong by far is given up, one that is right keeps its pull
         pull = np.where(margin < 0, 1.0 / (1.0 + (slope * margin) ** 2), 1.0)
-        beta = logistic(Z, left, weight * np.maximum(pull, 0.01), ridge, rounds=6)
+        beta = logistic(Z, left, weight * np.maximum(pull, 0.01), ridge, rounds=6, stopped=stopped)
     return beta
 
 
@@ -88,6 +140,7 @@ class LocalSearch:
         self.instance = instance
         self.random = np.random.default_rng(seed)
         self.flag = np.zeros(1, np.int64) if flag is None else flag
+        self.stopped: Callable[[], bool] = never  # of the run, or of the tree that is improved
         self.best: ObliqueTree = instance.pruned(instance.completed(instance.stump()))
         self.value: Fraction = instance.value(self.best)
         self.rounds = 0
@@ -116,7 +169,7 @@ class LocalSearch:
         patience: int = 1_000_000,
     ) -> None:
         """Improve every start, then random changes of the best tree and new trees; ends after `patience` rounds without a better one."""
-        better = self.rounds
+        better, self.stopped = self.rounds, stopped
 
         def take(tree: ObliqueTree) -> None:
             nonlocal better
@@ -207,7 +260,8 @@ class LocalSearch:
             if 0 < inside[kept].sum() < kept.sum():
                 # one side may count more than the other, so that planes with one pure side are tried as well
                 weight = counts[kept].sum(axis=1) * np.where(inside[kept], np.exp(self.random.uniform(-4, 4)), 1.0)
-                beta = logistic(Z[kept], inside[kept], weight, float(self.random.choice(RIDGES)))
+                ridge = float(self.random.choice(RIDGES))
+                beta = logistic(Z[kept], inside[kept], weight, ridge, stopped=self.stopped)
                 return beta[:-1], -float(beta[-1])
         i, j = self.random.choice(len(Z), 2, replace=False)
         a = Z[j] - Z[i]
@@ -224,7 +278,7 @@ class LocalSearch:
 
         `support` (nodes, m): the columns that each node may weigh.
         """
-        inst = self.instance if weighted is None else weighted
+        inst, self.stopped = self.instance if weighted is None else weighted, stopped
         tree = inst.relabelled(tree).copy()
         correct = inst.correct(tree)
         for _ in range(30):
@@ -255,14 +309,15 @@ class LocalSearch:
             return inst.relabelled(result)
         chosen = points[care]
         Z = inst.Z[chosen] if allowed is None else inst.Z[chosen] * allowed
-        beta = logistic(Z, left, weight.astype(float), float(self.random.choice(RIDGES)))
+        pull, stopped = weight.astype(float), self.stopped
+        beta = logistic(Z, left, pull, float(self.random.choice(RIDGES)), stopped=stopped)
         flat, want = np.ascontiguousarray(inst.flat[:, chosen]), left.astype(np.int8)
         if allowed is not None:
             flat[:-1] *= allowed[:, None]
         found: list[tuple[int, FloatArray]] = []
         starts = [np.append(tree.a[v], -tree.c[v]), beta]
         if len(chosen) < 2000:
-            starts.append(annealed(Z, left, weight.astype(float), beta, float(self.random.choice(RIDGES))))
+            starts.append(annealed(Z, left, pull, beta, float(self.random.choice(RIDGES)), stopped))
         for start in starts:
             a = start / max(float(np.abs(start).max()), 1e-12)
             steps = STEPS if len(chosen) < 4000 else STEPS // 4
