@@ -100,7 +100,7 @@ def test_both_steps_of_a_large_file_give_what_a_small_one_gives(owner, monkeypat
 def test_others_write_while_a_file_is_described_and_stored(owner, media, monkeypatch):
     staged = actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
     seen = []
-    for name in ("_fill", "_store"):
+    for name in ("fill", "_store"):
         real = getattr(actions, name)
 
         def watched(*arguments, real=real, **named):

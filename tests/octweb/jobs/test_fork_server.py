@@ -48,6 +48,13 @@ def searching(folder, process):
         time.sleep(0.02)
 
 
+def pipes(pid):
+    """The pipes and sockets that a process has open."""
+    folder = f"/proc/{pid}/fd"
+    opened = {os.path.realpath(f"{folder}/{fd}").rpartition("/")[2] for fd in os.listdir(folder)}
+    return {name for name in opened if name.startswith(("pipe:", "socket:"))}
+
+
 def long_training(server, environment, folder):
     folder.mkdir(exist_ok=True)
     (folder / "rows.csv").write_text(LONG)
@@ -80,6 +87,7 @@ def test_signals_reach_the_group_of_one_child_and_its_end_is_told(server, enviro
     assert os.getpgid(killed.pid) == killed.pid
     searching(tmp_path / "killed", killed)
     searching(tmp_path / "ended", ended)
+    assert not pipes(ended.pid) & (pipes(server.process.pid) | pipes(os.getpid()))
     os.killpg(killed.pid, signal.SIGKILL)
     assert killed.wait(60) == -signal.SIGKILL
     assert ended.poll() is None
@@ -110,6 +118,7 @@ def test_other_commands_and_other_settings_get_a_process_of_their_own(server, en
     assert not server.takes([*TRAIN, "--method=cart"], environment | {"OCTWEB_MAX_ROWS": "7"})
     assert not server.takes([*settings.COMMAND, "migrate"], environment)
     assert not server.takes(["python", "other.py", "train"], environment)
+    assert not server.takes(settings.COMMAND, environment)
 
 
 def test_a_dead_one_is_replaced(environment, tmp_path):

@@ -127,7 +127,7 @@ def test_depth_four_is_that_of_enumeration_too():
         ({"groups": "c 0"}, "how much"),
         ({"difference": "-1", "groups": "c 0"}, "negative"),
         ({"difference": "0.1", "groups": "none"}, "not a column"),
-        ({"difference": "0.1", "groups": "c 0", "rate": "luck"}, "none of"),
+        ({"difference": "0.1", "groups": "c 0", "rate": "luck"}, "neither parity nor"),
         ({"difference": "0.1", "groups": "c 0", "favoured": "nobody"}, "not a class"),
     ],
 )

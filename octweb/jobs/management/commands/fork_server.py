@@ -68,6 +68,8 @@ def _serve() -> dict[str, Any] | None:
                 pid = os.fork()
                 if pid == 0:
                     signal.set_wakeup_fd(-1)
+                    for end in wake:
+                        os.close(end)
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                     os.setpgid(0, 0)
                     return json.loads(line) | {"server": server}
