@@ -12,6 +12,7 @@ from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, Obl
 from trainer.families.oblique.separable import Plane, Separator
 
 STYLES = ("margin", "svm", "sparse")
+LARGE = 100_000  # points times columns of a program that may take seconds
 SOFT = 1000.0  # cost of a violated margin in the soft-margin problem, as a factor of |a|^2 / 2
 LEAST_SPARSE = 1e-5  # margin of a sparse plane, largest coefficient 1
 Draw = Callable[[FloatArray, CountArray, CountArray], "tuple[FloatArray, float] | None"]
@@ -60,7 +61,9 @@ def refitted(
         sides = [np.flatnonzero(instance.visits(at, u) & right) for u in (2 * v, 2 * v + 1)]
         if not len(sides[0]) or not len(sides[1]):
             continue
-        plane = separator.plane(*sides)
+        # a program that takes seconds is left when it is stopped; the others are asked in all ways
+        large = (len(sides[0]) + len(sides[1])) * instance.Z.shape[1] > LARGE
+        plane = separator.within(stopped, *sides) if large else separator.plane(*sides)
         if plane is None:
             as_asked = False
             continue
