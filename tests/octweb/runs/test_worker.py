@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from datetime import timedelta
 
@@ -82,8 +84,13 @@ def worker(settings, media, transactional_db, tmp_path_factory):
         database = connection.settings_dict["NAME"]
         environment = {"OCTWEB_TEST_DATABASE": str(database), "OCTWEB_TEST_FILES": str(media)}
         script = ROOT / "tests" / "worker_on_test_database.py"
-        folder = tmp_path_factory.mktemp("worker")
-        processes.append(start_process(script, "--interval", 0.1, "--reap-every", 0.5, folder=folder, **environment))
+        arguments = [str(script), "--interval", "0.1", "--reap-every", "0.5"]
+        if connection.vendor == "postgresql":  # a fork knows no address of a database, as no child does
+            command = [sys.executable, *arguments]
+            processes.append(subprocess.Popen(command, env=os.environ | environment, cwd=ROOT))
+        else:
+            folder = tmp_path_factory.mktemp("worker")
+            processes.append(start_process(*arguments, folder=folder, **environment))
         return processes[-1]
 
     yield start
