@@ -83,8 +83,9 @@ def _newton(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatArra
     scaled = X / ridge
     products = scaled @ X.T
 
+    # a point of weight 0 has no curvature
     def by_rows(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
-        dual = np.linalg.solve(products + np.diag(1.0 / curvature), scaled @ gradient)
+        dual = np.linalg.solve(products + np.diag(1.0 / np.maximum(curvature, 1e-12)), scaled @ gradient)
         return np.asarray(gradient / ridge - scaled.T @ dual, np.float64)
 
     return by_rows
