@@ -72,6 +72,11 @@ class Space(ABC):
 
     # -- what a method gives -------------------------------------------------------------------------------------------
 
+    def fits(self, question: int, banned: frozenset[int], asks: list[Asked]) -> bool:
+        """Whether a question may stand where `banned` and all of `asks` hold."""
+        column = self.questions.columns[question]
+        return not self.questions.barred(question, banned) and all(a.admits(column, question) for a in asks)
+
     @abstractmethod
     def split(self, rows: np.ndarray, question: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows that answer yes, and those that answer no."""

@@ -9,7 +9,7 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.exact.test_workbench import INFINITE, Brute, _plain, random_wishes
-from tests.trainer.oracles.workbench import kept, places, random_table
+from tests.trainer.oracles.workbench import is_smallest_conflict, kept, places, plain, random_table
 from trainer.data.problem import Problem
 from trainer.families.numeric.search import solve_numeric
 from trainer.families.numeric.workbench import prefix as prefixes
@@ -52,10 +52,6 @@ def instance(seed):
     return problem, bench, texts, wishes, Brute(problem, bench, wishes, depth), rng
 
 
-def plain(tree):
-    return (tree[0], plain(tree[1]), plain(tree[2])) if isinstance(tree, tuple) else None
-
-
 @seeds(240)
 def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
     problem, bench, texts, wishes, brute, _ = instance(seed)
@@ -63,9 +59,7 @@ def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
     if want == INFINITE:
         assert not found.found
         assert found.reason
-        assert brute.best(found.conflict) == INFINITE
-        for left in found.conflict:
-            assert brute.best([w for w in found.conflict if w is not left]) < INFINITE
+        assert is_smallest_conflict(found.conflict, brute.best, INFINITE)
         return
     assert found.found
     assert found.cost == found.bound == want

@@ -121,3 +121,14 @@ def cost(shape, wishes, answers, y, w, classes, penalty):
         )
 
     return visit(shape, np.ones(len(y), bool), "")
+
+
+def plain(tree):
+    """The shape of a labelled tree: questions and sides, without the classes of leaves."""
+    return (tree[0], plain(tree[1]), plain(tree[2])) if isinstance(tree, tuple) else None
+
+
+def is_smallest_conflict(conflict, best, infinite) -> bool:
+    """Whether no tree keeps all these wishes, and one keeps them without any one of them; `best` is the least cost under wishes."""
+    without = [[w for w in conflict if w is not left] for left in conflict]
+    return best(conflict) == infinite and all(best(rest) < infinite for rest in without)

@@ -75,9 +75,7 @@ class NumericSpace(editing.Space):
         named = {a.number for a in asks} - {-1}
         if named:
             question = min(named)
-            column = self.questions.columns[question]
-            fits = column not in banned and all(a.admits(column, question) for a in asks)
-            return [question] if fits and self.parts(rows, question) else []
+            return [question] if self.fits(question, banned, asks) and self.parts(rows, question) else []
         found: list[int] = []
         for f in self.allowed(banned):
             if all(a.column == self.questions.features[f].column for a in asks):

@@ -79,9 +79,7 @@ class SubsetSpace(editing.Space):
         named = {a.number for a in asks} - {-1}
         if named:
             question = min(named)
-            fits = all(a.admits(self.questions.columns[question], question) for a in asks)
-            fits = fits and not self.questions.barred(question, banned)
-            return [question] if fits and self.parts(rows, question) else []
+            return [question] if self.fits(question, banned, asks) and self.parts(rows, question) else []
         return [q for g in self.usable(banned, asks) for q in self.of_group(g, rows, banned, alike=alike)]
 
     def usable(self, banned: frozenset[int], asks: list[Asked]) -> list[int]:
