@@ -13,7 +13,9 @@ def violations(page: Any) -> list[str]:
     """The rule, the element and what to mend; empty where there is nothing."""
     if not page.evaluate("typeof window.axe === 'object'"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("rules => window.axe.run(document, { runOnly: rules })", RULES)
+    found = page.evaluate(
+        "rules => window.axe.run(document, { runOnly: rules, resultTypes: ['violations'], preload: false })", RULES
+    )
     return [
         f"{v['id']}: {node['html'][:160]}: {node['failureSummary'][:200]}"
         for v in found["violations"]
