@@ -83,6 +83,7 @@ def _at_once(monkeypatch):
     monkeypatch.setattr(reader, "_is_small", lambda source: True)
 
 
+@pytest.mark.one_database
 def test_two_hundred_damaged_files_by_api(owner, media, django_capture_on_commit_callbacks):
     client = api(owner)
     seen = {True: 0, False: 0}

@@ -55,6 +55,7 @@ def test_a_bomb_takes_little_memory_even_where_nothing_stops_it(tmp_path):
     assert (done.returncode, done.stdout) == (0, ""), done.stderr[-2000:]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["empty lines", "Parquet of one long text"])
 def test_bombs_are_read_outside_of_the_web_process(owner, media, monkeypatch, name):
     def refuse(*arguments):
@@ -81,6 +82,7 @@ def test_a_process_that_takes_too_much_is_stopped_with_a_reason(owner, media, mo
     assert list((settings.DATA_DIR / reader.FOLDER).iterdir()) == []
 
 
+@pytest.mark.one_database
 def test_both_steps_of_a_large_file_give_what_a_small_one_gives(owner, monkeypatch):
     small = actions.create(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv", target="label")
     monkeypatch.setattr(reader, "_is_small", lambda source: False)

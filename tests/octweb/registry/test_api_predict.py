@@ -153,6 +153,7 @@ def _spoil(rng: random.Random, body):
     return body
 
 
+@pytest.mark.one_database
 def test_300_malformed_bodies_never_break_the_server(model, client_of, owner):
     rng = random.Random(7)
     client = client_of(owner)

@@ -54,6 +54,7 @@ def upload(content: bytes, name: str = "my tree.pmml") -> SimpleUploadedFile:
     return SimpleUploadedFile(name, content)
 
 
+@pytest.mark.one_database
 def test_a_pmml_file_becomes_a_draft_is_reviewed_and_served(
     dataset, pmml, source, frame, client_of, owner, staff, tmp_path
 ):
@@ -152,6 +153,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(dataset, client_o
     assert client_of(owner).post(URL, {"file": upload(b"<" * 1001), "dataset": str(dataset.pk)}).status_code == 413
 
 
+@pytest.mark.one_database
 def test_the_page(dataset, pmml, owner):
     page = Client()
     assert page.get("/models/bring/").status_code == 302

@@ -222,6 +222,7 @@ PLACES = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("reader", ["shared with", "owner without data"])
 @pytest.mark.parametrize("made", [{}, {"share": 0.0, "folds": 3}])
 def test_every_part_of_the_page_is_there_for_who_may_not_see_the_rows(table, owner, stranger, client, reader, made):

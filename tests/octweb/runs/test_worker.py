@@ -113,6 +113,7 @@ def test_a_run_ends_with_a_model(worker, enqueue):
     assert run.finished > run.started
 
 
+@pytest.mark.one_database
 def test_a_run_begins_with_the_tree_of_another(worker, enqueue):
     first = enqueue(parameters={"depth": 3})
     worker()
@@ -125,6 +126,7 @@ def test_a_run_begins_with_the_tree_of_another(worker, enqueue):
     assert second.summary["objective"] >= second.summary["warm_start_objective"]
 
 
+@pytest.mark.one_database
 def test_a_bad_run_fails_with_its_reason(worker, enqueue, dataset):
     run = enqueue()
     os.remove(dataset.file.path)
@@ -135,6 +137,7 @@ def test_a_bad_run_fails_with_its_reason(worker, enqueue, dataset):
     assert "Traceback" not in run.error
 
 
+@pytest.mark.one_database
 def test_the_proof_that_no_tree_keeps_the_constraints_is_stored_as_such(worker, enqueue):
     run = enqueue(method="odt", parameters={"depth": 1, "sensitivity": 0.99, "specificity": 0.99})
     worker()

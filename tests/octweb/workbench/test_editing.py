@@ -359,6 +359,7 @@ def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp
     assert "step" in next(f.detail for f in found if f.claim == "bound")
 
 
+@pytest.mark.one_database
 def test_a_version_without_a_proof_is_saved_all_the_same(model, owner, serve):
     """The first proof is stopped, and the version of the second is gone before it is made."""
     bench = actions.open_for(owner=owner, model=model)
