@@ -84,7 +84,7 @@ class TreeModelAdmin(ReadOnly):
     list_select_related = ("family", "owner")
     inlines = (Events,)
     actions = (
-        "approve_chosen", "approve_and_serve_chosen", "serve_chosen", "stop_serving_chosen", "ask_back_chosen", "reject_chosen",
+        "approve_chosen", "approve_only_chosen", "serve_chosen", "stop_serving_chosen", "ask_back_chosen", "reject_chosen",
         "retire_chosen",
     )  # fmt: skip
     fieldsets = (
@@ -198,13 +198,13 @@ class TreeModelAdmin(ReadOnly):
     def document_text(self, model: TreeModel) -> SafeString:
         return format_html("<details><summary>show</summary><pre>{}</pre></details>", model.document)
 
-    @admin.action(description="Approve only")
-    def approve_chosen(self, request: HttpRequest, queryset) -> None:
-        self._each(request, queryset, partial(actions.approve, publish=False), "approved")
-
     @admin.action(description="Approve and serve under its name")
-    def approve_and_serve_chosen(self, request: HttpRequest, queryset) -> None:
+    def approve_chosen(self, request: HttpRequest, queryset) -> None:
         self._each(request, queryset, partial(actions.approve, publish=True), "approved and served")
+
+    @admin.action(description="Approve only")
+    def approve_only_chosen(self, request: HttpRequest, queryset) -> None:
+        self._each(request, queryset, partial(actions.approve, publish=False), "approved")
 
     @admin.action(description="Serve under its name")
     def serve_chosen(self, request: HttpRequest, queryset) -> None:

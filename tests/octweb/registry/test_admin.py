@@ -61,9 +61,9 @@ def test_approving_serving_and_both_are_three_actions(admin, register, staff):
     first, second = register(), register()
     for model in (first, second):
         actions.ask_for_approval(model, by=staff)
-    act(admin, "approve_chosen", first)
+    act(admin, "approve_only_chosen", first)
     assert actions.served(first.family) is None
-    act(admin, "approve_and_serve_chosen", second)
+    act(admin, "approve_chosen", second)
     assert actions.served(first.family) == second
     act(admin, "serve_chosen", first)
     assert actions.served(first.family) == first
