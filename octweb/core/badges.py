@@ -47,7 +47,8 @@ STATES = {
     "cancelled": Badge("plain", "", "Stopped", "Stopped by request; the best tree found by then, if any, is kept."),
     "draft": Badge("plain", "", "Draft", "Not approved yet: only its owner and administrators can call it."),
     "in_review": Badge("run", "", "In review", "Waits for an administrator."),
-    "approved": Badge("proved", "check", "Approved", "Everyone with a token can call it."),
+    "approved": Badge("proved", "check", "Approved", "Everyone with a token can call it by its id."),
+    "served": Badge("proved", "", "Served", "Its name answers with this version."),
     "rejected": Badge("bad", "", "Rejected", "An administrator gave a reason; see the history."),
     "retired": Badge("plain", "", "Retired", "Not served any more."),
 }  # fmt: skip

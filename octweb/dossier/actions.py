@@ -21,7 +21,7 @@ from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry import actions as registry
-from octweb.registry.models import TreeModel
+from octweb.registry.models import State, TreeModel
 from trainer.errors import DataError
 
 # what people write: name, label in the document
@@ -142,12 +142,16 @@ def about(job: ModelDossier) -> dict[str, Any]:
         {
             "at": event.at.isoformat(timespec="minutes"),
             "by": event.by.get_username() if event.by else "a removed account",
-            "step": event.get_after_display(),
+            "step": event.step,
             "note": event.reason,
         }
         for event in events
     ]
-    approved = next((s["by"] for s in reversed(steps) if s["step"] == "Approved"), "")
+    # steps about the served name come later than the approval and leave the state as it is; who took them did not approve
+    approval = (
+        step["by"] for step, event in zip(steps, events, strict=True) if event.before != event.after == State.APPROVED
+    )
+    approved = [*approval][-1:]
     return {
         "title": model.title,
         "version": model.version,
@@ -158,7 +162,10 @@ def about(job: ModelDossier) -> dict[str, Any]:
         "review": steps,
         "four_eyes": registry.four_eyes(),
         "audit": audit.end(),
-        "signatures": {"Trained by": model.owner.get_username(), "Approved by": approved or "not approved"},
+        "signatures": {
+            "Trained by": model.owner.get_username(),
+            "Approved by": approved[0] if approved else "not approved",
+        },
         "address": _absolute(job, reverse("registry:detail", args=[model.pk])),
         "key_address": _absolute(job, reverse("dossier-key")),
         "signing": signing.public_record(signing.private_key(settings.DOSSIER_KEY).public_key()),

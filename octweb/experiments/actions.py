@@ -130,7 +130,7 @@ def retrain(candidate: Candidate, *, owner) -> TrainingRun:
         raise Conflict("This candidate has not ended yet.")
     run = runs.enqueue(
         owner=owner, dataset=candidate.experiment.dataset, method=candidate.method, parameters=candidate.parameters,
-        folds=candidate.experiment.folds,
+        folds=candidate.experiment.folds, family=candidate.model.family if candidate.model is not None else None,
     )  # fmt: skip
     Candidate.objects.filter(pk=candidate.pk).update(retrained=run)
     return run

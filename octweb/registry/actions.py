@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import date, datetime, time
+import uuid
+from collections.abc import Collection
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -82,34 +84,29 @@ def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
 
 
 def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = None) -> TreeModel:
-    """Let everyone with a token call it; where four eyes are wanted the approver must not be the owner.
+    """Let everyone with a token call it by its id; where four eyes are wanted the approver must not be the owner.
 
-    With `publish` it is also served under its name from now on, or not; None serves it where its version is the highest.
+    With `publish` it is also served under its name, which is a step of its own in the history. None serves it if no version is
+    served or the served one is lower, which is what programs get that say nothing.
     """
     with transaction.atomic():
         audit.hold()
-        before = served(model.family)
         approved = _move(model, "approve", by, reason)
         if renamed := claim(approved.family):
-            event = ReviewEvent.objects.create(
-                model=approved, by=by, before=approved.state, after=approved.state, reason=renamed
-            )
-            recorded("renamed", event)
-        if before is not None and before.pk != model.pk:
-            higher = model.version > before.version if publish is None else publish
-            Family.objects.filter(pk=model.family_id).update(pinned=model if higher else before)
-            audit.record("served", model if higher else before, by=by)
-            forget()
+            _note(approved, "renamed", by, renamed)
+        now = served(approved.family)
+        if publish or (publish is None and (now is None or now.version < approved.version)):
+            approved.served_since = _serve(approved, by, f"served as {approved}")
     return approved
 
 
 def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
     """Serve an approved model under its name, in place of the version that was; or under another name of its owner.
 
-    Under another name it becomes the next version of that name. Raises PermissionDenied, Conflict and Unprocessable.
+    The version that was is still reached by its number. Under another name the model becomes the next version of that name.
+    Raises PermissionDenied, Conflict and Unprocessable.
     """
-    if not (by.is_staff or by.pk == model.owner_id):
-        raise PermissionDenied("Only the owner or an administrator may do this.")
+    _own(model, by)
     name = checked_name(name, most=200)
     if name and not slugify(name):
         raise Unprocessable(f"'{name[:60]}' has no letter from a to z and no digit, of which a served name is made.")
@@ -118,16 +115,51 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
         held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
         if held.state != State.APPROVED:
             raise Conflict(f"{model} is {held.get_state_display().lower()}; only an approved model can be served.")
-        before = f"{held.family.name} version {held.version}"
+        before = str(held)
         if name and slugify(name) != held.family.name:
             _rename(held, name)
-        Family.objects.filter(pk=held.family_id).update(pinned=held)
-        words = f"served as {held.family.name} version {held.version}"
-        words += f", before that {before}" if before != f"{held.family.name} version {held.version}" else ""
-        event = ReviewEvent.objects.create(model=held, by=by, before=held.state, after=held.state, reason=words)
-        recorded("published", event)
+        if served(held.family) == held:
+            return held  # nothing changes, so nothing is recorded
+        words = f"served as {held}" + (f", before that {before}" if before != str(held) else "")
+        held.served_since = _serve(held, by, words)
+    return held
+
+
+def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
+    """Take an approved model from under its name, which the version answers to that was served before, or none.
+
+    It stays approved. Raises PermissionDenied and Conflict.
+    """
+    _own(model, by)
+    with transaction.atomic():
+        audit.hold()
+        held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
+        if held.served_since is None:
+            raise Conflict(f"{held} is not served.")
+        first = served(held.family) == held
+        TreeModel.objects.filter(pk=held.pk).update(served_since=None)
+        held.served_since = None
+        now = served(held.family)
+        words = f"no longer served as {held}" + (f"; {now} answers to the name" if first and now else "")
+        _note(held, "no longer served", by, f"{words}: {reason.strip()}" if reason.strip() else words)
         forget()
     return held
+
+
+def _serve(model: TreeModel, by, words: str) -> datetime:
+    """From now on the name answers with this version. Steps of one moment keep their order."""
+    last = TreeModel.objects.filter(family=model.family_id).aggregate(last=Max("served_since"))["last"]
+    now = timezone.now()
+    since = now if last is None or last < now else last + timedelta(microseconds=1)
+    TreeModel.objects.filter(pk=model.pk).update(served_since=since)
+    _note(model, "served", by, words)
+    forget()
+    return since
+
+
+def _note(model: TreeModel, what: str, by, words: str) -> None:
+    """A step that leaves the state as it is, in the history and in the chain."""
+    recorded(what, ReviewEvent.objects.create(model=model, by=by, before=model.state, after=model.state, reason=words))
 
 
 def delete(model: TreeModel) -> None:
@@ -170,13 +202,11 @@ def _own(model: TreeModel, user) -> None:
 
 def _rename(model: TreeModel, name: str) -> None:
     """Move the model into another family of its owner, as its next version."""
-    if model.family.pinned_id == model.pk:
-        Family.objects.filter(pk=model.family_id).update(pinned=None)
     family = family_of(model.owner, name)
     claim(family)
     latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
     model.family, model.version = family, latest + 1
-    TreeModel.objects.filter(pk=model.pk).update(family=family, version=latest + 1)
+    TreeModel.objects.filter(pk=model.pk).update(family=family, version=latest + 1, served_since=None)
 
 
 def ask_back(model: TreeModel, *, by, reason: str) -> TreeModel:
@@ -220,8 +250,19 @@ def returned(last: ReviewEvent | None, model: TreeModel) -> ReviewEvent | None:
 
 
 def served(family: Family) -> TreeModel | None:
-    """The version that is served under the family's name: the one that was published, else the highest approved one."""
-    return family.versions.approved().served_first().first()
+    """The version that answers to the family's name: of those that are served the one that was put there last."""
+    return family.versions.served().first()
+
+
+def served_of(families: Collection[int]) -> set[uuid.UUID]:
+    """For each of these families the version that answers to its name."""
+    models = TreeModel.objects.served().filter(family__in=families).values_list("family", "pk")
+    return set(dict(models.reverse()).values())
+
+
+def served_without(model: TreeModel) -> TreeModel | None:
+    """The version that would answer to the name if this one were not served."""
+    return model.family.versions.served().exclude(pk=model.pk).first()
 
 
 def four_eyes() -> bool:
@@ -255,7 +296,8 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
         audit.hold()
         before = TreeModel.objects.select_for_update().values_list("state", flat=True).get(pk=model.pk)
         # the update names the states it expects: of two reviewers at the same moment one gets the conflict
-        if not TreeModel.objects.filter(pk=model.pk, state__in=states).update(state=after):
+        # no step of the review leaves a model served: one that is approved can only be retired
+        if not TreeModel.objects.filter(pk=model.pk, state__in=states).update(state=after, served_since=None):
             raise Conflict(
                 f"{model} is {State(before).label.lower()} and cannot be {words}; "
                 f"only a model that is {' or '.join(s.label.lower() for s in states)} can."
@@ -263,7 +305,7 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
         event = ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
         recorded(verb, event)
         forget()
-    model.state = after
+    model.state, model.served_since = after, None
     return model
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -77,15 +77,33 @@ class TreeModelAdmin(ReadOnly):
     """Models to review."""
 
     list_display = (
-        "title", "family", "version", "owner", "claim", "state", "unseen_accuracy", "train_accuracy", "leaves", "created",
+        "title", "family", "version", "owner", "claim", "state", "served_since", "unseen_accuracy", "train_accuracy", "leaves", "created",
     )  # fmt: skip
     list_filter = ("state", "method", "status", "guarantee")
     search_fields = ("title", "family__name", "owner__username")
     list_select_related = ("family", "owner")
     inlines = (Events,)
-    actions = ("approve_chosen", "reject_chosen", "retire_chosen")
+    actions = (
+        "approve_chosen", "approve_only_chosen", "serve_chosen", "stop_serving_chosen", "ask_back_chosen", "reject_chosen",
+        "retire_chosen",
+    )  # fmt: skip
     fieldsets = (
-        (None, {"fields": ("title", "family", "version", "owner", "dataset", "state", "requested", "created")}),
+        (
+            None,
+            {
+                "fields": (
+                    "title",
+                    "family",
+                    "version",
+                    "owner",
+                    "dataset",
+                    "state",
+                    "served_since",
+                    "requested",
+                    "created",
+                )
+            },
+        ),
         ("Tree", {"fields": ("picture", "tree", "rules", "difference")}),
         (
             "What is claimed",
@@ -180,35 +198,61 @@ class TreeModelAdmin(ReadOnly):
     def document_text(self, model: TreeModel) -> SafeString:
         return format_html("<details><summary>show</summary><pre>{}</pre></details>", model.document)
 
-    @admin.action(description="Approve")
+    @admin.action(description="Approve and serve under its name")
     def approve_chosen(self, request: HttpRequest, queryset) -> None:
-        self._each(request, queryset, "approve", "")
+        self._each(request, queryset, partial(actions.approve, publish=True), "approved and served")
+
+    @admin.action(description="Approve only")
+    def approve_only_chosen(self, request: HttpRequest, queryset) -> None:
+        self._each(request, queryset, partial(actions.approve, publish=False), "approved")
+
+    @admin.action(description="Serve under its name")
+    def serve_chosen(self, request: HttpRequest, queryset) -> None:
+        self._each(request, queryset, actions.publish, "served")
+
+    @admin.action(description="Stop serving")
+    def stop_serving_chosen(self, request: HttpRequest, queryset) -> None:
+        self._each(request, queryset, actions.stop_serving, "no longer served")
 
     @admin.action(description="Retire")
     def retire_chosen(self, request: HttpRequest, queryset) -> None:
-        self._each(request, queryset, "retire", "")
+        self._each(request, queryset, actions.retire, "retired")
+
+    @admin.action(description="Ask back, with a note")
+    def ask_back_chosen(self, request: HttpRequest, queryset) -> HttpResponse:
+        words = ("Ask back models", "Given back to their owners will be", "Say what is missing")
+        return self._with_reason(request, queryset, actions.ask_back, "asked back", words)
 
     @admin.action(description="Reject, with a reason")
     def reject_chosen(self, request: HttpRequest, queryset) -> HttpResponse:
-        """Asks for the reason first; the answer comes back to this action."""
+        words = ("Reject models", "Rejected will be", "Say why")
+        return self._with_reason(request, queryset, actions.reject, "rejected", words)
+
+    def _with_reason(
+        self, request: HttpRequest, queryset, step: Callable[..., Any], done: str, words: tuple[str, str, str]
+    ) -> HttpResponse:
+        """Asks for the reason first; the answer comes back to the same action."""
         reason = request.POST.get("reason", "").strip()
         if "reason" in request.POST and reason:
-            self._each(request, queryset, "reject", reason[:5000])
+            self._each(request, queryset, partial(step, reason=reason[:5000]), done)
             return redirect(request.get_full_path())
         context = {
             **self.admin_site.each_context(request),
-            "title": "Reject models",
+            "title": words[0],
+            "said": words[1],
+            "question": words[2],
+            "action": request.POST["action"],
             "models": queryset,
             "opts": self.model._meta,
             "missing": "reason" in request.POST,
         }
-        return TemplateResponse(request, "admin/registry/treemodel/reject.html", context)
+        return TemplateResponse(request, "admin/registry/treemodel/reason.html", context)
 
-    def _each(self, request: HttpRequest, queryset, verb: str, reason: str) -> None:
+    def _each(self, request: HttpRequest, queryset, step: Callable[..., Any], done: str) -> None:
         for model in queryset:
             try:
-                actions.VERBS[verb](model, by=request.user, reason=reason)
-                self.message_user(request, f"{model}: {actions.TRANSITIONS[verb][2]}.", messages.SUCCESS)
+                step(model, by=request.user)
+                self.message_user(request, f"{model}: {done}.", messages.SUCCESS)
             except PermissionDenied as error:
                 self.message_user(request, f"{model}: {error}", messages.ERROR)
             except APIException as error:

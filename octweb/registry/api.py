@@ -205,7 +205,7 @@ class ModelReview(GenericAPIView):
 
 
 class ModelPublish(GenericAPIView):
-    """Serve an approved model under its name, or under another name of its owner."""
+    """Serve an approved model under its name, or under another name of its owner; or serve it no more."""
 
     serializer_class = PublishSerializer
 
@@ -218,6 +218,14 @@ class ModelPublish(GenericAPIView):
         form = PublishSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         model = actions.publish(model, by=request.user, name=form.validated_data["name"])
+        return Response(ModelDetailSerializer(model, context={"request": request}).data)
+
+    @extend_schema(
+        description="It stays approved. The name answers with the version that was served before, or with none.",
+        responses={200: ModelDetailSerializer} | PROBLEMS(401, 403, 404, 409, 429),
+    )
+    def delete(self, request: Request, pk: uuid.UUID) -> Response:
+        model = actions.stop_serving(readable_model(request, pk), by=request.user)
         return Response(ModelDetailSerializer(model, context={"request": request}).data)
 
 

@@ -10,6 +10,9 @@ from octweb.audit import actions as audit
 from octweb.audit.models import Record
 from octweb.registry.models import ReviewEvent, TreeModel
 
+SERVES = {"served", "published"}  # the second by earlier versions
+ENDS = {"no longer served", "retire"}
+
 
 def recorded(what: str, event: ReviewEvent, **details: Any) -> None:
     """Put a step of the history of a model into the chain."""
@@ -44,11 +47,23 @@ def differences(models: Iterable[TreeModel]) -> list[str]:
             found.append(
                 f"record {last.number}: {model} is {model.state}, but its last record says {last.details['after']}."
             )
+        found += _name(model, records)
         trained = next((r for r in records if r.what == "trained"), None)
         own = hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest()
         if trained is not None and trained.details.get("sha256") not in (None, own):
             found.append(f"record {trained.number}: the model file of {model} is not the one that was recorded.")
     return found
+
+
+def _name(model: TreeModel, records: list[Record]) -> list[str]:
+    """Whether the model is served although the last step about its name took it away, or the other way round."""
+    last = next((r for r in reversed(records) if r.what in SERVES | ENDS), None)
+    now = model.served_since is not None
+    if last is None or now == (last.what in SERVES):
+        return []
+    return [
+        f"record {last.number}: {model} is {'' if now else 'not '}served, but its last step about that says otherwise."
+    ]
 
 
 def _event(model: TreeModel, event: ReviewEvent, record: Record | None) -> list[str]:

@@ -41,7 +41,7 @@ def claim(family: Family) -> str:
         except IntegrityError:  # the public name of somebody else
             continue
         family.name, family.public = name, True
-        return "" if name == before else f"served as {name}, since {before} is the name of another model"
+        return "" if name == before else f"named {name}, since {before} is the name of another model"
     raise AssertionError
 
 

@@ -30,8 +30,6 @@ class Family(models.Model):
     name = models.SlugField(max_length=100)
     public = models.BooleanField(default=False, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    # the version that is served under the name; empty: the highest approved one
-    pinned = models.ForeignKey("TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
 
     class Meta:
         verbose_name_plural = "families"
@@ -51,10 +49,9 @@ class TreeModelQuerySet(OwnedQuerySet):
         """Models that everyone with a token may call."""
         return self.filter(state=State.APPROVED)
 
-    def served_first(self) -> TreeModelQuerySet:
-        """The version that is served under its name first, then the higher ones."""
-        pinned = models.Case(models.When(family__pinned=models.F("pk"), then=0), default=1)
-        return self.order_by(pinned, "-version")
+    def served(self) -> TreeModelQuerySet:
+        """Approved versions that were put under their name; of one name the first is the one that answers to it alone."""
+        return self.approved().filter(served_since__isnull=False).order_by("-served_since", "-version")
 
     def callable_by(self, user) -> TreeModelQuerySet:
         """Own models, all approved ones, those shared for calls, and for staff every model."""
@@ -91,6 +88,8 @@ class TreeModel(Deletable):
     )
     method = models.CharField(max_length=50)
     state = models.CharField(max_length=20, choices=State, default=State.DRAFT)
+    # since when callers reach it by name; the version of a name that was served last answers to the name without a number
+    served_since = models.DateTimeField(null=True, blank=True, editable=False)
     document = models.TextField()
     sha256 = models.CharField(max_length=64)
     # copies from the document for lists and filters
@@ -115,7 +114,10 @@ class TreeModel(Deletable):
 
 
 class ReviewEvent(models.Model):
-    """A change of state: who, when, why. The list of them answers what was live on any day."""
+    """A step: who, when, why. The list of them answers what was approved on any day.
+
+    Where the state stays, the step was about the served name, and the reason says what was done.
+    """
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="events")
     at = models.DateTimeField(auto_now_add=True)
@@ -129,6 +131,11 @@ class ReviewEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model_id}: {self.before} → {self.after}"
+
+    @property
+    def step(self) -> str:
+        """What was done, in a word or two."""
+        return "Served name" if self.before == self.after else self.get_after_display()
 
 
 class Share(models.Model):

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import transaction
 
-from octweb.registry.models import State, TreeModel
+from octweb.registry.models import TreeModel
 
 REMEMBERED = 2.0  # seconds
 MAX_REMEMBERED = 1000
@@ -26,12 +26,12 @@ def model_by_id(pk: str) -> TreeModel | None:
     return _look_up(pk, lambda: _models().filter(pk=pk).first())
 
 
-def approved_model(name: str, version: int | None) -> TreeModel | None:
-    """The approved model of a family; without a version the one that is served."""
+def model_by_name(name: str, version: int | None) -> TreeModel | None:
+    """The model that is served under a name; without a version the one that was put there last."""
 
     def find() -> TreeModel | None:
-        models = _models().filter(family__name=name, state=State.APPROVED)
-        return (models if version is None else models.filter(version=version)).served_first().first()
+        models = _models().served().filter(family__name=name)
+        return (models if version is None else models.filter(version=version)).first()
 
     return _look_up((name, version), find)
 

@@ -26,8 +26,9 @@ from trainer.tree.picture.outline import tree_outline
 
 # steps of the page that set more than the state: verb, arguments
 STEPS: dict[str, tuple[str, dict[str, Any]]] = {
-    "approve-and-serve": ("approve", {"publish": True}),
+    "approve": ("approve", {"publish": False}),
     "approve-only": ("approve", {"publish": False}),
+    "approve-and-serve": ("approve", {"publish": True}),
 }
 
 
@@ -57,6 +58,7 @@ def _shown(
     context = {
         "model": model,
         "served": served,
+        "without": actions.served_without(model),
         "difference": difference(model, other) if other else None,
         "claims": claims(model),
         "facts": page.facts(model),
@@ -100,12 +102,9 @@ def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
     if name not in actions.VERBS:
         raise Http404("There is no such step.")
     reason = request.POST.get("reason", "")[:5000]
+    done = actions.TRANSITIONS[name][2] + (" and served" if more.get("publish") else "")
     return _answer(
-        request,
-        model,
-        lambda: actions.VERBS[name](model, by=request.user, reason=reason, **more),
-        actions.TRANSITIONS[name][2],
-        at="decide",
+        request, model, lambda: actions.VERBS[name](model, by=request.user, reason=reason, **more), done, at="decide"
     )
 
 
@@ -116,6 +115,21 @@ def review_publish(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     model = _model(request, pk)
     name = request.POST.get("name", "")[:90]
     return _answer(request, model, lambda: actions.publish(model, by=request.user, name=name), "served", at="serve")
+
+
+@login_required
+@require_POST
+def review_stop_serving(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Serve a model no more; it stays approved."""
+    model = _model(request, pk)
+    reason = request.POST.get("reason", "")[:5000]
+    return _answer(
+        request,
+        model,
+        lambda: actions.stop_serving(model, by=request.user, reason=reason),
+        "no longer served",
+        at="serve",
+    )
 
 
 @login_required

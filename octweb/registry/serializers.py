@@ -24,7 +24,10 @@ class ClaimSerializer(serializers.Serializer):
 class ModelSerializer(serializers.ModelSerializer):
     """A model in a list."""
 
-    name = serializers.CharField(source="family.name", help_text="the name under which approved versions are served")
+    name = serializers.CharField(source="family.name", help_text="the name under which versions are served")
+    served_since = serializers.DateTimeField(
+        help_text="since when programs reach it by name and number; null: it is not served"
+    )
     owner = serializers.CharField(source="owner.username")
     dataset = serializers.SerializerMethodField()
 
@@ -40,6 +43,7 @@ class ModelSerializer(serializers.ModelSerializer):
             "dataset",
             "method",
             "state",
+            "served_since",
             "status",
             "guarantee",
             "objective",
@@ -84,6 +88,7 @@ class ReviewStateSerializer(serializers.Serializer):
 class ModelDetailSerializer(ModelSerializer):
     """A model with its tree, what is claimed, and its history."""
 
+    served = serializers.SerializerMethodField(help_text="whether the name without a number answers with it")
     claims = serializers.SerializerMethodField()
     target = serializers.SerializerMethodField()
     classes = serializers.SerializerMethodField()
@@ -98,6 +103,7 @@ class ModelDetailSerializer(ModelSerializer):
     class Meta(ModelSerializer.Meta):
         fields = [
             *ModelSerializer.Meta.fields,
+            "served",
             "claims",
             "target",
             "classes",
@@ -114,6 +120,9 @@ class ModelDetailSerializer(ModelSerializer):
     @extend_schema_field(ClaimSerializer(many=True))
     def get_claims(self, model: TreeModel) -> list[dict[str, str]]:
         return [{"kind": c.kind, "words": c.words, "tip": c.tip} for c in claims.claims(model)]
+
+    def get_served(self, model: TreeModel) -> bool:
+        return model.served_since is not None and actions.served(model.family) == model
 
     def get_target(self, model: TreeModel) -> str:
         return model_file(model).target
@@ -164,7 +173,7 @@ class ReviewSerializer(serializers.Serializer):
         required=False,
         default=None,
         allow_null=True,
-        help_text="with approve: serve it under its name from now on; null: only if its version is the highest",
+        help_text="with approve: serve it under its name from now on, or not; null: only if no higher version is served",
     )
 
 

@@ -25,4 +25,5 @@ urlpatterns = [
     path("<uuid:pk>/review/<slug:verb>/", review.review_step, name="review"),
     path("<uuid:pk>/share/", review.share_with, name="share"),
     path("<uuid:pk>/publish/", review.review_publish, name="publish"),
+    path("<uuid:pk>/stop-serving/", review.review_stop_serving, name="stop-serving"),
 ]

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET
 
 from octweb.core.lists import narrowed
 from octweb.figures.frontier import frontier_figure
+from octweb.registry.actions import served_of
 from octweb.registry.compare import compared
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
@@ -51,6 +52,7 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
 @login_required
 @require_GET
 def model_list(request: HttpRequest) -> HttpResponse:
+    """Models to read, with filters."""
     models = _models(request).defer("document")
     chosen = {name: request.GET.get(name, "") for name in ("state", "method", "status")}
     if chosen["state"] in State.values:
@@ -62,8 +64,10 @@ def model_list(request: HttpRequest) -> HttpResponse:
         models = models.filter(method=chosen["method"])
     fields = ("title", "family__name", "method", "owner__username")
     models, shown = narrowed(models, request.GET, fields=fields, sorts=LIST_SORTS)
+    page = Paginator(models, 30).get_page(request.GET.get("page"))
     context = shown | {
-        "page": Paginator(models, 30).get_page(request.GET.get("page")),
+        "page": page,
+        "served": served_of({model.family_id for model in page}),
         "chosen": chosen,
         "filtered": any(chosen.values()) or bool(shown["words"]),
         "states": State.choices,

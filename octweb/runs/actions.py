@@ -18,7 +18,7 @@ from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import FINISHED
 from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send, worker_seen
-from octweb.registry.models import TreeModel
+from octweb.registry.models import Family, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
@@ -53,8 +53,11 @@ def enqueue(
     name: str = "",
     warm_start: TreeModel | None = None,
     key: str = "",
+    family: Family | None = None,
 ) -> TrainingRun:
     """A new run in the queue, which may begin with the tree of a model that the owner sees.
+
+    Its tree becomes the next version of `family` where that is the owner's, else of the name that goes with the run's.
 
     A `key` makes the call repeatable: the owner's run of that key is returned where there is one. Raises ParameterError with a
     sentence for every bad parameter, and Unprocessable if the key was used for another request.
@@ -82,6 +85,7 @@ def enqueue(
             name=checked_name(name, most=200) or run_name(dataset.name, declared, values),
             idempotency_key=key,
             request_digest=digest if key else "",
+            family=family if family is not None and family.owner_id == owner.pk else None,
         )
     except IntegrityError:
         # the same key at the same moment: the other request made the run
@@ -126,7 +130,13 @@ def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> Tra
         folds=run.folds,
         name="" if other else run.name,
         warm_start=run.warm_start,
+        family=_family(run),
     )
+
+
+def _family(run: TrainingRun) -> Family | None:
+    """Where the tree of the run is now: its model may have been renamed since."""
+    return run.model.family if run.model is not None else run.family
 
 
 def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
@@ -142,6 +152,7 @@ def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
         test_share=run.test_share,
         folds=run.folds,
         warm_start=run.warm_start,
+        family=_family(run),
     )
 
 

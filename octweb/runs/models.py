@@ -25,6 +25,8 @@ class TrainingRun(Job, Deletable):
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     name = models.CharField(max_length=200, blank=True)
+    # the model that gets the tree as its next version; empty: the one that is named like the run
+    family = models.ForeignKey("registry.Family", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     # the key under which a client may send the same request again, and a digest of what was asked with it
     idempotency_key = models.CharField(max_length=200, blank=True)
     request_digest = models.CharField(max_length=64, blank=True)

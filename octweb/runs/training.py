@@ -31,7 +31,7 @@ class TrainingSupervisor(ResultSupervisor):
     noun = "training"
 
     def load(self) -> TrainingRun:
-        return TrainingRun.objects.select_related("dataset", "owner").get(pk=self.job_id)
+        return TrainingRun.objects.select_related("dataset", "owner", "family").get(pk=self.job_id)
 
     def prepare(self, job: TrainingRun) -> Child:
         try:
@@ -67,15 +67,20 @@ class TrainingSupervisor(ResultSupervisor):
         status = RunStatus.CANCELLED if summary.get("status") == "cancelled" else RunStatus.SUCCEEDED
         with transaction.atomic():
             model = registry.register(
-                owner=job.owner, document=document, dataset=job.dataset, title=job.name, name=_family(job)
+                owner=job.owner, document=document, dataset=job.dataset, title=job.name, name=_name(job)
             )
             if isinstance(child, Child):
                 keep_proof(model, child.proof)
-            self.end(status, model=model, summary=summary | self.noted(), log=self._log(child))
+            self.end(status, model=model, family=model.family, summary=summary | self.noted(), log=self._log(child))
 
 
-def _family(job: TrainingRun) -> str | None:
-    """The name under which the model is the next version; if octweb made the name, it is made from data set and method."""
+def _name(job: TrainingRun) -> str | None:
+    """The name under which the model is the next version.
+
+    That of the model which is trained again, whatever it is called by now; else, if octweb named the run, one of data set and method.
+    """
+    if job.family is not None:
+        return job.family.name
     method = get(job.method)
     named = run_name(job.dataset.name, method, job.parameters)
     return family_name(job.dataset.base_name, method) if job.name == named else None

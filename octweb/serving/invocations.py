@@ -92,9 +92,9 @@ class Invocations(ScoringView):
     def _model(self, request: Request) -> TreeModel:
         name, version = self.named(request)
         if not name:
-            names = TreeModel.objects.approved().order_by().values_list("family__name", flat=True).distinct()[:2]
+            names = TreeModel.objects.served().order_by().values_list("family__name", flat=True).distinct()[:2]
             if len(names) != 1:
-                raise ValidationError({"model": WHICH} if names else {"model": "No model is approved yet."})
+                raise ValidationError({"model": WHICH} if names else {"model": "No model is served yet."})
             name = names[0]
         try:
             return served_model(request, name, version)

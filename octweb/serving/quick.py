@@ -35,7 +35,7 @@ from octweb.registry.claims import certificate_status
 from octweb.registry.compiled import Compiled, compiled
 from octweb.registry.models import TreeModel
 from octweb.registry.predicting import Predictions, predict_rows
-from octweb.registry.remembered import approved_model, model_by_id
+from octweb.registry.remembered import model_by_id, model_by_name
 from octweb.serving.authentication import lookup
 from octweb.serving.coding import packed
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer
@@ -185,7 +185,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
         found = _rows(own, body())
     else:
         assert v2 is not None
-        model = approved_model(v2[1], int(v2[2]) if v2[2] else None)
+        model = model_by_name(v2[1], int(v2[2]) if v2[2] else None)
         if model is None or not may_call(token.user, token, model, public=True):
             return None
         own, api = served(model), "v2"

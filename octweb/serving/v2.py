@@ -1,4 +1,4 @@
-"""Open Inference Protocol, REST: health, metadata, infer. Only approved models; errors are 4xx with the member `error`."""
+"""Open Inference Protocol, REST: health, metadata, infer. Only approved models that are served; errors are 4xx with the member `error`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_status
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import is_damaged, model_file
-from octweb.registry.remembered import approved_model
+from octweb.registry.remembered import model_by_name
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, configuration, infer, metadata, output
 from octweb.serving.tensors import JSON_LENGTH, ProtocolError, answer, parse
 from trainer.errors import DataError
@@ -67,13 +67,13 @@ class ProtocolView(APIView):
 
 
 def served_model(request: Request, name: str, version: str | None = None) -> TreeModel:
-    """The approved model of this name and version, without its document; without a version the one that is served."""
+    """The model that is served under this name and version, without its document; without a version the one put there last."""
     if version is not None and not (version.isascii() and version.isdigit() and len(version) < 10):
         raise Http404(f"There is no version '{version[:20]}': versions are whole numbers.")
-    model = approved_model(name, None if version is None else int(version))
+    model = model_by_name(name, None if version is None else int(version))
     if model is None or not may_call(request.user, request.auth, model, public=True):
         which = f"model '{name[:60]}'" + (f" in version {version}" if version else "")
-        raise Http404(f"There is no approved {which}.")
+        raise Http404(f"There is no approved {which} that is served.")
     return model
 
 
@@ -89,12 +89,12 @@ class Model(ProtocolView):
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
         model = served_model(request, name, version)
-        versions = TreeModel.objects.approved().filter(family=model.family).order_by("version")
+        versions = TreeModel.objects.served().filter(family=model.family).order_by("version")
         return Response(metadata(model, list(versions.values_list("version", flat=True))))
 
 
 class ModelReady(ProtocolView):
-    """A model is ready once it is approved, for as long as its document can be read."""
+    """A model is ready once it is served, for as long as its document can be read."""
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
         model = served_model(request, name, version)
@@ -114,12 +114,12 @@ class Config(ProtocolView):
 
 
 class RepositoryIndex(ProtocolView):
-    """The models that are served: every version that is approved."""
+    """The models that are served: every version that a name answers with, alone or with the number of the version."""
 
     def post(self, request: Request) -> Response:
         _index_body(limited(request._request))
         models = (
-            TreeModel.objects.approved().select_related("family").defer("document").order_by("family__name", "version")
+            TreeModel.objects.served().select_related("family").defer("document").order_by("family__name", "version")
         )
         return Response([_entry(model) for model in models])
 

@@ -131,8 +131,15 @@ def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner
     assert not ada.get_by_role("button", name="Approve").count()
     bert.goto(live_server.url + reverse("registry:waiting"))
     bert.click("text=Her own")
-    bert.click("text=Approve and serve")
+    press(bert, "Approve only")
+    bert.wait_for_selector("text=Approved, and not served")
+    assert violations(bert) == []
+    press(bert, "Serve this version")
     bert.wait_for_selector("text=This version is served.")
+    bert.on("dialog", lambda question: question.accept())
+    press(bert, "Stop serving")
+    bert.wait_for_selector("text=No version is served under this name.")
+    assert overflow(bert) <= 0
 
 
 def test_a_model_is_shared_with_a_person_by_name(as_user, live_server, owner, stranger, dataset):  # noqa: F811

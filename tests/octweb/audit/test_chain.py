@@ -50,7 +50,7 @@ def test_every_decision_is_a_record_with_the_hash_of_the_one_before(reviewed, cl
     found = json.loads(out.splitlines()[-1])
     assert (status, err, found["whole"]) == (0, "", True)
     done = [r["what"] for r in found["records"]]
-    assert done == ["trained", "ask", "return", "ask", "approve", "shared", "no longer shared", "exported"]
+    assert done == ["trained", "ask", "return", "ask", "approve", "served", "shared", "no longer shared", "exported"]
     assert found["records"][2]["by"] == "ada"
     assert found["records"][2]["details"]["reason"] == "say what −7 means"
     before = chain.START
@@ -69,11 +69,12 @@ CHANGES = {
     "a record": (lambda m: Record.objects.filter(number=3).update(by="nobody"), "record 3: its content"),
     "its time": (lambda m: Record.objects.filter(number=3).update(at="2020-01-01T00:00Z"), "record 3: its content"),
     "a removed record": (lambda m: Record.objects.filter(number=2).delete(), "record 3: record 2 is missing"),
-    "the end cut off": (lambda m: Record.objects.filter(number__gt=4).delete(), "record 4: the chain ended with record 7"),
+    "the end cut off": (lambda m: Record.objects.filter(number__gt=4).delete(), "record 4: the chain ended with record 8"),
     "a step of the history": (lambda m: ReviewEvent.objects.filter(reason__contains="7").update(reason="fine"), "record 3: the history"),
     "a removed step": (lambda m: m.events.filter(after=State.APPROVED).delete(), "record 5: the step is missing"),
     "a step put in": (lambda m: ReviewEvent.objects.create(model=m, after=State.APPROVED), "has no record"),
-    "the state": (lambda m: TreeModel.objects.filter(pk=m.pk).update(state=State.RETIRED), "record 5: small-cart version 1 is retired"),
+    "the state": (lambda m: TreeModel.objects.filter(pk=m.pk).update(state=State.RETIRED), "record 6: small-cart version 1 is retired"),
+    "that it is served": (lambda m: TreeModel.objects.filter(pk=m.pk).update(served_since=None), "record 6: small-cart version 1 is not served"),
     "the model file": (lambda m: TreeModel.objects.filter(pk=m.pk).update(document="{}"), "record 1: the model file"),
 }  # fmt: skip
 
@@ -112,6 +113,7 @@ def test_the_history_of_before_is_put_into_the_chain(reviewed, capsys):
         "now draft",
         "now in_review",
         "now approved",
+        "now approved",  # and served
     ]
     assert run(capsys)[0] == 0
 

@@ -1,4 +1,4 @@
-"""A database of the time when the queue belonged to the runs keeps its rows."""
+"""Databases of earlier versions keep their rows and what they served."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from octweb.datasets import actions
 from octweb.jobs.models import WorkerBeat
+from octweb.registry import actions as registry
+from octweb.registry.remembered import model_by_name
 from octweb.runs.models import TrainingRun
 from tests.octweb.datasets.files import GOOD
 
@@ -37,3 +39,25 @@ def test_workers_and_runs_of_an_older_database_stay(owner, media):
     assert WorkerBeat.objects.get().name == "host:1"
     assert TrainingRun.objects.get() == run
     assert "runs_workerbeat" not in connection.introspection.table_names()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("pinned", [None, 1, 3])
+def test_what_was_served_under_a_name_still_is(owner, staff, register, pinned):
+    models = [register() for _ in range(4)]
+    for model in models[:3]:
+        registry.approve(registry.ask_for_approval(model, by=owner), by=staff)
+    registry.retire(models[2], by=staff)
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes()
+    try:
+        older = migrate([("registry", "0004_steps_into_the_chain")])
+        family = older.get_model("registry", "Family").objects.get()
+        if pinned is not None:
+            family.pinned_id = models[pinned - 1].pk  # the third was retired, so the highest approved one answered
+            family.save()
+    finally:
+        migrate(newest)
+    name = models[0].family.name
+    assert model_by_name(name, None).version == (1 if pinned == 1 else 2)
+    reached = [model_by_name(name, version) is not None for version in (1, 2, 3, 4)]
+    assert reached == [True, True, False, False]

@@ -57,9 +57,32 @@ def test_approve_and_retire(admin, register, staff):
     assert TreeModel.objects.get(pk=first.pk).state == State.RETIRED
 
 
+def test_approving_serving_and_both_are_three_actions(admin, register, staff):
+    first, second = register(), register()
+    for model in (first, second):
+        actions.ask_for_approval(model, by=staff)
+    act(admin, "approve_only_chosen", first)
+    assert actions.served(first.family) is None
+    act(admin, "approve_chosen", second)
+    assert actions.served(first.family) == second
+    act(admin, "serve_chosen", first)
+    assert actions.served(first.family) == first
+    assert "no longer served" in act(admin, "stop_serving_chosen", first).content.decode()
+    assert actions.served(first.family) == second
+    assert "is not served" in act(admin, "stop_serving_chosen", first).content.decode()
+
+
+def test_asking_back_asks_what_is_missing(admin, model, owner):
+    actions.ask_for_approval(model, by=owner)
+    assert "Say what is missing" in act(admin, "ask_back_chosen", model).content.decode()
+    act(admin, "ask_back_chosen", model, reason="which rows")
+    assert TreeModel.objects.get().state == State.DRAFT
+    assert model.events.last().reason == "which rows"
+
+
 def test_reject_asks_for_the_reason(admin, model, owner):
     actions.ask_for_approval(model, by=owner)
-    assert "Why?" in act(admin, "reject_chosen", model).content.decode()
+    assert "The owner reads this" in act(admin, "reject_chosen", model).content.decode()
     assert "Say why" in act(admin, "reject_chosen", model, reason=" ").content.decode()
     assert TreeModel.objects.get().state == State.IN_REVIEW
     act(admin, "reject_chosen", model, reason="too deep")

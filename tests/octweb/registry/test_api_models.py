@@ -105,3 +105,21 @@ def test_ids_that_are_none_get_problem_details(client_of, owner):
         answer = client_of(owner).get(path)
         assert answer.status_code == 404
         assert answer.json()["status"] == 404
+
+
+@pytest.mark.parametrize(("publish", "serves"), [(True, True), (False, False), (None, True)])
+def test_serving_over_the_api(model, client_of, owner, staff, publish, serves):
+    def ask(user, method, path, body=None):
+        return getattr(client_of(user), method)(url(model, path), body, format="json")
+
+    ask(owner, "post", "review/", {"action": "ask"})
+    body = {"action": "approve"} | ({} if publish is None else {"publish": publish})
+    found = ask(staff, "post", "review/", body).json()
+    assert (found["state"], found["served"], found["served_since"] is not None) == ("approved", serves, serves)
+    served = client_of(owner).get(f"/v2/models/{model.family.name}/ready").status_code
+    assert served == (200 if serves else 404)
+    if not serves:
+        assert ask(owner, "post", "publish/", {}).json()["served"] is True
+    found = ask(owner, "delete", "publish/")
+    assert (found.status_code, found.json()["served"], found.json()["state"]) == (200, False, "approved")
+    assert ask(owner, "delete", "publish/").status_code == 409

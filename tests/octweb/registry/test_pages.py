@@ -206,7 +206,7 @@ def test_review_buttons_by_state_and_role(client, model, owner, staff):
     client.force_login(owner)
     assert client.post(f"/models/{model.pk}/review/ask/").status_code == 302
     assert buttons(owner) == {"withdraw"}
-    assert buttons(staff) == {"approve", "return", "reject"}
+    assert buttons(staff) == {"approve-only", "approve-and-serve", "return", "reject"}
     client.force_login(staff)
     client.post(f"/models/{model.pk}/review/reject/", {"reason": ""})
     assert TreeModel.objects.get().state == State.IN_REVIEW

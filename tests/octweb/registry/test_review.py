@@ -8,15 +8,19 @@ import io
 import pytest
 from django.core.exceptions import PermissionDenied
 
+from octweb.audit.models import Record
 from octweb.core.problems import Conflict
 from octweb.datasets import actions as datasets
 from octweb.datasets import versions
+from octweb.dossier.actions import about
+from octweb.dossier.models import ModelDossier
 from octweb.registry import actions
+from octweb.registry.audited import differences
 from octweb.registry.data import rows_of
 from octweb.registry.difference import difference
 from octweb.registry.models import Family, Level, Share, State, TreeModel
 from octweb.registry.parsed import model_file
-from octweb.registry.remembered import approved_model
+from octweb.registry.remembered import model_by_name
 from tests.octweb.registry.test_pages import dataset  # noqa: F401 (a fixture)
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
@@ -47,8 +51,11 @@ def test_the_reviewer_sees_why_and_what_changes(client, staff, second, served):
     answer = page(client, staff, second)
     text = answer.content.decode()
     assert "Shorter, and as good." in text
-    assert "Approve and serve in place of version 1" in text
-    assert "Approve, version 1 stays served" in text
+    words = " ".join(text.split())
+    assert "Approve and serve as small-cart" in words
+    assert "in place of version 1" in words
+    assert "Approve only" in words
+    assert "Version 1 stays served under the name" in words
     assert second.sha256 in text
     found = answer.context["difference"]
     assert any(line["kind"] == "removed" for line in found.lines)
@@ -98,15 +105,74 @@ def test_strangers_see_no_review(client, stranger, second):
     assert page(client, stranger, second).status_code == 404
 
 
-@pytest.mark.parametrize(("step", "version"), [("approve-and-serve", 2), ("approve-only", 1), ("approve", 2)])
+@pytest.mark.parametrize(("step", "version"), [("approve-and-serve", 2), ("approve-only", 1), ("approve", 1)])
 def test_approving_serves_only_where_it_is_asked_for(client, staff, second, served, step, version):
     client.force_login(staff)
     client.post(f"/models/{second.pk}/review/{step}/", {"back": "review"})
     second.refresh_from_db()
     assert second.state == State.APPROVED
     assert actions.served(second.family).version == version
-    assert approved_model(second.family.name, None).version == version
-    assert approved_model(second.family.name, 2).pk == second.pk
+    assert model_by_name(second.family.name, None).version == version
+    assert (model_by_name(second.family.name, 2) is not None) is (version == 2)
+    assert model_by_name(second.family.name, 1).pk == served.pk  # by its number, whatever the name alone answers with
+
+
+def test_the_first_version_is_served_by_a_step_of_its_own_too(client, client_of, staff, stranger, model):
+    actions.ask_for_approval(model, by=model.owner)
+    text = " ".join(page(client, staff, model).content.decode().split())
+    assert "Approve and serve as small-cart" in text
+    assert "Nothing answers to the name" in text
+    client.post(f"/models/{model.pk}/review/approve-only/", {"back": "review"})
+    model.refresh_from_db()
+    api = client_of(stranger)
+    assert (model.state, model.served_since) == (State.APPROVED, None)
+    assert api.get(f"/api/v1/models/{model.pk}/").status_code == 200  # approved, so people reach it by its id
+    for address in ("/v2/models/small-cart", "/v2/models/small-cart/versions/1", "/v2/models/small-cart/ready"):
+        assert api.get(address).status_code == 404
+    assert api.post("/v2/repository/index").json() == []
+    assert "Approved, and not served" in page(client, staff, model).content.decode()
+    client.post(f"/models/{model.pk}/publish/", {"back": "review"})
+    assert api.get("/v2/models/small-cart").json()["versions"] == ["1"]
+    client.post(f"/models/{model.pk}/stop-serving/", {"back": "review", "reason": "A new table comes."})
+    assert api.get("/v2/models/small-cart").status_code == 404
+    model.refresh_from_db()
+    assert model.state == State.APPROVED
+    steps = [(e.step, e.by, e.reason) for e in model.events.all()][2:]
+    assert steps == [
+        ("Approved", staff, ""),
+        ("Served name", staff, "served as small-cart version 1"),
+        ("Served name", staff, "no longer served as small-cart version 1: A new table comes."),
+    ]
+    done = list(Record.objects.filter(subject_id=model.pk).order_by("number").values_list("what", flat=True))
+    assert done == ["trained", "ask", "approve", "served", "no longer served"]
+    assert differences([model]) == []
+
+
+def test_a_name_goes_back_to_the_version_that_was_served_before(client, staff, second, served):
+    actions.approve(second, by=staff, publish=True)
+    assert "then answers with version 1." in page(client, staff, second).content.decode()
+    actions.stop_serving(second, by=staff)
+    assert actions.served(second.family) == served
+    assert "small-cart version 1 answers to the name" in second.events.last().reason
+    with pytest.raises(Conflict, match="not served"):
+        actions.stop_serving(second, by=staff)
+    actions.retire(served, by=staff)
+    served.refresh_from_db()
+    assert (served.served_since, actions.served(served.family), model_by_name("small-cart", 1)) == (None, None, None)
+
+
+def test_a_version_that_is_served_is_served_again_without_a_step(staff, served):
+    steps = served.events.count()
+    actions.publish(served, by=staff)
+    assert served.events.count() == steps
+
+
+def test_who_approved_is_not_who_served(owner, staff, second):
+    actions.approve(second, by=staff, publish=False)
+    actions.publish(second, by=owner)
+    said = about(ModelDossier(model=second, owner=owner, said={}))
+    assert said["signatures"]["Approved by"] == staff.username
+    assert [s["step"] for s in said["review"]][-2:] == ["Approved", "Served name"]
 
 
 def test_an_older_version_does_not_take_over_by_itself(register, staff, served, second):
@@ -137,7 +203,7 @@ def test_a_model_moves_to_the_name_under_which_it_is_served(staff, second, serve
     assert (moved.family, moved.version) == (other.family, 2)
     assert actions.served(other.family) == moved
     assert actions.served(Family.objects.get(name="small-cart")) == served
-    assert approved_model("credit-scores", None).pk == moved.pk
+    assert model_by_name("credit-scores", None).pk == moved.pk
 
 
 def test_a_served_name_needs_a_letter_or_a_digit(client, staff, second, served):

@@ -17,6 +17,7 @@ from django_tasks_db.models import DBTaskResult
 from octweb.jobs import queue, reaper
 from octweb.jobs import supervisor as supervisors
 from octweb.jobs.models import RunStatus
+from octweb.registry import actions as registry
 from octweb.runs import actions
 from octweb.runs.child import START, Child
 from octweb.runs.models import ProgressRecord, TrainingRun
@@ -214,3 +215,22 @@ def test_killed_workers_leave_no_running_task_and_no_folder(owner, media, datase
     assert tasks == {str(ended.pk): "FAILED", str(running.pk): "RUNNING", str(queued.pk): "FAILED"}
     assert reaper.sweep() == 3
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {str(running.pk), str(queued.pk)}
+
+
+def finished(run):
+    """The run after a training in this process."""
+    assert TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event()).run() == "succeeded"
+    return TrainingRun.objects.select_related("model__family").get(pk=run.pk)
+
+
+def test_a_model_that_was_renamed_gets_the_tree_of_the_same_run_as_its_next_version(owner, staff, dataset):
+    first = finished(actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 1}))
+    registry.approve(registry.ask_for_approval(first.model, by=owner), by=staff)
+    renamed = registry.publish(first.model, by=owner, name="Ward 5")
+    first.refresh_from_db()
+    again = finished(actions.run_again(first, owner=owner))
+    assert (again.model.family, again.model.version) == (renamed.family, 2)
+    again.model.delete()  # as long after it was deleted; the run knows still which model it was for
+    again = TrainingRun.objects.get(pk=again.pk)
+    assert actions.run_again(again, owner=owner).family == renamed.family
+    assert actions.run_again(first, owner=staff).family is None  # names of others are theirs
