@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from trainer.dtypes import BoolArray, FloatArray
+from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.tree.literals import python_category, python_text, python_value, sql_category, sql_name, sql_text
 from trainer.tree.numbers import (
@@ -45,6 +45,7 @@ from trainer.tree.splits.subset import Subset
 from trainer.tree.splits.threshold import Threshold
 
 KEPT = 0.5  # share of the gap between the two sides that rounded coefficients leave
+FEW = 4096  # rows; of more, some are tried before all are summed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,12 +222,33 @@ class Linear(Split):
             return self, False
         width = _gap(replace(self, coefficients=tuple(scaled)), rows, low_side)
         wanted = KEPT * (width[1] - width[0]) if width else 0.0
+        near = _near(self.sums(rows), left) if len(rows) > FEW else np.zeros(0, np.int64)
+        close, close_side = rows[near], low_side[near]
         for digits in range(1, MAX_DIGITS + 1):
             made = replace(self, coefficients=tuple(rounded(a, digits) for a in scaled))
+            if len(near) and not _parts(made, close, close_side, wanted):
+                continue  # all rows leave at most the gap that some leave
             gap = _gap(made, rows, low_side)
             if gap is not None and gap[1] - gap[0] >= wanted:
                 return replace(made, threshold=shortest_between(*gap)), first < 0
         return self, False
+
+
+def _near(sums: FloatArray, left: BoolArray) -> CountArray:
+    """The rows of both sides that lie nearest to the threshold, at most FEW / 4 of each."""
+    kept = []
+    for side, distance in ((left, -sums), (~left, sums)):
+        rows = np.flatnonzero(side)
+        most = FEW // 4
+        kept.append(rows[np.argpartition(distance[rows], most)[:most]] if len(rows) > most else rows)
+    return np.concatenate(kept)
+
+
+def _parts(split: Linear, rows: FloatArray, low_side: BoolArray, wanted: float) -> bool:
+    """Whether the sums of the low side lie below the others by `wanted` or more."""
+    sums = split.sums(rows)
+    low, high = float(sums[low_side].max()), float(sums[~low_side].min())
+    return low < high and high - low >= wanted
 
 
 def _gap(split: Linear, rows: FloatArray, low_side: BoolArray) -> tuple[float, float] | None:
