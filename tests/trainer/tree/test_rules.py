@@ -223,3 +223,17 @@ def test_hyperplanes_over_many_rows_get_the_same_decimals_as_over_few(seed, monk
     slow = split.shortened(lambda feature: matrix[:, feature], matrix)
     monkeypatch.setattr(sys.modules[Linear.__module__], "FEW", 16)
     assert split.shortened(lambda feature: matrix[:, feature], matrix) == slow
+
+
+@seeds(40)
+def test_the_first_column_has_1_before_it_where_doubles_allow_no_division_by_its_coefficient(seed):
+    rng = np.random.default_rng(seed)
+    size = 10.0 ** np.array([302, -8 - rng.integers(0, 3)])  # the second coefficient is beyond 1e308 times the first
+    matrix = rng.normal(size=(60, 2)) * size
+    coefficients = tuple(float(a) for a in (1 / size) * rng.choice([-1, 1], 2))
+    sums = coefficients[0] * matrix[:, 0] + coefficients[1] * matrix[:, 1]
+    split = Linear(features=(0, 1), coefficients=coefficients, threshold=float(np.median(sums)), levels=(-1, -1))
+    made, exchanged = split.shortened(lambda feature: matrix[:, feature], matrix)
+    assert isinstance(made, Linear)
+    assert made.coefficients[0] == 1
+    assert np.array_equal(made.goes_left(matrix) != exchanged, split.goes_left(matrix))
