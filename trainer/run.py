@@ -37,6 +37,9 @@ MAX_FOLD_NODES = 20_000  # larger trees of folds are not kept in the model file
 MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not repeated in every progress line
 
 
+CHECK = "check"  # the phase in which the tree that is kept is reported
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest:
     """What to train on which rows; `test_share` in [0, 0.9] or `folds` ≥ 2 ask for accuracy on unseen rows.
@@ -87,7 +90,7 @@ def train(
         on_start(monitor)
     tree, certificate, solution = fit(method, problem, settings, monitor)
     monitor.report(
-        phase="check",
+        phase=CHECK,
         incumbent=certificate.objective,
         bound=certificate.bound,
         leaves=tree.n_leaves,
@@ -229,7 +232,9 @@ def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = 
         record = progress.to_json()
         problem = problem_of()
         if draft is not None and problem is not None:
-            tree = problem.stored(problem.tree(draft))
+            tree = problem.tree(draft)
+            if progress.phase != CHECK:  # then it is the tree that is kept, in its shortest decimals already
+                tree = problem.stored(tree)
             record["correct"], record["leaves"] = problem.correct(tree), tree.n_leaves
             if len(tree.nodes) <= MAX_TREE_IN_PROGRESS:
                 record |= {
