@@ -24,7 +24,7 @@ from trainer.verify.proof_sweep import Sweep
 from trainer.verify.proof_topology import Topologies
 from trainer.verify.proof_within import Cover, Within
 
-FORMAT, VERSIONS = "octweb-proof", (1, 2, 4, 5)
+FORMAT, VERSIONS = "octweb-proof", (1, 2, 4, 5, 6)
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000
 MOST_COST = 1 << 61
@@ -286,7 +286,7 @@ def _fits(value: object) -> bool:
 def _accept(header: dict[str, Any], space: Space) -> None:
     """Raises BadProof if the header is not of this format or of these rows."""
     if header.get("format") != FORMAT or header.get("version") not in VERSIONS or type(header["version"]) is not int:
-        raise BadProof("the file is not a proof of version 1, 2, 4 or 5")
+        raise BadProof("the file is not a proof of version 1, 2, 4, 5 or 6")
     if header.get("rows") != space.digest:
         raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
 

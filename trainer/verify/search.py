@@ -90,9 +90,10 @@ def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
         space = space_of(model, rows, found[0], found[1].tolist(), Fraction(0))
     except NoProof:
         return None
-    space = replace(space, kind="questions", max_leaves=1 << 30, recalls=())
+    space = replace(space, kind="questions", max_leaves=1 << 30, recalls=(), rates=None)
     try:
-        vectors = _vectors(space, Counting(space, 1, 0), None).tolist()
+        counting = Counting(space, 1, 0)
+        vectors = Within(counting, VISITS).cover(counting.root(), _height(space, counting), FAR).tolist()
     except TooLarge:
         return None
     n, most = int(rows.weights.sum()), max(v[-1] for v in vectors)
@@ -148,16 +149,16 @@ def _part(space: Space) -> Space:
 def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:
     unit, leaf = space.penalty.denominator, space.penalty.numerator
     counting = Counting(space, unit, leaf)
-    costs = [int(v[0]) for some in groups for v in _vectors(space, counting, some)]
-    return Fraction(min(costs), unit) if costs else None
+    costs = [Within(counting, VISITS).optimum(counting.root(some), _height(space, counting)) for some in groups]
+    return min((Fraction(cost, unit) for cost in costs if cost is not None), default=None)
 
 
-def _vectors(space: Space, counting: Counting, columns: tuple[int, ...] | None) -> np.ndarray:
-    """Those of all trees that ask these columns. Raises TooLarge."""
+def _height(space: Space, counting: Counting) -> int:
+    """How deep the trees are. Raises TooLarge where they are too many."""
     depth = min(space.depth, counting.deepest)
     if float(space.X.shape[1]) ** max(0, depth - 1) * len(counting.X) > WORK:
         raise TooLarge
-    return Within(counting, VISITS).cover(counting.root(columns), depth, FAR)
+    return depth
 
 
 def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, np.ndarray, int, bool] | None:
