@@ -105,7 +105,7 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
     most, few, shape = asked(model, "max_leaves"), asked(model, "max_columns"), _shape(model)
     return Space(
         kind="thresholds" if wide else "questions",
-        X=X[kept],
+        X=X if kept.all() else X[kept],
         labels=rows.labels[kept],
         weights=rows.weights[kept],
         classes=len(model["classes"]),

@@ -25,6 +25,7 @@ from trainer.verify.restrictions import not_searched
 from trainer.verify.rows import Rows
 
 WORK = 2e8  # rows times questions that a search may look at
+CELLS = 3e7  # rows times questions that are held as numbers
 VISITS = 20_000  # its subproblems
 MOST_SETS = 40  # of columns
 FEW, PART_DEPTH = 60, 3  # questions and depth of a part
@@ -102,7 +103,7 @@ def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
 
 def _chosen(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
     """The questions that leave the fewest errors by themselves."""
-    ones = X.T.astype(np.float32) @ Y.astype(np.float32)  # a guess may be rounded
+    ones = np.array([Y[yes].sum(axis=0) for yes in X.T]).reshape(-1, Y.shape[1])
     right = ones.max(axis=1) + (Y.sum(axis=0) - ones).max(axis=1)
     return np.argsort(-right, kind="stable")[:most]
 
@@ -125,7 +126,7 @@ def _searched(space: Space) -> tuple[Fraction | None, bool]:
 def _part(space: Space) -> Space:
     """The questions that leave the fewest errors by themselves, and those that wishes name."""
     depth, n = min(PART_DEPTH, space.depth), len(space.X)
-    few = min(FEW, int((WORK / n) ** (1 / max(1, depth - 1))))
+    few = min(FEW, int(CELLS / n), int((WORK / n) ** (1 / max(1, depth - 1))))
     Y = np.zeros((n, space.classes))
     Y[np.arange(n), space.labels] = space.weights
     usable = np.flatnonzero(space.allowed[: space.encoded])
@@ -148,6 +149,8 @@ def _part(space: Space) -> Space:
 
 def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:
     unit, leaf = space.penalty.denominator, space.penalty.numerator
+    if space.X.size > CELLS:
+        raise TooLarge
     counting = Counting(space, unit, leaf)
     costs = [Within(counting, VISITS).optimum(counting.root(some), _height(space, counting)) for some in groups]
     return min((Fraction(cost, unit) for cost in costs if cost is not None), default=None)
