@@ -111,7 +111,7 @@ class Board:
 def board(experiment: Experiment) -> Board:
     """The experiment with its candidates, scored and compared."""
     candidates = list(
-        experiment.candidates.defer("document", "log", "experiment__skipped").select_related("experiment")
+        experiment.candidates.defer("document", "trees", "log", "experiment__skipped").select_related("experiment")
     )
     lines = [_line(candidate, experiment) for candidate in candidates]
     scores = [line.score for line in lines if line.score is not None and line.candidate.is_done]

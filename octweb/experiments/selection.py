@@ -18,7 +18,9 @@ TOO_HIGH = "The accuracy of a tree that was chosen in this way is rather too hig
 
 def selection_of(model: TreeModel) -> Selection | None:
     """How good the choice is, of which the model is the result; None if there was nothing to choose from."""
-    found = Candidate.objects.filter(Q(model=model) | Q(retrained__model=model)).defer("document", "log", "records")
+    found = Candidate.objects.filter(Q(model=model) | Q(retrained__model=model)).defer(
+        "document", "trees", "log", "records"
+    )
     candidate = found.select_related("experiment__dataset", "experiment__chosen").first()
     if candidate is None:
         return None

@@ -159,12 +159,6 @@ def test_the_first_tree_opened_stays_the_choice(experiment, candidates, finish):
     assert experiment.chosen == candidates[1]
 
 
-def test_folds_go_into_the_model_where_no_rows_were_held_out(owner, dataset, finish):
-    experiment = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, nested=True)
-    model = actions.open_candidate(finish(experiment.candidates.get(), [0.9, 0.8, 1.0]))
-    assert model.unseen_accuracy == pytest.approx(0.9)
-
-
 def test_stop_keeps_what_is_done_and_go_on_takes_the_rest(experiment, candidates, finish):
     finish(candidates[0], [0.9, 0.8, 1.0])
     actions.stop(experiment)

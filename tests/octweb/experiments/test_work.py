@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import numpy as np
@@ -49,6 +50,12 @@ def test_candidates_run_to_a_recommendation_and_an_honest_estimate(owner, datase
     assert "not the one that the rule" in passed_over.words
     assert model.leaves == found.chosen.leaves
     assert model.unseen_accuracy == pytest.approx(found.chosen.score.mean)
+    for (
+        candidate
+    ) in experiment.candidates.all():  # the trees of the folds are in the model file, where the checker counts them
+        assert len(json.loads(candidate.document)["rows"]["fold_trees"]) == 3
+        assert candidate.trees == {}
+        assert not any("tree" in record for record in candidate.records)
 
 
 def test_folds_that_are_done_are_not_computed_again(owner, dataset):
