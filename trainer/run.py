@@ -105,7 +105,7 @@ def train(
         fold = stratified_folds(request.labels.codes, request.folds, settings.get("seed", 0))
         metrics["cross_validation"], trees = _cross_validate(method, request, settings, monitor, fold)
         small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
-        fold_trees = [_without_bounds(one) for one in trees] if small else None
+        fold_trees = [nodes_of_fold(one) for one in trees] if small else None
     claim = certificate.to_json()
     if request.proof is not None and not monitor.cancelled:
         monitor.report(phase="proof")
@@ -132,7 +132,7 @@ def train(
     )
 
 
-def _without_bounds(tree: Tree) -> list[dict[str, Any]]:
+def nodes_of_fold(tree: Tree) -> list[dict[str, Any]]:
     """The nodes of the tree of a fold, which is kept for its accuracy alone."""
     bounds = ("impurity", "impurity_bound", "measure")
     return [{name: value for name, value in node.items() if name not in bounds} for node in tree.to_json()]
@@ -315,17 +315,23 @@ def _cross_validate(
     if len(accuracies) < request.folds:
         reason = {"ended": ended} if ended else {}
         return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies, **reason}, trees
-    found = {
-        "folds": request.folds,
+    counts = int(np.trace(confusion)), int(confusion.sum())
+    return crossed_metrics(request.folds, accuracies, leaves, confusion, counts), trees
+
+
+def crossed_metrics(
+    folds: int, accuracies: list[float], leaves: list[int], confusion: np.ndarray | None, counts: tuple[int, int]
+) -> dict[str, Any]:
+    """What a model file says about a complete cross-validation; `counts`: rows that are right, and all."""
+    return {
+        "folds": folds,
         "accuracies": accuracies,
         "accuracy": float(np.mean(accuracies)),
         "deviation": float(np.std(accuracies, ddof=1)),
         "leaves": leaves,
-        "n": int(confusion.sum()),
-        "correct": int(np.trace(confusion)),
-        "confusion": confusion.tolist(),
-    }
-    return found, trees
+        "n": counts[1],
+        "correct": counts[0],
+    } | ({} if confusion is None else {"confusion": confusion.tolist()})
 
 
 def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:

@@ -11,6 +11,7 @@ from octweb.registry.claims import claims, is_proved
 from octweb.registry.data import check_again, example_row
 from octweb.registry.downloads import FORMATS
 from octweb.registry.reach import reach_of
+from octweb.registry.selection import selection_of
 from octweb.registry.workspace import costs, groups, performance, rowsets, versions
 from octweb.registry.workspace.mode import ADDED, Mode
 from octweb.registry.workspace.scene import Scene
@@ -161,6 +162,7 @@ def workspace(scene: Scene) -> dict[str, Any]:
         "inside": scene.inside,
         "facts": facts,
         "interval": interval,
+        "selection": selection_of(scene.model),
         "mode": chosen,
         "modes": [
             {
