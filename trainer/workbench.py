@@ -476,12 +476,7 @@ class GoodRecord:
         }
 
     def _listed(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        for _, shape in self.good.trees():
-            if len(found) >= self.request.listed:
-                break
-            found.append(self.tree(shape))
-        return found
+        return [self.tree(shape) for _, shape in self.good.first(self.request.listed)]
 
     def tree(self, shape: LabelledShape) -> dict[str, Any]:
         """Objective, leaves and nodes of a tree, counted over the rows."""
