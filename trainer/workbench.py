@@ -277,7 +277,7 @@ class Session:
         if isinstance(self.bench, Workbench):
             return restricted_proof(self.bench, wishes, bound, depth, stop)
         if isinstance(self.bench, SubsetWorkbench):
-            return subset_proof(self.bench, bound, depth)
+            return subset_proof(self.bench, bound)
         assert isinstance(self.bench, NumericWorkbench)
         return numeric_proof(self.bench, bound, depth)
 

@@ -108,7 +108,7 @@ def test_a_workbench_needs_a_model_or_a_data_set(api, dataset, stranger):
     assert api.post(URL, {}, format="json").status_code == 400
     assert api.post(URL, {"dataset": str(dataset.pk), "parameters": {"depth": 2}}, format="json").status_code == 201
     assert api.post(URL, {"dataset": str(dataset.pk), "parameters": {"deep": 2}}, format="json").status_code == 422
-    uneven = {"dataset": str(dataset.pk), "method": "odt", "parameters": {"topology": "imbalanced"}}
-    refused = api.post(URL, uneven, format="json")
+    chosen = {"dataset": str(dataset.pk), "method": "odt", "parameters": {"topology": "auto"}}
+    refused = api.post(URL, chosen, format="json")
     assert refused.status_code == 422
-    assert "same room" in refused.content.decode()
+    assert "chosen from the data" in refused.content.decode()

@@ -328,7 +328,7 @@ def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
 
 @pytest.mark.parametrize(
     ("parameters", "word"),
-    [({"topology": "imbalanced"}, "topology"), ({"specificity": 0.5}, "specificity"), ({"solver": "highs"}, "solver")],
+    [({"topology": "auto"}, "topology"), ({"specificity": 0.5}, "specificity"), ({"solver": "highs"}, "solver")],
 )
 def test_trees_of_odt_that_cannot_be_argued_with_are_refused_at_the_door(owner, dataset, parameters, word):
     with pytest.raises(ParameterError, match=word):
