@@ -18,6 +18,7 @@ from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
 from trainer.convert.source import METHOD
+from trainer.editing.words import wish_lines
 from trainer.goal import Goal
 from trainer.tree.picture.names import short_names
 from trainer.tree.picture.outline import tree_outline
@@ -100,6 +101,7 @@ def _proof(scene: Scene) -> dict[str, Any]:
         "unsettled_sizes": page.unsettled_sizes(model),
         "coefficient_frontier": page.coefficient_frontier(model),
         "optimal_trees": page.optimal_trees(model),
+        "wishes": wish_lines(certificate),
     }
 
 
