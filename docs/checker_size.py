@@ -14,7 +14,7 @@ BEGIN, END = "<!-- made by python -m docs.checker_size -->\n", "<!-- end -->"
 # what a part does, and its modules; those named proof... are steps, but for those of hyperplanes
 PROOFS = "steps of proofs over questions and thresholds"
 PARTS = {
-    PROOFS: "proof questions",
+    PROOFS: "proof questions rates",
     "steps of proofs about hyperplanes": "proof_planes proof_points proof_labels fewest",
     "searches of its own: small spaces, lines in two columns, rows in planes": "search impurity lines planes",
     "reads the table": "rows tables reading",

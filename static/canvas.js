@@ -67,6 +67,7 @@ function stay(at) {
 // ---- cards over the picture: they take clicks and the keyboard, and screen readers read them
 
 function cards() {
+  const focused = document.activeElement?.closest?.(".hit")?.dataset.node;
   hits.replaceChildren(...nodes.map((node) => {
     const card = document.createElement("div");
     const [left, top, width, height] = node.box;
@@ -81,7 +82,10 @@ function cards() {
     Object.assign(card.style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
     return card;
   }));
-  (hits.querySelector(`[data-node="${chosen}"]`) ?? hits.firstElementChild).tabIndex = 0;
+  const kept = focused && hits.querySelector(`[data-node="${focused}"]`);
+  const first = kept || hits.querySelector(`[data-node="${chosen}"]`) || hits.firstElementChild;
+  first.tabIndex = 0;
+  if (focused) first.focus({ preventScroll: true }); // who opens and closes branches by keys walks on from there
 }
 
 function markChosen(id) {

@@ -62,6 +62,11 @@ document.addEventListener("octweb:node", (event) => {
   showNode(event.detail.id);
 });
 
+// the rows of a cell open below its table, where they may be out of sight
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.target.id === "cell-rows") event.target.scrollIntoView({ block: "nearest" });
+});
+
 // a point of the calibration is a leaf
 document.addEventListener("octweb:point", (event) => {
   if (event.target.closest("#calibration")) window.location.assign(`?mode=tree&node=${event.detail.id}`);

@@ -33,7 +33,8 @@ from trainer.method import Method, NotProved, Proof, Settings, Solution
 FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of version 2
 PLANES = {"cut-h", "cutw-h", "s-oct", "oct-h"}  # their proofs are of version 3
-SEARCHED = {"monotone"}  # constraints that the exact search does not keep, and the checker does
+RATES = "fairness"  # vectors have its groups in version 6
+SEARCHED = {"monotone", RATES}  # constraints that the exact search does not keep, and the checker does
 SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 LARGEST = 50_000_000  # bytes of a file
 LONGEST_LINE = 1 << 20
@@ -71,7 +72,7 @@ def write_proof(
     path.unlink(missing_ok=True)
     try:
         proof = _proof(problem, method, settings, solution, stop)
-        lines = _lines(problem, proof, planes=method.id in PLANES)
+        lines = _lines(problem, proof, planes=method.id in PLANES, rates=RATES in asked(settings))
         size, digest = _write(path, lines, limits.size)
     except NotProved as reason:
         return {"kind": Evidence.PROOF, "made": False, "reason": str(reason)}
@@ -127,7 +128,9 @@ def _one_step(problem: Problem, settings: Settings, cost: Fraction, beyond: set[
     if unknown := sorted(beyond - SEARCHED):
         raise NotProved(f"There are no proof steps yet for {' and '.join(unknown)}, which raises this bound.")
     if settings["depth"] > 3 or settings["max_columns"] is not None:
-        raise NotProved("Monotone columns are proved up to depth three, and not together with a limit of columns.")
+        raise NotProved(
+            "Monotone columns and rates of groups are proved up to depth three, and not together with a limit of columns."
+        )
     price = problem.kappa
     goal = -(-cost.numerator * price.denominator // cost.denominator)
     return Proof(scale=1, goal=goal, steps=[{"path": [], "height": settings["depth"], "bound": goal, "by": "within"}])
@@ -167,11 +170,11 @@ def one_class(problem: Problem) -> Proof:
     return Proof(scale=1, goal=problem.kappa.numerator, steps=[])
 
 
-def _lines(problem: Problem, proof: Proof, *, planes: bool) -> Iterator[dict[str, Any]]:
+def _lines(problem: Problem, proof: Proof, *, planes: bool, rates: bool) -> Iterator[dict[str, Any]]:
     by_shape = any(step["by"] == "topology" for step in proof.steps)
     within = any(step["by"] in WITHIN or "columns" in step for step in proof.steps)
     goal = {"goal": proof.goal} if proof.goals is None else {"goals": proof.goals}
-    version = 5 if by_shape else 4 if proof.goals else 3 if planes else 2 if within else 1
+    version = 5 if by_shape else 4 if proof.goals else 3 if planes else (6 if rates else 2) if within else 1
     yield {"format": FORMAT, "version": version, "rows": rows_digest(problem), "scale": proof.scale} | goal
     yield from proof.steps
 

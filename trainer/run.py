@@ -37,6 +37,9 @@ MAX_FOLD_NODES = 20_000  # larger trees of folds are not kept in the model file
 MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not repeated in every progress line
 
 
+CHECK = "check"  # the phase in which the tree that is kept is reported
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest:
     """What to train on which rows; `test_share` in [0, 0.9] or `folds` ≥ 2 ask for accuracy on unseen rows.
@@ -87,7 +90,7 @@ def train(
         on_start(monitor)
     tree, certificate, solution = fit(method, problem, settings, monitor)
     monitor.report(
-        phase="check",
+        phase=CHECK,
         incumbent=certificate.objective,
         bound=certificate.bound,
         leaves=tree.n_leaves,
@@ -102,7 +105,7 @@ def train(
         fold = stratified_folds(request.labels.codes, request.folds, settings.get("seed", 0))
         metrics["cross_validation"], trees = _cross_validate(method, request, settings, monitor, fold)
         small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
-        fold_trees = [_without_bounds(one) for one in trees] if small else None
+        fold_trees = [nodes_of_fold(one) for one in trees] if small else None
     claim = certificate.to_json()
     if request.proof is not None and not monitor.cancelled:
         monitor.report(phase="proof")
@@ -129,7 +132,7 @@ def train(
     )
 
 
-def _without_bounds(tree: Tree) -> list[dict[str, Any]]:
+def nodes_of_fold(tree: Tree) -> list[dict[str, Any]]:
     """The nodes of the tree of a fold, which is kept for its accuracy alone."""
     bounds = ("impurity", "impurity_bound", "measure")
     return [{name: value for name, value in node.items() if name not in bounds} for node in tree.to_json()]
@@ -229,7 +232,9 @@ def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = 
         record = progress.to_json()
         problem = problem_of()
         if draft is not None and problem is not None:
-            tree = problem.stored(problem.tree(draft))
+            tree = problem.tree(draft)
+            if progress.phase != CHECK:  # then it is the tree that is kept, in its shortest decimals already
+                tree = problem.stored(tree)
             record["correct"], record["leaves"] = problem.correct(tree), tree.n_leaves
             if len(tree.nodes) <= MAX_TREE_IN_PROGRESS:
                 record |= {
@@ -310,17 +315,23 @@ def _cross_validate(
     if len(accuracies) < request.folds:
         reason = {"ended": ended} if ended else {}
         return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies, **reason}, trees
-    found = {
-        "folds": request.folds,
+    counts = int(np.trace(confusion)), int(confusion.sum())
+    return crossed_metrics(request.folds, accuracies, leaves, confusion, counts), trees
+
+
+def crossed_metrics(
+    folds: int, accuracies: list[float], leaves: list[int], confusion: np.ndarray | None, counts: tuple[int, int]
+) -> dict[str, Any]:
+    """What a model file says about a complete cross-validation; `counts`: rows that are right, and all."""
+    return {
+        "folds": folds,
         "accuracies": accuracies,
         "accuracy": float(np.mean(accuracies)),
         "deviation": float(np.std(accuracies, ddof=1)),
         "leaves": leaves,
-        "n": int(confusion.sum()),
-        "correct": int(np.trace(confusion)),
-        "confusion": confusion.tolist(),
-    }
-    return found, trees
+        "n": counts[1],
+        "correct": counts[0],
+    } | ({} if confusion is None else {"confusion": confusion.tolist()})
 
 
 def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:

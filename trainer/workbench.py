@@ -22,6 +22,7 @@ from trainer.editing.bench import Bench
 from trainer.editing.complete import Completion, QuestionPrice
 from trainer.editing.space import Stopped
 from trainer.editing.wishes import Wish
+from trainer.editing.words import checked_reasons
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.exact.constrain import LIMITS, column_pairs, exact_constraints
 from trainer.families.exact.workbench.bench import Workbench
@@ -175,9 +176,16 @@ class Session:
         return self.bench.price_list(place, wishes, time_limit=monitor.remaining(), stop=monitor.stopped)
 
     def result(
-        self, found: Completion, monitor: Monitor, proof: Path | None = None, limits: ProofLimits | None = None
+        self,
+        found: Completion,
+        monitor: Monitor,
+        proof: Path | None = None,
+        limits: ProofLimits | None = None,
+        reasons: Mapping[str, str] | None = None,
     ) -> TrainResult:
         """Model file and record of a completion; `proof` is the file that the proof of its bound is written to.
+
+        reasons: why a person has some of the wishes, by their texts, kept with them in the model file.
 
         Raises ConflictError, and SolverError if there is no tree yet.
         """
@@ -192,7 +200,7 @@ class Session:
         tree = self.bench.tree(found.tree)
         certificate = certify(self.method, self.problem, self.settings, solution, tree, monitor)
         record: dict[str, Any] = certificate.to_json()
-        record["wishes"] = self.wishes(found)
+        record["wishes"] = self.wishes(found, reasons or {})
         record["optimum"] = self._optimum(found)
         if proof is not None:
             monitor.report(phase="proof")
@@ -269,7 +277,7 @@ class Session:
         if isinstance(self.bench, Workbench):
             return restricted_proof(self.bench, wishes, bound, depth, stop)
         if isinstance(self.bench, SubsetWorkbench):
-            return subset_proof(self.bench, bound, depth)
+            return subset_proof(self.bench, bound)
         assert isinstance(self.bench, NumericWorkbench)
         return numeric_proof(self.bench, bound, depth)
 
@@ -285,12 +293,20 @@ class Session:
         """The objective of a cost in rows."""
         return float(1 - cost / self.problem.n)
 
-    def wishes(self, found: Completion) -> list[dict[str, Any]]:
-        """Each wish with the objective that is won back if it alone is dropped; None if that is not known."""
+    def wishes(self, found: Completion, reasons: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Each wish with the objective that is won back if it alone is dropped, None if that is not known, and its reason if it has one.
+
+        Raises ParameterError for a reason without its wish.
+        """
         prices = {p.wish: p.price for p in found.prices}
         n = self.problem.n
         known = {w: prices.get(w) for w in found.wishes}
-        return [{"wish": w.text, "price": None if p is None else float(p / n)} for w, p in known.items()]
+        said = checked_reasons(reasons, [w.text for w in known])
+        return [
+            {"wish": w.text, "price": None if p is None else float(p / n)}
+            | ({"reason": said[w.text]} if w.text in said else {})
+            for w, p in known.items()
+        ]
 
     def _optimum(self, found: Completion) -> dict[str, Any] | None:
         if found.optimum is None:
@@ -476,12 +492,7 @@ class GoodRecord:
         }
 
     def _listed(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        for _, shape in self.good.trees():
-            if len(found) >= self.request.listed:
-                break
-            found.append(self.tree(shape))
-        return found
+        return [self.tree(shape) for _, shape in self.good.first(self.request.listed)]
 
     def tree(self, shape: LabelledShape) -> dict[str, Any]:
         """Objective, leaves and nodes of a tree, counted over the rows."""

@@ -22,6 +22,7 @@ from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry import actions as registry
 from octweb.registry.models import State, TreeModel
+from octweb.registry.selection import selection_of
 from trainer.errors import DataError
 
 # what people write: name, label in the document
@@ -137,7 +138,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
     """What the installation says about the model: names, texts, steps of the review, the end of the chain, the key."""
     model, said = job.model, job.said
     events = list(model.events.select_related("by"))
-    served = registry.served(model.family)
+    served, chosen = registry.served(model.family), selection_of(model)
     steps = [
         {
             "at": event.at.isoformat(timespec="minutes"),
@@ -159,6 +160,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         "served_as": f"{model.family.name}/{model.version}" if served is not None and served.pk == model.pk else "",
         "purpose": {label: said.get(name, "") for name, label in TEXTS.items()},
         ENDS: said.get(ENDS, ""),
+        "selection": "" if chosen is None else chosen.words,
         "review": steps,
         "four_eyes": registry.four_eyes(),
         "audit": audit.end(),

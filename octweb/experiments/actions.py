@@ -115,7 +115,7 @@ def open_candidate(candidate: Candidate) -> TreeModel:
         method = get(locked.method)
         model = registry.register(
             owner=locked.owner,
-            document=_with_folds(locked),
+            document=json.loads(locked.document),
             dataset=experiment.dataset,
             title=run_name(experiment.dataset.name, method, locked.parameters),
             name=family_name(experiment.dataset.base_name, method),
@@ -181,19 +181,3 @@ def _queue(experiment: Experiment, number: int, method: Any, parameters: dict[st
         name=run_name("", method, parameters).removeprefix(", "),
     )  # fmt: skip
     transaction.on_commit(lambda: send(candidate))
-
-
-def _with_folds(candidate: Candidate) -> dict[str, Any]:
-    """The model file with what the folds said, where no rows were held out."""
-    document = json.loads(candidate.document)
-    own = [r for r in candidate.records if r.get("second", -1) < 0 and not r.get("error")]
-    if candidate.experiment.test_share or len(own) < candidate.experiment.folds:
-        return document
-    accuracies = [r["accuracy"] for r in sorted(own, key=lambda r: r["fold"])]
-    mean = sum(accuracies) / len(accuracies)
-    spread = (sum((a - mean) ** 2 for a in accuracies) / (len(accuracies) - 1)) ** 0.5
-    document["metrics"]["cross_validation"] = {
-        "folds": len(accuracies), "accuracies": accuracies, "accuracy": mean, "deviation": spread,
-        "leaves": [r["leaves"] for r in own], "n": sum(r["n"] for r in own), "correct": sum(r["correct"] for r in own),
-    }  # fmt: skip
-    return document

@@ -1,6 +1,14 @@
 """Experiments: many methods and sizes on one data set, and the simplest good tree."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from octweb.registry.models import TreeModel
+    from octweb.registry.selection import Selection
 
 
 class ExperimentsConfig(AppConfig):
@@ -8,6 +16,15 @@ class ExperimentsConfig(AppConfig):
 
     def ready(self) -> None:
         from octweb.experiments.listing import entries
+        from octweb.registry import selection
         from octweb.runs import listing
 
+        selection.SELECTION = _selection_of
         listing.SOURCES.append(entries)
+
+
+def _selection_of(model: TreeModel) -> Selection | None:
+    """How a model was chosen; what it needs is loaded by the first question, not by every command."""
+    from octweb.experiments.selection import selection_of
+
+    return selection_of(model)

@@ -111,7 +111,7 @@ class Board:
 def board(experiment: Experiment) -> Board:
     """The experiment with its candidates, scored and compared."""
     candidates = list(
-        experiment.candidates.defer("document", "log", "experiment__skipped").select_related("experiment")
+        experiment.candidates.defer("document", "trees", "log", "experiment__skipped").select_related("experiment")
     )
     lines = [_line(candidate, experiment) for candidate in candidates]
     scores = [line.score for line in lines if line.score is not None and line.candidate.is_done]
@@ -159,7 +159,7 @@ def reasons(found: Board) -> list[str]:
     most = f"It asks at most {depth} question{'s' if depth != 1 else ''}, {found.chosen.asks} at a time"
     if not depth:
         most = "It asks nothing: no question is worth its leaves"
-    sentences = [f"{most}, and is right for {_percent(chosen.mean)} of unseen rows."]
+    sentences = [f"{most}, and is right for {percent(chosen.mean)} of unseen rows."]
     if chosen.label == highest.label:
         sentences.append("No other candidate is more accurate.")
         simpler = [
@@ -170,7 +170,7 @@ def reasons(found: Board) -> list[str]:
     else:
         behind, error = 100 * (highest.mean - chosen.mean), 100 * highest.error
         sentences.append(
-            f"The highest, {_percent(highest.mean)}, has {found.highest.leaves} leaves; the difference of {behind:.1f} points "
+            f"The highest, {percent(highest.mean)}, has {found.highest.leaves} leaves; the difference of {behind:.1f} points "
             f"is no larger than its standard error of {error:.1f} points."
         )
     return sentences
@@ -185,7 +185,7 @@ def honest_words(found: Board) -> str:
         same = sum(pick == (found.chosen.label if found.chosen else "") for pick in found.honest.picks)
         return (
             f"An honest estimate: chosen in the same way without each fold in turn, the tree is right for "
-            f"{_percent(found.honest.accuracy)} of the rows of that fold ({found.honest.correct:,} of {found.honest.n:,}). "
+            f"{percent(found.honest.accuracy)} of the rows of that fold ({found.honest.correct:,} of {found.honest.n:,}{span(found.honest.interval)}). "
             f"{same} of {len(found.honest.picks)} of these choices were the same."
         )
     rows = round(experiment.dataset.rows * experiment.test_share)
@@ -198,7 +198,7 @@ def honest_words(found: Board) -> str:
         return "No rows were held out."
     return (
         f"An honest estimate: of {test['n']:,} rows that took no part in any of this, the tree that you opened first is right "
-        f"for {_percent(test['accuracy'])} ({test['correct']:,})."
+        f"for {percent(test['accuracy'])} ({test['correct']:,})."
     )
 
 
@@ -298,5 +298,11 @@ def _honest(experiment: Experiment, lines: Sequence[Line]) -> Honest | None:
     return honest(records, kinds, experiment.folds)
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share in words."""
     return f"{100 * share:.1f}{NARROW}%"
+
+
+def span(interval: tuple[float, float] | None) -> str:
+    """An interval in words, behind counts in brackets."""
+    return "" if interval is None else f"; 95{NARROW}% interval {100 * interval[0]:.1f} to {100 * interval[1]:.1f}"

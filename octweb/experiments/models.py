@@ -48,6 +48,7 @@ class Candidate(Job):
     method = models.CharField(max_length=50)
     parameters = models.JSONField(default=dict)
     records = models.JSONField(default=list)
+    trees = models.JSONField(default=dict)  # fold → nodes of its tree, until `document` has them
     document = models.TextField(blank=True)
     model = models.ForeignKey("registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     retrained = models.ForeignKey(

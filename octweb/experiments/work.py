@@ -36,7 +36,11 @@ class CandidateChild(Process):
         refuse_changed(dataset, self.data)
         (self.folder / "schema.json").write_text(json.dumps(dataset.columns), encoding="utf-8")
         (self.folder / "reading.json").write_text(json.dumps(dataset.reading), encoding="utf-8")
-        known = "".join(json.dumps(record) + "\n" for record in self.job.records)
+        trees = self.job.trees
+        known = "".join(
+            json.dumps(record | ({"tree": trees[str(record["fold"])]} if _own(record, trees) else {})) + "\n"
+            for record in self.job.records
+        )
         (self.folder / PROGRESS).write_text(known, encoding="utf-8")
         self.offset = len(known.encode())
 
@@ -96,13 +100,21 @@ class CandidateSupervisor(ResultSupervisor):
     def keep(self, records: list[dict[str, Any]]) -> None:
         if not records:
             return
-        candidate = Candidate.objects.select_for_update().only("records").get(pk=self.job_id)
+        candidate = Candidate.objects.select_for_update().only("records", "trees").get(pk=self.job_id)
         known = {(r.get("fold"), r.get("second", -1)): r for r in candidate.records}
-        known |= {(r.get("fold"), r.get("second", -1)): r for r in records}
-        Candidate.objects.filter(pk=self.job_id).update(records=list(known.values()))
+        trees = candidate.trees | {str(r.get("fold")): r["tree"] for r in records if r.get("tree")}
+        known |= {(r.get("fold"), r.get("second", -1)): {k: v for k, v in r.items() if k != "tree"} for r in records}
+        Candidate.objects.filter(pk=self.job_id).update(records=list(known.values()), trees=trees)
 
     def store(self, job: Candidate, child: Process, summary: dict[str, Any]) -> None:
         document = child.result.read_text(encoding="utf-8")
         whole = summary.get("whole") or {}
         with transaction.atomic():
-            self.end(RunStatus.SUCCEEDED, document=document, summary=whole | self.noted(), log=self._log(child))
+            self.end(
+                RunStatus.SUCCEEDED, document=document, trees={}, summary=whole | self.noted(), log=self._log(child)
+            )
+
+
+def _own(record: dict[str, Any], trees: dict[str, Any]) -> bool:
+    """Whether the tree of this record was kept: that of a fold alone, not of a pair."""
+    return record.get("second", -1) < 0 and str(record.get("fold")) in trees

@@ -40,7 +40,7 @@ def facts(model: TreeModel) -> dict[str, Any]:
     metrics, certificate, parameters = file.metrics, file.certificate, file.parameters
     crossed, test, train = (metrics.get(k) or {} for k in ("cross_validation", "test", "train"))
     if crossed.get("accuracy") is not None:
-        how = f"{crossed.get('folds')}-fold cross-validation, mean ± standard deviation"
+        how = f"mean of {crossed.get('folds')} folds, standard deviation {100 * (crossed.get('deviation') or 0.0):.1f} points"
     elif crossed.get("ended"):
         how = f"the cross-validation was given up in {crossed['ended']}"
     elif test:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.http import Http404
 from drf_spectacular.types import OpenApiTypes
@@ -20,9 +21,11 @@ from octweb.registry.api import readable_model
 from octweb.registry.models import TreeModel
 from octweb.registry.page import coefficient_frontier, data_of, frontier_tree, leaf_frontier
 from octweb.registry.parsed import model_file
+from octweb.registry.workspace.node import heaviest
 from octweb.registry.workspace.scene import Scene
 from trainer.tree.nodes import Tree
 from trainer.tree.picture.figure import tree_figure
+from trainer.tree.picture.layout import FULL_TO
 from trainer.tree.picture.palette import without_legend
 
 MOST_NUMBERS = 10_000  # of nodes in one address
@@ -71,7 +74,7 @@ class TreeFigure(APIView):
             closed=_closed(request, tree),
             levels=None if levels is None else max(1, levels),
             room=(float(width), float(height)) if width and height else None,
-            unseen=_unseen(request, model) if tree is model_file(model).tree else None,
+            **(_of_rows(request, model) if tree is model_file(model).tree else {}),
         )
         return Response(figure)
 
@@ -141,10 +144,14 @@ def _scene(request: Request, model: TreeModel, **query: str) -> Scene:
     return Scene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
 
 
-def _unseen(request: Request, model: TreeModel) -> dict[int, tuple[int, int]]:
-    """For each leaf how many unseen rows are right, and of how many; nothing for those who may not see rows."""
+def _of_rows(request: Request, model: TreeModel) -> dict[str, Any]:
+    """For each leaf how many unseen rows are right, and of how many; nothing for those who may not see rows.
+
+    In a small tree the heaviest columns of each question about many.
+    """
     scene = _scene(request, model)
-    return {leaf.id: scene.unseen_of(leaf) for leaf in scene.tree.leaves} if len(scene.part("unseen")) else {}
+    unseen = {leaf.id: scene.unseen_of(leaf) for leaf in scene.tree.leaves} if len(scene.part("unseen")) else {}
+    return {"unseen": unseen, "notes": heaviest(scene) if scene.tree.n_leaves <= FULL_TO else {}}
 
 
 def _closed(request: Request, tree: Tree) -> list[int] | None:

@@ -20,6 +20,7 @@ from octweb.registry.data import check_again
 from octweb.registry.difference import difference
 from octweb.registry.models import Family, Level, State, TreeModel
 from octweb.registry.parsed import model_file
+from octweb.registry.selection import selection_of
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import Scene
 from trainer.tree.picture.outline import tree_outline
@@ -62,6 +63,8 @@ def _shown(
         "difference": difference(model, other) if other else None,
         "claims": claims(model),
         "facts": page.facts(model),
+        "interval": performance.unseen_interval(scene),
+        "selection": selection_of(model),
         "mistakes": performance.mistakes(scene, performance.chosen_part(scene)),
         "checked": check_again(model),
         "fingerprint": file.fingerprint,

@@ -11,6 +11,7 @@ from octweb.core.api import Name, Text
 from octweb.registry import actions, claims
 from octweb.registry.models import Level, ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
+from octweb.registry.selection import selection_of
 
 
 class ClaimSerializer(serializers.Serializer):
@@ -85,6 +86,18 @@ class ReviewStateSerializer(serializers.Serializer):
     history = ReviewEventSerializer(many=True)
 
 
+class SelectionSerializer(serializers.Serializer):
+    """What the choice of a model among others is worth: an estimate of the choice, not of the model alone."""
+
+    candidates = serializers.IntegerField()
+    words = serializers.CharField()
+    fair = serializers.BooleanField(help_text="its own accuracy on unseen rows took no part in the choice")
+    accuracy = serializers.FloatField(allow_null=True)
+    interval = serializers.ListField(child=serializers.FloatField(), allow_null=True)
+    correct = serializers.IntegerField(allow_null=True)
+    n = serializers.IntegerField(allow_null=True)
+
+
 class ModelDetailSerializer(ModelSerializer):
     """A model with its tree, what is claimed, and its history."""
 
@@ -99,6 +112,9 @@ class ModelDetailSerializer(ModelSerializer):
     parameters = serializers.SerializerMethodField()
     fingerprint = serializers.SerializerMethodField()
     review = serializers.SerializerMethodField()
+    selection = serializers.SerializerMethodField(
+        help_text="what the choice is worth if it was chosen among others in an experiment"
+    )
 
     class Meta(ModelSerializer.Meta):
         fields = [
@@ -114,6 +130,7 @@ class ModelDetailSerializer(ModelSerializer):
             "parameters",
             "fingerprint",
             "review",
+            "selection",
         ]
         read_only_fields = fields
 
@@ -160,6 +177,11 @@ class ModelDetailSerializer(ModelSerializer):
             "possible": actions.possible(model, user),
             "history": ReviewEventSerializer(events, many=True).data,
         }
+
+    @extend_schema_field(SelectionSerializer(allow_null=True))
+    def get_selection(self, model: TreeModel) -> dict[str, Any] | None:
+        found = selection_of(model)
+        return None if found is None else dict(SelectionSerializer(found).data)
 
 
 class ReviewSerializer(serializers.Serializer):

@@ -22,6 +22,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.runs.actions import check_settings, within_limits
 from octweb.workbench.models import Kind, Step, StepState, Workbench
+from trainer.editing.words import checked_reasons
 from trainer.method import Method
 from trainer.methods import get
 from trainer.workbench import EDITABLE, METHOD, check_editable
@@ -52,9 +53,13 @@ def open_for(
         raise Unprocessable("The data set of this model is gone; a workbench needs its rows.")
     values = dict(parameters or {})
     wishes: list[str] = []
+    reasons: dict[str, str] = {}
     if model is not None:
         method = model.method
-        values, wishes, kept = _of_model(model, values)
+        values, kept = _of_model(model, values)
+        records = model_file(model).certificate.get("wishes") or ()
+        wishes = [str(record["wish"]) for record in records]
+        reasons = {str(record["wish"]): str(record["reason"]) for record in records if record.get("reason")}
         test_share = kept if test_share is None else test_share
     declared = _declared(method)
     checked = declared.settings({"time_limit": EDIT_SECONDS} | values)
@@ -73,12 +78,12 @@ def open_for(
             test_share=test_share or 0.0,
             status=RunStatus.SUCCEEDED,  # asleep until the first question
         )
-        edit(bench, wishes=wishes)
+        edit(bench, wishes=wishes, reasons=reasons)
     return bench
 
 
-def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], float]:
-    """Settings, wishes and share of held-out rows of a model."""
+def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+    """Settings and share of held-out rows of a model."""
     method, file = _declared(model.method), model_file(model)
     own = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
     own["time_limit"] = EDIT_SECONDS
@@ -86,8 +91,7 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
     own |= (
         {"solver": "auto"} if model.method == "odt" else {}
     )  # wishes are searched by the own search: the trees are the same
-    wishes = [str(record["wish"]) for record in file.certificate.get("wishes") or ()]
-    return own | dict(changes), wishes, float(file.parameters.get("test_share") or 0)
+    return own | dict(changes), float(file.parameters.get("test_share") or 0)
 
 
 def _declared(method: str) -> Method:
@@ -127,16 +131,32 @@ def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[
 
 
 def edit(
-    bench: Workbench, *, wishes: Sequence[str] | None = None, add: Sequence[str] = (), drop: Sequence[str] = ()
+    bench: Workbench,
+    *,
+    wishes: Sequence[str] | None = None,
+    add: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    reasons: Mapping[str, str] | None = None,
 ) -> Step:
-    """The best tree with these wishes, or with the present wishes and some more or fewer."""
+    """The best tree with these wishes, or with the present wishes and some more or fewer.
+
+    reasons: why somebody has some of the wishes; a wish that stays keeps its reason. Raises ParameterError for a reason without a wish.
+    """
     if wishes is None:
         unknown = [w for w in drop if w not in current_wishes(bench)]
         if unknown:
             raise ValidationError({"drop": f"'{unknown[0][:200]}' is not among the wishes."})
         wishes = [w for w in current_wishes(bench) if w not in drop]
         wishes += [w for w in add if w not in wishes]
-    return ask(bench, Kind.COMPLETE, wishes=wishes)
+    said = {w: text for w, text in current_reasons(bench).items() if w in wishes}
+    said |= checked_reasons(reasons or {}, wishes)
+    return ask(bench, Kind.COMPLETE, wishes=wishes, request={"reasons": said} if said else {})
+
+
+def current_reasons(bench: Workbench) -> dict[str, str]:
+    """The reasons of the wishes that hold now, by the texts of the wishes."""
+    step = current(bench)
+    return dict(step.request.get("reasons") or {}) if step else {}
 
 
 def current(bench: Workbench) -> Step | None:

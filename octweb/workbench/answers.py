@@ -32,7 +32,7 @@ def answer(
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The result of a step and, of a completion, the model file; proofs are written to the folder. Raises TrainerError."""
     if step["kind"] == "complete":
-        return completed(session, base, step["wishes"], monitor)
+        return completed(session, base, step["wishes"], monitor, step["request"].get("reasons"))
     if step["kind"] == "proof":
         return session.prove(from_json(step["tree"]), folder / proof_name(step["step"]), monitor, PROOF_LIMITS), None
     if step["kind"] == "prices":
@@ -48,12 +48,12 @@ def proof_name(step: int) -> str:
 
 
 def completed(
-    session: Session, base: Tree | None, wishes: list[str], monitor: Monitor
+    session: Session, base: Tree | None, wishes: list[str], monitor: Monitor, reasons: dict[str, str] | None = None
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The best tree with the wishes, and what it changes against the version that the editing began with."""
     found = session.complete(wishes, monitor)
     try:
-        result = session.result(found, monitor)
+        result = session.result(found, monitor, reasons=reasons)
     except ConflictError as error:
         return {"status": "infeasible", "conflict": list(error.conflict), "reason": found.reason}, None
     except SolverError as error:

@@ -19,6 +19,7 @@ from octweb.registry.models import TreeModel
 from octweb.workbench import actions
 from octweb.workbench.models import Kind, Step, Workbench
 from trainer.data.folds import MOST_HELD_OUT
+from trainer.editing.words import MOST_REASON
 from trainer.families.exact.workbench.chosen import RATES
 from trainer.workbench import EDITABLE
 
@@ -98,6 +99,10 @@ class EditSerializer(serializers.Serializer):
     wishes = WishesField()
     add = WishesField(default=list)
     drop = WishesField(default=list)
+    reasons = serializers.DictField(
+        child=serializers.CharField(max_length=MOST_REASON), required=False, default=dict,
+        help_text="why somebody has a wish, by the text of the wish: kept with it, and listed in the model file",
+    )  # fmt: skip
 
 
 class PricesSerializer(serializers.Serializer):

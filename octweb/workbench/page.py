@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from octweb.workbench.models import Kind, Step, StepState, Workbench
+from trainer.editing.words import in_words
 from trainer.tree.describe import split_text
 from trainer.tree.file import ModelFile, from_json
 from trainer.tree.numbers import decimal_text
@@ -117,21 +118,6 @@ def _short(words: list[str]) -> str:
     }.get(words[0], words[0])
 
 
-def in_words(wish: str) -> str:
-    """A wish as a sentence."""
-    words = wish.split(None, 2)
-    place = "the root" if words[1] == "root" else f"place {words[1]}"
-    tail = words[2] if len(words) == 3 else ""
-    return {
-        "ask": f"At {place}: ask {tail}",
-        "forbid": f"At {place} and below: never ask {tail}",
-        "avoid": f"At {place}: do not ask {tail}, it may be asked below",
-        "together": f"At {place} and below: never part {' and '.join(tail.rsplit(' in ', 1)[-1].split('|'))} of {tail.rsplit(' in ', 1)[0]}",
-        "leaf": f"At {place}: a leaf" + (f" that says {tail}" if tail else ""),
-        "depth": f"At {place}: at most {tail} more question{'s' if tail != '1' else ''} on a path",
-    }.get(words[0], wish)
-
-
 def find(place: Place | None, name: str) -> Place | None:
     """The place of this name in the tree."""
     if place is None or place.name == name:
@@ -145,13 +131,14 @@ def wish_lines(step: Step | None, n: int) -> list[dict[str, Any]]:
         return []
     known = {record["wish"]: record["price"] for record in step.result.get("wishes") or ()}
     conflict = set(step.result.get("conflict") or ())
+    reasons = step.request.get("reasons") or {}
     lines = []
     for number, wish in enumerate(step.wishes, start=1):
         price = known.get(wish)
         lines.append(
             {
                 "number": number, "wish": wish, "words": in_words(wish), "conflict": wish in conflict,
-                "price": None if price is None else price * n,
+                "price": None if price is None else price * n, "reason": reasons.get(wish.strip(), ""),
             }
         )  # fmt: skip
     return lines

@@ -132,8 +132,8 @@ def bench_edit(request: HttpRequest, pk: Any) -> HttpResponse:
             actions.edit(bench, drop=[request.POST["drop"]])
         else:
             wish = _wish(request.POST, at)
-            same_place = [w for w in actions.current_wishes(bench) if _replaces(wish, w)]
-            actions.edit(bench, add=[wish], drop=same_place)
+            same_place = [w for w in actions.current_wishes(bench) if w != wish and _replaces(wish, w)]
+            actions.edit(bench, add=[wish], drop=same_place, reasons=_reasons(request.POST, wish))
     except (TrainerError, APIException, ValueError) as error:
         messages.error(request, _said(error))
     return redirect(f"{reverse('workbench:detail', args=[bench.pk])}?at={at}")
@@ -156,6 +156,14 @@ def _wish(form: Any, at: str) -> str:
     if not wish:
         raise ValueError("Write a wish, as 'ask root COLUMN'.")
     return wish
+
+
+def _reasons(form: Any, wish: str) -> dict[str, str]:
+    """The reason that was typed for a wish. Raises ValueError where a class is set by hand without one."""
+    reason = form.get("reason", "").strip()
+    if form.get("label") and not reason:
+        raise ValueError("Say why this leaf is to have this class: the reason is kept with the wish in the model file.")
+    return {wish: reason} if reason else {}
 
 
 def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:

@@ -187,6 +187,12 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     closed.first.focus()
     page.keyboard.press("Space")
     page.wait_for_function("n => document.querySelectorAll('.hit').length > n", arg=before)
+    focused = "document.activeElement.dataset.node + document.activeElement.getAttribute('aria-expanded')"
+    opened_now = page.evaluate(focused)
+    assert opened_now.endswith("true")  # the keyboard is still at the branch
+    page.keyboard.press("Space")
+    page.wait_for_function("n => document.querySelectorAll('.hit').length === n", arg=before)
+    assert page.evaluate(focused) == opened_now.replace("true", "false")
     page.click('[data-canvas="all"]')
     page.wait_for_function("document.querySelectorAll('.hit[aria-expanded=\"false\"]').length === 0")
     assert page.locator(".hit.leaf").count() == request.getfixturevalue(which).leaves > 32
@@ -266,6 +272,9 @@ def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
     cell.click()
     page.wait_for_selector("#cell-rows .rows-panel")
     assert page.locator("#cell-rows tbody tr").count() == count
+    page.wait_for_function(
+        "document.querySelector('#cell-rows .rows-panel').getBoundingClientRect().top < innerHeight - 40"
+    )
     assert "leaf" in page.inner_text("#cell-rows .ways li >> nth=0")
     page.wait_for_selector("#calibration .main-svg")
     page.wait_for_selector("#roc .main-svg")

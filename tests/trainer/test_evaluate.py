@@ -15,6 +15,7 @@ from trainer.data.folds import stratified_folds
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate import Dataset, Record, Study, Variant, average_ranks, compare, report, run_study
 from trainer.evaluate import study as study_module
+from trainer.evaluate.groups import FEWEST, grouped
 from trainer.evaluate.study import read_records
 from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
@@ -211,3 +212,16 @@ def test_tables():
     assert float(rows[0]["accuracy"]) == pytest.approx(0.6)
     assert float(rows[0]["seconds_1_threads"]) == 0.5
     assert found.to_json()["comparisons"][""]["accuracy"]["ranks"] == (2.0, 1.0)
+
+
+@seeds(60)
+def test_numbers_are_cut_into_the_most_groups_that_have_enough_rows(seed):
+    draw = np.random.default_rng(seed)
+    values = np.round(draw.normal(size=int(draw.integers(20, 200))), int(draw.integers(1, 4)))
+    labels, codes = grouped(values)
+    sizes = np.bincount(codes, minlength=len(labels))
+    assert sizes.sum() == len(values)
+    if len(np.unique(values)) == len(values):  # without ties the parts are as equal as they can be
+        assert len(labels) == min(4, max(2, len(values) // FEWEST))
+    if len(values) >= 2 * FEWEST + 10:
+        assert sizes.min() >= FEWEST or len(labels) == 2

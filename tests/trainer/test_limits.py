@@ -12,13 +12,15 @@ from trainer import make_classifier
 from trainer.certificate import Status
 from trainer.families.bivariate.node import pairs_of
 from trainer.families.exact.solve import solve_binary
+from trainer.families.mip.bendoct import BendOCT
 from trainer.families.mip.binoct_model import BinOCT
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import build
 from trainer.families.mip.oct_model import OCT
 from trainer.families.numeric.search import solve_numeric
 from trainer.methods import METHODS
-from trainer.milo import BuildStopped, Ended, Model, Options, backend, total
+from trainer.milo import BuildStopped, Ended, Hooks, Model, Options, Point, backend, total
+from trainer.milo.exchange import Exchange
 from trainer.milo.scip import Session
 
 LIMIT, MORE = (
@@ -91,6 +93,31 @@ def test_a_model_that_is_handed_to_the_solver_is_given_up_on_the_way(options, en
     monkeypatch.setattr(Session, "add", lambda session, row: (handed.append(row), add(session, row)))
     assert backend("scip").solve(model, options=options).ended is ended
     assert len(handed) < len(model.rows)
+
+
+def test_hidden_rows_are_no_longer_handed_over_once_the_limit_is_there():
+    """The first one is, or the solver would take the point that it forbids for a solution."""
+    model = Model()
+    x = model.binary("x", range(400))
+    over: list[int] = []
+    session = Session(Exchange(model, Hooks(), Options(stopped=lambda: bool(over))))
+    rows = [(total(x.values()) + 0.001 * i * x[0] <= 1).named("sum") for i in range(600)]
+    assert session.add_all(rows) == 600
+    over.append(1)
+    assert 0 < session.add_all(rows) < 300
+    assert session.add_all(rows[:1]) == 1
+
+
+def test_cuts_of_many_rows_are_no_longer_written_once_the_limit_is_there():
+    bits = np.random.default_rng(0).integers(0, 2, (6000, 20)).astype(np.uint8)
+    instance = build(bits, np.arange(6000, dtype=np.int32) % 2, depth=1, kappa=Fraction(0))
+    over: list[int] = []
+    form = BendOCT(instance, halted=lambda: bool(over))
+    point = Point(form.assignment(instance.stump()))
+    b, w, theta = point[form.structure.b], point[form.structure.w], np.ones(instance.n)
+    every = len(form.benders.integral(b, w, theta))
+    over.append(1)
+    assert 0 < len(form.benders.integral(b, w, theta)) <= every // 2
 
 
 SHAPES = {

@@ -6,6 +6,7 @@ from typing import Any
 
 from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
 from trainer.claims import TRAINING_ONLY, claim_words, objective_words
+from trainer.editing.words import wish_lines
 from trainer.tree.file import ModelFile
 
 
@@ -19,6 +20,7 @@ def claim(file: ModelFile) -> dict[str, Any]:
         "proved_optimal": bool(proved and gap is not None and gap <= OPTIMAL_GAP),
         "about": TRAINING_ONLY,
         "objective_is": objective_words(said),
+        "wishes": wish_lines(said),
         **{
             name: said.get(name)
             for name in (

@@ -227,7 +227,7 @@ class ColumnCompleter(Completer):
                 continue
             found = self.prefix.value(asking)
             if found.exact and found.upper < FAR:
-                side = self.prefix._sides(asking, found.choice)
+                side = self.prefix._sides(asking, found.choice, found.way)
                 yield self._question(found.choice, side.spots, found.upper, base, least.exact)
             elif found.lower < FAR:
                 price = max(base * 0, self.space.exact_cost(found.lower) - base)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from trainer.editing.prefix import Prefix, Spot
+from trainer.editing.prefix import Prefix, Room, Spot
 from trainer.editing.space import Asked, Stopped
 from trainer.editing.wishes import Items, Wish, below, place_name
 
@@ -16,7 +16,7 @@ class Feasible:
 
     def __init__(self, prefix: Prefix) -> None:
         self.prefix = prefix
-        self.memo: dict[tuple[int, bytes, frozenset[int], Items], bool] = {}
+        self.memo: dict[tuple[int, bytes, frozenset[int], Items, Room | None], bool] = {}
 
     def __call__(self, items: Items) -> bool:
         """True if a tree of the space keeps the wishes. Raises Stopped."""
@@ -35,7 +35,7 @@ class Feasible:
     def _any_question(self, spot: Spot) -> bool:
         if any(i.verb == "leaf" and not i.place for i in spot.items):
             return False
-        key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items)
+        key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items, spot.room)
         if key not in self.memo:
             if self.prefix.space.stopped():
                 raise Stopped
@@ -43,8 +43,8 @@ class Feasible:
         return self.memo[key]
 
     def _with(self, spot: Spot, question: int) -> bool:
-        sides = self.prefix._sides(spot, question)
-        return all(self._spot(side) for side in sides.spots)
+        sides = (self.prefix._sides(spot, question, way) for way in range(len(self.prefix.ways(spot))))
+        return any(all(self._spot(side) for side in one.spots) for one in sides)
 
     def _possible(self, spot: Spot) -> bool:
         """Whether each question that is asked here or below parts these rows at all, alone at its place, and the height has room for it."""
@@ -86,6 +86,8 @@ def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
     if deepest is not None and len(deepest.place) >= space.depth:
         room = f"{space.depth} question{'s' if space.depth != 1 else ''}"
         return f"A question at {place_name(deepest.place)} is number {len(deepest.place) + 1} on its path; trees have at most {room} on a path."
+    if not prefix.holds({i.place for i in asks}):
+        return "The topology has no room for questions at all these places."
     twice = [w for w in conflict if w.item.verb == "ask" and sum(i.place == w.place for i in asks) > 1]
     if len(twice) > 1:
         return f"'{twice[0].text}' and '{twice[1].text}' ask two questions at one place."

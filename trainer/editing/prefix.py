@@ -6,34 +6,41 @@ wish have states of their own, so that a wish below a place searches nothing off
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trainer.editing.space import FAR, NONE_BANNED, Asked, Space, literal
+from trainer.editing.space import FAR, NONE_BANNED, Answer, Asked, Space, literal
 from trainer.editing.wishes import Items, bans, below, keeps
-from trainer.tree.shapes import LabelledShape
+from trainer.tree.shapes import LabelledShape, Shape
 
 LEAF, COMMON, OPEN = -1, -2, -3  # choices beside questions: a leaf, the tree of the common search, none
 MOST_STATES = 400_000
+Room = Hashable
+NO_ROOMS = ((None, None),)
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A subproblem: rows, how they were reached, the height that is left, what is banned (`Questions.barred`), and what it has to satisfy."""
+    """A subproblem: rows, how they were reached, the height that is left, what is banned (`Questions.barred`), and what it has to satisfy.
+
+    room: the topology that is left at the place, where the space has one that is not complete.
+    """
 
     rows: np.ndarray
     path: tuple[int, ...] | None
     height: int
     banned: frozenset[int]
     items: Items
+    room: Room | None = None
 
 
 @dataclass(frozen=True)
 class Found:
     """A lower bound, whether it is exact, and the choice at the top: a question, LEAF with its label, COMMON, OPEN.
 
-    `upper` and `choice` are a tree that keeps the wishes even if the search was stopped.
+    `way` says how the room is shared out below the question (`Prefix.ways`). `upper` and `choice` are a tree that keeps the wishes even if the search was stopped.
     """
 
     lower: int
@@ -42,19 +49,22 @@ class Found:
     label: int | None = None
     upper: int = FAR
     height: int = 0
+    way: int = 0
 
 
 class Prefix:
     """The search with wishes over one space; what it finds stays for the next wishes."""
 
+    room: Room | None = None  # of the whole
+
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.memo: dict[tuple[int, bytes, frozenset[int], Items], Found] = {}
+        self.memo: dict[tuple[int, bytes, frozenset[int], Items, Room | None], Found] = {}
         self.states = 0
 
     def top(self, items: Items) -> Spot:
         """The whole problem with these wishes."""
-        return Spot(self.space.all_rows, (), self.space.depth, NONE_BANNED, items)
+        return Spot(self.space.all_rows, (), self.space.depth, NONE_BANNED, items, self.room)
 
     # -- the recursion -------------------------------------------------------------------------------------------------
 
@@ -62,7 +72,7 @@ class Prefix:
         """The same subproblem with what binds here applied, and without what cannot bind."""
         here = [i for i in spot.items if not i.place]
         banned = spot.banned | bans(here)
-        height = min([spot.height, *(i.number for i in here if i.verb == "depth")])
+        height, room = self.fitted(min([spot.height, *(i.number for i in here if i.verb == "depth")]), spot.room)
         items = frozenset(
             i
             for i in spot.items
@@ -72,14 +82,26 @@ class Prefix:
             and not (i.verb in ("forbid", "avoid", "together") and (i.column in banned or len(i.place) >= height))
             and not (i.verb == "depth" and len(i.place) + i.number >= height)
         )
-        return Spot(spot.rows, spot.path, height, banned, items)
+        return Spot(spot.rows, spot.path, height, banned, items, room)
+
+    def fitted(self, height: int, room: Room | None) -> tuple[int, Room | None]:
+        """The height and the room of a place where both bind."""
+        return height, None
+
+    def ways(self, spot: Spot) -> Sequence[tuple[Room | None, Room | None]]:
+        """What is left of the room for yes and no below any question here, for each way to share it out."""
+        return NO_ROOMS
+
+    def holds(self, places: set[str]) -> bool:
+        """Whether some tree that the room of the whole admits has branches at all these places."""
+        return all(len(place) < self.space.depth for place in places)
 
     def value(self, spot: Spot, ub: int = FAR) -> Found:
         """E of the subproblem if below `ub`, else a lower bound of at least `ub`, less only if the search was stopped."""
         spot = self.settle(spot)
         if not spot.items:
             return self._common(spot, ub)
-        key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items)
+        key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items, spot.room)
         known = self.memo.get(key)
         if known is not None and (known.exact or known.lower >= ub):
             return known
@@ -95,8 +117,16 @@ class Prefix:
             self.memo.clear()
 
     def _common(self, spot: Spot, ub: int) -> Found:
-        known = self.space.solve(spot.rows, spot.path, spot.height, spot.banned, ub)
+        known = self.solved(spot, ub)
         return Found(known.lower, known.exact, COMMON, upper=known.lower if known.exact else FAR, height=spot.height)
+
+    def solved(self, spot: Spot, ub: int) -> Answer:
+        """What the common search knows of a place, see `Space.solve`."""
+        return self.space.solve(spot.rows, spot.path, spot.height, spot.banned, ub)
+
+    def grown(self, spot: Spot, cost: int) -> Shape:
+        """The tree of the common search at a place, of its known cost."""
+        return self.space.tree(spot.rows, spot.path, spot.height, spot.banned, cost)
 
     def _search(self, spot: Spot, ub: int) -> Found:
         here = [i for i in spot.items if not i.place]
@@ -134,12 +164,12 @@ class Prefix:
         """Whether the best tree without the wishes keeps them anyway."""
         if not common.exact:
             return False
-        tree = self.space.tree(spot.rows, spot.path, spot.height, spot.banned, common.lower)
-        return keeps(tree, spot.items, self.space.questions, spot.banned)
+        return keeps(self.grown(spot, common.lower), spot.items, self.space.questions, spot.banned)
 
     def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
         """The minimum over the questions that may stand here, cheapest bounds first."""
-        sides = [self._sides(spot, q) for q in self.candidates(spot)]
+        ways = range(len(self.ways(spot)))
+        sides = [self._sides(spot, q, way) for q in self.candidates(spot) for way in ways]
         sides.sort(key=lambda side: side.lower)
         for side in sides:
             if self.space.stopped():
@@ -148,19 +178,19 @@ class Prefix:
                 continue
             cost = self._attempt(side, best.upper)
             if cost < best.upper:
-                best = Found(cost, True, side.question, upper=cost)
+                best = Found(cost, True, side.question, upper=cost, way=side.way)
             if best.upper <= lower:
                 break
         leaf = FAR if asks else self.space.leaf_cost(self.space.counts(spot.rows))
         floor = max(lower, min([leaf, *(s.lower for s in sides)]))
         if self.space.stopped():
-            return Found(min(floor, best.upper), False, best.choice, best.label, best.upper, best.height)
+            return replace(best, lower=min(floor, best.upper), exact=False)
         if best.choice != OPEN:
             return best
         return Found(max(ub, floor) if floor < FAR else FAR, floor >= FAR)
 
-    def _sides(self, spot: Spot, question: int) -> Sides:
-        space = self.space
+    def _sides(self, spot: Spot, question: int, way: int = 0) -> Sides:
+        space, rooms = self.space, self.ways(spot)[way]
         yes, no = space.split(spot.rows, question)
         encoded = space.questions.encoded
         spots = tuple(
@@ -171,11 +201,12 @@ class Prefix:
                     spot.height - 1,
                     spot.banned,
                     below(spot.items, letter),
+                    room,
                 )
             )
-            for rows, letter in ((yes, "y"), (no, "n"))
+            for rows, letter, room in ((yes, "y", rooms[0]), (no, "n", rooms[1]))
         )
-        return Sides(question, spots, [space.floor(space.counts(s.rows), s.height) for s in spots])
+        return Sides(question, spots, [space.floor(space.counts(s.rows), s.height) for s in spots], way)
 
     def _attempt(self, side: Sides, ub: int) -> int:
         """The cost of the best tree with this question if it is below `ub`, else something that is not; raises its bounds."""
@@ -234,9 +265,8 @@ class Prefix:
         if found.choice == LEAF:
             return self._label(spot, found.label)
         if found.choice == COMMON:
-            shape = self.space.tree(spot.rows, spot.path, found.height, spot.banned, found.upper)
-            return self._labelled(shape, spot.rows)
-        side = self._sides(spot, found.choice)
+            return self._labelled(self.grown(spot, found.upper), spot.rows)
+        side = self._sides(spot, found.choice, found.way)
         parts = []
         for part in side.spots:
             value = self.value(part)
@@ -261,6 +291,7 @@ class Sides:
     question: int
     spots: tuple[Spot, ...]
     bounds: list[int]
+    way: int = 0
 
     @property
     def lower(self) -> int:

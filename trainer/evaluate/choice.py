@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.errors import ParameterError
+from trainer.evaluate.intervals import of_folds
 from trainer.evaluate.study import Record
 
 ROUNDING = 1e-12  # shares that agree up to this are equal
@@ -56,16 +57,23 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Honest:
-    """What the choice is worth on rows that took no part in it: `correct` of `n`, and which variant each outer fold chose."""
+    """What the choice is worth on rows that took no part in it: `correct` of `n`, and what each outer fold chose and reached."""
 
     correct: int
     n: int
     picks: tuple[str, ...]
+    accuracies: tuple[float, ...]
 
     @property
     def accuracy(self) -> float:
         """The share of rows that are right."""
         return self.correct / self.n
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval by the outer folds; None for a single one."""
+        spread = float(np.std(self.accuracies, ddof=1)) if len(self.accuracies) > 1 else 0.0
+        return of_folds(self.accuracy, spread, len(self.accuracies))
 
 
 def choose(scores: Sequence[Score]) -> Choice:
@@ -95,14 +103,15 @@ def honest(records: Mapping[str, Sequence[Record]], kinds: Mapping[str, tuple[in
     if not whole:
         return None
     correct = n = 0
-    picks = []
+    picks, accuracies = [], []
     for o in range(folds):
         scores = [_inner(label, found, o, folds, kinds[label]) for label, found in whole.items()]
         pick = choose(scores).chosen.label
         outer = whole[pick][o, -1]
         correct, n = correct + outer.correct, n + outer.n
         picks.append(pick)
-    return Honest(correct=correct, n=n, picks=tuple(picks))
+        accuracies.append(outer.correct / outer.n)
+    return Honest(correct=correct, n=n, picks=tuple(picks), accuracies=tuple(accuracies))
 
 
 def _by_folds(records: Sequence[Record]) -> dict[tuple[int, int], Record]:

@@ -16,8 +16,9 @@ FEWEST = 30  # rows; shares of smaller groups say nothing
 def grouped(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
     """The name of each group of the values (n,), and the group of each row, int64 (n,); -1 for none.
 
-    `chosen` is float64 with NaN where missing, or an array of texts and None. Numbers of many values are cut at their quartiles,
-    of few values each value is a group; of categories the rarest ones are one group.
+    `chosen` is float64 with NaN where missing, or an array of texts and None. Numbers of many values are cut at their quartiles, or
+    into three or two parts where quarters would be too small to say anything; of few values each value is a group; of categories the
+    rarest ones are one group.
     """
     if chosen.dtype == object:
         return _by_category(chosen)
@@ -27,13 +28,23 @@ def grouped(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
         labels = [number_text(float(d), full=True) for d in distinct]
         codes = np.where(np.isfinite(chosen), np.searchsorted(distinct, chosen), -1)
     else:
-        cuts = np.unique([_cut(float(q), distinct) for q in np.quantile(known, [0.25, 0.5, 0.75])])
+        cuts = _cuts(known, distinct)
         labels = _ranges(cuts)
         codes = np.where(np.isfinite(chosen), np.searchsorted(cuts, chosen, side="left"), -1)
     if len(known) < len(chosen):
         codes = np.where(np.isfinite(chosen), codes, len(labels))
         labels = [*labels, "missing"]
     return labels, codes
+
+
+def _cuts(known: np.ndarray, distinct: np.ndarray) -> np.ndarray:
+    """Where numbers are cut: into the most parts that all have enough rows, at most four and at least two."""
+    for parts in range(QUARTERS, 1, -1):
+        quantiles = np.quantile(known, np.arange(1, parts) / parts)
+        cuts = np.unique([_cut(float(q), distinct) for q in quantiles])
+        if np.bincount(np.searchsorted(cuts, known, side="left")).min() >= FEWEST:
+            break
+    return cuts
 
 
 def _cut(quantile: float, distinct: np.ndarray) -> float:

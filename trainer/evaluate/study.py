@@ -23,12 +23,12 @@ import numpy as np
 from trainer.data.folds import MOST_FOLDS, check_evaluation, holdout, stratified_folds
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.methods import get
-from trainer.run import TrainRequest, train
+from trainer.run import TrainRequest, nodes_of_fold, train
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.nodes import Tree
 from trainer.warm import warm
 
-LONGEST = 1 << 16  # bytes of a record
+LONGEST = 1 << 20  # bytes of a record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +121,7 @@ class Record:
     second: int = -1
     second_correct: int = 0
     second_n: int = 0
+    tree: list[dict[str, Any]] = field(default_factory=list)  # its nodes, where every row is in a fold and they are few
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -280,7 +281,14 @@ def _fold(task: _Task) -> Record:
         splits_proved=certificate.splits_proved,
         second_correct=_correct(result.tree, task.dataset, second),
         second_n=len(second),
+        tree=_kept(result.tree) if task.second < 0 and not task.test_share else [],
     )
+
+
+def _kept(tree: Tree) -> list[dict[str, Any]]:
+    """The nodes of a tree that fits into a record; else none."""
+    nodes = nodes_of_fold(tree)
+    return nodes if len(json.dumps(nodes)) <= LONGEST // 2 else []
 
 
 def _correct(tree: Tree, dataset: Dataset, rows: np.ndarray) -> int:

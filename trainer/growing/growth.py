@@ -86,6 +86,8 @@ def grow_tree(
             finished = False
             return []
         found = split(node.rows, branches)
+        if stopped():  # also a search that ended early
+            finished = False
         if found is None or not found.left.any() or found.left.all():
             return []
         before = impurity(MEASURES[measure], class_counts(data, node.rows))

@@ -109,8 +109,8 @@ def grow_and_prune(
 
         def news(leaves: int, draft: Callable[[], Draft]) -> None:
             nonlocal next_show
-            # the trees that choose the pruning, one for each fold, are not kept
-            if whole and monitor.elapsed() >= next_show:
+            # the trees that choose the pruning, one for each fold, are not kept; at the end the whole tree is drawn anyway
+            if whole and monitor.elapsed() >= next_show and not monitor.stopped():
                 begun = monitor.elapsed()
                 monitor.report(leaves=leaves, nodes=2 * leaves - 1, draft=draft())
                 took = monitor.elapsed() - begun
@@ -136,7 +136,7 @@ def grow_and_prune(
     return Solution(
         draft=draft,
         finished=finished,
-        scope="" if data.exact else rounded,
+        scope=rounded if rounded and not data.exact else "",
         nodes=growth.boxes or 2 * growth.branches + 1,
         encoded_features=X.shape[1],
         evidence=(evidence,),

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import math
 import threading
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -24,7 +25,7 @@ from trainer.milo.backend import Backend, Capabilities
 from trainer.milo.exchange import Exchange
 from trainer.milo.expression import Row
 from trainer.milo.hooks import Ended, NodeInfo
-from trainer.milo.model import Model
+from trainer.milo.model import BuildStopped, Model
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +104,19 @@ class Session:
         else:
             self.scip.addCons((left <= row.upper) >= row.lower)
 
+    def add_all(self, rows: Sequence[Row]) -> int:
+        """Add rows of which each forbids a point, and say how many; those after the first only while the solve may go on.
+
+        Thousands of long rows take seconds. The first alone keeps the point from being taken for a solution.
+        """
+        for count, row in enumerate(rows, 1):
+            self.add(row)
+            try:
+                self.exchange.pace.wrote(len(row.columns))
+            except BuildStopped:
+                return count
+        return len(rows)
+
     def add_cut(self, row: Row) -> bool:
         """Add a row to the relaxation only; True when it made the node infeasible."""
         scip = self.scip
@@ -178,9 +192,10 @@ class HiddenRows(pyscipopt.Conshdlr):
         return self._verdict(judge, SCIP_RESULT.INFEASIBLE)
 
     def _enforce(self) -> Any:
-        rows = self.exchange.integral(self.session.values(), "lp", adding=True)
-        for row in rows:
-            self.session.add(row)
+        exchange = self.exchange
+        rows = exchange.integral(self.session.values(), "lp", adding=False)
+        added = self.session.add_all(rows)
+        exchange.remember(rows[:added], again=0)
         return SCIP_RESULT.CONSADDED if rows else SCIP_RESULT.FEASIBLE
 
     def consenfolp(self, constraints: Any, nusefulconss: int, solinfeasible: bool) -> dict[str, Any]:
@@ -207,8 +222,7 @@ class HiddenRows(pyscipopt.Conshdlr):
             if every == 0 or (every < 0 and not info.is_root) or (every > 0 and info.depth % every):
                 return SCIP_RESULT.DIDNOTRUN
             rows = self.exchange.fractional(self.session.values(), info)
-            for row in (r for r in rows if not r.user):
-                self.session.add(row)
+            self.session.add_all([row for row in rows if not row.user])
             cut_off = [self.session.add_cut(row) for row in rows if row.user]
             if any(cut_off):
                 return SCIP_RESULT.CUTOFF

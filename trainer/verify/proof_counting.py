@@ -23,9 +23,9 @@ class Counting(Table):
 
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
         self.min_leaf, self.apart, self.allowed, self.space = space.min_leaf, space.apart, space.allowed, space
-        merged = np.column_stack(
-            [np.packbits(space.X, axis=1), space.labels.astype(">u4").view(np.uint8).reshape(-1, 4)]
-        )
+        rates, answers = space.rates, np.packbits(space.X, axis=1)
+        marks = [space.labels] if rates is None else [space.labels, rates.group]  # -1 is the last number
+        merged = np.column_stack([answers, *(m.astype(">u4").view(np.uint8).reshape(-1, 4) for m in marks)])
         rows, first, where = np.unique(merged, axis=0, return_index=True, return_inverse=True)
         where = where.reshape(-1)
         order = np.argsort(space.labels[first], kind="stable")
@@ -34,8 +34,11 @@ class Counting(Table):
         weight = np.bincount(place[where], space.weights, len(rows)).astype(np.int64)
         self.float = np.float32 if int(weight.sum()) < 1 << 24 else np.float64
         self.X = space.X[first][order]
-        _, group = np.unique(rows[order, :-4], axis=0, return_inverse=True)
+        _, group = np.unique(rows[order, : answers.shape[1]], axis=0, return_inverse=True)
         super().__init__((unit, leaf), space.labels[first][order], weight, space.classes, group.reshape(-1))
+        self.compared = np.zeros((0, len(rows)), np.int64)  # for each group the weights of its rows
+        if rates is not None:
+            self.compared = np.where(rates.group[first][order] == np.arange(len(rates.sizes))[:, None], weight, 0)
 
     @property
     def deepest(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 
 from trainer.verify.findings import asked, exact, items
 from trainer.verify.questions import cuts_of_bins, questions
+from trainer.verify.rates import Rates, rates_of
 from trainer.verify.rows import Rows
 from trainer.verify.wishes import Wish, answers, numbered, wishes_of, with_parted
 
@@ -62,6 +63,7 @@ class Space:
     recalls: tuple[tuple[int, int], ...] = ()  # classes with the most weight of each that may be classified wrongly
     max_columns: int | None = None
     shape: Shape = None  # the topology, where it is given
+    rates: Rates | None = None
     rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
 
     @property
@@ -99,10 +101,11 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
         columns = columns + [w.column for w in named]
     wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
     kept, wide = rows.weights > 0, method in THRESHOLDS and not wishes
+    rates = rates_of(model, rows)
     most, few, shape = asked(model, "max_leaves"), asked(model, "max_columns"), _shape(model)
     return Space(
         kind="thresholds" if wide else "questions",
-        X=X[kept],
+        X=X if kept.all() else X[kept],
         labels=rows.labels[kept],
         weights=rows.weights[kept],
         classes=len(model["classes"]),
@@ -120,6 +123,7 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
         recalls=_recalls(model, rows),
         max_columns=None if few is None else int(few),
         shape=shape,
+        rates=None if rates is None else rates.of(kept),
         rising=None if wide else _rising(model, rows, X, columns),
     )
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +25,7 @@ from trainer.verify.proof_sweep import Sweep
 from trainer.verify.proof_topology import Topologies
 from trainer.verify.proof_within import Cover, Within
 
-FORMAT, VERSIONS = "octweb-proof", (1, 2, 4, 5)
+FORMAT, VERSIONS = "octweb-proof", (1, 2, 4, 5, 6)
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000
 MOST_COST = 1 << 61
@@ -64,7 +65,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class _Step:
-    part: Part
+    follow: Callable[[], Part]  # what the step is about, made again
     height: int
     leaves: int
     bound: int
@@ -172,7 +173,8 @@ class _Check:
             return self._topology(path, bound)
         if reason == "cases":
             return self._case(record, path, columns, height, bound)
-        part = engine.follow(path, columns, self._classes(record))
+        follow = partial(engine.follow, path, columns, self._classes(record))
+        part = follow()
         if not part.rows.any():
             raise BadProof("no row follows its path")
         # a tree of this height is one of any larger height that its rows and questions admit
@@ -194,7 +196,7 @@ class _Check:
             proved = bound
         if proved < bound:
             raise BadProof(f"the reason '{reason}' proves {proved}, not {bound}")
-        step = _Step(part, far, leaves if leaves < most else MOST_COST, bound)
+        step = _Step(follow, far, leaves if leaves < most else MOST_COST, bound)
         self.steps[number] = step
         self.held.setdefault(part.key, []).append(step)
         return None
@@ -255,11 +257,12 @@ def _similar(
     other = steps.get(_whole(record, "of", 1))
     if other is None:
         raise BadProof("the step that it names does not come before it")
-    if other.height < height or other.leaves < leaves or (part.allowed & ~other.part.allowed).any():
+    whole = other.follow()
+    if other.height < height or other.leaves < leaves or (part.allowed & ~whole.allowed).any():
         raise BadProof("the step that it names covers fewer trees")
-    if space.min_leaf > 1 and (part.rows & ~other.part.rows).any():
+    if space.min_leaf > 1 and (part.rows & ~whole.rows).any():
         raise BadProof("the step that it names lacks rows, and leaves have a smallest size")
-    return other.bound - engine.unit * engine.weight_of(other.part.rows & ~part.rows)
+    return other.bound - engine.unit * engine.weight_of(whole.rows & ~part.rows)
 
 
 def _whole(record: dict[str, Any], name: str, least: int) -> int:
@@ -286,7 +289,7 @@ def _fits(value: object) -> bool:
 def _accept(header: dict[str, Any], space: Space) -> None:
     """Raises BadProof if the header is not of this format or of these rows."""
     if header.get("format") != FORMAT or header.get("version") not in VERSIONS or type(header["version"]) is not int:
-        raise BadProof("the file is not a proof of version 1, 2, 4 or 5")
+        raise BadProof("the file is not a proof of version 1, 2, 4, 5 or 6")
     if header.get("rows") != space.digest:
         raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
 

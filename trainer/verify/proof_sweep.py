@@ -1,36 +1,42 @@
-"""Steps over all thresholds of columns of numbers, checked by sweeps of the sorted columns; the bounds of neighbours close the rest.
+"""Steps over all thresholds of columns of numbers, checked by sweeps of one column after the other; the bounds of neighbours close the rest.
 
-A question is (column, place): "is x above the distinct value at this place?".  What is proved of the rows below one threshold holds
+A question is (column, value): "is x above this distinct value?".  What is proved of the rows below one threshold holds
 below any larger one, and below a smaller one less the weight of the rows between (docs/proof-format.md, "Thresholds").
 """
 
 from __future__ import annotations
+
+from functools import reduce
 
 import numpy as np
 
 from trainer.verify.proof_rows import FAR, Known, Part, Table
 from trainer.verify.proof_space import BadProof, Space
 
+SPARSE = 8  # a column with so many more values than rows are left is sorted, and not counted by value
+
 
 class Sweep(Table):
-    """The ranks of the rows in each column, and their classes and weights."""
+    """For each column the rank of the value of each row and its class in one number, rank * classes + class; weights of the rows."""
 
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
         if space.min_leaf > 1 or space.max_leaves is not None:
             raise BadProof("the steps over thresholds allow no smallest leaf and no limit of leaves")
-        self.allowed = space.allowed
-        self.rank = np.array([np.unique(x, return_inverse=True)[1].reshape(-1) for x in space.X.T], np.int64)
-        self.rank = self.rank.reshape(space.X.shape[1], len(space.X))
-        self.order = np.argsort(self.rank, axis=1, kind="stable")
-        self.starts = np.cumsum(
-            [0, *(int(r.max()) for r in self.rank)]
-        )  # questions of column f: starts[f] .. starts[f + 1]
-        self.one_hot = np.zeros((space.classes, len(space.X)), np.int64)
-        self.one_hot[space.labels, np.arange(len(space.X))] = space.weights
-        group = np.zeros(len(space.X), np.int64)
-        if len(self.rank):
-            _, group = np.unique(self.rank, axis=1, return_inverse=True)
-        super().__init__((unit, leaf), space.labels, space.weights, space.classes, group.reshape(-1))
+        (n, columns), K = space.X.shape, space.classes
+        self.allowed, self.plain = space.allowed, bool((space.weights == 1).all())
+        self.code = np.empty((columns, n), np.int32 if n * K < 1 << 31 else np.int64)
+        self.levels = np.zeros(columns, np.int64)
+        group, groups = np.zeros(n, np.int64), 1
+        for f in range(columns):
+            rank = np.unique(space.X[:, f], return_inverse=True)[1].reshape(-1)
+            self.levels[f] = rank.max() + 1
+            self.code[f] = rank * K + space.labels
+            if groups < n:
+                _, group = np.unique(group * self.levels[f] + rank, return_inverse=True)
+                groups = int(group.max()) + 1
+        self.starts = np.cumsum([0, *(self.levels - 1)])  # questions of column f: starts[f] .. starts[f + 1]
+        self.seen: set[int] = set()  # weights of the rows of steps
+        super().__init__((unit, leaf), space.labels, space.weights, K, group.reshape(-1))
 
     @property
     def deepest(self) -> int:
@@ -43,131 +49,116 @@ class Sweep(Table):
 
     def follow(self, path: list[int], columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
         """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
-        rows = self.root(columns, span).rows
+        part = self.root(columns, span)
         for literal in path:
             q, yes = divmod(literal, 2)
             if q >= self.starts[-1]:
                 raise BadProof(f"there is no question {q}")
             f = int(np.searchsorted(self.starts, q, side="right")) - 1
-            rows &= (self.rank[f] > q - self.starts[f]) == bool(yes)
-        return Part(rows, self.allowed)
+            part = self.side(part, f, int(q - self.starts[f]), yes)
+        self.seen.add(self.weight_of(part.rows))
+        return part
+
+    def side(self, part: Part, f: int, value: int, yes: int) -> Part:
+        """The rows of a part above a value (yes) or not."""
+        return Part(part.rows & ((self.code[f] >= (value + 1) * self.classes) == bool(yes)), self.allowed)
+
+    def counts(
+        self, f: int, rows: np.ndarray, *weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The values of column f that rows have, the weights (K, values) of their classes, and the sums of the further weights."""
+        own, K = self.code[f][rows], self.classes
+        present = np.arange(self.levels[f])
+        if SPARSE * len(own) < len(present):
+            present, place = np.unique(own // K, return_inverse=True)
+            own = place.reshape(-1) * K + own % K
+        first, *others = weights
+        sizes = np.bincount(own, first, len(present) * K).astype(np.int64).reshape(-1, K).T
+        held = sizes.any(axis=0)
+        sums = np.array([np.bincount(own // K, w, len(present))[held] for w in others], np.int64)
+        return present[held], sizes[:, held], sums
 
     def count(self, part: Part, height: int, leaves: int, bound: int) -> int:
         """The cost of the best tree of depth one, or `bound` if no tree of depth two costs less."""
         if height < 2:
-            return _Lines(self, part).one() if height else self.leaf_cost(part)
+            return self.one(part) if height else self.leaf_cost(part)
         if self.leaf_cost(part) < bound:
             return self.leaf_cost(part)
-        lines = _Lines(self, part)
-        lines.start(1)
-        while (place := lines.short(bound)) is not None:
-            sides = [lines.side(*place, yes).one() for yes in (0, 1)]
-            if sum(sides) < bound:
-                return sum(sides)
-            lines.learn(*place, *sides)
+        for f in np.flatnonzero(self.allowed).tolist():
+            line = _Line(self, part, f, 2)
+            while (place := line.short(bound)) is not None:
+                low, high = (self.one(self.side(part, f, int(line.values[place]), yes)) for yes in (0, 1))
+                if low + high < bound:
+                    return low + high
+                line.learn(place, low, high)
         return bound
+
+    def one(self, part: Part) -> int:
+        """The cost of the best tree of depth one."""
+        totals, weights = self.totals(part), None if self.plain else self.weight[part.rows]
+        leaf, right = self.leaf + self.unit * int(totals.sum() - totals.max()), -1
+        for f in np.flatnonzero(self.allowed).tolist():
+            _, sizes, _ = self.counts(f, part.rows, weights)
+            if sizes.shape[1] > 1:
+                below = np.cumsum(sizes, axis=1)[:, :-1]
+                above = totals[:, None] - below
+                right = max(right, int((reduce(np.maximum, below) + reduce(np.maximum, above)).max()))
+        return leaf if right < 0 else min(leaf, 2 * self.leaf + self.unit * (int(totals.sum()) - right))
 
     def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
         """Raise BadProof unless the leaf and every split cost `bound` at least, by the bounds of steps and of neighbours."""
         if self.leaf_cost(part) < bound:
             raise BadProof("a single leaf costs less")
-        lines = _Lines(self, part)
-        lines.start(height - 1)
-        for f in range(len(self.rank)):
-            for place in np.flatnonzero(lines.ends[f]).tolist():
-                low, high = (known(lines.part(f, place, yes), height - 1, 1 << (height - 1)) for yes in (0, 1))
-                if low or high:
-                    lines.note(f, place, low, high)
-            lines.spread(f)
-        if (short := lines.short(bound)) is not None:
-            f, at = short
-            question = int(self.starts[f] + self.rank[f, lines.order[f, at]])
-            raise BadProof(f"the two sides of question {question} are proved to cost less than {bound}")
+        whole, most = self.weight_of(part.rows), 1 << (height - 1)
+        for f in np.flatnonzero(self.allowed).tolist():
+            line = _Line(self, part, f, height)
+            for place, (value, weight) in enumerate(zip(line.values.tolist(), line.behind.tolist(), strict=True)):
+                if weight in self.seen or whole - weight in self.seen:
+                    low, high = (known(self.side(part, f, value, yes), height - 1, most) for yes in (0, 1))
+                    line.note(place, low, high)
+            line.spread()
+            if (short := line.short(bound)) is not None:
+                question = int(self.starts[f] + line.values[short])
+                raise BadProof(f"the two sides of question {question} are proved to cost less than {bound}")
 
 
-class _Lines:
-    """The rows of a part in the order of each column, and bounds of both sides of each threshold between them."""
+class _Line:
+    """The thresholds of one column that part the rows of a part, and bounds of both sides of each; trees of this height above them."""
 
-    def __init__(self, sweep: Sweep, part: Part, order: np.ndarray | None = None) -> None:
-        s = self.sweep = sweep
-        self.rows = part.rows
-        order = s.order if order is None else order
-        self.order = order[part.rows[order]].reshape(len(order), -1)
-        self.cum = np.cumsum(s.one_hot[:, self.order], axis=2)  # (K, F, n): rows up to and with each place
-        rank = np.take_along_axis(s.rank, self.order, axis=1)
-        self.ends = np.zeros(self.order.shape, bool)  # a threshold lies behind this place
-        self.ends[:, :-1] = (rank[:, 1:] != rank[:, :-1]) & s.allowed[:, None]
+    def __init__(self, sweep: Sweep, part: Part, f: int, height: int) -> None:
+        rows, leaves, self.unit = part.rows, 1 << min(height - 1, 30), sweep.unit
+        values, sizes, (excess,) = sweep.counts(f, rows, sweep.weight[rows], sweep.excess[rows])
+        below, kept = np.cumsum(sizes, axis=1), np.cumsum(excess)
+        self.values, self.behind = values[:-1], below[:, :-1].sum(axis=0)  # behind: the weight of the rows below
+        self.low = sweep.floors(below[:, :-1], kept[:-1], leaves)
+        self.high = sweep.floors(below[:, -1:] - below[:, :-1], kept[-1] - kept[:-1], leaves)
+        self.spread()
 
-    def one(self) -> int:
-        """The cost of the best tree of depth one."""
-        s = self.sweep
-        totals = s.one_hot[:, self.rows].sum(axis=1)
-        leaf = s.leaf + s.unit * int(totals.sum() - totals.max())
-        if not self.ends.any():
-            return leaf
-        if len(totals) == 2:
-            low, high = (
-                np.maximum(self.cum[0], self.cum[1]),
-                np.maximum(totals[0] - self.cum[0], totals[1] - self.cum[1]),
-            )
-        else:
-            low, high = self.cum.max(axis=0), (totals[:, None, None] - self.cum).max(axis=0)
-        errors = int(totals.sum()) - int((low + high)[self.ends].max())
-        return min(leaf, 2 * s.leaf + s.unit * errors)
+    def note(self, place: int, low: int, high: int) -> None:
+        self.low[place] = max(self.low[place], low)
+        self.high[place] = max(self.high[place], high)
 
-    def start(self, height: int) -> None:
-        """Bounds of both sides without a step: by classes and equal rows."""
-        s = self.sweep
-        excess, leaves = np.cumsum(s.excess[self.order], axis=1), 1 << min(height, 30)
-        totals = s.one_hot[:, self.rows].sum(axis=1)[:, None, None]
-        self.low = s.floors(self.cum, excess, leaves)
-        self.high = s.floors(totals - self.cum, s.excess[self.rows].sum() - excess, leaves)
-        self.behind = self.cum.sum(axis=0)
-        for f in range(len(self.order)):
-            self.spread(f)
+    def learn(self, place: int, low: int, high: int) -> None:
+        """Bounds of both sides of one threshold, and what they say of the others: more rows cost no less, fewer at most their weight less."""
+        self.note(place, low, high)
+        gap = self.unit * (self.behind[place] - self.behind)
+        self.low = np.maximum(self.low, self.low[place] - np.maximum(gap, 0))
+        self.high = np.maximum(self.high, self.high[place] + np.minimum(gap, 0))
 
-    def note(self, f: int, place: int, low: int, high: int) -> None:
-        self.low[f, place] = max(self.low[f, place], low)
-        self.high[f, place] = max(self.high[f, place], high)
+    def spread(self) -> None:
+        """What all thresholds say of each other."""
+        paid = self.unit * self.behind
+        low, high = np.maximum.accumulate(self.low), np.maximum.accumulate(self.high[::-1])[::-1]
+        self.low = np.maximum(low, np.maximum.accumulate((low - paid)[::-1])[::-1] + paid)
+        self.high = np.maximum(high, np.maximum.accumulate(high + paid) - paid)
 
-    def learn(self, f: int, place: int, low: int, high: int) -> None:
-        """Bounds of both sides of one threshold, and what they say of the others of its column."""
-        self.note(f, place, low, high)
-        unit, W = self.sweep.unit, self.behind[f]
-        gap = unit * (W[place] - W)
-        self.low[f] = np.maximum(self.low[f], self.low[f, place] - np.maximum(gap, 0))
-        self.high[f] = np.maximum(self.high[f], self.high[f, place] + np.minimum(gap, 0))
-
-    def spread(self, f: int) -> None:
-        """What the thresholds of a column say of each other: more rows cost no less, fewer at most their weight less."""
-        paid = self.sweep.unit * self.behind[f]
-        low, high = self.low[f], self.high[f]
-        low = np.maximum.accumulate(low)
-        low = np.maximum(low, np.maximum.accumulate((low - paid)[::-1])[::-1] + paid)
-        high = np.maximum.accumulate(high[::-1])[::-1]
-        high = np.maximum(high, np.maximum.accumulate(high + paid) - paid)
-        self.low[f], self.high[f] = low, high
-
-    def short(self, bound: int) -> tuple[int, int] | None:
+    def short(self, bound: int) -> int | None:
         """A threshold with sides that are not yet known to cost `bound`: the middle of the run around the worst; None without any."""
-        sums = np.where(self.ends, self.low + self.high, FAR)
-        worst = int(sums.argmin())
-        f, place = divmod(worst, sums.shape[1])
-        if sums.size == 0 or sums[f, place] >= bound:
+        sums = self.low + self.high
+        if not sums.size or sums.min() >= bound:
             return None
-        places = np.flatnonzero(self.ends[f])
-        at, open_ = int(np.searchsorted(places, place)), sums[f, places] < bound
-        closed = np.flatnonzero(~open_)
+        at, closed = int(sums.argmin()), np.flatnonzero(sums >= bound)
         k = int(np.searchsorted(closed, at))
         first = int(closed[k - 1]) + 1 if k else 0
-        last = int(closed[k]) - 1 if k < len(closed) else len(places) - 1
-        return f, int(places[(first + last) // 2])
-
-    def part(self, f: int, place: int, yes: int) -> Part:
-        """The rows on one side of a threshold."""
-        rows = np.zeros(len(self.rows), bool)
-        rows[self.order[f, place + 1 :] if yes else self.order[f, : place + 1]] = True
-        return Part(rows, self.sweep.allowed)
-
-    def side(self, f: int, place: int, yes: int) -> _Lines:
-        return _Lines(self.sweep, self.part(f, place, yes), self.order)
+        last = int(closed[k]) - 1 if k < len(closed) else len(sums) - 1
+        return (first + last) // 2

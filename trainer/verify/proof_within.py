@@ -1,7 +1,8 @@
-"""Trees within restrictions: wishes, least recalls, limits of leaves, monotone columns; over yes/no questions.
+"""Trees within restrictions: wishes, least recalls, limits of leaves, rates of groups, monotone columns; over yes/no questions.
 
-What is known of the trees of a subproblem is a list of vectors (cost, errors of each class with a least recall, leaves if limited) and
-a cost: each tree within the restrictions that costs less has a vector in the list that is nowhere larger (docs/proof-format.md).
+What is known of the trees of a subproblem is a list of vectors (cost, errors of each class with a least recall, leaves if limited, for
+each group the weight that is predicted the favoured class and the weight that is not) and a cost: each tree within the restrictions that
+costs less has a vector in the list that is nowhere larger (docs/proof-format.md).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from trainer.verify.proof_space import BadProof
 
 Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less
 Covers = Callable[[Part, int], Cover]  # a part and a height: the best cover that a step has proved
+MOST_SUMS = 1 << 20  # vectors that are added at once
+SUMS_A_VISIT = 1 << 12  # so many take as long as another subproblem
 Spans = tuple[tuple[int, int], tuple[int, int]]
 
 
@@ -36,29 +39,47 @@ class Within:
         self.caps = np.array([cap for _, cap in space.recalls], np.int64)
         if space.max_leaves is not None:
             self.caps = np.append(self.caps, space.max_leaves)
+        self.groups = 0 if space.rates is None else len(space.rates.sizes)
+        self.limits = () if space.rates is None else tuple(space.rates.limits())
+        self.entries = 1 + len(self.caps) + 2 * self.groups
+        least = [0] * len(self.bounded) + [1] * (len(self.caps) - len(self.bounded)) + [0] * 2 * self.groups
+        self.least = np.array(least, np.int64)  # behind the cost
         self.memo: dict[tuple[object, ...], Cover] = {}
-        self.plain = not len(self.caps) and space.rising is None
+        self.plain = self.entries == 1 and space.rising is None
 
-    @property
-    def entries(self) -> int:
-        return 1 + len(self.caps)
+    def _spend(self, visits: int) -> None:
+        """Raises TooLarge beyond what a search without steps may have."""
+        if self.left is not None:
+            self.left -= visits
+            if self.left < 0:
+                raise TooLarge
 
     # -- vectors ---------------------------------------------------------------------------------------------------------
 
     def made(self, totals: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """The vectors (..., D) of leaves with class weights totals (K, ...), one for each place of labels (...)."""
-        right = np.take_along_axis(totals, labels[None], axis=0)[0]
-        own = [self.c.leaf + self.c.unit * (totals.sum(axis=0) - right)]
-        own += [np.where(labels == k, 0, totals[k]) for k in self.bounded.tolist()]
-        own += [np.ones_like(right)] * (self.entries - len(own))
+        """The vectors (..., D) of leaves with the weights of classes and groups totals (K + G, ...), one for each place of labels (...)."""
+        sizes, compared = totals[: self.c.classes], totals[self.c.classes :]
+        right = np.take_along_axis(sizes, labels[None], axis=0)[0]
+        own = [self.c.leaf + self.c.unit * (sizes.sum(axis=0) - right)]
+        own += [np.where(labels == k, 0, sizes[k]) for k in self.bounded.tolist()]
+        own += [np.ones_like(right)] * (len(self.caps) - len(self.bounded))
+        if self.space.rates is not None:
+            said = labels == self.space.rates.label
+            own += [np.where(chosen, size, 0) for size in compared for chosen in (said, ~said)]
         return np.stack(own, axis=-1)
 
     def kept(self, vectors: np.ndarray, cost: int) -> np.ndarray:
         """Those of a tree that may be: below the cost, within the limits, and not beaten by others."""
         vectors = vectors.reshape(-1, self.entries)
-        found = vectors[(vectors[:, 0] < cost) & (vectors[:, 1:] <= self.caps).all(axis=1)]
+        found = vectors[(vectors[:, 0] < cost) & (vectors[:, 1 : 1 + len(self.caps)] <= self.caps).all(axis=1)]
+        for g, h, a, b, most in self.limits:
+            said, unsaid = (found[:, 1 + len(self.caps) + place] for place in (2 * g, 2 * h + 1))
+            found = found[a * said + b * unsaid <= most]
         if len(found) < 2:
             return found
+        if self.groups:  # trees that predict the same of the groups; hardly another one is nowhere larger
+            found = found[np.lexsort(found.T)]
+            return found[np.append(True, (found[1:, 1:] != found[:-1, 1:]).any(axis=1))]
         if self.entries == 1:
             return found[[found[:, 0].argmin()]]
         found = np.unique(found, axis=0)
@@ -74,12 +95,25 @@ class Within:
         return found
 
     def sums(self, a: np.ndarray, b: np.ndarray, cost: int) -> np.ndarray:
-        return self.kept(a[:, None, :] + b[None, :, :], cost)
+        self._spend(len(a) * len(b) // SUMS_A_VISIT)
+        many = max(1, MOST_SUMS // max(1, len(b)))
+        parts = [self.kept(a[k : k + many, None] + b[None], cost) for k in range(0, len(a), many)]
+        return parts[0] if len(parts) == 1 else self.kept(np.concatenate([b[:0], *parts]), cost)
 
     def admitted(self, cover: Cover) -> int:
         """The least cost that a cover of all rows leaves open."""
         cost, vectors = cover
         return min([cost, *self.kept(vectors, FAR)[:, 0].tolist()])
+
+    def optimum(self, part: Part, height: int) -> int | None:
+        """The least cost of a tree of all rows, found without steps; None if no tree keeps the restrictions. Raises TooLarge."""
+        most = self.c.unit * int(self.c.weight.sum()) + (self.c.leaf << min(height, 40)) + 1
+        cost, more = (self.c.floor(part, height, FAR), self.c.unit) if self.groups else (0, FAR)
+        while True:  # vectors of groups are many, and few of them are cheap
+            cost, more = min(cost + more, most), 2 * more
+            found = self.cover(part, height, cost)
+            if len(found) or cost == most:
+                return int(found[:, 0].min()) if len(found) else None
 
     # -- a subproblem ----------------------------------------------------------------------------------------------------
 
@@ -92,10 +126,7 @@ class Within:
         key = (min(height, part.room), *part.within)
         known = self.memo.get(key)
         if known is None or known[0] < cost:
-            if self.left is not None:
-                self.left -= 1
-                if self.left < 0:
-                    raise TooLarge
+            self._spend(1)
             known = self.memo[key] = (cost, self.vectors(part, height, cost, None, None))
         return known[1] if known[0] == cost else self.kept(known[1], cost)
 
@@ -137,7 +168,8 @@ class Within:
         chosen = [k for k in sorted(labels) if part.span[0] <= k <= part.span[1]]
         if asks or len(named) > 1 or not chosen:
             return np.zeros((0, self.entries), np.int64)
-        totals = np.repeat(self.c.totals(part)[:, None], len(chosen), axis=1)
+        own = np.append(self.c.totals(part), self.c.compared[:, part.rows].sum(axis=1))
+        totals = np.repeat(own[:, None], len(chosen), axis=1)
         return self.kept(self.made(totals, np.array(chosen)), cost)
 
     def _admitted(self, part: Part) -> np.ndarray:
@@ -158,8 +190,10 @@ class Within:
 
     def _stumps(self, frame: Frame, part: Part, usable: np.ndarray) -> Iterator[np.ndarray]:
         """The vectors of the trees of one question."""
-        yes = frame.ones[:, usable]
-        no = frame.totals[:, None] - yes
+        compared = self.c.compared[:, frame.index]
+        own = (compared.astype(self.c.float) @ frame.X[:, usable]).astype(np.int64)
+        yes = np.concatenate([frame.ones[:, usable], own])
+        no = np.append(frame.totals, compared.sum(axis=1))[:, None] - yes
         rising = None if self.space.rising is None else self.space.rising[frame.columns[usable]]
         span = range(part.span[0], min(part.span[1] + 1, self.c.classes))
         for k, other in itertools.product(span, span):
@@ -206,8 +240,8 @@ class Within:
         if covers is None or min(height, part.room) <= 2:
             return self.cover(part, height, cost)
         open_, vectors = covers(part, height)
-        floor = np.array([[max(low, open_), *[0] * len(self.bounded), *[1] * (self.entries - 1 - len(self.bounded))]])
-        return self.kept(np.concatenate([vectors, floor]), cost)
+        floor = np.append(max(low, open_), self.least)
+        return self.kept(np.concatenate([vectors, floor[None]]), cost)
 
     # -- a step ----------------------------------------------------------------------------------------------------------
 
@@ -217,4 +251,4 @@ class Within:
         for v in self.vectors(part, height, cost, covers, known):
             if not (listed <= v).all(axis=1).any():
                 words = ", ".join(map(str, v.tolist()))
-                raise BadProof(f"a tree with cost, errors and leaves ({words}) is not excluded")
+                raise BadProof(f"a tree with cost, errors, leaves and groups ({words}) is not excluded")

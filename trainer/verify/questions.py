@@ -37,7 +37,7 @@ def questions(model: dict[str, Any], rows: Rows, scheme: str | None = None, bins
         answers += found
         places += [j] * len(found)
     matrix = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
-    return Questions(np.ascontiguousarray(matrix), np.array(places, np.int64))
+    return Questions(matrix, np.array(places, np.int64))
 
 
 def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> list[np.ndarray]:
@@ -71,14 +71,16 @@ def _cuts(values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> li
         counted = np.unique(values[weights > 0])
         # a special value may lie between two neighbours
         return [(_middle(low, high), math.inf) for low, high in itertools.pairwise(counted.tolist())]
+    present, place = np.unique(values, return_inverse=True)
+    behind = np.cumsum(np.bincount(place, weights).astype(np.int64))
     if scheme == "quantile-buckets":
-        edges = np.unique([_quantile(values, weights, r / bins) for r in range(bins + 1)])
+        edges = np.unique([_quantile(present, behind, r / bins) for r in range(bins + 1)])
         inner = [-math.inf, *edges[1:-1].tolist(), math.inf]
         return list(itertools.pairwise(inner)) if len(edges) > 1 else []
-    n, cuts = int(weights.sum()), []
+    cuts = []
     for r in range(1, bins):
-        place, rest = divmod((n - 1) * r, bins)
-        low, high = _ranked(values, weights, (place, place + (rest > 0)))
+        at, rest = divmod((int(behind[-1]) - 1) * r, bins)
+        low, high = _ranked(present, behind, (at, at + (rest > 0)))
         cuts.append(low if not rest else _middle(low, high))
     return [(cut, math.inf) for cut in dict.fromkeys(cuts)]
 
@@ -88,19 +90,20 @@ def _middle(low: float, high: float) -> float:
     return half if low <= half < high else low
 
 
-def _ranked(values: np.ndarray, weights: np.ndarray, places: Sequence[int]) -> list[float]:
-    """The values at these places (from 0) of the column, sorted, with each row repeated as often as its weight says."""
-    order = np.argsort(values, kind="stable")
-    behind = np.cumsum(weights[order])
-    return [float(values[order[np.searchsorted(behind, place, side="right")]]) for place in places]
+def _ranked(present: np.ndarray, behind: np.ndarray, places: Sequence[int]) -> list[float]:
+    """The values at these places (from 0) of a column, sorted, with each row repeated as often as its weight says.
+
+    `present`: the different values; `behind`: the weight up to and with each of them.
+    """
+    return [float(present[np.searchsorted(behind, place, side="right")]) for place in places]
 
 
-def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
+def _quantile(present: np.ndarray, behind: np.ndarray, share: float) -> float:
     """Linear between neighbours, in the two forms that keep the last bit on either side of the middle."""
-    position = (int(weights.sum()) - 1) * share
+    position = (int(behind[-1]) - 1) * share
     below = math.floor(position)
     rest = position - below
-    low, high = _ranked(values, weights, (below, math.ceil(position)))
+    low, high = _ranked(present, behind, (below, math.ceil(position)))
     return high - (high - low) * (1 - rest) if rest >= 0.5 else low + (high - low) * rest
 
 

@@ -6,12 +6,12 @@ A new restriction is an entry of RESTRICTIONS. Nothing here is shared with the c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from trainer.verify.findings import Finding, asked, columns_of, exact, items, recounted
+from trainer.verify.rates import rates_of
 from trainer.verify.rows import Rows
 
 Model = dict[str, Any]
@@ -154,24 +154,13 @@ def _fairness_words(model: Model) -> list[str]:
 
 def _fair(seen: Seen) -> list[Held]:
     """Whether no two groups differ by more than allowed in how often the favoured class is predicted."""
-    model, rows = seen.model, seen.rows
-    if not asked(model, "fairness"):
+    rates = rates_of(seen.model, seen.rows)
+    if rates is None:
         return []
-    names = [c["name"] for c in model["columns"]]
-    group = rows.columns[names.index(str(asked(model, "fairness_column")).strip())]
-    present = np.unique(rows.labels)
-    name = str(asked(model, "fairness_class") or "").strip() or model["classes"][int(present[-1])]
-    said = np.array([v.get("class") == name for v in model["nodes"]])[seen.leaf]
-    among = np.ones(len(rows), bool)
-    if asked(model, "fairness") == "opportunity":
-        among = rows.labels == model["classes"].index(name)
-    rates = []
-    for value in np.unique(group[among]):
-        own = among & (group == value)
-        rates.append(Fraction(int(rows.weights[own & said].sum()), int(rows.weights[own].sum())))
-    apart = max(rates) - min(rates) if rates else Fraction(0)
-    held = apart <= exact(model["parameters"]["fairness_delta"])
-    return [("fairness", held, f"the rates of the groups differ by {float(apart):.6g}")]
+    name = seen.model["classes"][rates.label]
+    said = np.array([v.get("class") == name for v in seen.model["nodes"]])[seen.leaf]
+    apart = rates.apart(said, seen.rows.weights)
+    return [("fairness", apart <= rates.delta, f"the rates of the groups differ by {float(apart):.6g}")]
 
 
 def _monotone_words(model: Model) -> list[str]:
@@ -261,7 +250,6 @@ RESTRICTIONS = (
         _fair,
         beside="fairness_column fairness_class fairness_delta",
         side=True,
-        searched=False,
     ),
     Restriction("monotone", _monotone_words, _ordered, side=True),
     Restriction("balanced", _balanced_words, searched=False),

@@ -23,6 +23,7 @@ TRUTH = dict.fromkeys(("true", "True", "TRUE"), 1.0) | dict.fromkeys(("false", "
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?", re.ASCII)
 FOLD_SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MISSING = "(missing)"
+LARGEST = 1 << 53  # sums of weights stay below it, so that doubles hold them
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,9 @@ def _roles(model: dict[str, Any], labels: np.ndarray) -> tuple[np.ndarray, np.nd
         words = f"The model lists {kept['used']} rows, the file has {n} without gaps."
         blank = np.zeros(n, bool), np.full(n, -1), np.ones(n, np.int64)
         return *blank, [recounted("rows", False, words, "basis")]
-    said = [recounted("rows", bool((weights >= 0).all()), f"{n} rows have no gaps, as listed.", "basis")]
+    if (weights < 0).any() or not weights.sum(dtype=np.float64) < LARGEST:
+        return held_out, fold, weights, [recounted("weights", False, "They are below 0, or too large.", "basis")]
+    said = [recounted("rows", True, f"{n} rows have no gaps, as listed.", "basis")]
     if kept.get("weights"):
         said.append(recounted("weights", True, f"Rows count as the file says, {int(weights.sum())} in all."))
     every, out = (np.bincount(y, minlength=len(model["classes"])).tolist() for y in (labels, labels[held_out]))
@@ -250,5 +253,7 @@ def weighed(model: dict[str, Any], labels: np.ndarray, plain: np.ndarray, traini
         return plain
     sizes = [int(plain[training & (labels == k)].sum()) for k in range(len(model["classes"]))]
     whole = math.lcm(*(size for size in sizes if size))
+    if whole * len(sizes) >= LARGEST:
+        raise ValueError("the weights of balanced classes are too large")
     found = plain * np.array([whole // size if size else 0 for size in sizes], np.int64)[labels]
     return found // max(1, int(np.gcd.reduce(found[training])))

@@ -25,6 +25,7 @@ from trainer.verify.restrictions import not_searched
 from trainer.verify.rows import Rows
 
 WORK = 2e8  # rows times questions that a search may look at
+CELLS = 3e7  # rows times questions that are held as numbers
 VISITS = 20_000  # its subproblems
 MOST_SETS = 40  # of columns
 FEW, PART_DEPTH = 60, 3  # questions and depth of a part
@@ -90,9 +91,10 @@ def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
         space = space_of(model, rows, found[0], found[1].tolist(), Fraction(0))
     except NoProof:
         return None
-    space = replace(space, kind="questions", max_leaves=1 << 30, recalls=())
+    space = replace(space, kind="questions", max_leaves=1 << 30, recalls=(), rates=None)
     try:
-        vectors = _vectors(space, Counting(space, 1, 0), None).tolist()
+        counting = Counting(space, 1, 0)
+        vectors = Within(counting, VISITS).cover(counting.root(), _height(space, counting), FAR).tolist()
     except TooLarge:
         return None
     n, most = int(rows.weights.sum()), max(v[-1] for v in vectors)
@@ -101,7 +103,7 @@ def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
 
 def _chosen(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
     """The questions that leave the fewest errors by themselves."""
-    ones = X.T.astype(np.float32) @ Y.astype(np.float32)  # a guess may be rounded
+    ones = np.array([Y[yes].sum(axis=0) for yes in X.T]).reshape(-1, Y.shape[1])
     right = ones.max(axis=1) + (Y.sum(axis=0) - ones).max(axis=1)
     return np.argsort(-right, kind="stable")[:most]
 
@@ -124,7 +126,7 @@ def _searched(space: Space) -> tuple[Fraction | None, bool]:
 def _part(space: Space) -> Space:
     """The questions that leave the fewest errors by themselves, and those that wishes name."""
     depth, n = min(PART_DEPTH, space.depth), len(space.X)
-    few = min(FEW, int((WORK / n) ** (1 / max(1, depth - 1))))
+    few = min(FEW, int(CELLS / n), int((WORK / n) ** (1 / max(1, depth - 1))))
     Y = np.zeros((n, space.classes))
     Y[np.arange(n), space.labels] = space.weights
     usable = np.flatnonzero(space.allowed[: space.encoded])
@@ -147,17 +149,19 @@ def _part(space: Space) -> Space:
 
 def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:
     unit, leaf = space.penalty.denominator, space.penalty.numerator
+    if space.X.size > CELLS:
+        raise TooLarge
     counting = Counting(space, unit, leaf)
-    costs = [int(v[0]) for some in groups for v in _vectors(space, counting, some)]
-    return Fraction(min(costs), unit) if costs else None
+    costs = [Within(counting, VISITS).optimum(counting.root(some), _height(space, counting)) for some in groups]
+    return min((Fraction(cost, unit) for cost in costs if cost is not None), default=None)
 
 
-def _vectors(space: Space, counting: Counting, columns: tuple[int, ...] | None) -> np.ndarray:
-    """Those of all trees that ask these columns. Raises TooLarge."""
+def _height(space: Space, counting: Counting) -> int:
+    """How deep the trees are. Raises TooLarge where they are too many."""
     depth = min(space.depth, counting.deepest)
     if float(space.X.shape[1]) ** max(0, depth - 1) * len(counting.X) > WORK:
         raise TooLarge
-    return Within(counting, VISITS).cover(counting.root(columns), depth, FAR)
+    return depth
 
 
 def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, np.ndarray, int, bool] | None:

@@ -11,12 +11,14 @@ from octweb.registry.claims import claims, is_proved
 from octweb.registry.data import check_again, example_row
 from octweb.registry.downloads import FORMATS
 from octweb.registry.reach import reach_of
+from octweb.registry.selection import selection_of
 from octweb.registry.workspace import costs, groups, performance, rowsets, versions
 from octweb.registry.workspace.mode import ADDED, Mode
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
 from trainer.convert.source import METHOD
+from trainer.editing.words import wish_lines
 from trainer.goal import Goal
 from trainer.tree.picture.names import short_names
 from trainer.tree.picture.outline import tree_outline
@@ -99,6 +101,7 @@ def _proof(scene: Scene) -> dict[str, Any]:
         "unsettled_sizes": page.unsettled_sizes(model),
         "coefficient_frontier": page.coefficient_frontier(model),
         "optimal_trees": page.optimal_trees(model),
+        "wishes": wish_lines(certificate),
     }
 
 
@@ -161,6 +164,7 @@ def workspace(scene: Scene) -> dict[str, Any]:
         "inside": scene.inside,
         "facts": facts,
         "interval": interval,
+        "selection": selection_of(scene.model),
         "mode": chosen,
         "modes": [
             {

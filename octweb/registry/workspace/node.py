@@ -15,10 +15,10 @@ from trainer.table import Kind
 from trainer.tree.describe import headline, number_text, split_text
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import shortest_between
-from trainer.tree.picture.layout import leaves_below
+from trainer.tree.picture.layout import CARD_NAME, leaves_below
 from trainer.tree.picture.names import short_names
 from trainer.tree.picture.outline import class_bar
-from trainer.tree.picture.palette import swatch
+from trainer.tree.picture.palette import NAME_LENGTH, swatch
 from trainer.tree.splits import Threshold, goes_left
 
 HEAVY = 3  # terms of a hyperplane that the headline names
@@ -183,10 +183,25 @@ def terms(scene: Scene) -> dict[str, Any] | None:
 
     Weights are taken from the rows that reach the node; the sign is as the question is written: + pulls to no.
     """
-    v, tree = scene.node, scene.tree
+    return _terms(scene, scene.node)
+
+
+def heaviest(scene: Scene) -> dict[int, tuple[str, ...]]:
+    """For each question about many columns the lines of its card: its heaviest columns, and how many more there are."""
+    found = {}
+    for v in scene.tree.branches:
+        if v.split is not None and v.split.many and (weighed := _terms(scene, v, CARD_NAME)) is not None:
+            lines = [f"{t['short']}  {100 * t['share']:.0f}\u202f%" for t in weighed["heavy"]]
+            found[v.id] = (*lines, f"+ {weighed['more']} more") if weighed["more"] else tuple(lines)
+    return found
+
+
+def _terms(scene: Scene, v: Node, length: int = NAME_LENGTH) -> dict[str, Any] | None:
+    """The terms of a node, with names of about so many letters."""
+    tree = scene.tree
     if v.split is None or v.split.weighted is None:
         return None
-    (weighed, threshold), names = v.split.weighted, short_names([c.name for c in tree.schema])
+    (weighed, threshold), names = v.split.weighted, short_names([c.name for c in tree.schema], length)
     X = scene.rows.matrix[scene.reaching(v.id, "training")] if scene.rows is not None else None
     found: list[dict[str, Any]] = []
     for f, level, a in weighed:

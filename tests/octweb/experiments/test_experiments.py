@@ -16,6 +16,7 @@ from octweb.experiments.plan import evaluation, plan
 from octweb.figures.experiment import experiment_figure
 from octweb.jobs.models import RunStatus
 from octweb.registry.models import TreeModel
+from octweb.registry.selection import selection_of
 from octweb.runs.models import TrainingRun
 from trainer.errors import ParameterError
 from trainer.methods import get
@@ -119,6 +120,36 @@ def test_rows_held_out_are_looked_at_when_the_first_tree_is_opened(experiment, c
     assert TreeModel.objects.count() == 2
 
 
+def test_a_model_says_what_the_choice_is_worth_of_which_it_is_the_result(
+    experiment, candidates, finish, register, owner
+):
+    finish(candidates[0], [0.9, 0.8, 1.0])
+    finish(candidates[1], [0.5, 0.5, 0.5])
+    whole = [register(title=f"Again {k}") for k in range(2)]
+    for candidate, model in zip(candidates, whole, strict=True):
+        run = TrainingRun.objects.create(owner=owner, dataset=experiment.dataset, method="cart", model=model)
+        Candidate.objects.filter(pk=candidate.pk).update(retrained=run)
+    assert "was not measured" in selection_of(whole[0]).words
+    first, second = (actions.open_candidate(c) for c in candidates)
+    assert selection_of(first).fair
+    assert "took no part in the choice" in selection_of(first).words
+    assert not selection_of(second).fair
+    assert "for the tree that was opened first" in selection_of(second).words
+    again = selection_of(whole[0])
+    assert (again.correct, again.n, again.fair) == (24, 30, False)
+    assert selection_of(whole[1]).accuracy is None
+    assert selection_of(register()) is None
+
+
+def test_a_choice_that_is_not_judged_yet_is_not_passed_off_as_judged(owner, dataset, finish):
+    one = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, nested=True)
+    assert selection_of(actions.open_candidate(finish(one.candidates.get(), [0.9, 0.8, 1.0]))) is None
+    two = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}] * 2, folds=3, nested=True)
+    found = selection_of(actions.open_candidate(finish(two.candidates.first(), [0.9, 0.8, 1.0])))
+    assert found.accuracy is None
+    assert "has not ended" in found.words
+
+
 def test_the_first_tree_opened_stays_the_choice(experiment, candidates, finish):
     finish(candidates[0], [0.9, 0.8, 1.0])
     finish(candidates[1], [0.9, 0.8, 1.0])
@@ -126,12 +157,6 @@ def test_the_first_tree_opened_stays_the_choice(experiment, candidates, finish):
     actions.open_candidate(candidates[0])
     experiment.refresh_from_db()
     assert experiment.chosen == candidates[1]
-
-
-def test_folds_go_into_the_model_where_no_rows_were_held_out(owner, dataset, finish):
-    experiment = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, nested=True)
-    model = actions.open_candidate(finish(experiment.candidates.get(), [0.9, 0.8, 1.0]))
-    assert model.unseen_accuracy == pytest.approx(0.9)
 
 
 def test_stop_keeps_what_is_done_and_go_on_takes_the_rest(experiment, candidates, finish):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
+import numpy as np
 import pytest
 
 from octweb.experiments import actions
 from octweb.experiments.board import board
 from octweb.experiments.models import Candidate
 from octweb.experiments.work import CandidateSupervisor
+from octweb.registry.selection import selection_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -18,7 +21,9 @@ def run(candidate: Candidate) -> str:
     return CandidateSupervisor(job_id=str(candidate.pk), worker="here", stopping=threading.Event()).run()
 
 
-def test_candidates_run_to_a_recommendation_and_an_honest_estimate(owner, dataset):
+def test_candidates_run_to_a_recommendation_and_an_honest_estimate(owner, dataset, client):
+    browser = client
+    browser.force_login(owner)
     trials = [
         {"method": "cart", "parameters": {"depth": 1}},
         {"method": "cart", "parameters": {"depth": 3, "min_leaf": 2}},
@@ -30,9 +35,27 @@ def test_candidates_run_to_a_recommendation_and_an_honest_estimate(owner, datase
     assert [line.done for line in found.lines] == [6, 6]
     assert found.chosen is not None
     assert found.honest.n == dataset.rows
+    other = next(line for line in found.lines if not line.recommended)
     model = actions.open_candidate(found.chosen.candidate)
+    said, known = selection_of(model), found.honest
+    assert (said.candidates, said.accuracy, said.n, said.fair) == (2, known.accuracy, dataset.rows, False)
+    assert said.interval[0] <= said.accuracy <= said.interval[1]
+    assert known.accuracy == pytest.approx(np.mean(known.accuracies), abs=0.01)
+    text = browser.get(f"/models/{model.pk}/").content.decode()
+    assert said.words in text
+    assert f"/experiments/{experiment.pk}/" in text
+    assert browser.get(f"/api/v1/models/{model.pk}/").json()["selection"]["accuracy"] == known.accuracy
+    passed_over = selection_of(actions.open_candidate(other.candidate))
+    assert passed_over.accuracy is None
+    assert "not the one that the rule" in passed_over.words
     assert model.leaves == found.chosen.leaves
     assert model.unseen_accuracy == pytest.approx(found.chosen.score.mean)
+    for (
+        candidate
+    ) in experiment.candidates.all():  # the trees of the folds are in the model file, where the checker counts them
+        assert len(json.loads(candidate.document)["rows"]["fold_trees"]) == 3
+        assert candidate.trees == {}
+        assert not any("tree" in record for record in candidate.records)
 
 
 def test_folds_that_are_done_are_not_computed_again(owner, dataset):

@@ -214,3 +214,20 @@ def test_wrapped_lines_keep_their_width(text):
         == text.replace(" ", "")[: len("".join(lines).replace(" ", "").rstrip("…"))]
     )
     assert (len("".join(lines).replace(" ", "")) < len(text.replace(" ", ""))) == lines[-1].endswith("…")
+
+
+@pytest.mark.parametrize(("leaves", "closed", "shown"), [(3, None, True), (3, [0], False), (12, None, False)])
+def test_notes_stand_in_the_cards_of_small_trees(leaves, closed, shown):
+    tree = tree_of(leaves, classes=2, seed=leaves)
+    notes = {0: ("weight  61\u202f%", "a name that is far too long for any card whatever  39\u202f%", "+ 57 more")}
+    plain, figure = tree_figure(tree, closed=closed), tree_figure(tree, closed=closed, notes=notes)
+    words = _words(figure)
+    assert ("+ 57 more" in words["text"]) is shown
+    box, before = (f["layout"]["meta"]["nodes"][0]["box"] for f in (figure, plain))
+    if not shown:
+        assert figure == plain
+        return
+    places = [words["y"][words["text"].index(t)] for t in ("weight  61\u202f%", "+ 57 more")]
+    assert box[1] < places[0] < places[1] < box[1] + box[3]
+    assert box[3] == before[3] + 15 * 3
+    assert next(text_width(t, 11.0) for t in words["text"] if t.startswith("a name")) <= box[2] - 20

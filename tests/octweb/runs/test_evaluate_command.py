@@ -148,6 +148,25 @@ def test_rows_held_out_and_the_tree_on_the_others(capsys, files, tmp_path):
     assert len(state.read_text().splitlines()) == 3 + 3
 
 
+@pytest.mark.parametrize("method", ["cart", "bivariate"])
+def test_a_model_of_all_rows_has_its_folds_as_after_a_training_with_folds(capsys, files, tmp_path, method):
+    model, other, state = (tmp_path / name for name in ("model.json", "other.json", "state.jsonl"))
+    options = [f"--method={method}", "--depth=2", f"--state={state}", f"--model={model}"]
+    evaluate(capsys, files[0], *options)
+    lines = state.read_text().splitlines()
+    state.write_text("\n".join(lines[:2]) + "\n")  # it goes on with the trees of the folds that are done
+    evaluate(capsys, files[0], *options)
+    call_command("train", files[0], f"--method={method}", "--depth=2", "--folds=3", f"--output={other}", target="class")
+    found, trained = (json.loads(path.read_text()) for path in (model, other))
+    assert found["metrics"] == trained["metrics"]
+    assert found["rows"] == trained["rows"]
+    assert found["parameters"] == trained["parameters"]
+    capsys.readouterr()
+    call_command("verify", str(model), files[0], json=True)
+    claims = json.loads(capsys.readouterr().out.splitlines()[-1])["claims"]
+    assert {c["verdict"] for c in claims if c["claim"].startswith("metrics")} == {"recounted"}
+
+
 def test_one_model_needs_one_method(files, tmp_path):
     with pytest.raises(CommandError, match="one model is written"):
         call_command("evaluate", files[0], "--method=cart", "--method=exact", f"--model={tmp_path / 'm.json'}")

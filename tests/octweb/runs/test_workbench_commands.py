@@ -8,6 +8,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
+from trainer.dossier.facts import dossier
 from trainer.tree.file import read
 from trainer.verify import verify
 
@@ -41,6 +42,25 @@ def test_the_answer_has_left_the_process_before_it_ends(csv_file, json_wanted):
     given = ["--target=class", "--depth=1", "--slack=0.1", *json_wanted]
     call_command("good-trees", str(csv_file), *given, stdout=pipe, stderr=StringIO())
     assert pipe.arrived == pipe.getvalue() != ""
+
+
+def test_a_reason_stays_with_its_wish_and_the_checker_reads_past_it(csv_file, tmp_path):
+    output = tmp_path / "model.json"
+    given = ["--target=class", "--depth=2", "--leaf-penalty=0.01", f"--output={output}", "--wish=leaf n yes"]
+    record = record_of("complete", str(csv_file), *given, "--reason", "leaf n yes", "the law says so")
+    assert record["wishes"][0]["reason"] == "the law says so"
+    assert read(output).certificate["wishes"][0]["reason"] == "the law says so"
+    findings = {f.claim: f.verdict for f in verify(output, csv_file)}
+    assert findings["wish 'leaf n yes'"] == "recounted"
+    assert findings["price of the wish 'leaf n yes'"] == "proved"
+    facts = dossier(output, csv_file)
+    assert facts["claim"]["wishes"][0]["words"] == "At place n: a leaf that says yes"
+    assert facts["claim"]["wishes"][0]["reason"] == "the law says so"
+    assert "(reason: the law says so)" in run(
+        "complete", str(csv_file), *given, "--reason", "leaf n yes", "the law says so"
+    )
+    with pytest.raises(CommandError, match="there is no wish 'leaf y no'"):
+        run("complete", str(csv_file), *given, "--reason", "leaf y no", "why not")
 
 
 def test_a_completion_is_a_training_record_with_wishes_and_prices(csv_file, tmp_path):

@@ -23,7 +23,8 @@ def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
     made = api.post(URL, {"model": str(model.pk)}, format="json")
     assert made.status_code == 201
     address = f"{URL}{made.json()['id']}/"
-    edited = api.post(f"{address}edits/", {"add": ["forbid root width"]}, format="json")
+    why = {"forbid root width": "not known early enough"}
+    edited = api.post(f"{address}edits/", {"add": ["forbid root width"], "reasons": why}, format="json")
     assert (edited.status_code, edited.json()["state"], edited.json()["number"]) == (201, "waiting", 2)
     assert api.post(f"{address}prices/", {"place": "root"}, format="json").status_code == 201
     assert api.post(f"{address}good-trees/", {"slack": "0.1"}, format="json").status_code == 201
@@ -32,6 +33,8 @@ def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
     assert step["state"] == "done"
     assert step["result"]["status"] == "optimal"
     assert step["result"]["wishes"][0]["price"] >= 0
+    assert step["result"]["wishes"][0]["reason"] == why["forbid root width"]
+    assert step["request"]["reasons"] == why
     assert [s["state"] for s in api.get(f"{address}edits/").json()] == ["done"] * 4
     assert api.post(f"{address}undo/").json()["number"] == 1
     assert api.post(f"{address}redo/").json()["number"] == 2
@@ -50,6 +53,8 @@ def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
         ("edits/", {"wishes": ["leaf y no"], "add": ["leaf n no"]}, 400),
         ("edits/", {"drop": ["leaf y no"]}, 400),
         ("edits/", {"wishes": ["x" * 2000]}, 400),
+        ("edits/", {"add": ["leaf y no"], "reasons": {"leaf n no": "of another wish"}}, 422),
+        ("edits/", {"add": ["leaf y no"], "reasons": {"leaf y no": "x" * 501}}, 400),
         ("prices/", {"place": "left"}, 400),
         ("good-trees/", {"slack": "0.1", "slack_rows": "3"}, 400),
         ("good-trees/", {}, 400),
@@ -103,7 +108,7 @@ def test_a_workbench_needs_a_model_or_a_data_set(api, dataset, stranger):
     assert api.post(URL, {}, format="json").status_code == 400
     assert api.post(URL, {"dataset": str(dataset.pk), "parameters": {"depth": 2}}, format="json").status_code == 201
     assert api.post(URL, {"dataset": str(dataset.pk), "parameters": {"deep": 2}}, format="json").status_code == 422
-    uneven = {"dataset": str(dataset.pk), "method": "odt", "parameters": {"topology": "imbalanced"}}
-    refused = api.post(URL, uneven, format="json")
+    chosen = {"dataset": str(dataset.pk), "method": "odt", "parameters": {"topology": "auto"}}
+    refused = api.post(URL, chosen, format="json")
     assert refused.status_code == 422
-    assert "same room" in refused.content.decode()
+    assert "chosen from the data" in refused.content.decode()

@@ -98,7 +98,7 @@ def test_a_contradiction_and_a_wish_nobody_understands_are_answers(model, owner,
 
 def test_saved_as_version_it_lists_its_wishes_and_how_often_unseen_rows_were_looked_at(model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
-    actions.edit(bench, add=["leaf y no"])
+    actions.edit(bench, add=["leaf y no"], reasons={"leaf y no": "the rows  there are mistakes"})
     bench.refresh_from_db()
     serve(bench)
     assert actions.look_at_unseen(bench)["n"] == 30
@@ -107,11 +107,15 @@ def test_saved_as_version_it_lists_its_wishes_and_how_often_unseen_rows_were_loo
     assert (saved.family, saved.version) == (model.family, model.version + 1)
     certificate = json.loads(saved.document)["certificate"]
     assert [w["wish"] for w in certificate["wishes"]] == ["leaf y no"]
+    assert certificate["wishes"][0]["reason"] == "the rows there are mistakes"
     assert "the wish 'leaf y no'" in certificate["scope"]
     assert certificate["unseen_looks"] == 2
     assert from_json(json.loads(saved.document)).tree.nodes[1].is_leaf
     again = actions.open_for(owner=owner, model=saved)
     assert actions.current_wishes(again) == ["leaf y no"]
+    assert actions.current_reasons(again) == {"leaf y no": "the rows there are mistakes"}
+    actions.edit(again, drop=["leaf y no"])
+    assert actions.current_reasons(again) == {}
 
 
 def test_a_step_whose_child_is_killed_is_answered_by_the_next_child(model, owner, serve, monkeypatch):
@@ -324,7 +328,7 @@ def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
 
 @pytest.mark.parametrize(
     ("parameters", "word"),
-    [({"topology": "imbalanced"}, "topology"), ({"specificity": 0.5}, "specificity"), ({"solver": "highs"}, "solver")],
+    [({"topology": "auto"}, "topology"), ({"specificity": 0.5}, "specificity"), ({"solver": "highs"}, "solver")],
 )
 def test_trees_of_odt_that_cannot_be_argued_with_are_refused_at_the_door(owner, dataset, parameters, word):
     with pytest.raises(ParameterError, match=word):

@@ -27,7 +27,9 @@ def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve)
     page = web.get(address).content.decode()
     assert "Proved optimal" in page
     assert "hx-get" not in page
-    web.post(f"{address}edit/", {"at": "y", "verb": "leaf", "label": "no"})
+    unsaid = web.post(f"{address}edit/", {"at": "y", "verb": "leaf", "label": "no"}, follow=True)
+    assert "Say why this leaf is to have this class" in unsaid.content.decode()
+    web.post(f"{address}edit/", {"at": "y", "verb": "leaf", "label": "no", "reason": "the panel <decided> so"})
     web.post(f"{address}edit/", {"at": "root", "verb": "forbid", "column": "colour"})
     bench = Workbench.objects.get()
     assert actions.current_wishes(bench) == ["leaf y no", "forbid root colour"]
@@ -35,6 +37,14 @@ def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve)
     page = web.get(f"{address}?at=n").content.decode()
     assert "Best with 2 wishes" in page
     assert "At place y: a leaf that says no" in page
+    assert "because: the panel &lt;decided&gt; so" in page
+    web.post(
+        f"{address}edit/", {"at": "root", "verb": "wish", "wish": "forbid root colour", "reason": "a proxy of age"}
+    )
+    bench = Workbench.objects.get()
+    assert actions.current_wishes(bench) == ["leaf y no", "forbid root colour"]
+    assert set(actions.current_reasons(bench).values()) == {"the panel <decided> so", "a proxy of age"}
+    web.post(f"{address}move/", {"to": "undo"})
     web.post(f"{address}prices/", {"at": "n"})
     serve(Workbench.objects.get())
     assert "Ask this" in web.get(f"{address}?at=n").content.decode()
@@ -46,6 +56,9 @@ def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve)
     saved = web.post(f"{address}save/", follow=True)
     assert saved.status_code == 200
     assert "version 2" in saved.content.decode()
+    proof = web.get(f"{saved.redirect_chain[-1][0]}?mode=proof").content.decode()
+    assert "Wishes that the tree keeps" in proof
+    assert "the panel &lt;decided&gt; so" in proof
     assert web.get("/workbenches/").status_code == 200
 
 

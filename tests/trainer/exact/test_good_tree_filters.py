@@ -77,6 +77,7 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, count):
         assert good.limit == limit
         assert Counter(c for c, _ in want) == Counter(c for c, _ in good.trees())
         assert {t for _, t in good.trees()} == {t for _, t in want}
+        assert [c for c, _ in good.first(4)] == sorted(c for c, _ in want)[:4]
         assert good.without_idle == sum(not every.idle(t) for _, t in want)
         assert good.distinct == len({every.parted(t) for _, t in want})
         assert good.first_questions == Counter(t[0] for _, t in want if t is not None)

@@ -17,6 +17,7 @@ from trainer.editing.space import Stopped
 from trainer.errors import ParameterError
 from trainer.families.exact.workbench import count as counting
 from trainer.families.exact.workbench.bench import Workbench
+from trainer.families.exact.workbench.listing import Lister
 from trainer.table import Labels, numeric_table
 
 
@@ -41,6 +42,10 @@ def test_counts_order_and_ranges_are_those_of_enumeration(part, count):
         listed = list(good.trees())
         assert [c for c, _ in listed] == sorted(c for c, _ in want)
         assert {t for _, t in listed} == {t for _, t in want}
+        first = list(good.first(5))
+        assert [c for c, _ in first] == sorted(c for c, _ in want)[:5]
+        assert set(first) <= set(want), seed
+        assert len(set(first)) == len(first)
         lo, hi = good.asked
         for column in range(len(problem.table.columns)):
             met = [every.met(t, column) for _, t in want]
@@ -103,6 +108,27 @@ def test_filters_choose_among_the_same_good_trees(part, count):
             chosen += len(want)
             assert set(good.sample(30, seed=seed)) <= {t for _, t in want}
     assert chosen > 0
+
+
+def test_the_first_trees_are_listed_from_a_count_that_ends_at_the_last_of_them(monkeypatch):
+    budgets: list[int] = []
+    tried = 0
+    choices = Lister.choices
+    monkeypatch.setattr(
+        Lister, "choices", lambda self, entry, rows: budgets.append(entry.budget) or choices(self, entry, rows)
+    )
+    for seed in range(12):
+        _, bench, every, _ = instance(seed)
+        for most in (1, 7, 30):
+            good = bench.good_trees(slack="4")
+            if good.count < most:
+                continue
+            budgets.clear()
+            bench.best_trees(most)
+            list(good.first(most))
+            assert max(budgets) == sorted(every.costs)[most - 1], (seed, most)
+            tried += 1
+    assert tried > 20
 
 
 def test_a_sample_is_uniform():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,19 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.oracles.bivariate import impurity
 from trainer import make_classifier
+from trainer.certificate import Status
+from trainer.data.encoding import encode_numeric
+from trainer.data.problem import Problem
+from trainer.families.greedy import oc1_search
 from trainer.families.greedy.kernels.oc1 import _best_step, hyperplane_value
 from trainer.families.greedy.oc1_search import OC1Options, oc1_split
+from trainer.growing.growth import Stopping, grow_tree
+from trainer.growing.method import grow_and_prune
 from trainer.growing.node_split import SplitData, univariate_split
 from trainer.growing.options import MEASURES, SplitOptions
+from trainer.growing.split_units import uploaded
+from trainer.methods import get
+from trainer.monitor import Monitor
 from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
 
@@ -96,3 +106,51 @@ def test_rows_on_the_hyperplane_do_not_keep_a_climb_going(seed):
     )
     assert result.certificate.status == "heuristic"
     assert result.certificate.correct == 300
+
+
+def test_a_split_whose_time_is_over_copies_nothing_and_is_the_best_threshold(monkeypatch):
+    X, y = oblique()
+    data, rows = SplitData.of(X, y, 2), np.arange(len(y))
+    monkeypatch.setattr(oc1_search, "_powers", lambda X: pytest.fail("the table was copied"))
+    found = oc1_split(data, rows, OC1Options(), seed=1, flag=np.ones(1, np.int64))
+    assert found == replace(univariate_split(data, rows, SplitOptions()), bound=None, left=found.left)
+
+
+def test_a_tree_whose_last_search_ended_early_is_not_called_finished():
+    """The limit strikes within the split of the root; what it found is kept, and nothing is left to be split."""
+    X, y = oblique()
+    data = SplitData.of(X, y, 2)
+    over = []
+
+    def split(rows, node):
+        over.append(node)
+        return univariate_split(data, rows, SplitOptions())
+
+    stopping = Stopping(depth=1)
+    grown = grow_tree(
+        data, split, lambda found: uploaded(found, encode_numeric(numeric_table(X))), stopping, measure="gini",
+        stopped=lambda: bool(over),
+    )  # fmt: skip
+    assert grown.branches == 1
+    assert not grown.finished
+
+
+def test_the_growing_tree_is_not_drawn_after_the_limit(monkeypatch):
+    """The tree that is kept is drawn anyway; on tall tables each picture costs a part of a second."""
+    X, y = oblique()
+    problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y.astype(np.int32)))
+    monitor = Monitor()
+    drawn = []
+    monkeypatch.setattr(monitor, "report", lambda **news: drawn.append("draft" in news))
+
+    def make(data, monitor, crew):
+        def split(rows, node):
+            monitor.stop(Status.TIME_LIMIT)
+            return univariate_split(data, rows, SplitOptions())
+
+        return split
+
+    solution = grow_and_prune(problem, get("oc1").settings({}), monitor, make)
+    assert solution.draft is not None
+    assert drawn
+    assert not any(drawn)

@@ -14,8 +14,9 @@ from trainer.data.problem import Problem
 from trainer.editing.prefix import Prefix
 from trainer.editing.wishes import held, keeps
 from trainer.errors import DataError, ParameterError
+from trainer.families.odt.topology import parse
 from trainer.families.odt.workbench import space as spaces
-from trainer.families.odt.workbench.bench import SubsetWorkbench
+from trainer.families.odt.workbench.bench import SubsetWorkbench, subset_bench
 from trainer.methods import get
 from trainer.monitor import Monitor
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
@@ -157,8 +158,12 @@ def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
 def test_price_lists_give_the_cheapest_question_of_each_column(seed):
     _, bench, texts, wishes, brute, rng = instance(seed)
     found = bench.complete(texts)
-    if not found.found:
-        return
+    if found.found:
+        check_price_list(bench, found, texts, wishes, brute, rng)
+
+
+def check_price_list(bench, found, texts, wishes, brute, rng):
+    """The price list of some place against all trees that ask the same above it."""
     tree = plain(found.tree)
     place = str(rng.choice([p for p, _ in places(tree)]))
     path = [dict(places(tree))[place[:k]][0] for k in range(len(place))]
@@ -175,6 +180,64 @@ def test_price_lists_give_the_cheapest_question_of_each_column(seed):
     assert all(p.proved for p in got)
     assert {brute.columns[p.question]: p.price for p in got} == want
     assert all(p.tree[0] == p.question for p in got)
+
+
+UNEVEN = ("depth-2.5", "[.[..]]", "[[[..].].]", "[[..][[..].]]", "[[[..][..]].]", "[.[[..][..]]]")
+
+
+def laid_out(tree, shape):
+    """Whether a tree fits into a topology, either way round; a question that parts no rows may stand above any part of it."""
+    if tree is None or shape is None:
+        return tree is None
+    _, yes, no = tree
+    a, b = shape.left, shape.right
+    straight, turned = (laid_out(yes, a) and laid_out(no, b)), (laid_out(yes, b) and laid_out(no, a))
+    return straight or turned or laid_out(tree, a) or laid_out(tree, b)
+
+
+def uneven(seed):
+    """A problem of few questions, a topology with unequal sides, wishes, and all its trees."""
+    rng = np.random.default_rng(seed)
+    shape = parse(UNEVEN[seed % len(UNEVEN)])
+    problem = random_problem(rng, deep=True) if shape.depth > 2 else random_problem(rng, deep=False)
+    bench = SubsetWorkbench(problem, shape=shape, bins=4)
+    texts = random_wishes(rng, problem, bench.space.questions, 0)[: 1 + seed % 3]
+    wishes = bench.wishes(texts)
+    brute = Enumerated(problem, bench, wishes, shape.depth, 0)
+    brute.trees = [t for t in brute.trees if laid_out(t, shape)]
+    return problem, bench, texts, wishes, brute, rng
+
+
+@seeds(90)
+def test_wishes_within_an_uneven_topology_are_those_of_enumeration(seed):
+    problem, bench, texts, wishes, brute, rng = uneven(seed)
+    want, found = brute.best(wishes), bench.complete(texts)
+    if want == INFINITE:
+        assert not found.found
+        assert found.reason
+        assert is_smallest_conflict(found.conflict, brute.best, INFINITE)
+        return
+    assert found.cost == found.bound == want
+    shape, spoken = plain(found.tree), [brute.spoken(w) for w in wishes]
+    assert kept(shape, spoken, brute.columns)
+    assert laid_out(shape, bench.space.shape)
+    assert problem.n - problem.correct(bench.tree(found.tree)) == want
+    for price in found.prices:
+        assert price.price == want - brute.best([w for w in wishes if w != price.wish]) >= 0
+    assert found.optimum.cost == found.optimum.bound == brute.best([])
+    check_price_list(bench, found, texts, wishes, brute, rng)
+
+
+def test_an_uneven_topology_has_the_optimum_of_training_and_says_where_it_has_no_room():
+    for seed, topology in ((0, "depth-2.5"), (1, "imbalanced"), (2, "[.[[..][..]]]")):
+        problem = larger(seed, classes=2)
+        settings = get("odt").settings({"topology": topology})
+        trained = get("odt").solve(problem, settings, Monitor())
+        bench = subset_bench(problem, settings)
+        assert bench.complete().cost == round(problem.n * (1 - trained.bound))
+    found = SubsetWorkbench(larger(0, classes=2), shape=parse("[.[..]]")).complete(["ask y c 0", "ask n c 1"])
+    assert {w.text for w in found.conflict} == {"ask y c 0", "ask n c 1"}
+    assert "no room for questions at all these places" in found.reason
 
 
 def larger(seed, *, classes, rows=60):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from decimal import Decimal
 from itertools import pairwise
 
@@ -18,6 +19,7 @@ from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 from trainer.tree.describe import rules_text
 from trainer.tree.numbers import number_text, read_number, shortest_between
 from trainer.tree.rules import rules_of
+from trainer.tree.splits.linear import Linear
 
 LEVELS = ("red", "green", "blue", "grey")
 QUICK = {"cart", "oc1", "bivariate", "exact", "exact-numeric", "odt"}
@@ -206,3 +208,32 @@ def test_every_gap_of_doubles_has_a_decimal_inside(seed):
     assert low <= cut < high
     assert (cut == low) == (float(np.nextafter(low, np.inf)) == high)
     assert read_number(number_text(cut, full=True)) == cut
+
+
+@seeds(60)
+def test_hyperplanes_over_many_rows_get_the_same_decimals_as_over_few(seed, monkeypatch):
+    """Of many rows, those near the threshold are tried first; that saves time and changes no digit."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(300, 3)) * 10.0 ** rng.integers(-3, 4, 3)
+    if seed % 3 == 0:
+        matrix = np.round(matrix, 1)
+    coefficients = tuple(float(a) for a in rng.normal(size=3) / np.maximum(matrix.std(axis=0), 1e-3))
+    threshold = float(np.median(matrix @ np.array(coefficients)))
+    split = Linear(features=(0, 1, 2), coefficients=coefficients, threshold=threshold, levels=(-1, -1, -1))
+    slow = split.shortened(lambda feature: matrix[:, feature], matrix)
+    monkeypatch.setattr(sys.modules[Linear.__module__], "FEW", 16)
+    assert split.shortened(lambda feature: matrix[:, feature], matrix) == slow
+
+
+@seeds(40)
+def test_the_first_column_has_1_before_it_where_doubles_allow_no_division_by_its_coefficient(seed):
+    rng = np.random.default_rng(seed)
+    size = 10.0 ** np.array([302, -8 - rng.integers(0, 3)])  # the second coefficient is beyond 1e308 times the first
+    matrix = rng.normal(size=(60, 2)) * size
+    coefficients = tuple(float(a) for a in (1 / size) * rng.choice([-1, 1], 2))
+    sums = coefficients[0] * matrix[:, 0] + coefficients[1] * matrix[:, 1]
+    split = Linear(features=(0, 1), coefficients=coefficients, threshold=float(np.median(sums)), levels=(-1, -1))
+    made, exchanged = split.shortened(lambda feature: matrix[:, feature], matrix)
+    assert isinstance(made, Linear)
+    assert made.coefficients[0] == 1
+    assert np.array_equal(made.goes_left(matrix) != exchanged, split.goes_left(matrix))

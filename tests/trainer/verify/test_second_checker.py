@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from trainer.data.reader import load
 from trainer.errors import TrainerError
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verdict, verify
+from trainer.verify.proof_space import read_space
+from trainer.verify.rows import load as read_rows
+from trainer.verify.search import _searched
 from trainer.workbench import Session
 
 ROOT = Path(__file__).parents[3]
@@ -52,6 +56,18 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact-numeric", {"depth": 3}),
     ("odt", {"depth": 2, "bins": 4}),
     ("odt", {"depth": 3, "bins": 3}),
+    ("flowoct", {"depth": 2, "bins": 3, "fairness": "parity", "fairness_column": "colour", "fairness_delta": 0.01}),
+    (
+        "bendoct",
+        {
+            "depth": 2,
+            "bins": 2,
+            "fairness": "opportunity",
+            "fairness_column": "colour",
+            "fairness_class": "no",
+            "fairness_delta": 0,
+        },
+    ),
 ]
 ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs, a recall, wishes
 CHANGES = 8  # of a proof, at most: the changed head and the missing end, and others at random
@@ -192,6 +208,41 @@ def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
     steps = gzip.decompress(proof.read_bytes()).decode()
     said = page([(text, steps, data.read_text()) for text in texts])
     assert own == said == [True] + [False] * (len(changes) - 1)
+
+
+def test_both_find_the_same_best_tree_with_equal_rates(tmp_path):
+    """Whatever the groups, the class, the difference and the restrictions beside them are: one step shows the best cost and no more."""
+    data, rng = table(tmp_path, 5), np.random.default_rng(5)
+    rows, labels, _ = load(data, target="kind", ignore=[])
+    plain = train(TrainRequest(table=rows, labels=labels, method="exact", parameters={"depth": 2, "bins": 3}))
+    document = json.loads(json.dumps(plain.model.to_json()))
+    cases, own, costly = [], [], 0
+    for k in range(48):
+        asked = {
+            "fairness": ("parity", "opportunity")[k % 2], "fairness_column": str(rng.choice(["colour", "flag", "z"])),
+            "fairness_class": str(rng.choice(["", "yes", "no"])), "fairness_delta": float(rng.choice([0, 0.05, 0.1, 0.25])),
+            "max_leaves": 3 if k % 5 == 0 else None, "recall": "yes: 0.8" if k % 7 == 0 else "", "monotone": "x up" if k % 11 == 0 else "",
+            "class_weight": "balanced" if k % 9 == 0 else "none",
+        }  # fmt: skip
+        model = document | {"method": "flowoct", "parameters": document["parameters"] | asked}
+        (tmp_path / "model.json").write_text(json.dumps(model))
+        space = read_space(model, read_rows(data, model).training)
+        best, n = _searched(space)[0], int(space.weights.sum())
+        free = _searched(replace(space, rates=None))[0]
+        if best is None:
+            continue
+        costly += best > free
+        for goal in (int(best), int(best) + 1):
+            lines = [
+                {"format": "octweb-proof", "version": 6, "rows": space.digest, "scale": 1, "goal": goal},
+                {"path": [], "height": 2, "bound": goal, "by": "within"},
+            ]
+            text = "\n".join(json.dumps(line) for line in lines)
+            claim = model["certificate"] | {"bound": 1 - goal / n, "leaf_penalty": "0"}
+            cases.append((json.dumps(model | {"certificate": claim}), text, data.read_text()))
+            own.append(goal == best)
+    assert page(cases) == own
+    assert costly > 20
 
 
 @pytest.mark.parametrize("files", range(WITHIN), indirect=True)

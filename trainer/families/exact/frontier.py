@@ -20,6 +20,7 @@ from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.sides import row_major
 from trainer.families.exact.kernels.three import Budget
 from trainer.families.exact.search import ExactOptions, Search
+from trainer.kernels.members import members
 from trainer.tree.shapes import Shape
 
 
@@ -52,9 +53,7 @@ class FrontierSearch:
 
     def solve(self, rows: np.ndarray, height: int, stoppable: bool = True) -> _Vector:
         """Errors of `rows` for 1 .. 2^height leaves."""
-        member = np.zeros(len(self.search.instance.rows), np.uint8)
-        member[rows] = 1
-        key = (height, np.packbits(member).tobytes())
+        key = (height, members(rows, len(self.search.instance.rows)).tobytes())
         if key in self.memo:
             return self.memo[key]
         self.search.nodes += 1

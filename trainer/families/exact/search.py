@@ -25,6 +25,7 @@ from trainer.families.exact.kernels.bounds import Sides, count_bounds, node_boun
 from trainer.families.exact.kernels.sides import row_major
 from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, binomial_table, three
 from trainer.families.exact.kernels.two import best_two, own_values, price
+from trainer.kernels.members import members
 from trainer.tree.shapes import Shape
 
 SLICE_NS = 5e7
@@ -190,9 +191,7 @@ class Search:
 
     def _key(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> Any:
         if self.options.dataset_cache:
-            member = np.zeros(len(self.instance.rows), np.uint8)
-            member[rows] = 1
-            return height, np.packbits(member).tobytes()
+            return height, members(rows, len(self.instance.rows)).tobytes()
         return height, path
 
     def _remember(self, key: Any, known: Known) -> Known:

@@ -35,11 +35,13 @@ class OC1Options:
 def oc1_split(
     data: SplitData, rows: CountArray, options: OC1Options, *, seed: int, flag: CountArray
 ) -> NodeSplit | None:
-    """The split of the rows, or None if no threshold allows one; it ends early once flag[0] is not 0."""
+    """The split of the rows, or None if no threshold allows one; it ends early once flag[0] is not 0, at the best threshold."""
     axis = univariate_split(data, rows, SplitOptions(measure=options.measure, min_leaf=options.min_leaf))
     if axis is None:
         return None
     axis = replace(axis, bound=None)
+    if flag[0] != 0:  # copies of a large table take longer than is left
+        return axis
     X = data.X[rows]
     usable = np.flatnonzero(X.min(axis=0) < X.max(axis=0))
     if axis.value <= 0 or len(usable) < 2 or len(rows) < 2 * data.X.shape[1]:

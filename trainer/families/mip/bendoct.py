@@ -51,6 +51,7 @@ class BendOCT(Formulation):
             w=self.structure.w,
             theta=self.theta,
             strengthened=strengthened,
+            halted=halted,
         )
         s = self.structure
         self.constrain(side, lambda i: self.theta[i], s.b, s.p, s.w)

@@ -25,6 +25,7 @@ from trainer.families.odt.kernels.subset import count, last_level, last_level_of
 from trainer.families.odt.levels import Known, Level, Stopped
 from trainer.families.odt.three import three_levels
 from trainer.families.odt.topology import Shape
+from trainer.kernels.members import members
 from trainer.tree.nodes import Draft, DraftLeaf
 
 SLICE = 20_000  # nodes of a kernel call, well below a tenth of a second
@@ -125,9 +126,7 @@ class SubsetSearch:
         return (found.value, True) if found.exact and found.value > lower else (lower, False)
 
     def _key(self, level: Level, rows: np.ndarray) -> tuple[int, bytes]:
-        member = np.zeros(len(self.groups.y), bool)
-        member[rows] = True
-        return level.key, np.packbits(member).tobytes()
+        return level.key, members(rows, len(self.groups.y)).tobytes()
 
     def _majority(self, rows: np.ndarray) -> int:
         if len(rows) == 0:

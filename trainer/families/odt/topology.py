@@ -7,6 +7,7 @@ depth 2 is `[[..][..]]` and the imbalanced topology `[[..][[..][[..][..]]]]`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from trainer.errors import ParameterError
 
@@ -54,6 +55,51 @@ def complete(depth: int) -> Shape | None:
         return None
     below = complete(depth - 1)
     return Shape(below, below)
+
+
+def canonical(shape: Shape | None) -> Shape | None:
+    """The same topology with the larger side right at each node: which side of a question goes which way is free."""
+    if shape is None:
+        return None
+    sides = sorted((canonical(shape.left), canonical(shape.right)), key=_size)
+    return Shape(sides[0], sides[1])
+
+
+def _size(shape: Shape | None) -> tuple[int, int, str]:
+    return (0, 0, "") if shape is None else (shape.depth, shape.nodes, repr(shape))
+
+
+def fits(one: Shape | None, other: Shape | None) -> bool:
+    """Whether a topology lies within the other, either way round at each node."""
+    if one is None or other is None:
+        return one is None
+    straight = fits(one.left, other.left) and fits(one.right, other.right)
+    return straight or (fits(one.left, other.right) and fits(one.right, other.left))
+
+
+def cut(shape: Shape | None, height: int) -> Shape | None:
+    """The part of a topology within a height."""
+    if shape is None or height <= 0:
+        return None
+    return canonical(Shape(cut(shape.left, height - 1), cut(shape.right, height - 1)))
+
+
+@cache
+def layouts(shape: Shape) -> tuple[Shape, ...]:
+    """The largest topologies of trees that part some rows by every question: one that parts none leaves the place to what is below it."""
+    below = [other for child in (shape.left, shape.right) if child is not None for other in layouts(child)]
+    found = [shape]
+    for other in below:
+        if not any(fits(other, one) for one in found):
+            found = [one for one in found if not fits(one, other)] + [other]
+    return tuple(found)
+
+
+@cache
+def rooms_below(shape: Shape) -> tuple[tuple[Shape | None, Shape | None], ...]:
+    """What the sides of a question have room for, for each way to lay the topology out."""
+    pairs = [pair for one in layouts(shape) for pair in ((one.left, one.right), (one.right, one.left))]
+    return tuple(dict.fromkeys((canonical(a), canonical(b)) for a, b in pairs))
 
 
 def parse(text: str) -> Shape:

@@ -17,6 +17,7 @@ from trainer.tree.picture.layout import (
     STRIP,
     SWATCH,
     Box,
+    Notes,
     Placed,
     Point,
     Room,
@@ -44,18 +45,19 @@ def tree_figure(
     levels: int | None = None,
     room: Room | None = None,
     unseen: Unseen | None = None,
+    notes: Notes | None = None,
 ) -> dict[str, Any]:
     """Plotly JSON of `tree`; `path` are the node ids to light, `chosen` gets a strong border.
 
     `closed` are branches whose lower parts are not drawn, `levels` closes all below so many questions; with `room` (width,
     height) alone as much is open as can be read there. `unseen` says for leaves how many unseen rows are right, and of how many.
-    `layout.meta.nodes` has for each node its box, its relatives and its counts in words, for clicks and the keyboard.
+    `notes` are small words for the cards of questions. `layout.meta.nodes` has for each node its box, its relatives and its counts in words, for clicks and the keyboard.
     """
     if closed is None and levels is not None:
         closed = level_closed(tree, levels)
     if closed is None:
         closed = first_view(tree, room) if room else ()
-    placed = place(tree, closed=closed, room=room)
+    placed = place(tree, closed=closed, room=room, notes=notes)
     lit = set(path)
     groups = drawn(class_styles(tree.classes))
     data = [

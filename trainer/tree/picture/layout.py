@@ -5,7 +5,7 @@ Coordinates are pixels from the top left corner; y grows downwards. A closed bra
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trainer.tree.nodes import Node, Tree
@@ -27,11 +27,12 @@ BAND = 104  # the width of a band that carries all rows
 
 Room = tuple[float, float]
 Point = tuple[float, float]
+Notes = Mapping[int, Sequence[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """A placed node: centre x, top, width, height, the lines of its rule; `closed` hides what is below."""
+    """A placed node: centre x, top, width, height, the lines of its rule and below it; `closed` hides what is below."""
 
     node: Node
     x: float
@@ -39,6 +40,7 @@ class Box:
     width: float
     height: float
     lines: tuple[str, ...]
+    notes: tuple[str, ...]  # smaller words below the rule
     closed: bool
     level: int
     stacked: bool = False  # of a leaf: the share stands below the class, not beside it
@@ -90,6 +92,7 @@ class _Plan:
     stacked: bool
     level: dict[int, int] = field(default_factory=dict)
     lines: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)
 
     def ends(self, v: Node) -> bool:
         return v.is_leaf or v.id in self.closed
@@ -100,17 +103,22 @@ class _Plan:
         return CLOSED if v.id in self.closed else CARD
 
     def height(self, v: Node) -> float:
-        lines = (2 if self.stacked else 1) if v.is_leaf else len(self.lines[v.id])
+        lines = (2 if self.stacked else 1) if v.is_leaf else len(self.lines[v.id]) + len(self.notes.get(v.id, ()))
         words = 8 + LINE * lines + 5 + BAR
         if v.is_leaf and not self.full:
             return words + 8
         return words + 4 + LINE + 5 + (2 + STRIP + 3 + LINE if v.id in self.closed else 0)
 
 
-def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None) -> Placed:
-    """Boxes of the nodes that no node of `closed` hides; spread over `room` (width, height) where that is larger."""
+def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None, notes: Notes | None = None) -> Placed:
+    """Boxes of the nodes that no node of `closed` hides; spread over `room` (width, height) where that is larger.
+
+    `notes` are words for the cards of open questions, which are shown where there are few cards.
+    """
     brief = brief_tree(tree)
     plan = _plan(tree, brief, frozenset(c for c in closed if not tree.nodes[c].is_leaf))
+    if plan.full:
+        plan.notes = {i: words for i, words in (notes or {}).items() if i in plan.lines and i not in plan.closed}
     open_nodes = [tree.nodes[i] for i in plan.level]
     x = _across(plan, open_nodes)
     low = min(x[v.id] - plan.width(v) / 2 for v in open_nodes)
@@ -128,6 +136,7 @@ def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None)
             width=plan.width(v),
             height=plan.height(v),
             lines=plan.lines.get(v.id, ()),
+            notes=tuple(plan.notes.get(v.id, ())),
             closed=v.id in plan.closed,
             level=plan.level[v.id],
             stacked=v.is_leaf and plan.stacked,
@@ -260,7 +269,8 @@ def leaves_below(tree: Tree, node: int) -> list[Node]:
 
 def bar_top(box: Box) -> float:
     """Where the class bar of a card begins."""
-    return box.top + 8 + LINE * ((2 if box.stacked else 1) if box.node.is_leaf else len(box.lines)) + 5
+    lines = (2 if box.stacked else 1) if box.node.is_leaf else len(box.lines) + len(box.notes)
+    return box.top + 8 + LINE * lines + 5
 
 
 def strip_top(box: Box) -> float:

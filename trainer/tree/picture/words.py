@@ -88,6 +88,8 @@ def _branch_words(words: _Text, placed: Placed, box: Box) -> None:
     start = box.left + PAD
     for i, line in enumerate(box.lines):
         words.add(f"<b>{escape(line)}</b>", start, box.top + 8 + LINE * (i + 0.5), size=FONT, colour="var(--ink)")
+    for i, line in enumerate(box.notes, len(box.lines)):
+        words.add(escape(fit(line, box.inner, SMALL)), start, box.top + 8 + LINE * (i + 0.5))
     below = bar_top(box) + BAR + 4 + LINE / 2
     if not box.closed:
         words.add(escape(_counts(placed, box)), start, below)

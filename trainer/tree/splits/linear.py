@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from trainer.dtypes import BoolArray, FloatArray
+from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.tree.literals import python_category, python_text, python_value, sql_category, sql_name, sql_text
 from trainer.tree.numbers import (
@@ -45,6 +45,7 @@ from trainer.tree.splits.subset import Subset
 from trainer.tree.splits.threshold import Threshold
 
 KEPT = 0.5  # share of the gap between the two sides that rounded coefficients leave
+FEW = 4096  # rows; of more, some are tried before all are summed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,24 +210,67 @@ class Linear(Split):
     def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
         """Coefficients divided by the first, which is then 1, and rounded as long as the rows go the same way.
 
-        The fewest digits are taken that leave half of the gap between the two sides, and a threshold in its middle.
+        The fewest digits are taken that leave half of the gap between the two sides, and a threshold in its middle. If doubles
+        allow no division by the first, as where columns of 1e-300 and 1e300 meet, another term becomes the first.
         """
         left = self.goes_left(rows)
-        if left.all() or not left.any() or not self.coefficients or self.coefficients[0] == 0:
+        if left.all() or not left.any():
             return self, False
+        size = np.abs(self.coefficients)
+        for h in dict.fromkeys([0, *np.argsort(-size, kind="stable").tolist()]):
+            found = self._led_by(h)._divided(rows, left)
+            if found is not None:
+                return found
+        return self, False
+
+    def _led_by(self, h: int) -> Linear:
+        """The sum with term h in front."""
+        order = [h, *(k for k in range(len(self.features)) if k != h)]
+        return replace(
+            self,
+            features=tuple(self.features[k] for k in order),
+            coefficients=tuple(self.coefficients[k] for k in order),
+            levels=tuple(self.levels[k] for k in order),
+        )
+
+    def _divided(self, rows: FloatArray, left: BoolArray) -> tuple[Split, bool] | None:
+        """The sum divided by its first coefficient and rounded, if the rows then go the same way."""
         first = self.coefficients[0]
+        if first == 0:
+            return None
         low_side = left if first > 0 else ~left
         scaled = [a / first for a in self.coefficients]
-        if not all(math.isfinite(a) for a in scaled):
-            return self, False
+        if not all(math.isfinite(a) and (a != 0) == (b != 0) for a, b in zip(scaled, self.coefficients, strict=True)):
+            return None
         width = _gap(replace(self, coefficients=tuple(scaled)), rows, low_side)
         wanted = KEPT * (width[1] - width[0]) if width else 0.0
+        near = _near(self.sums(rows), left) if len(rows) > FEW else np.zeros(0, np.int64)
+        close, close_side = rows[near], low_side[near]
         for digits in range(1, MAX_DIGITS + 1):
             made = replace(self, coefficients=tuple(rounded(a, digits) for a in scaled))
+            if len(near) and not _parts(made, close, close_side, wanted):
+                continue  # all rows leave at most the gap that some leave
             gap = _gap(made, rows, low_side)
             if gap is not None and gap[1] - gap[0] >= wanted:
                 return replace(made, threshold=shortest_between(*gap)), first < 0
-        return self, False
+        return None
+
+
+def _near(sums: FloatArray, left: BoolArray) -> CountArray:
+    """The rows of both sides that lie nearest to the threshold, at most FEW / 4 of each."""
+    kept = []
+    for side, distance in ((left, -sums), (~left, sums)):
+        rows = np.flatnonzero(side)
+        most = FEW // 4
+        kept.append(rows[np.argpartition(distance[rows], most)[:most]] if len(rows) > most else rows)
+    return np.concatenate(kept)
+
+
+def _parts(split: Linear, rows: FloatArray, low_side: BoolArray, wanted: float) -> bool:
+    """Whether the sums of the low side lie below the others by `wanted` or more."""
+    sums = split.sums(rows)
+    low, high = float(sums[low_side].max()), float(sums[~low_side].min())
+    return low < high and high - low >= wanted
 
 
 def _gap(split: Linear, rows: FloatArray, low_side: BoolArray) -> tuple[float, float] | None:

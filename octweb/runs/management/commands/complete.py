@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import FAILED, TrainingCommand
 from octweb.runs.options import INFEASIBLE
+from trainer.editing.words import checked_reasons
 from trainer.methods import get
 from trainer.run import TrainRequest, save
 from trainer.tree.describe import rules_text
@@ -32,6 +33,15 @@ class Command(TrainingCommand):
             help="'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN' (there and below), "
             "'avoid PLACE COLUMN' (there only), 'together PLACE COLUMN in A|B' (odt), 'leaf PLACE [CLASS]' or 'depth PLACE N'; "
             "PLACE is root or the answers from the root, as yn",
+        )
+        parser.add_argument(
+            "--reason",
+            dest="reasons",
+            action="append",
+            nargs=2,
+            default=[],
+            metavar=("WISH", "TEXT"),
+            help="why you have a wish, above all for a class set by hand; kept with the wish in the model file",
         )
         parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
         parser.add_argument("--name", default="", help="a name, kept in the model file")
@@ -58,11 +68,13 @@ class Command(TrainingCommand):
         )
         session = Session(request)
         session.bench.wishes(options["wishes"])
+        reasons = checked_reasons(dict(options["reasons"]), options["wishes"])
         monitor = session.monitor()
         self.interrupts.on_start(monitor)
         found = session.complete(options["wishes"], monitor, prices=not options["no_prices"])
         try:
-            result = session.result(found, monitor, None if options["proof"] is None else Path(options["proof"]))
+            proof = None if options["proof"] is None else Path(options["proof"])
+            result = session.result(found, monitor, proof, reasons=reasons)
         except ConflictError as error:
             if options["json"]:
                 record = {"status": INFEASIBLE, "conflict": list(error.conflict), "reason": found.reason}
@@ -80,4 +92,5 @@ class Command(TrainingCommand):
         )
         for wish in result.summary["wishes"]:
             price = "not known" if wish["price"] is None else f"{wish['price'] * c.n:.1f} rows"
-            self.stdout.write(f"price {price}: {wish['wish']}")
+            why = f" (reason: {wish['reason']})" if wish.get("reason") else ""
+            self.stdout.write(f"price {price}: {wish['wish']}{why}")

@@ -21,6 +21,7 @@ from octweb.runs.options import add_parameter_flags, parameters_of
 from trainer.data.reader import load
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.evaluate import Dataset, Record, Study, Variant, report, run_study
+from trainer.evaluate.folded import with_folds
 from trainer.method import Method
 from trainer.methods import METHODS, get
 from trainer.run import TrainRequest, save, train
@@ -114,7 +115,7 @@ class Command(BaseCommand):
             news=self._news,
         )
         found = report(study, records)
-        summary = _whole(study, options) if options["model"] else {}
+        summary = _whole(study, records, options) if options["model"] else {}
         if options["output"]:
             folder = Path(options["output"])
             folder.mkdir(parents=True, exist_ok=True)
@@ -136,8 +137,11 @@ class Command(BaseCommand):
         self.stderr.write(f"{done}/{total} {record.dataset}, {record.variant}, fold {record.fold + 1}: {end}")
 
 
-def _whole(study: Study, options: dict[str, Any]) -> dict[str, Any]:
-    """The tree of the one variant on all rows that are not held out; what `train --json` says about it, as `whole`."""
+def _whole(study: Study, records: list[Record], options: dict[str, Any]) -> dict[str, Any]:
+    """The tree of the one variant on all rows that are not held out; what `train --json` says about it, as `whole`.
+
+    Its file also has what the folds said, if they had all rows.
+    """
     variant, dataset = study.variants[0], study.datasets[0]
     seeded = {"seed": study.seed} if get(variant.method).parameter("seed") else {}
     request = TrainRequest(
@@ -149,7 +153,7 @@ def _whole(study: Study, options: dict[str, Any]) -> dict[str, Any]:
         name=options["name"],
     )
     result = train(request)
-    save(result.model, options["model"])
+    save(with_folds(result.model, study, records), options["model"])
     return {"whole": result.summary}
 
 

@@ -17,6 +17,15 @@ i32 = np.int32
 
 
 @kernel
+def weigh(codes, weights, rows, kinds):
+    """The weight of each kind among some rows, int64; codes, weights: of all rows."""
+    out = np.zeros(kinds, np.int64)
+    for i in range(len(rows)):
+        out[codes[rows[i]]] += weights[rows[i]]
+    return out
+
+
+@kernel
 def place_of(given, height):
     """The node of some rows, and its pair counts where the height needs them, int32 (kinds, m, m), else nothing.
 

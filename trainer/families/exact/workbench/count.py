@@ -19,6 +19,7 @@ from trainer.families.exact.kernels import places
 from trainer.families.exact.kernels.asked import Asked
 from trainer.families.exact.workbench.filters import Filters, Keys
 from trainer.families.exact.workbench.space import Space
+from trainer.kernels.members import members
 
 MOST_INT64 = 1 << 62
 KEY_ROOM = 1 << 26  # keys that all kept lists may hold together, some 24 bytes each
@@ -66,7 +67,6 @@ class Counter:
         self.similar = space.min_leaf <= 1
         self.partial = 0  # trees that were accepted before the count was stopped
         self.memo: dict[tuple[int, bytes], Entry] = {}
-        self._member = np.zeros(len(space.instance.rows), np.uint8)
         self._costs = np.array([space.instance.Q, space.instance.P, space.min_leaf, self.similar], np.int64)
         self._base = base
 
@@ -90,10 +90,7 @@ class Counter:
         return found
 
     def _key(self, rows: np.ndarray) -> bytes:
-        self._member[rows] = 1
-        key = np.packbits(self._member).tobytes()
-        self._member[rows] = 0
-        return key
+        return members(rows, len(self.space.instance.rows)).tobytes()
 
     def node(self, rows: np.ndarray) -> dp_node.Node:
         """The node of some rows with every question that separates them, and counts by class."""

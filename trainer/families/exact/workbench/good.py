@@ -36,9 +36,10 @@ class GoodTrees:
     raises Stopped if the space was told to stop.
     """
 
-    def __init__(self, space: Space, *, least: int, limit: int, filters: Filters) -> None:
+    def __init__(self, space: Space, *, least: int, limit: int, filters: Filters, base: Counter | None = None) -> None:
+        """`base`: a count of the same trees and more, with the same filters."""
         self.space, self.least, self.limit, self.filters = space, least, limit, filters
-        self.counter = Counter(space, filters)
+        self.counter = Counter(space, filters, base=base)
         self.lister = Lister(self.counter)
         self.rows = space.all_rows
 
@@ -144,6 +145,27 @@ class GoodTrees:
             for tree in self.lister.trees(self.root, self.rows, key):
                 yield cost, tree
 
+    def first(self, most: int) -> Iterator[tuple[int, Shape]]:
+        """The `most` best of them, (cost, tree) in order of cost.
+
+        They are listed from a count up to the cost of the last one: each layer of costs above has far more that may stand at a place.
+        """
+        yield from itertools.islice(self._up_to(self._cost_of(most)).trees(), most)
+
+    def _cost_of(self, number: int) -> int:
+        """The cost of the tree with this number in order of cost, from 1; the limit where there are fewer."""
+        seen = 0
+        for cost, _, count in self.levels:
+            seen += count
+            if seen >= number:
+                return cost
+        return self.limit
+
+    def _up_to(self, limit: int) -> GoodTrees:
+        if limit >= self.limit:
+            return self
+        return GoodTrees(self.space, least=self.least, limit=limit, filters=self.filters, base=self.counter)
+
     def sample(self, size: int, *, seed: int = 0) -> list[Shape]:
         """Trees drawn uniformly, with replacement."""
         random = Random(seed)
@@ -199,17 +221,17 @@ def first_trees(space: Space, *, least: int, most: int, limit: int | None) -> It
         upto = least + slack if limit is None else min(limit, least + slack)
         good = GoodTrees(space, least=least, limit=upto, filters=Filters())
         if good.count >= most or upto == limit or _all(space, good):
-            for number, found in enumerate(good.trees()):
-                if number >= most:
-                    return
-                yield found
+            yield from good.first(most)
             return
         slack, before = _wider(before, (slack, good.count), most), (slack, good.count)
 
 
 def _wider(before: tuple[int, int], now: tuple[int, int], most: int) -> int:
-    """The next slack, where two (slack, number of trees) are known: numbers grow about exponentially, and far too many take long."""
-    growth = (math.log(now[1]) - math.log(before[1])) / (now[0] - before[0])
+    """The next slack, where two (slack, number of trees) are known: numbers grow about exponentially, and far too many take long.
+
+    Where they grew less from one to the other than since the best tree, they stood between two layers of leaves.
+    """
+    growth = max((math.log(now[1]) - math.log(before[1])) / (now[0] - before[0]), math.log(now[1]) / now[0])
     wanted = (math.log(1.5 * most) - math.log(now[1])) / growth if growth > 0 else math.inf
     return now[0] + max(1, int(min(now[0], max(now[0] / 5, wanted))))
 

@@ -15,6 +15,7 @@ from trainer.errors import ParameterError
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.node import Data
+from trainer.families.exact.kernels.places import weigh
 from trainer.families.exact.workbench.rows import same_rows
 
 ANY = -1  # no answer is asked for
@@ -34,7 +35,7 @@ class Kinds:
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """The weight of each kind among some rows, int64."""
-        return np.bincount(self.codes[rows], self.weights[rows], len(self.classes)).astype(np.int64)
+        return np.asarray(weigh(self.codes, self.weights, rows, len(self.classes)))
 
     def node(self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool) -> dp_node.Node:
         """The node of some rows with its counts by kind."""

@@ -214,7 +214,7 @@ def climb(rows, a, mode, jumps, idle, random, flag):
                 continue
         moved = False
         for _ in range(jumps):
-            if not moved:
+            if not moved and flag[0] == 0:
                 direction = random.uniform(-1.0, 1.0, m)
                 moved = jump(rows, plane, direction)
         if not moved:

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
+from trainer.families.mip.first_tree import Halted, never
 from trainer.families.mip.instance import Instance
 from trainer.milo import VIOLATION, Row, Variables
 
 USER_TOLERANCE = 1e-4
+TOGETHER = 1000  # rows whose cuts are written between two looks at the clock
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,11 +33,19 @@ class BendersCuts:
     w: Variables
     theta: Variables
     strengthened: bool = False
+    halted: Halted = never  # asked while cuts are written, which takes a second for tens of thousands
 
     def integral(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> list[Row]:
         """Violated cuts at an integral point: b (|B|, F), w (|V|, K), theta (n,)."""
         wrong, at = self.wrong(b, w, theta)
-        return [row for v in np.unique(at[wrong]).tolist() for row in self._rows(wrong[at[wrong] == v], v, w, theta)]
+        found: list[Row] = []
+        for v in np.unique(at[wrong]).tolist():
+            rows = wrong[at[wrong] == v]
+            for first in range(0, len(rows), TOGETHER):
+                if found and self.halted():  # one cut forbids the point as well
+                    return found
+                found += self._rows(rows[first : first + TOGETHER], v, w, theta)
+        return found
 
     def wrong(self, b: FloatArray, w: FloatArray, theta: FloatArray) -> tuple[CountArray, CountArray]:
         """The rows whose score is higher than what the tree of an integral point earns them, and the leaf of every row."""

@@ -6,15 +6,21 @@ bounds all questions that send the rest: more rows never cost less, and the erro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
-from trainer.editing.prefix import OPEN, Found, Prefix, Spot
+from trainer.editing.prefix import NO_ROOMS, OPEN, Found, Prefix, Room, Spot
 from trainer.editing.space import FAR, Asked
 from trainer.editing.wishes import Items, below
-from trainer.families.odt.workbench.space import SubsetSpace
+from trainer.families.odt.topology import Shape, complete, cut, fits, layouts, rooms_below
+from trainer.families.odt.workbench.space import Kept, SubsetSpace
+from trainer.tree.shapes import Shape as TreeShape
 
 Pair = tuple[int, int]  # of the sides yes and no
 MOST_SIDES = 1000
+NOTHING = 0  # the room of a leaf
 
 
 class SubsetPrefix(Prefix):
@@ -24,6 +30,7 @@ class SubsetPrefix(Prefix):
         super().__init__(space)
         self.subsets = space
         self.known_sides: dict[tuple[int, frozenset[int], Items, str], Spot] = {}
+        self.room = self.fitted(space.depth, space.shape)[1]
 
     def example(self, spot: Spot) -> int | None:
         here = [i for i in spot.items if not i.place]
@@ -33,6 +40,37 @@ class SubsetPrefix(Prefix):
             if found := self.subsets.of_group(g, spot.rows, spot.banned, alike=False):
                 return found[0]
         return None
+
+    # -- topologies ----------------------------------------------------------------------------------------------------
+
+    def fitted(self, height: int, room: Room | None) -> tuple[int, Room | None]:
+        if not isinstance(room, Shape):
+            return 0 if room == NOTHING else height, None
+        left = cut(room, height)
+        height = 0 if left is None else left.depth
+        return height, None if left == complete(height) else left
+
+    def ways(self, spot: Spot) -> Sequence[tuple[Room | None, Room | None]]:
+        """A side without room for a question has the room NOTHING."""
+        if not isinstance(spot.room, Shape):
+            return NO_ROOMS
+        return [(a or NOTHING, b or NOTHING) for a, b in rooms_below(spot.room)]
+
+    def solved(self, spot: Spot, ub: int) -> Kept:
+        room = spot.room if isinstance(spot.room, Shape) else None
+        return self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, ub, room)
+
+    def grown(self, spot: Spot, cost: int) -> TreeShape:
+        room = spot.room if isinstance(spot.room, Shape) else None
+        return self.subsets.tree(spot.rows, spot.path, spot.height, spot.banned, cost, room)
+
+    def holds(self, places: set[str]) -> bool:
+        asked = _branches(places)
+        return asked is None or (
+            self.subsets.shape is not None and any(fits(asked, one) for one in layouts(self.subsets.shape))
+        )
+
+    # -- questions -----------------------------------------------------------------------------------------------------
 
     def groups(self, spot: Spot) -> list[int]:
         """The groups that may be asked at a place."""
@@ -45,14 +83,15 @@ class SubsetPrefix(Prefix):
         if any(i.verb == "ask" and not i.place and i.number >= 0 for i in spot.items):
             return super()._questions(spot, ub, lower, best, asks)
         best = self._held(spot, best)
-        sent = [Sending(self, spot, g) for g in self.groups(spot)]
+        ways = range(len(self.ways(spot)))
+        sent = [Sending(self, spot, g, way) for g in self.groups(spot) for way in ways]
         for one in sorted(sent, key=lambda one: one.lower):
             if best.upper <= lower or self.space.stopped():
                 break
             best = one.run(best, lower)
         if self.space.stopped():
             floor = max(lower, self.space.floor(self.space.counts(spot.rows), spot.height))
-            return Found(min(floor, best.upper), False, best.choice, best.label, best.upper, best.height)
+            return replace(best, lower=min(floor, best.upper), exact=False)
         return best if best.choice != OPEN else Found(ub, ub >= FAR)
 
     def _held(self, spot: Spot, best: Found) -> Found:
@@ -62,10 +101,11 @@ class SubsetPrefix(Prefix):
                 continue
             if self.space.questions.barred(item.number, spot.banned) or self._refused(spot, item.column):
                 continue
-            side = self._sides(spot, item.number)
-            cost = self._attempt(side, best.upper) if side.lower < best.upper else FAR
-            if cost < best.upper:
-                best = Found(cost, True, item.number, upper=cost)
+            for way in range(len(self.ways(spot))):
+                side = self._sides(spot, item.number, way)
+                cost = self._attempt(side, best.upper) if side.lower < best.upper else FAR
+                if cost < best.upper:
+                    best = Found(cost, True, item.number, upper=cost, way=way)
         return best
 
     @staticmethod
@@ -74,9 +114,9 @@ class SubsetPrefix(Prefix):
         here = [i for i in spot.items if not i.place]
         return any((i.verb == "ask" and i.column != column) or (i.verb == "avoid" and i.column == column) for i in here)
 
-    def side(self, spot: Spot, letter: str) -> Spot:
-        """What binds on a side of any question of the encoding, still without its rows."""
-        return self.settle(Spot(spot.rows[:0], None, spot.height - 1, spot.banned, below(spot.items, letter)))
+    def side(self, spot: Spot, letter: str, room: Room | None = None) -> Spot:
+        """What binds on a side of any question of the encoding, still without its rows; without a room that of all trees of the height."""
+        return self.settle(Spot(spot.rows[:0], None, spot.height - 1, spot.banned, below(spot.items, letter), room))
 
     def _below(self, side: Spot, letter: str) -> Spot:
         """`side` of a side, kept: it is asked for each set of rows."""
@@ -102,17 +142,18 @@ class SubsetPrefix(Prefix):
             return low if low >= ub else min(FAR, low + self.least(self._below(side, "n"), no, ub - low))
         if any(i.verb == "held" for i in side.items):
             return self.space.floor(self.space.counts(rows), side.height)
-        return self.space.solve(rows, None, side.height, side.banned, ub).lower
+        return self.solved(replace(side, rows=rows), ub).lower
 
 
 class Sending:
     """All questions about one group at a place: its categories are sent to yes or no, the heaviest first, the better side first."""
 
-    def __init__(self, prefix: SubsetPrefix, spot: Spot, g: int) -> None:
-        self.prefix, self.space, self.spot, self.g = prefix, prefix.subsets, spot, g
-        self.sides = (prefix.side(spot, "y"), prefix.side(spot, "n"))
+    def __init__(self, prefix: SubsetPrefix, spot: Spot, g: int, way: int) -> None:
+        self.prefix, self.space, self.spot, self.g, self.way = prefix, prefix.subsets, spot, g, way
+        rooms = prefix.ways(spot)[way]
+        self.sides = (prefix.side(spot, "y", rooms[0]), prefix.side(spot, "n", rooms[1]))
         yes, no = self.sides
-        self.mirrored = (yes.height, yes.banned, yes.items) == (no.height, no.banned, no.items)
+        self.mirrored = (yes.height, yes.banned, yes.items, yes.room) == (no.height, no.banned, no.items, no.room)
         self.ordered = bool(self.space.groups.ordered[g])
         self.units, self.parts = self._parts()
         alone = [min(FAR, *(prefix.least(side, part, FAR) for side in self.sides)) for part in self.parts]
@@ -173,11 +214,19 @@ class Sending:
 
     def _try(self, question: int) -> None:
         """The tree with a question, if it costs less than the best so far."""
-        side = self.prefix._sides(self.spot, question)
+        side = self.prefix._sides(self.spot, question, self.way)
         if side.lower < self.best.upper and not self.space.stopped():
             cost = self.prefix._attempt(side, self.best.upper)
             if cost < self.best.upper:
-                self.best = Found(cost, True, question, upper=cost)
+                self.best = Found(cost, True, question, upper=cost, way=self.way)
+
+
+def _branches(places: set[str]) -> Shape | None:
+    """The topology of a tree with branches at these places and above them."""
+    if not places:
+        return None
+    sides = ({p[1:] for p in places if p[:1] == letter} for letter in "yn")
+    return Shape(*(_branches(side) for side in sides))
 
 
 def _tails(alone: list[int]) -> list[int]:

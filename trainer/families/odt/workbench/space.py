@@ -14,10 +14,10 @@ from trainer.errors import DataError
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.groups import split as parted
 from trainer.families.odt.search import Stopped, SubsetSearch
-from trainer.families.odt.topology import complete
+from trainer.families.odt.topology import Shape, canonical, complete
 from trainer.families.odt.workbench.questions import SubsetQuestions
 from trainer.tree.nodes import Draft, DraftLeaf
-from trainer.tree.shapes import Shape
+from trainer.tree.shapes import Shape as TreeShape
 from trainer.tree.splits import Split
 
 MOST_QUESTIONS = 140_000  # one column of 17 categories has 131,070
@@ -42,14 +42,14 @@ class Allowed:
 
 
 class SubsetSpace(editing.Space):
-    """Trees of height ≤ `depth`. Leaves cost nothing, so that a cost is the weight of the wrong rows.
+    """Trees of a topology, either way round at each node. Leaves cost nothing, so that a cost is the weight of the wrong rows.
 
     Raises DataError for columns that have too many subsets to argue about.
     """
 
     questions: SubsetQuestions
 
-    def __init__(self, problem: Problem, groups: Groups, *, depth: int) -> None:
+    def __init__(self, problem: Problem, groups: Groups, *, shape: Shape | None) -> None:
         super().__init__()
         self.origin = np.flatnonzero(groups.w > 0)
         if not len(self.origin):
@@ -57,7 +57,8 @@ class SubsetSpace(editing.Space):
         _check_size(problem, groups)
         self.problem, self.questions = problem, SubsetQuestions(problem, groups)
         self.groups = replace(groups, cat=groups.cat[self.origin], y=groups.y[self.origin], w=groups.w[self.origin])
-        self.depth, self.min_leaf, self.banned = depth, 1, NONE_BANNED
+        self.shape, self.depth = canonical(shape), shape.depth if shape is not None else 0
+        self.min_leaf, self.banned = 1, NONE_BANNED
         self.weights, self.classes, self.n_classes = self.groups.w, self.groups.y, problem.n_classes
         self.unit, self.leaf, self.leaf_rows = 1, 0, Fraction(0)
         self._allowed: dict[frozenset[int], Allowed] = {}
@@ -130,15 +131,21 @@ class SubsetSpace(editing.Space):
         every = range(len(self.groups.sizes))
         units = {g: self.questions.units(g, banned) for g in every if self.groups.columns[g] not in banned}
         used = tuple(g for g in units if len(units[g]) > 1)
-        shape = complete(self.depth)
-        if not used or shape is None:
+        if not used or self.shape is None:
             return Allowed(used, units, None)
         joined = _joined(self.groups, used, units)
-        return Allowed(used, units, SubsetSearch(groups=joined, root=shape, stopped=self.stopped, flag=self.flag))
+        return Allowed(used, units, SubsetSearch(groups=joined, root=self.shape, stopped=self.stopped, flag=self.flag))
 
     def solve(
-        self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], ub: int = FAR
+        self,
+        rows: np.ndarray,
+        path: tuple[int, ...] | None,
+        height: int,
+        banned: frozenset[int],
+        ub: int = FAR,
+        room: Shape | None = None,
     ) -> Kept:
+        """As in every space; `room`: the topology, where it is not that of all trees of the height."""
         counts = self.counts(rows)
         leaf, floor = self.leaf_cost(counts), self.floor(counts, height)
         search = self.allowed(banned).search
@@ -149,22 +156,28 @@ class SubsetSpace(editing.Space):
         total = int(counts.sum())
         least = max(-1, total - ub)  # right rows that are not enough
         try:
-            right = search.value(complete(height), rows, least)
+            right = search.value(room or complete(height), rows, least)
         except Stopped:
             return Kept(max(floor, total - search.ceiling(rows)), False)
         return Kept(total - right, True) if right > least else Kept(max(floor, ub), False)
 
     def tree(
-        self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], cost: int
-    ) -> Shape:
+        self,
+        rows: np.ndarray,
+        path: tuple[int, ...] | None,
+        height: int,
+        banned: frozenset[int],
+        cost: int,
+        room: Shape | None = None,
+    ) -> TreeShape:
         search = self.allowed(banned).search
         if height <= 0 or search is None or self.leaf_cost(self.counts(rows)) <= cost:
             return None
-        _, draft = search.solve(complete(height), rows)
+        _, draft = search.solve(room or complete(height), rows)
         assert draft is not None
         return self._shape(draft, rows, banned)
 
-    def _shape(self, draft: Draft, rows: np.ndarray, banned: frozenset[int]) -> Shape:
+    def _shape(self, draft: Draft, rows: np.ndarray, banned: frozenset[int]) -> TreeShape:
         """A draft of the search as (question, yes, no); what its questions do not part is left out."""
         if isinstance(draft, DraftLeaf):
             return None

@@ -1,0 +1,79 @@
+"""What is known about the choice of a model that was opened, or trained again, from an experiment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Q
+from django.urls import reverse
+
+from octweb.experiments.board import Board, board, held_out, percent, span
+from octweb.experiments.models import Candidate, Experiment
+from octweb.registry.models import TreeModel
+from octweb.registry.selection import Selection
+from trainer.evaluate.intervals import wilson
+
+TOO_HIGH = "The accuracy of a tree that was chosen in this way is rather too high than too low."
+
+
+def selection_of(model: TreeModel) -> Selection | None:
+    """How good the choice is, of which the model is the result; None if there was nothing to choose from."""
+    found = Candidate.objects.filter(Q(model=model) | Q(retrained__model=model)).defer(
+        "document", "trees", "log", "records"
+    )
+    candidate = found.select_related("experiment__dataset", "experiment__chosen").first()
+    if candidate is None:
+        return None
+    experiment = candidate.experiment
+    candidates = experiment.candidates.count()
+    if candidates < 2:
+        return None
+    url = "" if experiment.deleted_at else reverse("experiments:detail", args=[experiment.pk])
+    said = _nested(candidate, board(experiment)) if experiment.nested else _held_out(candidate, experiment, model)
+    return Selection(
+        candidates=candidates, url=url, **said | {"words": f"One of {candidates} candidates. {said['words']}"}
+    )
+
+
+def _nested(candidate: Candidate, found: Board) -> dict[str, Any]:
+    """The choice that was made again without each fold; it says nothing of a tree that the rule does not take."""
+    honest = found.honest
+    if honest is None:
+        ended = "Their experiment has not ended" if not found.finished else "Their folds are not complete"
+        return {"fair": False, "words": f"{ended}, so it is not known what the choice is worth. {TOO_HIGH}"}
+    known = {
+        "fair": False,
+        "accuracy": honest.accuracy,
+        "interval": honest.interval,
+        "correct": honest.correct,
+        "n": honest.n,
+    }
+    worth = f"right for {percent(honest.accuracy)} of the rows of that fold ({honest.correct:,} of {honest.n:,}{span(honest.interval)})"
+    if found.chosen is not None and found.chosen.candidate.pk == candidate.pk:
+        words = f"It was chosen by its folds. {TOO_HIGH} A tree that is chosen in the same way without each fold in turn is {worth}."
+        return known | {"words": words}
+    words = f"It is not the one that the rule of the experiment takes. {TOO_HIGH} What the rule takes without each fold in turn is {worth}."
+    return {"fair": False, "words": words}
+
+
+def _held_out(candidate: Candidate, experiment: Experiment, model: TreeModel) -> dict[str, Any]:
+    """The rows that took no part in the choice, as long as they were looked at for this candidate alone."""
+    first, test = experiment.chosen_id == candidate.pk, held_out(experiment)
+    if candidate.model_id == model.pk:
+        if first:
+            words = "It was chosen by folds of the other rows: the rows that were held out took no part in the choice."
+            return {"fair": True, "words": words}
+        words = "The rows that were held out were looked at before, for the tree that was opened first."
+        return {"fair": False, "words": f"{words} {TOO_HIGH}"}
+    if not first or test is None:
+        return {
+            "fair": False,
+            "words": f"What the choice is worth was not measured before it was trained on all rows. {TOO_HIGH}",
+        }
+    interval = wilson(int(test["correct"]), int(test["n"]))
+    words = (
+        f"It was chosen by folds. {TOO_HIGH} Before it was trained on all rows, the tree with its settings was right for "
+        f"{percent(test['accuracy'])} of rows that took no part in the choice ({test['correct']:,} of {test['n']:,}{span(interval)})."
+    )
+    known = {"accuracy": test["accuracy"], "interval": interval, "correct": test["correct"], "n": test["n"]}
+    return {"fair": False, "words": words, **known}

@@ -1,0 +1,129 @@
+"""Proofs that rates of groups are kept, beside brute force over all trees and their predictions, row by row."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from tests.seeds import seeds
+from tests.trainer.verify.test_proof_within import judge_changes
+from tests.trainer.verify.test_proofs import Lines, accepted
+from trainer.verify.proof_space import Space
+from trainer.verify.rates import Rates
+from trainer.verify.search import _searched
+
+Tree = tuple[int, tuple[int, ...], int]  # cost, the class that each row is predicted (-1: it is elsewhere), leaves
+
+
+def table(seed: int) -> Space:
+    """A random table with groups, and other restrictions beside them."""
+    rng = np.random.default_rng(seed)
+    m, n, classes = int(rng.integers(2, 5)), int(rng.integers(5, 12)), 2 + (seed % 4 == 0)
+    X = rng.integers(0, 2, (n, m)) > 0
+    labels = ((X.sum(axis=1) + (rng.random(n) < 0.4)) % classes).astype(np.int32)
+    weights = rng.integers(1, 4, n).astype(np.int64) if seed % 3 == 0 else np.ones(n, np.int64)
+    label = int(rng.choice(labels))
+    group = rng.integers(0, 2 + (seed % 5 == 0), n)
+    if seed % 2:
+        group[labels != label] = -1  # opportunity
+    _, codes = np.unique(group[group >= 0], return_inverse=True)
+    group[group >= 0] = codes
+    sizes = tuple(int(weights[group == g].sum()) for g in range(int(group.max()) + 1))
+    rates = Rates(label, Fraction(int(rng.integers(0, 4)), int(rng.integers(4, 12))), group, sizes)
+    recalls = ((int(rng.integers(classes)), int(rng.integers(0, n // 2))),) if seed % 7 == 0 else ()
+    return Space(
+        "questions", X, labels, weights, classes, 3 if m < 4 and n < 9 else 2, Fraction(int(rng.integers(0, 3)), 3), 1 + (seed % 6 == 0),
+        int(rng.integers(2, 4)) if seed % 5 == 1 else None, np.ones(m, bool), None, "rows", columns=np.arange(m), recalls=recalls,
+        rates=rates, rising=np.eye(m, dtype=int)[0] if seed % 11 == 0 else None,
+    )  # fmt: skip
+
+
+class Brute:
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.unit, self.leaf = space.penalty.denominator, space.penalty.numerator
+
+    def trees(self, rows: np.ndarray, height: int, span: tuple[int, int]) -> list[Tree]:
+        s = self.space
+        found = []
+        for k in range(span[0], span[1] + 1):
+            wrong = int(s.weights[rows & (s.labels != k)].sum())
+            found.append((self.leaf + self.unit * wrong, tuple(np.where(rows, k, -1).tolist()), 1))
+        for q in range(s.X.shape[1]) if height else ():
+            sides = [rows & ~s.X[:, q], rows & s.X[:, q]]
+            if min(s.weights[side].sum() for side in sides) < s.min_leaf:
+                continue
+            cuts = [(span, span)]
+            if s.rising is not None and s.rising[q]:
+                cuts = [((span[0], k), (k, span[1])) for k in range(span[0], span[1] + 1)]
+            for both in cuts:
+                one, two = (self.trees(side, height - 1, cut) for side, cut in zip(sides, both, strict=True))
+                for a, b in itertools.product(one, two):
+                    said = tuple(max(x, y) for x, y in zip(a[1], b[1], strict=True))
+                    found.append((a[0] + b[0], said, a[2] + b[2]))
+        return list(set(found))
+
+    def admits(self, tree: Tree) -> bool:
+        s = self.space
+        said = np.array(tree[1])
+        shares = []
+        for g in set(s.rates.group.tolist()) - {-1}:
+            own = s.rates.group == g
+            shares.append(Fraction(int(s.weights[own & (said == s.rates.label)].sum()), int(s.weights[own].sum())))
+        wrong = [int(s.weights[(s.labels == k) & (said != k)].sum()) for k, _ in s.recalls]
+        return (
+            max(shares) - min(shares) <= s.rates.delta
+            and all(own <= most for own, (_, most) in zip(wrong, s.recalls, strict=True))
+            and (s.max_leaves is None or tree[2] <= s.max_leaves)
+        )
+
+    def least(self) -> int | None:
+        s = self.space
+        every = self.trees(np.ones(len(s.X), bool), s.depth, (0, s.classes - 1))
+        return min((t[0] for t in every if self.admits(t)), default=None)
+
+
+def head(goal: int) -> Lines:
+    return [{"format": "octweb-proof", "version": 6, "rows": "rows", "scale": 1, "goal": goal}]
+
+
+@seeds(160)
+def test_one_step_shows_the_best_tree_with_equal_rates_and_nothing_more(seed):
+    space = table(seed)
+    best, unit = Brute(space).least(), space.penalty.denominator
+    found, whole = _searched(space)
+    assert whole
+    assert found == (None if best is None else Fraction(best, unit))
+    goal = 10_000 if best is None else best
+    step = {"path": [], "height": space.depth, "bound": goal, "by": "within"}
+    assert accepted(space, [*head(goal), step]) == Fraction(goal, unit)
+    if best is not None:
+        assert accepted(space, [*head(goal + 1), {**step, "bound": goal + 1}]) is None
+        judge_changes(space, [*head(goal), step], Fraction(goal, unit))
+
+
+@seeds(40)
+def test_what_the_groups_are_and_how_far_they_lie_apart_matters(seed):
+    """A proof for one definition shows of another one what is true of that one, and no more."""
+    space = table(seed)
+    best, rng = Brute(space).least(), np.random.default_rng(seed)
+    if best is None:
+        return
+    rates = space.rates
+    group = rng.permutation(rates.group)
+    sizes = tuple(int(space.weights[group == g].sum()) for g in range(len(rates.sizes)))
+    others = [
+        replace(rates, delta=rates.delta + Fraction(1, 10)),
+        replace(rates, label=(rates.label + 1) % space.classes),
+        replace(rates, group=group, sizes=sizes),
+        None,
+    ]
+    for other in others:
+        changed = replace(space, rates=other)
+        least = Brute(replace(changed, rates=replace(rates, delta=Fraction(1)) if other is None else other)).least()
+        step = {"path": [], "height": space.depth, "bound": best, "by": "within"}
+        shown = accepted(changed, [*head(best), step])
+        assert (shown is not None) == (least is None or best <= least)

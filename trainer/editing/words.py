@@ -1,0 +1,54 @@
+"""Wishes in words, and the reasons that people give for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trainer.errors import ParameterError
+
+MOST_REASON = 500  # characters
+
+
+def in_words(wish: str) -> str:
+    """A wish as a sentence."""
+    words = wish.split(None, 2)
+    place = "the root" if words[1] == "root" else f"place {words[1]}"
+    tail = words[2] if len(words) == 3 else ""
+    return {
+        "ask": f"At {place}: ask {tail}",
+        "forbid": f"At {place} and below: never ask {tail}",
+        "avoid": f"At {place}: do not ask {tail}, it may be asked below",
+        "together": f"At {place} and below: never part {' and '.join(tail.rsplit(' in ', 1)[-1].split('|'))} of {tail.rsplit(' in ', 1)[0]}",
+        "leaf": f"At {place}: a leaf" + (f" that says {tail}" if tail else ""),
+        "depth": f"At {place}: at most {tail} more question{'s' if tail != '1' else ''} on a path",
+    }.get(words[0], wish)
+
+
+def checked_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[str, str]:
+    """The reasons by the text of their wish. Raises ParameterError for an empty or long one, and for one without its wish."""
+    known, out = {wish.strip() for wish in wishes}, {}
+    for wish, text in reasons.items():
+        words = " ".join(text.split())
+        if wish.strip() not in known:
+            raise ParameterError({"reasons": f"there is no wish '{wish[:120]}' that this reason could be for."})
+        if not words or len(words) > MOST_REASON:
+            raise ParameterError(
+                {"reasons": f"a reason has 1 to {MOST_REASON} characters; that for '{wish[:120]}' has {len(words)}."}
+            )
+        out[wish.strip()] = words
+    return out
+
+
+def wish_lines(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The wishes of a certificate with their words, prices in rows (None: not known) and reasons ("": none was given)."""
+    n = certificate.get("n") or 0
+    return [
+        {
+            "wish": record["wish"],
+            "words": in_words(record["wish"]),
+            "price_rows": None if record.get("price") is None else round(record["price"] * n, 6),
+            "reason": str(record.get("reason") or ""),
+        }
+        for record in certificate.get("wishes") or ()
+    ]

@@ -1,0 +1,57 @@
+"""The model file of a variant with what its folds in a study said, as `train` with folds writes it: the checker counts it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trainer.data.folds import rows_record, stratified_folds
+from trainer.evaluate.study import Dataset, Record, Study
+from trainer.run import MAX_FOLD_NODES, crossed_metrics, metrics_of
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import tree_from_json
+
+
+def with_folds(model: ModelFile, study: Study, records: Sequence[Record]) -> ModelFile:
+    """`model` of all rows of the one data set, with the records of its one variant; unchanged where folds had not all rows."""
+    own: dict[int, Record] = {}
+    for record in records:
+        if record.second < 0 and not record.error:
+            own.setdefault(record.fold, record)  # further ones repeat it with more threads
+    if study.test_share or len(own) < study.folds:
+        return model
+    found, dataset = [own[f] for f in range(study.folds)], study.datasets[0]
+    fold = stratified_folds(dataset.labels.codes, study.folds, study.seed)
+    nodes = sum(len(record.tree) for record in found)
+    trees = (
+        [record.tree for record in found] if all(record.tree for record in found) and nodes <= MAX_FOLD_NODES else None
+    )
+    metrics = crossed_metrics(
+        study.folds,
+        [record.accuracy for record in found],
+        [record.leaves for record in found],
+        None if trees is None else _confusion(model, dataset, fold, trees),
+        (sum(record.correct for record in found), sum(record.n for record in found)),
+    )
+    return replace(
+        model,
+        metrics={**model.metrics, "cross_validation": metrics},
+        parameters={**model.parameters, "folds": study.folds},
+        rows=rows_record(len(dataset.table), np.zeros(0, np.int64), fold, None, trees),
+    )
+
+
+def _confusion(
+    model: ModelFile, dataset: Dataset, fold: np.ndarray, trees: Sequence[list[dict[str, Any]]]
+) -> np.ndarray:
+    """Each row predicted by the tree that had not seen it, int64 (classes, classes)."""
+    classes = len(model.tree.classes)
+    whole = np.zeros((classes, classes), np.int64)
+    for f, nodes in enumerate(trees):
+        tree = tree_from_json(nodes, schema=model.tree.schema, classes=model.tree.classes)
+        unseen = np.flatnonzero(fold == f)
+        whole += metrics_of(tree, dataset.table.take(unseen).matrix(), dataset.labels.codes[unseen], None)["confusion"]
+    return whole

@@ -1,0 +1,16 @@
+"""A set of rows as bits: the name of a subproblem in tables of what is known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.kernels.compiled import kernel
+
+
+@kernel
+def members(rows, n):
+    """A set of rows out of n as bits, uint8; row i is bit i & 7 of byte i >> 3."""
+    out = np.zeros((n + 7) >> 3, np.uint8)
+    for i in range(len(rows)):
+        out[rows[i] >> 3] |= np.uint8(1 << (rows[i] & 7))
+    return out
