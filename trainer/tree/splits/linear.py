@@ -226,10 +226,12 @@ class Linear(Split):
     def _led_by(self, h: int) -> Linear:
         """The sum with term h in front."""
         order = [h, *(k for k in range(len(self.features)) if k != h)]
-        features, coefficients, levels = (
-            tuple(part[k] for k in order) for part in (self.features, self.coefficients, self.levels)
+        return replace(
+            self,
+            features=tuple(self.features[k] for k in order),
+            coefficients=tuple(self.coefficients[k] for k in order),
+            levels=tuple(self.levels[k] for k in order),
         )
-        return replace(self, features=features, coefficients=coefficients, levels=levels)
 
     def _divided(self, rows: FloatArray, left: BoolArray) -> tuple[Split, bool] | None:
         """The sum divided by its first coefficient and rounded, if the rows then go the same way."""
