@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import narwhals as nw
@@ -19,6 +21,8 @@ from trainer.data.cells import LARGEST_EXACT
 from trainer.dtypes import FloatArray
 from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, MissingPolicy, Table, numeric_table
 
+NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
+ODD = (complex, np.complexfloating, bytes, list, tuple, set, frozenset, dict, np.ndarray)
 TOO_FINE = "decimals that differ in more digits than a double has. Make the column text, or round its values."
 TOO_LARGE = "whole numbers beyond 2^53, which a double cannot tell apart. Make the column text, or divide its values."
 
@@ -147,7 +151,7 @@ def _check_names(estimator: Any, X: Any, frame: nw.DataFrame, *, reset: bool) ->
 
 
 def _fit_column(name: str, series: nw.Series) -> Column:
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean or _holds_numbers(series):
         values = _numbers(name, series)
         binary = bool(np.isin(values, (0.0, 1.0)).all())
         return Column(schema=ColumnSchema(name=name, kind=Kind.BINARY if binary else Kind.NUMERIC), values=values)
@@ -169,6 +173,25 @@ def _fit_column(name: str, series: nw.Series) -> Column:
     return Column(schema=schema, values=values)
 
 
+def _holds_numbers(series: nw.Series) -> bool:
+    """Whether a column of Python objects holds numbers alone, so that 1 and 1.0 are one value and 9 lies below 10."""
+    if series.dtype != nw.Object:
+        return False
+    kinds = {type(cell) for cell in series.to_list() if not _is_missing(cell)}
+    return bool(kinds) and all(issubclass(kind, NUMBERS) and not issubclass(kind, (bool, np.bool_)) for kind in kinds)
+
+
+def _of_objects(name: str, series: nw.Series) -> FloatArray:
+    """A column of Python objects as float64, NaN where a cell is missing."""
+    cells = [None if _is_missing(cell) else cell for cell in series.to_list()]
+    if any(isinstance(cell, (int, np.integer)) and abs(int(cell)) > LARGEST_EXACT for cell in cells):
+        raise ValueError(f"Column '{name}' has {TOO_LARGE}")
+    fine = {cell for cell in cells if isinstance(cell, (Decimal, Fraction))}
+    if len({float(cell) for cell in fine}) < len(fine):
+        raise ValueError(f"Column '{name}' has {TOO_FINE}")
+    return np.array([np.nan if cell is None else float(cell) for cell in cells], np.float64)
+
+
 def _numbers(name: str, series: nw.Series) -> FloatArray:
     """The column as float64; refuses what is not a finite number."""
     if series.dtype.is_integer():
@@ -180,8 +203,9 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
         told = {cell for cell in series.to_list() if cell is not None}
         if len({float(cell) for cell in told}) < len(told):
             raise ValueError(f"Column '{name}' has {TOO_FINE}")
+    objects = _of_objects(name, series) if _holds_numbers(series) else None
     try:
-        values = series.cast(nw.Float64).to_numpy().astype(np.float64)
+        values = series.cast(nw.Float64).to_numpy().astype(np.float64) if objects is None else objects
     except Exception as error:  # each frame library has its own
         raise ValueError(
             f"Column '{name}' was numeric in training and now contains something else: {error}."
@@ -199,7 +223,14 @@ def _texts(series: nw.Series) -> list[str | None]:
     """The cells as text, None if empty; raises ValueError if cells of different types have the same text."""
     missing = series.is_null().to_list()
     cells = series.to_list()
-    if str(series.dtype) in ("Object", "Categorical", "Enum"):
+    if str(series.dtype) in ("Object", "Categorical", "Enum", "Unknown"):
+        odd = next(
+            (cell for gone, cell in zip(missing, cells, strict=True) if not gone and isinstance(cell, ODD)), None
+        )
+        if odd is not None:
+            raise ValueError(
+                f"Column '{series.name}' holds {type(odd).__name__}. Turn it into a number or a text before training."
+            )
         types: dict[str, type] = {}
         for gone, cell in zip(missing, cells, strict=True):
             if not (gone or _is_missing(cell)) and types.setdefault(str(cell), type(cell)) is not type(cell):

@@ -294,6 +294,36 @@ def test_integers_that_numpy_keeps_as_objects_or_floats_are_refused_alike(more):
             make_classifier("cart").fit(X, [0, 1, 0, 1])
 
 
+@pytest.mark.parametrize("numbers", [[1, 1.0, 10, 9], [np.int64(1), 1.5, Decimal("2.5"), Fraction(1, 3)]])
+def test_numbers_that_a_frame_keeps_as_objects_are_numbers(numbers):
+    """As categories, 1 and 1.0 would differ, and each value would be a question of its own."""
+    frame, y = pd.DataFrame({"a": np.array(numbers, object)}), ["a", "a", "b", "b"]
+    model = make_classifier("cart", depth=3).fit(frame, y)
+    plain = pd.DataFrame({"a": [float(n) for n in numbers]})
+    assert model.tree_ == make_classifier("cart", depth=3).fit(plain, y).tree_
+    assert model.predict(frame).tolist() == model.predict(plain).tolist()
+    with pytest.raises(ValueError, match="contains NaN: column 'a', row 1"):
+        make_classifier("cart").fit(pd.DataFrame({"a": np.array([1, None, 3, 4], object)}), y)
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([2**60, 2**60 + 1], "beyond 2"),
+        ([Decimal("1.00000000000000000001"), Decimal(1)], "more digits"),
+        ([1j, 2j], "holds complex"),
+        ([b"a", "a"], "holds bytes"),
+        ([[1], [2]], "holds list"),
+    ],
+)
+def test_objects_that_are_no_cells_are_refused(cells, said):
+    column = np.empty(2, object)
+    column[:] = cells
+    for frame in (pd.DataFrame({"a": column}), pd.DataFrame({"a": cells})):
+        with pytest.raises(ValueError, match=f"^Column 'a' .*{said}"):
+            make_classifier("cart").fit(frame, ["a", "b"])
+
+
 def test_decimals_that_a_double_cannot_tell_apart_are_refused():
     close = pa.table({"price": pa.array([Decimal("1.00000000000000000001"), Decimal(1)], pa.decimal128(38, 20))})
     with pytest.raises(ValueError, match="'price' has decimals that differ in more digits"):

@@ -112,7 +112,9 @@ def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray
         cells = [str(column[i].as_py() or "").strip() for column in columns]
         full = [j for j, cell in enumerate(cells) if cell]
         gap = not quoted and bool(lines[i] - lines[i - 1] > 1)
-        if not full or not _is_footer([cells[j] for j in full], width, gap) or (len(full) == width):
+        # a row without gaps may be one of the table, unless a blank line parts a total from it
+        whole = len(full) == width and not (gap and TOTALS.fullmatch(cells[0].rstrip(": ")))
+        if not full or not _is_footer([cells[j] for j in full], width, gap) or whole:
             filler = not full and count  # an empty row between the table and what was cut
             if not filler:
                 break

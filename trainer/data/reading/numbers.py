@@ -25,6 +25,7 @@ THOUSANDS = ("", ",", ".", " ", "'")
 BRACKETS, BEHIND = "()", "-"  # negative numbers as (5) and as 5-
 BRACKETED = re.compile(r"([^0-9()]*)\(([^0-9()]*[0-9][^()]*)\)([^0-9()]*)")
 MINUS_BEHIND = re.compile(r"([^-]*[0-9])\s?-(|\s+[^-0-9.,\s][^-0-9]*|[€$£¥%])")
+DECIMAL_SIGN = re.compile(r"[0-9]+(?:([.,' ])[0-9]+)(?:\1[0-9]+)*(?!\1)[.,][0-9]*", re.ASCII)
 NAMES = {"": "none", ",": "comma", ".": "point", " ": "space", "'": "apostrophe"}
 
 
@@ -128,6 +129,11 @@ class NumberForm:
 
 
 def account_like(cores: Sequence[str]) -> bool:
-    """Whether the cores look like telephone numbers, addresses or accounts: the same number of groups everywhere, three or more."""
+    """Whether the cores look like telephone numbers, addresses or accounts: the same number of groups everywhere, three or more.
+
+    A last sign that is another than those before it is a decimal sign, as in "3 927,89", which no account has.
+    """
+    if any(DECIMAL_SIGN.fullmatch(core) for core in cores):
+        return False
     groups = {len(re.findall(r"[.,' ]", core)) for core in cores}
     return len(cores) > 1 and len(groups) == 1 and groups.pop() >= (2 if " " in cores[0] else 3)
