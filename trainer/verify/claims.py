@@ -15,6 +15,7 @@ from trainer.verify.recount import class_counts, penalty, route, terms, value_of
 from trainer.verify.rows import Rows
 from trainer.verify.structure import METHODS, tree_trouble
 
+MANY = "It is about many trees, which were not searched again."
 THINNED = 2000  # pairs of a frontier, of which a file may leave some out
 MOST_WISHES = 10  # beyond which prices are not searched again
 CLOSED = Fraction(1, 10**6)  # a gap that is called closed
@@ -195,11 +196,8 @@ def evidence(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) 
             out.append(_costs(model, part, kind, int(rows.weights.sum())))
         elif kind in ("leaf-frontier", "coefficient-frontier"):
             out += _frontier(model, part, kind, rows, kind not in proved)
-        elif kind == "frontier":
-            out.append(_pairs(model, part, rows))
-        elif kind == "optimal-trees":
-            words = "It is about many trees, which were not searched again."
-            out.append(shown(kind, "cannot be judged", words))
+        elif kind in ("frontier", "optimal-trees"):
+            out += _pairs(model, part, rows) if kind == "frontier" else _optima(model, part, rows)
         elif kind in TOLD.split():
             told.append(kind)
         else:
@@ -268,17 +266,32 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
     return [shown(kind, "proved", f"{words} A plain search finds no better trees.")]
 
 
-def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> Finding:
+def _optima(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
+    """The number of optimal trees; those that are listed in words are not run."""
+    said, listed, claim = part.get("count"), part.get("listed") or [], "optimal-trees"
+    if said is None:
+        return [recounted(claim, not listed, "Nothing is said of how many there are.")]
+    if len(listed) != min(int(said), int(model["parameters"]["optimal_trees"])):
+        return [recounted(claim, False, f"{len(listed)} of {said} trees are listed.")]
+    words = "The listed trees are words, which were not run over the rows."
+    told = [Finding(claim="listed trees", verdict="cannot be judged", detail=words)] if listed else []
+    number = search.optimal_trees(model, rows)
+    if number is None:
+        return [shown(claim, "cannot be judged", MANY), *told]
+    return [shown(claim, "proved" if number == int(said) else "refuted", f"A plain search counts {number}."), *told]
+
+
+def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
     """Right rows of both classes: of each pair, of what lies between, and whether any is missing."""
     listed = [(int(tp), int(tn), int(top)) for tp, tn, top in part["pairs"]]
     flags = len(listed) == len(part["proved"]) and all(
         flag is (tn == top) for flag, (_, tn, top) in zip(part["proved"], listed, strict=True)
     )
     if not flags or (part["finished"] and not all(part["proved"])):
-        return recounted("frontier", False, "Its pairs and what it says of them do not fit together.")
+        return [recounted("frontier", False, "Its pairs and what it says of them do not fit together.")]
     found = search.pairs(model, rows, part["positive"])
     if found is None:
-        return shown("frontier", "cannot be judged", "It is about many trees, which were not searched again.")
+        return [shown("frontier", "cannot be judged", MANY)]
     positives, negatives, reached = found
     wrong = (part["positives"], part["negatives"]) != (positives, negatives)
     for tp, tn, bound in listed:
@@ -291,8 +304,10 @@ def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> Finding:
         own = {(tp, tn) for tp, tn, _ in listed}
         wrong = wrong or not own <= set(reached) or (len(reached) <= THINNED and len(own) < len(reached))
     if wrong:
-        return recounted("frontier", False, "A search finds other pairs.")
-    return shown("frontier", "proved", f"All trees were searched again: {len(reached)} pairs are not beaten by others.")
+        return [recounted("frontier", False, "A search finds other pairs.")]
+    return [
+        shown("frontier", "proved", f"All trees were searched again: {len(reached)} pairs are not beaten by others.")
+    ]
 
 
 def unknown(model: dict[str, Any]) -> list[Finding]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import asked, exact
+from trainer.verify.optima import Optima
 from trainer.verify.proof_counting import Counting
 from trainer.verify.proof_rows import FAR
 from trainer.verify.proof_space import NoProof, Space, read_space, space_of
@@ -111,6 +112,22 @@ def pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, l
     return sizes[0], sizes[1], [(sizes[0] - v[1], sizes[1] - v[2]) for v in vectors]
 
 
+def optimal_trees(model: dict[str, Any], rows: Rows) -> int | None:
+    """How many trees have the best objective and, among these, the fewest leaves; None if the space is not searched whole."""
+    found = _space(model, rows)
+    if found is None or not found[3] or not_searched(model):
+        return None
+    try:
+        space = replace(space_of(model, rows, found[0], found[1].tolist(), penalty(model)), kind="questions")
+        scale = (
+            1 << space.depth
+        ) + 1  # more than the leaves of a tree, so that they only decide between equal objectives
+        counting = Counting(space, scale * space.penalty.denominator, scale * space.penalty.numerator + 1)
+        return Optima(counting, VISITS).of(counting.root(), _height(space, counting))[1]
+    except (NoProof, TooLarge):
+        return None
+
+
 def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
     """For 1, 2, … leaves the most rows that a tree of at most so many has right; None if the space is not searched whole."""
     found = _space(model, rows)
@@ -186,8 +203,10 @@ def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction |
 
 
 def _height(space: Space, counting: Counting) -> int:
-    """How deep the trees are. Raises TooLarge where they are too many."""
+    """How deep the trees are. Raises TooLarge where they are too many, or their costs too large for 64 bits."""
     depth = min(space.depth, counting.deepest)
+    if counting.unit * int(space.weights.sum()) + (counting.leaf << min(depth, 62)) >= FAR:
+        raise TooLarge
     if float(space.X.shape[1]) ** max(0, depth - 1) * len(counting.X) > WORK:
         raise TooLarge
     return depth
