@@ -16,7 +16,7 @@ PROOFS = "steps of proofs over questions and thresholds"
 PARTS = {
     PROOFS: "proof questions rates",
     "steps of proofs about hyperplanes": "proof_planes proof_points proof_labels fewest",
-    "searches of its own: small spaces, lines in two columns, rows in planes": "search impurity lines planes",
+    "searches of its own: small spaces, lines in two columns, rows in planes": "search optima impurity lines planes",
     "reads the table": "rows tables reading",
     "counts the tree, the restrictions and the words of the claims again": "recount structure restrictions wishes scope claims",
     "puts lines together": "__init__ check findings",

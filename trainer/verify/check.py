@@ -76,7 +76,7 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     found += [
         *wishes.kept(model),
         scope(model, rows),
-        claims.prices(model, sum(counts[0])),
+        claims.prices(model, counts[0]),
         claims.status(model),
         *claims.gap(model["certificate"]),
     ]

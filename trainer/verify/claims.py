@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +15,8 @@ from trainer.verify.recount import class_counts, penalty, route, terms, value_of
 from trainer.verify.rows import Rows
 from trainer.verify.structure import METHODS, tree_trouble
 
+MANY = "It is about many trees, which were not searched again."
+THINNED = 2000  # pairs of a frontier, of which a file may leave some out
 MOST_WISHES = 10  # beyond which prices are not searched again
 CLOSED = Fraction(1, 10**6)  # a gap that is called closed
 STATUSES = {"optimal", "time_limit", "memory_limit", "cancelled", "heuristic"}
@@ -50,30 +52,49 @@ def status(model: dict[str, Any]) -> Finding:
     return recounted("status", not trouble, trouble or words)
 
 
-def prices(model: dict[str, Any], n: int) -> Finding:
-    """What is maximised is what the parameters ask for: the price of a leaf, of a coefficient, and the required shares."""
+def prices(model: dict[str, Any], sizes: Sequence[int]) -> Finding:
+    """What is maximised is what the parameters ask for: the price of a leaf, of a coefficient, and the required shares.
+
+    `sizes`: the weights of the classes.
+    """
     certificate, given = model["certificate"], model["parameters"]
     leaf = exact(given.get("leaf_penalty") or 0)
     if given.get("paper_lambda") is not None:
         weight = exact(given["paper_lambda"])
-        leaf = weight / (1 - weight) / n
+        leaf = weight / (1 - weight) / sum(sizes)
     pairs = [(leaf, penalty(model), "the price of a leaf")]
     extra = certificate.get("coefficient_penalty")
     pairs.append((exact(given.get("coefficient_penalty") or 0), exact(extra or 0), "the price of a coefficient"))
-    goal = certificate.get("goal") or {}
-    for name in ("sensitivity", "specificity"):
-        asks, has = asked(model, name), goal.get(name)
-        pairs.append((exact(-1 if asks is None else asks), exact(-1 if has is None else has), f"the least {name}"))
+    goal, wanted = certificate.get("goal") or {}, _goal(model, sizes) if model["method"] == "odt" else {}
+    goal = goal and {"weight": 1} | goal
+    for name in ("sensitivity", "specificity", "weight"):
+        asks, has = (-1 if of.get(name) is None else of[name] for of in (wanted, goal))
+        pairs.append(
+            (exact(asks), exact(has), f"the least {name}" if name != "weight" else "the weight of the other class")
+        )
     odd = next((words for wanted, own, words in pairs if abs(wanted - own) > TOLERANCE), "")
     odd = next((words for _, own, words in pairs[:2] if own < 0), odd)  # no training rewards leaves
-    positive = str(asked(model, "positive") or "").strip()
-    if positive and (positive not in model["classes"] or goal.get("positive", positive) != positive):
-        odd = "the positive class"
-    if goal and model["method"] != "odt":
-        odd = "the goal"
+    if any(wanted.get(name) != goal.get(name) for name in ("positive", "maximise")):
+        odd = "the positive class, or the goal"
     return recounted(
         "what is maximised", not odd, f"The parameters ask otherwise for {odd}." if odd else "As the parameters ask."
     )
+
+
+def _goal(model: dict[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
+    """What is maximised in place of accuracy, as the parameters ask; nothing if it is accuracy."""
+    shares = {name: asked(model, name) for name in ("sensitivity", "specificity")}
+    text, given = str(asked(model, "negative_weight") or "1").strip(), [n for n, v in shares.items() if v is not None]
+    if not given and text == "1" and not asked(model, "frontier"):
+        return {}
+    positive, weight = str(asked(model, "positive") or "").strip() or model["classes"][-1], exact(1)
+    if len(given) != 1 and text == "balanced":
+        own = sizes[model["classes"].index(positive)]
+        weight = Fraction(own, max(1, sum(sizes) - own))
+    elif len(given) != 1:
+        weight = exact(text)
+    maximise = {"sensitivity": "specificity", "specificity": "sensitivity"}[given[0]] if len(given) == 1 else "accuracy"
+    return {"positive": positive, "maximise": maximise, "weight": weight, **shares}
 
 
 def gap(certificate: dict[str, Any]) -> list[Finding]:
@@ -176,8 +197,7 @@ def evidence(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) 
         elif kind in ("leaf-frontier", "coefficient-frontier"):
             out += _frontier(model, part, kind, rows, kind not in proved)
         elif kind in ("frontier", "optimal-trees"):
-            words = "It is about many trees, which were not searched again."
-            out.append(shown(kind, "cannot be judged", words))
+            out += _pairs(model, part, rows) if kind == "frontier" else _optima(model, part, rows)
         elif kind in TOLD.split():
             told.append(kind)
         else:
@@ -244,6 +264,50 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
         if t in top and top[t]["correct"] > right:
             return [recounted(kind, False, f"No tree of {t} leaves has more than {right} rows right.")]
     return [shown(kind, "proved", f"{words} A plain search finds no better trees.")]
+
+
+def _optima(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
+    """The number of optimal trees; those that are listed in words are not run."""
+    said, listed, claim = part.get("count"), part.get("listed") or [], "optimal-trees"
+    if said is None:
+        return [recounted(claim, not listed, "Nothing is said of how many there are.")]
+    if len(listed) != min(int(said), int(model["parameters"]["optimal_trees"])):
+        return [recounted(claim, False, f"{len(listed)} of {said} trees are listed.")]
+    words = "The listed trees are words, which were not run over the rows."
+    told = [Finding(claim="listed trees", verdict="cannot be judged", detail=words)] if listed else []
+    number = search.optimal_trees(model, rows)
+    if number is None:
+        return [shown(claim, "cannot be judged", MANY), *told]
+    return [shown(claim, "proved" if number == int(said) else "refuted", f"A plain search counts {number}."), *told]
+
+
+def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
+    """Right rows of both classes: of each pair, of what lies between, and whether any is missing."""
+    listed = [(int(tp), int(tn), int(top)) for tp, tn, top in part["pairs"]]
+    flags = len(listed) == len(part["proved"]) and all(
+        flag is (tn == top) for flag, (_, tn, top) in zip(part["proved"], listed, strict=True)
+    )
+    if not flags or (part["finished"] and not all(part["proved"])):
+        return [recounted("frontier", False, "Its pairs and what it says of them do not fit together.")]
+    found = search.pairs(model, rows, part["positive"])
+    if found is None:
+        return [shown("frontier", "cannot be judged", MANY)]
+    positives, negatives, reached = found
+    wrong = (part["positives"], part["negatives"]) != (positives, negatives)
+    for tp, tn, bound in listed:
+        wrong = wrong or not tn <= max((own for other, own in reached if other >= tp), default=-1) <= bound
+    before = -1
+    for most, bound in part.get("bounds") or ():
+        wrong = wrong or any(tn > bound for tp, tn in reached if before < tp <= most)
+        before = most
+    if part["finished"]:
+        own = {(tp, tn) for tp, tn, _ in listed}
+        wrong = wrong or not own <= set(reached) or (len(reached) <= THINNED and len(own) < len(reached))
+    if wrong:
+        return [recounted("frontier", False, "A search finds other pairs.")]
+    return [
+        shown("frontier", "proved", f"All trees were searched again: {len(reached)} pairs are not beaten by others.")
+    ]
 
 
 def unknown(model: dict[str, Any]) -> list[Finding]:

@@ -29,6 +29,7 @@ NAMED = {
     "depth-1": "[..]", "depth-2": "[[..][..]]", "depth-2.5": "[[..][[..][..]]]", "depth-3": "[[[..][..]][[..][..]]]",
     "imbalanced": "[[..][[..][[..][..]]]]",
 }  # fmt: skip
+CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # one of these, where the data decide
 Shape = tuple["Shape", "Shape"] | None  # of a topology; None is a leaf
 
 
@@ -102,7 +103,7 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
     wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
     kept, wide = rows.weights > 0, method in THRESHOLDS and not wishes
     rates = rates_of(model, rows)
-    most, few, shape = asked(model, "max_leaves"), asked(model, "max_columns"), _shape(model)
+    most, few, shape = asked(model, "max_leaves"), asked(model, "max_columns"), topology_of(model)
     return Space(
         kind="thresholds" if wide else "questions",
         X=X if kept.all() else X[kept],
@@ -138,10 +139,22 @@ def leaves_of(shape: Shape) -> int:
     return 1 if shape is None else sum(map(leaves_of, shape))
 
 
-def _shape(model: dict[str, Any]) -> Shape:
-    """The topology of `odt`: brackets around the two sides of a question, a dot for a leaf. None: all trees of the depth."""
+def questions_of(shape: Shape) -> int:
+    """The most questions of its trees."""
+    return leaves_of(shape) - 1
+
+
+def topology_of(model: dict[str, Any]) -> Shape:
+    """The topology of `odt`: brackets around the two sides of a question, a dot for a leaf. None: all trees of the depth.
+
+    Raises NoProof where none can be read.
+    """
     text = str(asked(model, "topology") or "").strip() if model["method"] == "odt" else ""
-    text = "" if text == "auto" else text
+    if text == "auto":
+        parts = [part for part in model["certificate"].get("evidence") or () if part.get("kind") == "topology-choice"]
+        text = str(parts[0].get("chosen")) if len(parts) == 1 else ""
+        if text not in CHOSEN:
+            raise NoProof("it is not said which topology was chosen")
     code, open_ = list("".join(NAMED.get(text, text).split())), [list[Shape]()]
     for sign in code:
         if sign == "[":
@@ -252,10 +265,8 @@ def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
     With wishes the subsets with the first one as well, since it matters which side is called yes.
     """
     topology, wished = str(asked(model, "topology") or "").strip(), bool(model["certificate"].get("wishes"))
-    if asked(model, "select") or topology == "auto" or (topology and wished):
-        raise NoProof(
-            "there are proof steps for topologies over all columns only, not for those chosen from the data or with wishes"
-        )
+    if asked(model, "select") or (topology and wished):
+        raise NoProof("there are proof steps for topologies over all columns only, and without wishes")
     if asked(model, "negative_weight") not in (None, "1", 1):
         raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
     first = 0 if wished else 1

@@ -125,6 +125,11 @@ def _goal(goal: dict[str, Any], classes: list[str], counts: Counts, nodes: Seque
     positives, negatives = counts[0][k], sum(counts[0]) - counts[0][k]
     tp = sum(counts[v["id"]][k] for v in leaves if v["class"] == classes[k])
     tn = sum(sum(counts[v["id"]]) - counts[v["id"]][k] for v in leaves if v["class"] != classes[k])
+    return goal_value(goal, tp, positives, tn, negatives)
+
+
+def goal_value(goal: dict[str, Any], tp: int, positives: int, tn: int, negatives: int) -> tuple[Fraction, bool]:
+    """The maximised share, and whether the required ones are kept, with so many right of both classes."""
     found = {
         "sensitivity": Fraction(tp, positives) if positives else Fraction(1),
         "specificity": Fraction(tn, negatives) if negatives else Fraction(1),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from trainer.verify.findings import Finding, asked, recounted
+from trainer.verify.proof_space import NoProof, Shape, depth_of, questions_of, topology_of
 from trainer.verify.questions import Questions, questions, special_values
 from trainer.verify.restrictions import words_of
 from trainer.verify.rows import Rows
@@ -109,11 +111,30 @@ def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
     for column, values in zip(model["columns"], rows.columns, strict=True):
         nominal = column["kind"] == "categorical"
         own += len(np.unique(values)) > 1 if nominal else len(cuts_of_bins(values, bins)) > 0
-    free = bool(asked(model, "topology"))
+    try:
+        shape = topology_of(model)
+    except NoProof:
+        return False
     full = deepest == model["parameters"]["depth"] and size == 2**deepest - 1
+    held = full if shape is None else (size, deepest) == (questions_of(shape), depth_of(shape))
     chosen = asked(model, "select") == "cart"
     fits = (found[5] is not None) == chosen and (columns == own or (chosen and columns < own))
-    return (free or full) and fits and bins == model["parameters"]["bins"] and sum("split" in v for v in nodes) <= size
+    held = held and (shape is None or _grows(nodes, 0, shape))
+    return held and fits and bins == model["parameters"]["bins"] and sum("split" in v for v in nodes) <= size
+
+
+def _grows(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
+    """Whether the tree from this node on is one of the topology: any side may be the left one, and a question may be left out."""
+    node = nodes[at]
+    if "split" not in node:
+        return True
+    if shape is None:
+        return False
+    one, two = shape
+    ways = [(node["left"], node["right"]), (node["right"], node["left"])]
+    return any(_grows(nodes, a, one) and _grows(nodes, b, two) for a, b in ways) or any(
+        _grows(nodes, at, side) for side in shape
+    )
 
 
 def _of_questions(model: dict[str, Any], found: Questions, rows: Rows, kinds: list[bool]) -> list[str]:

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import asked, exact
+from trainer.verify.optima import Optima
 from trainer.verify.proof_counting import Counting
 from trainer.verify.proof_rows import FAR
 from trainer.verify.proof_space import NoProof, Space, read_space, space_of
 from trainer.verify.proof_within import TooLarge, Within
 from trainer.verify.questions import cuts_of_bins, questions
-from trainer.verify.recount import penalty
+from trainer.verify.recount import goal_value, penalty
 from trainer.verify.restrictions import not_searched
 from trainer.verify.rows import Rows
 
@@ -45,8 +46,8 @@ class Found:
 
 def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
     """What a plain search finds, or None and the reason why there was none."""
-    if model["certificate"].get("goal"):
-        return None, "something other than accuracy was maximised"
+    if goal := model["certificate"].get("goal"):
+        return _best_pair(model, rows, goal), "something other than accuracy was maximised, and the space is too large"
     if name := not_searched(model):
         return None, f"trees with '{name}' are not part of the plain search"
     n, wishes = int(rows.weights.sum()), bool(model["certificate"].get("wishes"))
@@ -80,6 +81,51 @@ def without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fracti
     ]  # fmt: skip
     cost, whole = _searched(replace(space, kind="questions", wishes=tuple(wishes)))
     return 1 - cost / int(rows.weights.sum()) if whole and cost is not None else None
+
+
+def _best_pair(model: dict[str, Any], rows: Rows, goal: dict[str, Any]) -> Found | None:
+    found = pairs(model, rows, goal["positive"])
+    if found is None:
+        return None
+    positives, negatives, reached = found
+    values = [goal_value(goal, tp, positives, tn, negatives) for tp, tn in reached]
+    return Found(max((value for value, kept in values if kept), default=Fraction(-1)), True)
+
+
+def pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, list[tuple[int, int]]] | None:
+    """The weights of positives and negatives, and how many of both trees have right; no pair that another one beats is needed.
+
+    None if the space is not searched whole.
+    """
+    found = _space(model, rows)
+    if found is None or not found[3] or not_searched(model) or len(model["classes"]) != 2:
+        return None
+    k = model["classes"].index(positive)
+    sizes = [int(rows.weights[rows.labels == label].sum()) for label in (k, 1 - k)]
+    try:
+        space = space_of(model, rows, found[0], found[1].tolist(), Fraction(0))
+        space = replace(space, kind="questions", recalls=((k, sizes[0]), (1 - k, sizes[1])))
+        counting = Counting(space, 1, 0)
+        vectors = Within(counting, VISITS).cover(counting.root(), _height(space, counting), FAR).tolist()
+    except (NoProof, TooLarge):
+        return None
+    return sizes[0], sizes[1], [(sizes[0] - v[1], sizes[1] - v[2]) for v in vectors]
+
+
+def optimal_trees(model: dict[str, Any], rows: Rows) -> int | None:
+    """How many trees have the best objective and, among these, the fewest leaves; None if the space is not searched whole."""
+    found = _space(model, rows)
+    if found is None or not found[3] or not_searched(model):
+        return None
+    try:
+        space = replace(space_of(model, rows, found[0], found[1].tolist(), penalty(model)), kind="questions")
+        scale = (
+            1 << space.depth
+        ) + 1  # more than the leaves of a tree, so that they only decide between equal objectives
+        counting = Counting(space, scale * space.penalty.denominator, scale * space.penalty.numerator + 1)
+        return Optima(counting, VISITS).of(counting.root(), _height(space, counting))[1]
+    except (NoProof, TooLarge):
+        return None
 
 
 def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
@@ -157,8 +203,10 @@ def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction |
 
 
 def _height(space: Space, counting: Counting) -> int:
-    """How deep the trees are. Raises TooLarge where they are too many."""
+    """How deep the trees are. Raises TooLarge where they are too many, or their costs too large for 64 bits."""
     depth = min(space.depth, counting.deepest)
+    if counting.unit * int(space.weights.sum()) + (counting.leaf << min(depth, 62)) >= FAR:
+        raise TooLarge
     if float(space.X.shape[1]) ** max(0, depth - 1) * len(counting.X) > WORK:
         raise TooLarge
     return depth
@@ -190,7 +238,8 @@ def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, np.ndarray, i
 
 def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray, np.ndarray, int, bool] | None:
     """The questions of ODT: subsets of categories, thresholds between bins; within a topology the one question at its root."""
-    if asked(model, "select") or asked(model, "negative_weight") not in (None, "1", 1):
+    plain = asked(model, "negative_weight") in (None, "1", 1)
+    if asked(model, "select") or not (plain or model["certificate"].get("goal")):
         return None
     answers: list[np.ndarray] = []
     places: list[int] = []

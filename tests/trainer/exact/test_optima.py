@@ -10,6 +10,9 @@ import pytest
 
 from tests.trainer.oracles.exact import random_binary
 from trainer.families.exact.optima import optimal_trees
+from trainer.verify.optima import Optima
+from trainer.verify.proof_counting import Counting
+from trainer.verify.proof_space import Space
 
 
 def all_trees(X, y, w, classes, depth, min_leaf):
@@ -23,6 +26,15 @@ def all_trees(X, y, w, classes, depth, min_leaf):
         sides = [list(all_trees(X[s], y[s], w[s], classes, depth - 1, min_leaf)) for s in (~one, one)]
         for (a, e, t), (b, g, u) in itertools.product(*sides):
             yield (f, a, b), e + g, t + u
+
+
+def counted_again(X, y, w, classes, depth, min_leaf, leaf_cost):
+    """The number of optimal trees by the checker."""
+    every = np.ones(X.shape[1], bool)
+    space = Space("questions", X > 0, y, w.astype(np.int64), classes, depth, leaf_cost, min_leaf, None, every, None, "")
+    scale = (1 << depth) + 1
+    counting = Counting(space, scale * leaf_cost.denominator, scale * leaf_cost.numerator + 1)
+    return Optima(counting, 10_000).of(counting.root(), min(depth, counting.deepest))[1]
 
 
 @pytest.mark.parametrize("part", range(3))
@@ -41,6 +53,7 @@ def test_every_optimal_tree_is_counted_and_listed_once(part):
         assert found.cost == best[0]
         assert found.count == len(found.trees) == len(want)
         assert set(found.trees) == want
+        assert counted_again(X, y, w, classes, depth, min_leaf, leaf_cost) == len(want)
         several += len(want) > 1
     assert several > 3
 

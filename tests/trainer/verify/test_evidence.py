@@ -52,9 +52,19 @@ def test_trees_of_a_frontier_are_run_again(folder, tmp_path):
     assert lines["leaf-frontier"] == "refuted"
 
 
-def test_a_count_of_optimal_trees_is_not_passed_off_as_proved(folder, tmp_path):
+def test_optimal_trees_are_counted_again_and_those_in_words_are_not_passed_off_as_proved(folder, tmp_path):
     document, data = trained(folder, "exact", optimal_trees=5)
     lines = {f.claim: f.verdict for f in findings(document, data, tmp_path)}
-    assert lines["bound"] == "proved"
-    assert lines["optimal-trees"] == "cannot be judged"
+    assert lines["bound"] == lines["optimal-trees"] == "proved"
+    assert lines["listed trees"] == "cannot be judged"
     assert verdict(findings(document, data, tmp_path)) == "recounted"
+    own = part(document, "optimal-trees")
+    true = dict(own)
+    for lie in (
+        {"count": str(int(own["count"]) + 1)},
+        {"count": "7" + own["count"]},
+        {"listed": own["listed"][1:]},
+        {"count": None},
+    ):
+        own.update(true | lie)
+        assert {f.claim: f.verdict for f in findings(document, data, tmp_path)}["optimal-trees"] == "refuted", lie

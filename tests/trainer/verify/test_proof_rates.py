@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,8 +12,14 @@ import numpy as np
 from tests.seeds import seeds
 from tests.trainer.verify.test_proof_within import judge_changes
 from tests.trainer.verify.test_proofs import Lines, accepted
+from tests.trainer.verify.test_second_checker import table as csv_table
+from trainer.data.reader import load
+from trainer.run import TrainRequest, train
+from trainer.verify import search, verdict, verify
 from trainer.verify.proof_space import Space
 from trainer.verify.rates import Rates
+from trainer.verify.restrictions import words_of
+from trainer.verify.rows import load as read_rows
 from trainer.verify.search import _searched
 
 Tree = tuple[int, tuple[int, ...], int]  # cost, the class that each row is predicted (-1: it is elsewhere), leaves
@@ -127,3 +134,34 @@ def test_what_the_groups_are_and_how_far_they_lie_apart_matters(seed):
         step = {"path": [], "height": space.depth, "bound": best, "by": "within"}
         shown = accepted(changed, [*head(best), step])
         assert (shown is not None) == (least is None or best <= least)
+
+
+def test_another_definition_in_the_file_is_not_proved_by_the_proof_of_this_one(tmp_path):
+    """The difference, the groups, the class or the kind changed, with the words of the claim written anew: refuted, or it is true as well."""
+    data = csv_table(tmp_path, 4)
+    rows, labels, _ = load(data, target="kind", ignore=[])
+    asked = {"fairness": "opportunity", "fairness_column": "flag", "fairness_delta": 0.03}
+    proof, path = tmp_path / "proof.jsonl.gz", tmp_path / "model.json"
+    request = TrainRequest(
+        table=rows, labels=labels, method="bendoct", parameters={"depth": 2, "bins": 3, **asked}, proof=proof
+    )
+    document = json.loads(json.dumps(train(request).model.to_json()))
+    claim = document["certificate"]
+    path.write_text(json.dumps(document))
+    assert verdict(verify(path, data, proof)) == "proved"
+    said = ", ".join(words_of(document))
+    false = 0
+    for change in (
+        {"fairness_delta": 0.5}, {"fairness_delta": 0}, {"fairness": "parity"}, {"fairness_class": "no"}, {"fairness_column": "z"},
+        {"fairness_column": "colour"}, {"fairness": "none"},
+    ):  # fmt: skip
+        other = document | {"parameters": document["parameters"] | change}
+        words = ", ".join(words_of(other))
+        other["certificate"] = claim | {"scope": claim["scope"].replace(f", {said}", f", {words}" if words else "")}
+        path.write_text(json.dumps(other))
+        best, _ = search.best(other, read_rows(data, other).training)
+        true = best is not None and best.value <= claim["bound"] + 1e-9
+        found = verdict(verify(path, data, proof))
+        assert found == "refuted" or (found == "proved" and true), change
+        false += found == "refuted"
+    assert false > 2

@@ -49,7 +49,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     if settings["max_card"]:
         sizes = tuple(len(column.schema.categories) for column in problem.table.columns)
         draft = within_limit(draft, problem.matrix, sizes, settings["max_card"])
-    given = shape is not None and settings["topology"].strip() not in ("", AUTO)
+    given = bool(settings["topology"].strip())
     if given and goal is None and settings["select"] == "none" and shape is not None and found.bound is not None:
         proved, total = found.bound, problem.n
         found = replace(found, proof=lambda stop: topology_proof(groups, shape, proved, total))

@@ -1,0 +1,77 @@
+"""What `odt` claims of sensitivity and specificity is searched again in small spaces, and lies about it are refuted."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from tests.seeds import seeds
+from tests.trainer.odt.test_as_questions import trained
+from trainer.errors import TrainerError
+from trainer.verify import verdict, verify
+
+GOALS = (
+    {"frontier": True},
+    {"sensitivity": 0.8},
+    {"specificity": 0.7, "frontier": True},
+    {"negative_weight": "1/3"},
+    {"negative_weight": "balanced", "positive": "k0"},
+    {"sensitivity": 0.4, "specificity": 0.4},
+)
+SHAPE = {"depth": 2, "bins": 4, "max_card": 0}
+
+
+@seeds(24)
+def test_honest_files_are_proved(tmp_path_factory, seed):
+    folder, k = tmp_path_factory.mktemp("odt"), 3 * seed + 1  # two classes
+    try:
+        model, _, data, _ = trained(folder, k, **SHAPE | GOALS[seed % len(GOALS)])
+    except TrainerError:
+        return  # the shares cannot be reached
+    assert verdict(verify(model, data)) == "proved"
+
+
+def changed(document, **part):
+    return document | {"certificate": document["certificate"] | part}
+
+
+def test_lies_about_pairs_are_refuted(tmp_path):
+    model, _, data, _ = trained(tmp_path, 1, **SHAPE, frontier=True)
+    document = json.loads(model.read_text())
+    (own, *rest) = document["certificate"]["evidence"]
+    (tp, tn, top), *others = own["pairs"]
+    assert len(others) > 2
+    lies = [
+        own | {"pairs": others, "proved": own["proved"][1:]},
+        own | {"pairs": [[tp, tn + 1, top + 1], *others]},
+        own | {"pairs": [[tp, tn - 1, top - 1], *others]},
+        own | {"pairs": [[tp + 1, tn, top], *others]},
+        own | {"pairs": [[tp, tn - 1, top], *others]},
+        own | {"positives": own["positives"] + 1},
+        own | {"proved": own["proved"][1:]},
+        own | {"finished": False, "bounds": [[tp, tn - 1]]},
+    ]
+    for lie in lies:
+        model.write_text(json.dumps(changed(document, evidence=[lie, *rest])))
+        assert next(f for f in verify(model, data) if f.claim == "frontier").verdict == "refuted", lie
+
+
+@pytest.mark.parametrize("goal", GOALS[1:4])
+def test_another_goal_than_the_parameters_ask_for_is_refuted(tmp_path, goal):
+    model, _, data, _ = trained(tmp_path, 1, **SHAPE, **goal)
+    document = json.loads(model.read_text())
+    claim = document["certificate"]
+    for change in (
+        {"weight": "0"},
+        {"weight": "17"},
+        {"maximise": "accuracy", "weight": "2"},
+        {"positive": "k0"},
+        {"sensitivity": "1/10"},
+    ):
+        model.write_text(json.dumps(changed(document, goal=claim["goal"] | change)))
+        assert next(f for f in verify(model, data) if f.claim == "what is maximised").verdict == "refuted", change
+    lower = float(Fraction(claim["objective"]) - Fraction(1, 50))
+    model.write_text(json.dumps(changed(document, bound=lower, objective=lower)))
+    assert verdict(verify(model, data)) == "refuted"
