@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.figures.growth import chosen
+from octweb.figures.growth import LEGEND, TOP, chosen
 
 
 def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int | None = None) -> dict[str, Any]:
@@ -111,11 +111,11 @@ def _line(points: list[tuple[float, float]], name: str, style: dict[str, Any]) -
 
 def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float]]) -> dict[str, Any]:
     layout: dict[str, Any] = {
-        "margin": {"l": 56, "r": 96, "t": 8, "b": 44},
+        "margin": {"l": 56, "r": 96, "t": TOP, "b": 44},
         "height": 360,
         "uirevision": "progress",  # what a person zoomed into stays when the lines go on
         "showlegend": True,
-        "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08},
+        "legend": dict(LEGEND),
         "xaxis": {
             "title": {"text": "seconds since the search began"},
             "rangemode": "tozero",
