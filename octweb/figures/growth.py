@@ -33,6 +33,7 @@ def growth_figure(
         layout["annotations"] = [dict(NOTHING)]
         return {"data": [], "layout": layout}
     data = [_questions(steps, max(now, steps[-1]["t"]))]
+    layout["xaxis"]["range"] = until(max(now, steps[-1]["t"]))
     placed = [r for r in steps if r.get("correct") is not None]
     if placed:
         data.append(_right(placed, rows))
@@ -40,6 +41,11 @@ def growth_figure(
     layout |= {"showlegend": True, "legend": dict(LEGEND)}
     layout["shapes"], layout["annotations"] = chosen(steps, at)
     return {"data": data, "layout": layout}
+
+
+def until(end: float) -> list[float]:
+    """The range of an axis of seconds; left alone Plotly would make room for the words beside the last values in it, too."""
+    return [0.0, 1.02 * end or 1.0]
 
 
 def _questions(steps: list[dict[str, Any]], end: float) -> dict[str, Any]:

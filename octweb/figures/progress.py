@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.figures.growth import LEGEND, TOP, chosen
+from octweb.figures.growth import LEGEND, TOP, chosen, until
 
 
 def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int | None = None) -> dict[str, Any]:
@@ -48,6 +48,8 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
             }
         )
     layout = _layout(incumbent, bound)
+    if data:
+        layout["xaxis"]["range"] = until(max(steps[-1]["t"], now))
     shapes, annotations = chosen(steps, at)
     bracket, words = _bracket(incumbent, bound)
     if shapes or bracket:
