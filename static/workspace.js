@@ -96,6 +96,11 @@ document.addEventListener("input", (event) => {
   says.textContent = `${place}${Number(curve.y[nearest]).toLocaleString("en")} rows wrong`;
 });
 
+// on a phone the modes are wider than the screen: the one that is open is in sight
+const tabs = document.querySelector(".modes");
+const open = tabs?.querySelector('[aria-current="page"]');
+if (open && tabs.scrollWidth > tabs.clientWidth) tabs.scrollLeft = open.offsetLeft + open.offsetWidth / 2 - tabs.clientWidth / 2;
+
 if (inspector) {
   placeInspector(nodeNow());
   narrow.addEventListener("change", () => placeInspector(nodeNow()));

@@ -25,10 +25,11 @@ GLOSSARY = {
     "recall": "The share of the rows of a class that a tree finds. For the class in question it is also called sensitivity.",
     "search space": "All trees that a method chooses from: which questions a tree may ask, and how large it may be.",
     "sensitivity": "The share of the positive rows that a tree finds.",
+    "served": "Its name answers with this version: programs that call the name get it, until another version is served.",
     "specificity": "The share of the other rows that a tree does not take for positive.",
     "standard error": "How much a mean over folds would vary if it were measured again. Two trees whose means differ by less are about equally good.",
     "unseen rows": "Rows that a tree was not trained on: held-out rows, or each fold for the tree trained on the other folds.",
-    "version": "Models with the same name are numbered. One of them at a time is served under the name.",
+    "version": "Models with the same name are numbered. The name without a number answers with one of them at a time.",
 }
 
 

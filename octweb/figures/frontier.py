@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.tree.picture.palette import axis, count_axis, escape, frame, short
+from trainer.tree.picture.palette import axis, count_axis, escape, frame, short, text_width
 
+WIDE, HIGH = 900, 280  # the room of a picture in pixels, as far as names are kept apart
+FONT = 12
 SYMBOLS = {"proved": "square", "gap": "circle-dot", "heuristic": "circle-open"}
 
 
@@ -61,7 +63,7 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
     largest = max(p[size] for p in known)
     spread = [100 * (p.get("sd") or 0.0) for p in known]
     bars = {"type": "data", "array": spread, "color": "var(--ink-3)", "thickness": 1.25, "width": 4}
-    names = [escape(short(str(p["name"]), 28)) for p in known]
+    words = _words(known, size, largest)
     return {
         "type": "scatter",
         "mode": "markers+text",
@@ -69,9 +71,9 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
         "x": [p[size] for p in known],
         "y": [100 * p["accuracy"] for p in known],
         **({"error_y": bars} if any(p.get("sd") is not None for p in known) else {}),  # of folds, if any were run
-        "text": names,
-        "textposition": ["top left" if 3 * p[size] > 2 * largest else "top right" for p in known],
-        "textfont": {"color": "var(--ink)", "size": 12},
+        "text": [text for text, _ in words],
+        "textposition": [place for _, place in words],
+        "textfont": {"color": "var(--ink)", "size": FONT},
         "cliponaxis": False,
         "customdata": [p.get("id") for p in known],
         "hovertext": [_hover(p) for p in known],
@@ -83,6 +85,35 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
             "line": {"color": "var(--ink)", "width": 1.5},
         },
     }
+
+
+def _words(known: Sequence[dict[str, Any]], size: str, largest: int) -> list[tuple[str, str]]:
+    """The name of each point and where it stands; none where it would lie over other names, as the pointer and the table tell it."""
+    shares = [p["accuracy"] + side * (p.get("sd") or 0.0) for p in known for side in (-1, 1)]
+    low, high = min(shares), max(shares)
+    taken: list[tuple[float, float, float, float]] = []
+    found = []
+    for p in known:
+        name = short(str(p["name"]), 28)
+        x = WIDE * p[size] / (1.08 * largest)
+        y = HIGH * (high - p["accuracy"]) / max(high - low, 0.01)
+        sides = ("left", "right") if 3 * p[size] > 2 * largest else ("right", "left")
+        for place in [f"{row} {side}" for side in sides for row in ("top", "bottom")]:
+            left = x + 8 if place.endswith("right") else x - 8 - text_width(name, FONT)
+            top = y - 20 if place.startswith("top") else y + 4
+            box = (left, top, left + text_width(name, FONT), top + 16)
+            if left >= 0 and not any(_over(box, other) for other in taken):
+                taken.append(box)
+                found.append((escape(name), place))
+                break
+        else:
+            found.append(("", f"top {sides[0]}"))
+    return found
+
+
+def _over(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    """Whether two boxes (left, top, right, bottom) share some room."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def _hover(p: dict[str, Any]) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 from trainer.tree.picture.palette import axis, count_axis, frame
 
+TOP = 48  # pixels above a chart: its legend, and below that the name of the moment that is shown
+LEGEND = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
 NOTHING = {"text": "no question found yet", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
 
 
@@ -21,7 +23,7 @@ def growth_figure(
     steps = [r for r in records if r.get("leaves") and r.get("t") is not None]
     layout = frame(
         height=360,
-        margin={"l": 56, "r": 64, "t": 28, "b": 44},
+        margin={"l": 56, "r": 64, "t": TOP, "b": 44},
         xaxis=axis("seconds since the search began", rangemode="tozero"),
         yaxis=count_axis("questions found", max((r["leaves"] - 1 for r in steps), default=0)),
         hovermode="closest",
@@ -31,13 +33,19 @@ def growth_figure(
         layout["annotations"] = [dict(NOTHING)]
         return {"data": [], "layout": layout}
     data = [_questions(steps, max(now, steps[-1]["t"]))]
+    layout["xaxis"]["range"] = until(max(now, steps[-1]["t"]))
     placed = [r for r in steps if r.get("correct") is not None]
     if placed:
         data.append(_right(placed, rows))
         layout["yaxis2"] = _right_axis(placed, rows)
-    layout |= {"showlegend": True, "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.12}}
+    layout |= {"showlegend": True, "legend": dict(LEGEND)}
     layout["shapes"], layout["annotations"] = chosen(steps, at)
     return {"data": data, "layout": layout}
+
+
+def until(end: float) -> list[float]:
+    """The range of an axis of seconds; left alone Plotly would make room for the words beside the last values in it, too."""
+    return [0.0, 1.02 * end or 1.0]
 
 
 def _questions(steps: list[dict[str, Any]], end: float) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.figures.growth import chosen
+from octweb.figures.growth import LEGEND, TOP, chosen, until
 
 
 def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int | None = None) -> dict[str, Any]:
@@ -48,6 +48,8 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
             }
         )
     layout = _layout(incumbent, bound)
+    if data:
+        layout["xaxis"]["range"] = until(max(steps[-1]["t"], now))
     shapes, annotations = chosen(steps, at)
     bracket, words = _bracket(incumbent, bound)
     if shapes or bracket:
@@ -111,11 +113,11 @@ def _line(points: list[tuple[float, float]], name: str, style: dict[str, Any]) -
 
 def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float]]) -> dict[str, Any]:
     layout: dict[str, Any] = {
-        "margin": {"l": 56, "r": 96, "t": 8, "b": 44},
+        "margin": {"l": 56, "r": 96, "t": TOP, "b": 44},
         "height": 360,
         "uirevision": "progress",  # what a person zoomed into stays when the lines go on
         "showlegend": True,
-        "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08},
+        "legend": dict(LEGEND),
         "xaxis": {
             "title": {"text": "seconds since the search began"},
             "rangemode": "tozero",

@@ -7,6 +7,7 @@ from typing import Any
 from django.urls import reverse
 
 from octweb.registry import actions, page, snippets
+from octweb.registry.access import may_call
 from octweb.registry.claims import claims, is_proved
 from octweb.registry.data import check_again, example_row
 from octweb.registry.downloads import FORMATS
@@ -110,6 +111,7 @@ def _use(scene: Scene) -> dict[str, Any]:
     url = str(scene.query.get("call_url", ""))
     example = example_row(model, inside=scene.inside)
     return {
+        "may_call": may_call(scene.user, None, model),
         "curl": snippets.curl(url, example),
         "python": snippets.python(url, example),
         "formats": FORMATS,

@@ -54,6 +54,10 @@ def test_a_bracket_says_the_gap_at_the_end():
     texts = [a["text"] for a in layout["annotations"]]
     assert texts == ["best 0.8", "bound 1", "<b>gap 25\u202f%</b>", "shown: 1\u202fs"]
     assert {(s["x0"], s["x1"]) for s in layout["shapes"]} == {(5.0, 5.0), (1.0, 1.0)}
+    assert layout["xaxis"]["range"] == [
+        0.0,
+        1.02 * 5,
+    ]  # the words stand in the margin, not in time that is still to come
     closed = progress_figure([{"t": 1.0, "bound": 0.8, "incumbent": 0.8, "tree": [], "line": 3}])["layout"]
     assert "shapes" not in closed
 
@@ -66,5 +70,6 @@ def test_a_heuristic_is_drawn_as_it_grows():
     assert (found["x"], found["y"]) == ([0.0, 0.5, 1.0, 2.0], [0, 1, 3, 3])
     assert right["y"] == [50.0, 75.0]
     assert right["customdata"] == [0, 1]
+    assert figure["layout"]["xaxis"]["range"] == [0.0, 1.02 * 2]
     assert figure["layout"]["annotations"][0]["text"] == "shown: 1\u202fs"
     go.Figure(figure)

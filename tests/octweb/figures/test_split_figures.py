@@ -245,3 +245,14 @@ def test_codes_that_a_sum_weighs_are_counted(features):
     said = "2 rows have what may be a code in days (−9 in 2 rows), and the sum weighs it as a number."
     assert any(said in note for note in coded((), plane))
     assert not any("as a number" in note for note in coded((5000.0,), plane))
+
+
+def test_names_of_models_do_not_lie_over_each_other():
+    """Points at one place: one name above and one below on each side, the others by the pointer alone."""
+    same = [{"name": f"a model with a long name {k}", "leaves": 4, "accuracy": 0.88} for k in range(6)]
+    points = [*same, {"name": "far", "leaves": 12, "accuracy": 0.8}]
+    models = next(t for t in frontier_figure(points)["data"] if t["name"] == "models")
+    shown = [(t, p) for t, p in zip(models["text"], models["textposition"], strict=True) if t]
+    assert len(shown) == 5
+    assert len({p for t, p in shown if t != "far"}) == 4
+    assert len(models["hovertext"]) == 7

@@ -231,3 +231,25 @@ def test_notes_stand_in_the_cards_of_small_trees(leaves, closed, shown):
     assert box[1] < places[0] < places[1] < box[1] + box[3]
     assert box[3] == before[3] + 15 * 3
     assert next(text_width(t, 11.0) for t in words["text"] if t.startswith("a name")) <= box[2] - 20
+
+
+@pytest.mark.parametrize("leaves", [2, 17, 64])
+def test_bands_that_run_nearly_level_are_wider_there_and_stay_apart(leaves):
+    tree = tree_of(leaves, classes=1, seed=leaves)
+    figure = tree_figure(tree)
+    bands = [o for t in figure["data"] if t["name"].startswith("rows: ") for o in _outlines(t)]
+    for outline in bands:
+        half = len(outline) // 2
+        left, right = outline[:half], outline[half:][::-1]
+        widths = [b[0] - a[0] for a, b in zip(left, right, strict=True)]
+        across, down = (left[-1][k] + right[-1][k] - left[0][k] - right[0][k] for k in (0, 1))
+        inner = [x if across > 0 else -x for x, _ in (left if across > 0 else right)]
+        assert all(
+            y - x > -0.3 for x, y in itertools.pairwise(inner)
+        )  # the side towards the other band never turns back
+        assert min(widths) == pytest.approx(widths[0], abs=0.3)
+        if 2 * abs(across) <= 3.9 * down:
+            assert max(widths) == pytest.approx(widths[0], abs=0.3)
+    if leaves == 64:
+        widest = max(o[len(o) * 3 // 4][0] - o[len(o) // 4][0] for o in bands)
+        assert widest > 2 * 104

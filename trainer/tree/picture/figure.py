@@ -34,6 +34,8 @@ from trainer.tree.picture.words import Unseen, rows_text, words_trace
 
 STEPS, MANY_STEPS, MANY = 18, 8, 40  # pieces of one side of a band; fewer where there are many nodes
 RIBBON = 0.36
+STEEP = 4  # pixels across for one down, up to which a band does not look thin
+THICK = 0.45  # the part of the way between two levels that a band may fill where it runs nearly level
 
 
 def tree_figure(
@@ -97,22 +99,41 @@ def _bands(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> li
     for parent in placed.boxes.values():
         start = parent.x - band(parent.node.rows, whole) / 2
         for _, child in placed.children(parent):
-            end = child.x - band(child.node.rows, whole) / 2
+            full = band(child.node.rows, whole)
+            middles = _middles((start + full / 2, parent.bottom), (child.x, child.top), full, steps)
+            at = -full / 2
             for g, (_, codes) in enumerate(groups):
                 width = band(sum(child.node.counts[k] for k in codes), whole)
                 if width:
-                    outlines[g].append(_ribbon((start, parent.bottom), (end, child.top), max(width, 0.8), steps))
-                start, end = start + width, end + width
+                    outlines[g].append(_ribbon(middles, at, at + max(width, 0.8)))
+                at += width
+            start += full
     return [
         _filled(found, style, opacity=RIBBON, name=f"rows: {style.name}")
         for (style, _), found in zip(groups, outlines, strict=True)
     ]
 
 
-def _ribbon(start: Point, end: Point, width: float, steps: int) -> list[Point]:
-    """The outline of a band that leaves and arrives upright."""
-    left = [_curve(start, end, i / steps) for i in range(steps + 1)]
-    return [*left, *((x + width, y) for x, y in reversed(left))]
+def _middles(start: Point, end: Point, width: float, steps: int) -> list[tuple[float, float, float]]:
+    """The middle line of a band that leaves and arrives upright, and how much wider it is drawn there than it is.
+
+    Where it runs nearly level it would be thin, since it is measured across the page: it is widened there, as long as it stays clear
+    of the band beside it and of the levels above and below. Bands that are steep keep their width.
+    """
+    found, across, down = [], abs(end[0] - start[0]), end[1] - start[1]
+    slope = 2 * across / down  # half-way
+    clear = 3 * across / (8 * max(width, 1.0))  # the side towards the other band never turns back
+    most = max(0.0, min(slope - STEEP, clear, THICK * down * slope / max(width, 1.0) - 1))
+    for i in range(steps + 1):
+        t = i / steps
+        x, y = _curve(start, end, t)
+        found.append((x, y, 1 + most * (4 * t * (1 - t)) ** 2))
+    return found
+
+
+def _ribbon(middles: Sequence[tuple[float, float, float]], left: float, right: float) -> list[Point]:
+    """The outline of a part of a band, from `left` to `right` of its middle line."""
+    return [*((x + k * left, y) for x, y, k in middles), *((x + k * right, y) for x, y, k in reversed(middles))]
 
 
 def _curve(start: Point, end: Point, t: float) -> Point:
