@@ -423,11 +423,11 @@ class GoodRecord:
             record["answers"], record["answers_complete"] = answers
             if not answers[1]:
                 self.left.append("answers (at least this many)")
-        lost = self._part("importance", self._importance)
+        lost = self._importance()
         if record["columns"] is not None:
             unknown = (None, None)
             record["columns"] = {
-                name: of | dict(zip(IMPORTANCE, (lost or {}).get(name, unknown), strict=True))
+                name: of | dict(zip(IMPORTANCE, lost.get(name, unknown), strict=True))
                 for name, of in record["columns"].items()
             }
         if record["count"] is None:
@@ -465,13 +465,19 @@ class GoodRecord:
         }
 
     def _importance(self) -> dict[str, tuple[float, float]]:
-        """For each column the least and the largest accuracy that is lost on average when it is shuffled, over all the trees."""
-        squared = self.session.problem.n**2
-        names = self.session.problem.table.names
-        return {
-            name: (float(Fraction(least, squared)), float(Fraction(most, squared)))
-            for name, (least, most) in zip(names, self.good.importance, strict=True)
-        }
+        """For each column the least and the largest accuracy that is lost on average when it is shuffled, over all the trees.
+
+        Where the time is over, of the columns that were done.
+        """
+        squared, names = self.session.problem.n**2, self.session.problem.table.names
+        found: dict[str, tuple[float, float]] = {}
+        try:
+            for column, (least, most) in self.good.importances():
+                found[names[column]] = float(Fraction(least, squared)), float(Fraction(most, squared))
+        except Stopped:
+            left = len(names) - len(found)
+            self.left.append("importance" if not found else f"importance of {left} of {len(names)} columns")
+        return found
 
     def _rows(self) -> dict[str, Any]:
         """On how many rows the good trees disagree, and how the most disputed rows are answered, exactly."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from fractions import Fraction
 
@@ -151,3 +152,26 @@ def test_a_tree_of_other_columns_and_rows_that_do_not_exist_are_refused():
     )
     with pytest.raises(ParameterError, match="other columns"):
         other.good_trees(slack="0.1", agrees=tree)
+
+
+def test_a_million_keys_are_looked_at_within_a_moment():
+    """A count that was stopped says how many trees it has seen; key by key that took minutes longer than its limit."""
+    rng = np.random.default_rng(1)
+    X, y = rng.integers(0, 2, (200, 4)).astype(float), rng.integers(0, 2, 200).astype(np.int32)
+    problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
+    chosen = {"groups": problem.table.names[0], "difference": "0.2", "max_leaves": 3, "recalls": {"a": "0.5"}}
+    keys = Workbench(problem, depth=3).good_trees(slack="0.1", **chosen).counter.keys
+    many = rng.integers(0, math.prod(keys.sizes), 1_000_000)
+    begun = time.process_time()
+    passes = keys.admitted(many)
+    assert time.process_time() - begun < 2
+    assert 0 < passes.sum() < len(many)
+    for key, passed in list(zip(many.tolist(), passes.tolist(), strict=True))[:2000]:
+        rest, amounts = key, []
+        for size in keys.sizes:
+            rest, amount = divmod(rest, size)
+            amounts.append(amount)
+        leaves, wrong, favoured = amounts[0], amounts[1], amounts[3:]
+        rates = [Fraction(a, n) for a, n in zip(favoured, keys.group_sizes, strict=True)]
+        near = max(rates) - min(rates) <= Fraction("0.2")
+        assert passed == (leaves <= 3 and 2 * (keys.totals[0] - wrong) >= keys.totals[0] and near)
