@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.trainer.exact.test_good_trees import check_levels
 from tests.trainer.oracles.good_trees import instance, leaves
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
@@ -82,6 +83,7 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, count):
         assert good.without_idle == sum(not every.idle(t) for _, t in want)
         assert good.distinct == len({every.parted(t) for _, t in want})
         assert good.first_questions == Counter(t[0] for _, t in want if t is not None)
+        check_levels(good.first_columns, [t for _, t in want], bench.space.questions.columns)
         assert good.answers() == (len({every.said(t).tobytes() for _, t in want}), True)
         assert set(good.sample(20, seed=seed)) <= {t for _, t in want}
         if want:

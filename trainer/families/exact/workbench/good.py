@@ -18,6 +18,7 @@ from trainer.families.exact.kernels.asked import Asked
 from trainer.families.exact.workbench.count import Counter, Entry, accepted, accepted_number, first_counts
 from trainer.families.exact.workbench.filters import Filters, Rates
 from trainer.families.exact.workbench.importance import Importance
+from trainer.families.exact.workbench.levels import FirstColumn, first_columns
 from trainer.families.exact.workbench.listing import Answers, Lister, TooMany
 from trainer.families.exact.workbench.ranges import Ranges
 from trainer.families.exact.workbench.rows import rows_with_values
@@ -79,6 +80,20 @@ class GoodTrees:
     def first_questions(self) -> dict[int, int]:
         """How many ask each question first; the tree of one leaf asks none."""
         return first_counts(self.counter, self.root, self.limit)
+
+    @cached_property
+    def first_columns(self) -> dict[int, FirstColumn]:
+        """By the column that they ask first: how many there are, and what they ask then on both sides; the tree of one leaf asks none."""
+        return first_columns(self.lister, self.root, self.limit)
+
+    def numbers(self) -> list[tuple[int, int]]:
+        """(cost, how many trees cost at most that), ascending by cost."""
+        found: dict[int, int] = {}
+        seen = 0
+        for cost, _, number in self.levels:
+            seen += number
+            found[cost] = seen
+        return list(found.items())
 
     def asking(self, column: int) -> int:
         """How many ask a column."""
