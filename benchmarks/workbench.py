@@ -1,8 +1,9 @@
-"""Edits, price lists, counts and first trees on the published yes/no encodings: `python benchmarks/workbench.py [--sets N] [--depth D]`.
+"""Edits, price lists, counts and first trees on the published yes/no encodings: `python benchmarks/workbench.py [--sets N] [--depth D] [--method M]`.
 
 One process, one thread. For each set: the time of the tree without wishes (a cold start), the median and the longest of random edits
 (one to three wishes, each on top of the search before), the time to the first ten rows of the price list of the root, the time to
-the first 1,000 trees, and the exact count within a share of the best. Processor time of the process, in seconds.
+the first 1,000 trees, and the exact count within a share of the best (good trees of the method exact only). Processor time of the
+process, in seconds. For exact-numeric and odt too each column is one yes/no question; odt has no penalty of a leaf.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ from common import encodings
 
 from trainer.data.problem import Problem
 from trainer.data.reader import load
+from trainer.editing.bench import Bench
 from trainer.editing.space import Stopped
 from trainer.families.exact.workbench.bench import Workbench
+from trainer.families.numeric.workbench.bench import NumericWorkbench
+from trainer.families.odt.workbench.bench import SubsetWorkbench
+from trainer.workbench import EDITABLE
 
 SETS = (
     "tic-tac-toe", "breast-cancer", "fico_binary", "credit_QT_5", "kr-vs-kp", "monk1", "monk2", "monk3", "balance-scale",
@@ -37,7 +42,16 @@ def timed(work) -> tuple[float, object]:
     return time.process_time() - begin, found
 
 
-def random_edits(bench: Workbench, rng: np.random.Generator, count: int) -> list[list[str]]:
+def bench_for(problem: Problem, args: argparse.Namespace) -> Bench:
+    """A fresh workbench of the method."""
+    if args.method == "exact":
+        return Workbench(problem, depth=args.depth)
+    if args.method == "odt":
+        return SubsetWorkbench(problem, depth=args.depth)
+    return NumericWorkbench(problem, depth=args.depth)
+
+
+def random_edits(bench: Bench, rng: np.random.Generator, count: int) -> list[list[str]]:
     """Lists of one to three wishes that name the columns and questions of the problem."""
     names, questions = bench.problem.table.names, bench.space.questions
     edits = []
@@ -58,16 +72,18 @@ def random_edits(bench: Workbench, rng: np.random.Generator, count: int) -> list
 
 def measure(name: str, problem: Problem, args: argparse.Namespace, answers: list[float]) -> dict[str, object]:
     """One line of the table; the seconds of each edit are added to `answers`."""
-    bench = Workbench(problem, depth=args.depth)
+    bench = bench_for(problem, args)
     line: dict[str, object] = {"set": name, "rows": len(problem.table), "questions": len(problem.binary.features)}
     line["cold"], _ = timed(lambda: bench.complete([], time_limit=args.limit))
     edits = random_edits(bench, np.random.default_rng(0), args.edits)
     seconds = [timed(lambda wishes=wishes: bench.complete(wishes, time_limit=args.limit))[0] for wishes in edits]
     answers += seconds
     line |= {"edit_median": statistics.median(seconds), "edit_longest": max(seconds)}
-    fresh = Workbench(problem, depth=args.depth)
-    fresh.complete([])
+    fresh = bench_for(problem, args)
+    fresh.complete([], time_limit=args.limit)
     line["ten_prices"], _ = timed(lambda: list(itertools.islice(fresh.price_list("root", time_limit=args.limit), 10)))
+    if not isinstance(bench, Workbench):
+        return line
     try:
         line["first_1000"], found = timed(lambda: bench.best_trees(1000, time_limit=args.limit))
         line["listed"] = len(found)
@@ -82,6 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=len(SETS))
     parser.add_argument("--depth", type=int, default=4)
+    parser.add_argument("--method", choices=EDITABLE, default=EDITABLE[0])
     parser.add_argument("--edits", type=int, default=10)
     parser.add_argument("--slack", default="0.05")
     parser.add_argument("--penalty", default="0.01")
@@ -97,7 +114,8 @@ def main() -> None:
         if not path.exists():
             continue
         table, labels, _ = load(path, target="target")
-        problem = Problem(table=table, labels=labels, leaf_penalty=Fraction(args.penalty))
+        penalty = Fraction(0) if args.method == "odt" else Fraction(args.penalty)
+        problem = Problem(table=table, labels=labels, leaf_penalty=penalty)
         if not lines:
             measure(name, problem, args, [])  # compiles
         lines.append(measure(name, problem, args, answers))
@@ -108,7 +126,8 @@ def main() -> None:
         f"{ordered[math.ceil(0.95 * len(ordered)) - 1]:.3f} s, longest {ordered[-1]:.3f} s"
     )
     for part, words in (("cold", "first answer"), ("ten_prices", "ten prices"), ("first_1000", "first 1,000 trees")):
-        times = [line[part] for line in lines if part in line]
+        if not (times := [line[part] for line in lines if part in line]):
+            continue
         print(f"{words}: median {statistics.median(times):.3f} s, longest {max(times):.3f} s")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,14 +25,13 @@ from trainer.editing.words import checked_reasons
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.exact.constrain import LIMITS, column_pairs, exact_constraints
 from trainer.families.exact.workbench.bench import Workbench
-from trainer.families.exact.workbench.chosen import RATES
 from trainer.families.exact.workbench.fronts import Limits
-from trainer.families.exact.workbench.good import GoodTrees
 from trainer.families.exact.workbench.proof import restricted_proof
 from trainer.families.numeric.workbench.bench import NumericWorkbench
 from trainer.families.numeric.workbench.proof import numeric_proof
 from trainer.families.odt.workbench.bench import SubsetWorkbench, check_wishes, subset_bench
 from trainer.families.odt.workbench.proof import subset_proof
+from trainer.good_record import GoodRecord, GoodRequest, choice_of
 from trainer.method import Proof, Settings, Solution
 from trainer.methods import get
 from trainer.monitor import Monitor
@@ -43,15 +41,12 @@ from trainer.run import TrainRequest, TrainResult, certify, metrics_of, summary_
 from trainer.table import fingerprint
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, to_draft
-from trainer.tree.shapes import LabelledShape
 from trainer.version import VERSION
 
 METHOD = "exact"  # the one that counts good trees, too
 EDITABLE = ("exact", "exact-numeric", "odt")  # the methods with trees that can be argued with
 TICK, MEMORY_TICKS = 0.05, 10
 MOST_LISTED = 100_000
-IMPORTANCE = ("importance_least", "importance_most")
-COUNTING = "counting"  # the status of a record whose slow parts are still missing
 T = TypeVar("T")
 
 
@@ -61,34 +56,6 @@ class ConflictError(InfeasibleError):
     def __init__(self, message: str, conflict: tuple[str, ...]) -> None:
         super().__init__(message)
         self.conflict = conflict
-
-
-@dataclass(frozen=True, kw_only=True)
-class GoodRequest:
-    """Which good trees are requested: `slack` or `slack_rows`, decimals as written, filters, how many trees are listed and
-    drawn, and how many rows on which they disagree are listed.
-
-    `difference`: how much the shares of rows with the answer `favoured` may differ between the values of the column `groups`, among
-    all rows or, with the `rate` opportunity, among the rows of that class. `agree_rows`: "all" or lines of the file (rows of a Parquet
-    file), as "3, 10-20"; the trees answer there what the tree does that comes with the request. `distinct`: also count with alike questions as
-    one, which takes twenty times as long.
-    """
-
-    slack: str | None = None
-    slack_rows: str | None = None
-    must: Sequence[str] = ()
-    without: Sequence[str] = ()
-    max_leaves: int | None = None
-    recalls: dict[str, str] = field(default_factory=dict)
-    difference: str | None = None
-    groups: str | None = None
-    rate: str = RATES[0]
-    favoured: str | None = None
-    agree_rows: str | None = None
-    listed: int = 10
-    disputed: int = 10
-    sample: int = 0
-    distinct: bool = False
 
 
 def bench_of(method: str, problem: Problem, settings: Settings) -> Bench:
@@ -342,16 +309,14 @@ class Session:
             raise ParameterError(
                 {"agree_rows": "give a tree to agree with, and the rows on which trees agree with it."}
             )
+        choice = choice_of(request, agrees, self.agree_rows(request))
         try:
             good = bench.good_trees(
-                slack=request.slack, slack_rows=request.slack_rows, must=request.must, without=request.without,
-                max_leaves=request.max_leaves, recalls=request.recalls, difference=request.difference, groups=request.groups,
-                rate=request.rate, favoured=request.favoured, agrees=agrees, agree_rows=self.agree_rows(request),
-                time_limit=monitor.remaining(), stop=monitor.stopped,
+                slack=request.slack, slack_rows=request.slack_rows, time_limit=monitor.remaining(), stop=monitor.stopped, **choice
             )  # fmt: skip
         except Stopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
-        return GoodRecord(self, good, request, Q=bench.space.instance.Q).build(monitor, told)
+        return GoodRecord(bench, good, request, seed=self.settings["seed"]).build(monitor, told)
 
     def agree_rows(self, request: GoodRequest) -> list[int] | None:
         """Training rows, from 0, on which trees are to agree; None for all. Of a range of lines, those that train."""
@@ -385,119 +350,6 @@ def line_ranges(text: str, *, most: int) -> list[range]:
             raise ParameterError({"agree_rows": f"'{item.strip()[:40]}' names no lines from 1 to {most:,}."})
         out.append(range(low, high + 1))
     return out
-
-
-class GoodRecord:
-    """The record of good trees, part by part; what was stopped is None and named in the status."""
-
-    def __init__(self, session: Session, good: GoodTrees, request: GoodRequest, *, Q: int) -> None:
-        self.session, self.good, self.request, self.Q = session, good, request, Q
-        self.left: list[str] = []
-
-    def build(self, monitor: Monitor, told: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
-        """All parts, the counts first; `told` gets them before the slow ones are counted."""
-        good = self.good
-        record: dict[str, Any] = {
-            "count": self._part("count", lambda: good.count),
-            "count_without_idle": self._part("count_without_idle", lambda: good.without_idle),
-            "answers": None,
-            "answers_complete": False,
-            "optimum": self.session.objective(Fraction(good.least, self.Q)),
-            "limit": self.session.objective(Fraction(good.limit, self.Q)),
-            "first_questions": self._part("first_questions", self._first),
-            "columns": self._part("columns", self._columns),
-            "rows": self._part("rows", self._rows),
-            "trees": self._part("trees", self._listed) or [],
-        }
-        if self.request.agree_rows is not None:
-            record["agree_rows"] = len(self.good.filters.answers)
-        if told is not None and not self.left:
-            told({**record, "status": COUNTING, "seconds": monitor.elapsed()})
-        if self.request.sample:
-            drawn = self._part("sample", lambda: good.sample(self.request.sample, seed=self.session.settings["seed"]))
-            record["sample"] = [self.tree(shape) for shape in drawn or []]
-        if self.request.distinct:
-            record["count_distinct"] = self._part("count_distinct", lambda: good.distinct)
-        answers = self._part("answers", good.answers)
-        if answers is not None:
-            record["answers"], record["answers_complete"] = answers
-            if not answers[1]:
-                self.left.append("answers (at least this many)")
-        lost = self._part("importance", self._importance)
-        if record["columns"] is not None:
-            unknown = (None, None)
-            record["columns"] = {
-                name: of | dict(zip(IMPORTANCE, (lost or {}).get(name, unknown), strict=True))
-                for name, of in record["columns"].items()
-            }
-        if record["count"] is None:
-            record["at_least"] = good.at_least()
-        why = f" ({monitor.reason})" if monitor.reason else ""
-        record["status"] = f"left{why}: {', '.join(self.left)}" if self.left else "complete"
-        record["seconds"] = monitor.elapsed()
-        return record
-
-    def _part(self, name: str, made: Callable[[], T]) -> T | None:
-        try:
-            return made()
-        except Stopped:
-            self.left.append(name)
-            return None
-
-    def _first(self) -> dict[str, int]:
-        questions = self.session.bench.space.questions
-        counts = sorted(self.good.first_questions.items(), key=lambda item: -item[1])
-        short = [questions.text(q) for q, _ in counts]
-        return {
-            text if short.count(text) == 1 else questions.wish(q): number
-            for text, (q, number) in zip(short, counts, strict=True)
-        }
-
-    def _columns(self) -> dict[str, dict[str, Any]]:
-        n, (lo, hi) = self.session.problem.n, self.good.asked
-        return {
-            name: {
-                "trees": self.good.asking(j),
-                "asked_least": float(Fraction(int(lo[j]), n)),
-                "asked_most": float(Fraction(int(hi[j]), n)),
-            }
-            for j, name in enumerate(self.session.problem.table.names)
-        }
-
-    def _importance(self) -> dict[str, tuple[float, float]]:
-        """For each column the least and the largest accuracy that is lost on average when it is shuffled, over all the trees."""
-        squared = self.session.problem.n**2
-        names = self.session.problem.table.names
-        return {
-            name: (float(Fraction(least, squared)), float(Fraction(most, squared)))
-            for name, (least, most) in zip(names, self.good.importance, strict=True)
-        }
-
-    def _rows(self) -> dict[str, Any]:
-        """On how many rows the good trees disagree, and how the most disputed rows are answered, exactly."""
-        problem, found = self.session.problem, self.good.disputed()
-        classes = problem.labels.classes
-        return {
-            "depends": sum(int(problem.row_weights[row]) for row, _ in found),
-            "of": problem.n,
-            "listed": [
-                {
-                    "row": int(problem.table.row_numbers[row]),
-                    "actual": classes[int(problem.y[row])],
-                    "answers": {classes[k]: int(number) for k, number in enumerate(votes) if number},
-                    "disagree": float(Fraction(self.good.count - int(votes.max()), self.good.count)),
-                }
-                for row, votes in found[: self.request.disputed]
-            ],
-        }
-
-    def _listed(self) -> list[dict[str, Any]]:
-        return [self.tree(shape) for _, shape in self.good.first(self.request.listed)]
-
-    def tree(self, shape: LabelledShape) -> dict[str, Any]:
-        """Objective, leaves and nodes of a tree, counted over the rows."""
-        tree: Tree = self.session.bench.tree(shape)
-        return {"objective": self.session.problem.objective(tree), "leaves": tree.n_leaves, "nodes": tree.to_json()}
 
 
 def ticked(work: Callable[[], T], monitor: Monitor, bench: Bench) -> T:

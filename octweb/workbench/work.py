@@ -36,7 +36,7 @@ MEMORY_SLACK = 1.25
 IDLE_SECONDS = 600.0  # a session without questions ends
 YIELD_SECONDS = 5.0  # it ends earlier where other jobs wait for this slot
 BUSY_SECONDS = 30.0  # after a question the next one is looked for this often
-QUICK, SLOW = 0.05, 0.25
+QUICK, SLOW = 0.02, 0.25
 MOST_TRIES = 3
 
 

@@ -203,6 +203,12 @@ def test_good_trees_have_the_members_of_the_contract(csv_file):
     assert all(c["importance_least"] <= c["importance_most"] <= 1 for c in record["columns"].values())
     assert any(c["importance_most"] > 0 for c in record["columns"].values())
     assert sum(record["first_questions"].values()) in (record["count"], record["count"] - 1)
+    assert sum(line["trees"] for line in record["first_columns"]) == sum(record["first_questions"].values())
+    for line in record["first_columns"]:
+        assert sum(line["yes"].values()) == sum(line["no"].values()) == line["trees"]
+    assert record["tolerance"][-1][1] == record["count"]
+    assert len(record["differ"]) == min(24, len(record["trees"]))
+    assert all(row[k] == 0 for k, row in enumerate(record["differ"]))
     rows = record_of("good-trees", str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01", "--slack=0.2",
                      "--disputed=1000")["rows"]  # fmt: skip
     assert rows["listed"][:10] == record["rows"]["listed"]
@@ -312,3 +318,17 @@ def test_a_bound_that_is_too_good_with_wishes_is_refuted(csv_file, tmp_path):
         single["certificate"][name] = document["certificate"][name]
     output.write_text(json.dumps(single))
     assert {f.claim: f.verdict for f in verify(output, csv_file)}["bound"] == "refuted"
+
+
+def test_how_many_trees_each_filter_leaves_is_that_of_counts_of_their_own(csv_file):
+    def counted(*filters):
+        given = ["--target=class", "--depth=2", "--leaf-penalty=0.01", "--slack=0.5", *filters]
+        return record_of("good-trees", str(csv_file), *given)
+
+    filters = ["--without=height", "--max-leaves=3", "--recall=yes=0.5"]
+    left = counted(*filters)["filters"]
+    assert [(line["filter"], line["value"]) for line in left] == [
+        (None, None), ("without", "height"), ("max_leaves", 3), ("recalls", ["yes", "0.5"]),
+    ]  # fmt: skip
+    assert [line["count"] for line in left] == [counted(*filters[:k])["count"] for k in range(4)]
+    assert "filters" not in counted()

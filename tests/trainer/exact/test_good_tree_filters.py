@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from tests.trainer.exact.test_good_trees import check_levels
 from tests.trainer.oracles.good_trees import instance, leaves
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
@@ -81,6 +83,7 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, count):
         assert good.without_idle == sum(not every.idle(t) for _, t in want)
         assert good.distinct == len({every.parted(t) for _, t in want})
         assert good.first_questions == Counter(t[0] for _, t in want if t is not None)
+        check_levels(good.first_columns, [t for _, t in want], bench.space.questions.columns)
         assert good.answers() == (len({every.said(t).tobytes() for _, t in want}), True)
         assert set(good.sample(20, seed=seed)) <= {t for _, t in want}
         if want:
@@ -151,3 +154,26 @@ def test_a_tree_of_other_columns_and_rows_that_do_not_exist_are_refused():
     )
     with pytest.raises(ParameterError, match="other columns"):
         other.good_trees(slack="0.1", agrees=tree)
+
+
+def test_a_million_keys_are_looked_at_within_a_moment():
+    """A count that was stopped says how many trees it has seen; key by key that took minutes longer than its limit."""
+    rng = np.random.default_rng(1)
+    X, y = rng.integers(0, 2, (200, 4)).astype(float), rng.integers(0, 2, 200).astype(np.int32)
+    problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
+    chosen = {"groups": problem.table.names[0], "difference": "0.2", "max_leaves": 3, "recalls": {"a": "0.5"}}
+    keys = Workbench(problem, depth=3).good_trees(slack="0.1", **chosen).counter.keys
+    many = rng.integers(0, math.prod(keys.sizes), 1_000_000)
+    begun = time.process_time()
+    passes = keys.admitted(many)
+    assert time.process_time() - begun < 2
+    assert 0 < passes.sum() < len(many)
+    for key, passed in list(zip(many.tolist(), passes.tolist(), strict=True))[:2000]:
+        rest, amounts = key, []
+        for size in keys.sizes:
+            rest, amount = divmod(rest, size)
+            amounts.append(amount)
+        leaves, wrong, favoured = amounts[0], amounts[1], amounts[3:]
+        rates = [Fraction(a, n) for a, n in zip(favoured, keys.group_sizes, strict=True)]
+        near = max(rates) - min(rates) <= Fraction("0.2")
+        assert passed == (leaves <= 3 and 2 * (keys.totals[0] - wrong) >= keys.totals[0] and near)

@@ -39,6 +39,8 @@ def test_counts_order_and_ranges_are_those_of_enumeration(part, count):
         assert good.without_idle == sum(not every.idle(t) for _, t in want), seed
         assert good.distinct == len({every.parted(t) for _, t in want}), seed
         assert good.first_questions == Counter(t[0] for _, t in want if t is not None)
+        assert good.numbers() == [(c, sum(other <= c for other, _ in want)) for c in sorted(by_cost)]
+        check_levels(good.first_columns, [t for _, t in want], bench.space.questions.columns)
         listed = list(good.trees())
         assert [c for c, _ in listed] == sorted(c for c, _ in want)
         assert {t for _, t in listed} == {t for _, t in want}
@@ -110,6 +112,15 @@ def test_filters_choose_among_the_same_good_trees(part, count):
     assert chosen > 0
 
 
+def check_levels(levels, trees, columns):
+    """What the trees ask first and then, counted one by one."""
+    first = Counter(columns[t[0]] for t in trees if t is not None)
+    assert {column: found.trees for column, found in levels.items()} == first
+    for s, side in ((1, "yes"), (2, "no")):
+        then = Counter((columns[t[0]], None if t[s] is None else columns[t[s][0]]) for t in trees if t is not None)
+        assert {(a, b): n for a, found in levels.items() for b, n in getattr(found, side).items()} == then
+
+
 def test_the_first_trees_are_listed_from_a_count_that_ends_at_the_last_of_them(monkeypatch):
     budgets: list[int] = []
     tried = 0
@@ -155,6 +166,8 @@ def test_depth_four_is_that_of_enumeration_too(count):
         limit = math.floor(Fraction("1.5") * min(every.costs))
         assert good.count == sum(c <= limit for c in every.costs)
         assert len(set(good.trees())) == good.count
+        near = [t for c, t in zip(every.costs, every.trees, strict=True) if c <= limit]
+        check_levels(good.first_columns, near, bench.space.questions.columns)
 
 
 def test_numbers_beyond_64_bits_stay_exact():

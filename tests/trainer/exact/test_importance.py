@@ -123,3 +123,24 @@ def test_a_range_that_is_stopped_is_left_out_and_named(monkeypatch):
     record = session.good_trees(GoodRequest(slack="1"), session.monitor())
     assert record["status"] == "left: importance"
     assert all(column["importance_least"] is column["importance_most"] is None for column in record["columns"].values())
+
+
+def test_the_ranges_that_were_known_when_the_time_was_over_are_kept_the_most_asked_columns_first(monkeypatch):
+    problem = next(p for p, *_ in map(instance, range(50)) if len(p.table.columns) > 1)
+    session = Session(TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2}))
+    whole = session.good_trees(GoodRequest(slack="1"), session.monitor())["columns"]
+    ranged, done = GoodTrees._importance, []
+
+    def stopped_later(self, column, parts):
+        if done:
+            raise Stopped
+        done.append(problem.table.names[column])
+        return ranged(self, column, parts)
+
+    monkeypatch.setattr(GoodTrees, "_importance", stopped_later)
+    record = session.good_trees(GoodRequest(slack="1"), session.monitor())
+    assert len(whole) > 1
+    assert record["status"] == f"left: importance of {len(whole) - 1} of {len(whole)} columns"
+    assert whole[done[0]]["asked_most"] == max(of["asked_most"] for of in whole.values())
+    for name, of in record["columns"].items():
+        assert of["importance_most"] == (whole[name]["importance_most"] if name in done else None)

@@ -134,7 +134,7 @@ class Counter:
                     pair.append(self.entry(side, inner, height - 1, budget - other))
             except Stopped:
                 if path == ():
-                    self.partial = sum(n for _, _, n in accepted(_part(bag, height, budget), self.keys, budget))
+                    self.partial = accepted_number(_part(bag, height, budget), self.keys, budget)
                 raise
             if not len(pair[0].keys) or not len(pair[1].keys):
                 continue
@@ -246,11 +246,18 @@ class Bag:
 
 def accepted(entry: Entry, keys: Keys, limit: int) -> list[tuple[int, int, int]]:
     """(cost, key, count) of the keys within the limit that pass the filters, ascending by cost."""
-    return [
-        (c, k, n)
-        for c, k, n in zip(entry.costs.tolist(), entry.keys.tolist(), entry.counts.tolist(), strict=True)
-        if c <= limit and keys.admits(k)
-    ]
+    costs, held, counts = _accepted(entry, keys, limit)
+    return list(zip(costs.tolist(), held.tolist(), counts.tolist(), strict=True))
+
+
+def accepted_number(entry: Entry, keys: Keys, limit: int) -> int:
+    """How many trees the keys of `accepted` have."""
+    return int(_accepted(entry, keys, limit)[2].sum())
+
+
+def _accepted(entry: Entry, keys: Keys, limit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    passes = (entry.costs <= limit) & keys.admitted(entry.keys)
+    return entry.costs[passes], entry.keys[passes], entry.counts[passes]
 
 
 def _part(bag: Bag, height: int, budget: int) -> Entry:
@@ -267,7 +274,7 @@ def first_counts(counter: Counter, entry: Entry, limit: int) -> dict[int, int]:
         if not counter.keys.layout.idle:
             sides = counter.space.split(counter.space.all_rows, question)
             counter._without_idle(bag, sides[0], sides[1], question, limit)
-        number = sum(n for _, _, n in accepted(_part(bag, entry.height, limit), counter.keys, limit))
+        number = accepted_number(_part(bag, entry.height, limit), counter.keys, limit)
         if number:
             out[question] = number
     return out

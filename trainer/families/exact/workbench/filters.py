@@ -6,9 +6,11 @@ each group the rows that get the favoured answer. Columns that must be asked hav
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -92,7 +94,7 @@ class Keys:
         errors = self.totals if self.filters.recalls else [sum(self.totals)]
         return [(1 << self.space.depth) + 1, *(total + 1 for total in errors), *(n + 1 for n in self.group_sizes)]
 
-    @property
+    @cached_property
     def group_sizes(self) -> list[int]:
         """The weight of the rows of each group that the rates look at."""
         rates = self.filters.rates
@@ -129,31 +131,29 @@ class Keys:
         wrong = (answers != ANY) & (answers != np.arange(self.space.instance.n_classes)[:, None])
         return np.ascontiguousarray(wrong.astype(np.uint8))
 
-    def amounts(self, key: int) -> list[int]:
-        """Leaves, errors and favoured rows of the trees of a key with details."""
-        rest, out = key & int(self.layout.low), []
+    # -- what passes ---------------------------------------------------------------------------------------------------
+
+    def amounts(self, keys: np.ndarray) -> list[np.ndarray]:
+        """Leaves, errors and favoured rows of the trees of keys with details, int64 each."""
+        rest, out = keys & np.int64(self.layout.low), []
         for size in self.sizes:
-            rest, amount = divmod(rest, size)
+            rest, amount = np.divmod(rest, np.int64(size))
             out.append(amount)
         return out
 
-    # -- what passes ---------------------------------------------------------------------------------------------------
-
-    def admits(self, key: int) -> bool:
-        """Whether the trees of a key pass the filters."""
-        if key & self.wanted != self.wanted:
-            return False
+    def admitted(self, keys: np.ndarray) -> np.ndarray:
+        """Whether the trees of each key pass the filters, bool; there may be millions of keys."""
+        passes = keys & np.int64(self.wanted) == self.wanted
         if not self.detailed:
-            return True
-        f, amounts = self.filters, self.amounts(key)
-        if f.max_leaves is not None and amounts[0] > f.max_leaves:
-            return False
-        errors = amounts[1 : self._first_group]
-        if not all(self.totals[k] - errors[k] >= share * self.totals[k] for k, share in f.recalls):
-            return False
-        return f.rates is None or self.difference(amounts[self._first_group :]) <= f.rates.most
-
-    def difference(self, favoured: list[int]) -> Fraction:
-        """The largest difference between the shares of two groups."""
-        rates = [Fraction(a, n) for a, n in zip(favoured, self.group_sizes, strict=True) if n]
-        return max(rates) - min(rates) if rates else Fraction(0)
+            return passes
+        f, amounts = self.filters, self.amounts(keys)
+        if f.max_leaves is not None:
+            passes &= amounts[0] <= f.max_leaves
+        for k, share in f.recalls:
+            passes &= amounts[1 + k] <= self.totals[k] - math.ceil(share * self.totals[k])
+        if f.rates is not None:
+            sizes = [(place, n) for place, n in enumerate(self.group_sizes, start=self._first_group) if n]
+            for (a, m), (b, n) in itertools.permutations(sizes, 2):
+                # a/m - b/n ≤ most, multiplied out
+                passes &= amounts[a] * n - amounts[b] * m <= math.floor(f.rates.most * m * n)
+        return passes

@@ -15,9 +15,10 @@ import numpy as np
 
 from trainer.editing.space import NONE_BANNED, Stopped
 from trainer.families.exact.kernels.asked import Asked
-from trainer.families.exact.workbench.count import Counter, Entry, accepted, first_counts
+from trainer.families.exact.workbench.count import Counter, Entry, accepted, accepted_number, first_counts
 from trainer.families.exact.workbench.filters import Filters, Rates
 from trainer.families.exact.workbench.importance import Importance
+from trainer.families.exact.workbench.levels import FirstColumn, first_columns
 from trainer.families.exact.workbench.listing import Answers, Lister, TooMany
 from trainer.families.exact.workbench.ranges import Ranges
 from trainer.families.exact.workbench.rows import rows_with_values
@@ -69,7 +70,7 @@ class GoodTrees:
         return self._counted(Counter(self.space, self.filters, reduce=True))
 
     def _counted(self, counter: Counter) -> int:
-        return sum(n for _, _, n in accepted(counter.root(self.limit), counter.keys, self.limit))
+        return accepted_number(counter.root(self.limit), counter.keys, self.limit)
 
     def at_least(self) -> int:
         """How many have been seen before the count was stopped."""
@@ -79,6 +80,20 @@ class GoodTrees:
     def first_questions(self) -> dict[int, int]:
         """How many ask each question first; the tree of one leaf asks none."""
         return first_counts(self.counter, self.root, self.limit)
+
+    @cached_property
+    def first_columns(self) -> dict[int, FirstColumn]:
+        """By the column that they ask first: how many there are, and what they ask then on both sides; the tree of one leaf asks none."""
+        return first_columns(self.lister, self.root, self.limit)
+
+    def numbers(self) -> list[tuple[int, int]]:
+        """(cost, how many trees cost at most that), ascending by cost."""
+        found: dict[int, int] = {}
+        seen = 0
+        for cost, _, number in self.levels:
+            seen += number
+            found[cost] = seen
+        return list(found.items())
 
     def asking(self, column: int) -> int:
         """How many ask a column."""
@@ -114,8 +129,14 @@ class GoodTrees:
     @cached_property
     def importance(self) -> list[tuple[int, int]]:
         """For each column the least and the largest importance over the trees, times n² (see `workbench.importance`)."""
+        found = dict(self.importances())
+        return [found[column] for column in range(len(self.space.problem.table.columns))]
+
+    def importances(self) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Each column with its range as it is known, those first that some tree asks for the most rows. Raises Stopped."""
         parts: dict[int, Parts | None] = {}
-        return [self._importance(column, parts) for column in range(len(self.space.problem.table.columns))]
+        for column in np.argsort(-self.asked[1], kind="stable").tolist() if self.count else range(len(self.asked[1])):
+            yield column, self._importance(column, parts)
 
     def _importance(self, column: int, parts: dict[int, Parts | None]) -> tuple[int, int]:
         if not self.count or not self.asked[1][column]:

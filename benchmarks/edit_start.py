@@ -1,0 +1,128 @@
+"""How soon an edit is answered in the application: `python benchmarks/edit_start.py [--set NAME] [--depth D] [--edits N]`.
+
+Two workers (`manage.py worker`) with their fork servers run beside this process, which asks over the REST API as a client does: the call goes
+through the application, the database, the worker and the warm process of the session, and back. Measured are the first answer of a
+session while the workers are starting, that of a second session (its process is forked from a warm one), and the edits of that
+session. Seconds by the clock; the search itself takes milliseconds on these tables, so this is what an edit waits for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import encodings
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST = 0.3  # seconds in which an edit is to start
+
+
+def client() -> Any:
+    """A user of a fresh application, as a client of its API."""
+    import django
+
+    django.setup()
+    from django.contrib.auth import get_user_model
+    from django.core.management import call_command
+    from rest_framework.test import APIClient
+
+    call_command("migrate", verbosity=0)
+    found = APIClient(HTTP_HOST="localhost")
+    found.force_authenticate(get_user_model().objects.create_user("bench"))
+    return found
+
+
+def answered(api: Any, address: str, body: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+    """Seconds until a call that waits for its answer has it, and the answer."""
+    begun = time.perf_counter()
+    answer = api.post(f"{address}?wait=10", body, format="json")
+    seconds = time.perf_counter() - begun
+    found = answer.json()
+    if answer.status_code >= 300:
+        raise SystemExit(f"{address}: {found}")
+    return seconds, found
+
+
+def session(api: Any, dataset: str, options: argparse.Namespace) -> tuple[float, str]:
+    """Seconds to the first tree of a new workbench, and its address."""
+    body = {"dataset": dataset, "parameters": {"depth": options.depth, "leaf_penalty": "0.01"}}
+    begun = time.perf_counter()
+    _, bench = answered(api, "/api/v1/workbenches/", body)
+    while bench["step"]["state"] not in ("done", "failed"):
+        time.sleep(0.02)
+        bench = api.get(f"/api/v1/workbenches/{bench['id']}/").json()
+    if bench["step"]["state"] == "failed":
+        raise SystemExit(bench["step"]["error"])
+    return time.perf_counter() - begun, f"/api/v1/workbenches/{bench['id']}/"
+
+
+def edits_of(api: Any, address: str, names: list[str], options: argparse.Namespace) -> list[float]:
+    """Seconds of each of some edits of one or two wishes."""
+    rng, seconds = np.random.default_rng(0), []
+    for _ in range(options.edits):
+        places = rng.choice(["root", "y", "n"], size=int(rng.integers(1, 3)), replace=False)
+        wishes = [f"forbid {place} {names[int(rng.integers(len(names)))]}" for place in places]
+        seconds.append(answered(api, f"{address}edits/", {"wishes": wishes})[0])
+        time.sleep(options.pause)
+    return seconds
+
+
+def measure(api: Any, path: Path, options: argparse.Namespace) -> None:
+    """Print one line for each number."""
+    with path.open("rb") as stream:
+        made = api.post("/api/v1/datasets/", {"file": stream, "target": "target"}, format="multipart").json()
+    names = [column["name"] for column in made["columns"] if column["name"] != "target"]
+    cold, _ = session(api, made["id"], options)
+    time.sleep(options.settle)
+    warm, address = session(api, made["id"], options)
+    seconds = sorted(edits_of(api, address, names, options))
+    late = seconds[math.ceil(0.95 * len(seconds)) - 1]
+    print(f"{options.set}, depth {options.depth}, {made['rows']:,} rows; seconds by the clock")
+    print(f"first answer of a session, the workers just started: {cold:.2f}")
+    print(f"first answer of a session, a worker free and warm: {warm:.2f}")
+    words = "holds" if late < MOST else "is missed"
+    print(
+        f"{len(seconds)} edits in a warm session: median {statistics.median(seconds):.3f}, 95 % within {late:.3f}, "
+        f"longest {seconds[-1]:.3f}; the bar of {MOST} s {words}"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", default="tic-tac-toe")
+    parser.add_argument("--depth", type=int, default=4)
+    parser.add_argument("--edits", type=int, default=20)
+    parser.add_argument("--pause", type=float, default=0.5, help="seconds between two edits, as a person makes them")
+    parser.add_argument("--settle", type=float, default=8.0, help="seconds that the workers get to load everything")
+    options = parser.parse_args()
+    folder = encodings()
+    if folder is None:
+        return 0
+    with tempfile.TemporaryDirectory() as place:
+        os.environ |= {"OCTWEB_DATA_DIR": place, "DJANGO_SETTINGS_MODULE": "octweb.settings"}
+        sys.path.insert(0, str(ROOT))
+        api = client()
+        command = [sys.executable, str(ROOT / "manage.py"), "worker"]
+        workers = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
+        try:
+            measure(api, folder / "encoded" / f"{options.set}_enc.csv.gz", options)
+        finally:
+            for worker in workers:
+                worker.send_signal(signal.SIGTERM)
+            for worker in workers:
+                worker.wait(timeout=30)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
