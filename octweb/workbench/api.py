@@ -15,12 +15,15 @@ from rest_framework.response import Response
 
 from octweb.core.api import PROBLEMS, Name
 from octweb.datasets.models import Dataset
+from octweb.figures.good_trees import questions_figure, tolerance_figure
 from octweb.registry.models import TreeModel
-from octweb.workbench import actions
+from octweb.workbench import actions, explore
 from octweb.workbench.models import Kind, Step, Workbench
 from trainer.data.folds import MOST_HELD_OUT
 from trainer.editing.words import MOST_REASON
 from trainer.families.exact.workbench.chosen import RATES
+from trainer.tree.picture.figure import tree_figure
+from trainer.tree.picture.palette import without_legend
 from trainer.workbench import EDITABLE
 
 LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
@@ -251,6 +254,37 @@ class WorkbenchViewSet(
         bench = self.get_object()
         values = self._read(GoodTreesSerializer).validated_data
         return self._answer(actions.ask_good_trees(bench, values))
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @action(detail=True, methods=["get"], url_path="figures/tolerance")
+    def tolerance(self, request: Request, pk: str | None = None) -> Response:
+        """Plotly figure: how many good trees are within each tolerance, of the newest count."""
+        return Response(tolerance_figure(self._good("tolerance")))
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @action(detail=True, methods=["get"], url_path="figures/questions")
+    def questions(self, request: Request, pk: str | None = None) -> Response:
+        """Plotly figure: an icicle of the columns that the good trees of the newest count ask first, and then on both sides."""
+        return Response(questions_figure(self._good("first_columns")))
+
+    @extend_schema(
+        responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429),
+        parameters=[OpenApiParameter("number", OpenApiTypes.INT, OpenApiParameter.PATH)],
+    )
+    @action(detail=True, methods=["get"], url_path=r"figures/good-trees/(?P<number>\d{1,4})")
+    def good_tree(self, request: Request, pk: str | None = None, number: str = "1") -> Response:
+        """Plotly figure of a listed good tree, from 1, the best first."""
+        tree = explore.listed_tree(self.get_object(), int(number))
+        if tree is None:
+            raise NotFound("No good tree is listed under this number.")
+        return Response(without_legend(tree_figure(tree)))
+
+    def _good(self, part: str) -> Any:
+        """A part of the newest record of good trees."""
+        step = explore.good_step(self.get_object())
+        if step is None or not step.result.get(part):
+            raise NotFound("No good trees are counted yet.")
+        return step.result[part]
 
     @extend_schema(request=None, responses={200: StepSerializer} | BAD)
     @action(detail=True, methods=["post"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from octweb.workbench.actions import current, last_tree
 from octweb.workbench.minis import legend, picture
 from octweb.workbench.models import Kind as StepKind
 from octweb.workbench.models import Step, Workbench
@@ -12,6 +14,8 @@ from trainer.errors import ParameterError
 from trainer.families.exact.workbench.chosen import amount
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.describe import split_text
+from trainer.tree.file import from_json
+from trainer.tree.nodes import Tree
 from trainer.tree.splits import split_from_json
 from trainer.workbench import line_ranges
 
@@ -119,7 +123,7 @@ def refused_by(step: Step) -> dict[str, str]:
 
 def context(bench: Workbench) -> dict[str, Any]:
     """The newest question about good trees with its answer."""
-    step = bench.steps.filter(kind=StepKind.GOOD).last()
+    step = good_step(bench)
     kinds = {c["name"]: c["kind"] for c in bench.dataset.columns if c.get("role") == "feature"}
     columns = list(kinds)
     line = "row" if bench.dataset.source_name.lower().endswith(".parquet") else "line"
@@ -156,6 +160,8 @@ def context(bench: Workbench) -> dict[str, Any]:
             if v["trees"]
         ],
         "rows": _disputed(found),
+        "chips": _chips(step.request),
+        "funnel": _funnel(found),
         "trees": [
             _outline(tree, kinds) | {"number": k, "picture": picture(tree["nodes"]), "more": _more(tree, found)}
             for k, tree in enumerate(found.get("trees") or (), start=1)
@@ -163,6 +169,100 @@ def context(bench: Workbench) -> dict[str, Any]:
         "legend": legend(found.get("trees") or []),
         "within": _within(found),
     } | marked(refused_by(step))  # fmt: skip
+
+
+def filter_words(name: str, value: Any) -> str:
+    """A filter as a few words."""
+    if name == "recalls":
+        return f"at least {_percent(value[1])} of {value[0]} right"
+    return {
+        "without": f"not asking {value}",
+        "must": f"asking {value}",
+        "max_leaves": f"at most {value} leaves",
+        "difference": f"rates of groups at most {value} apart",
+        "agree_rows": f"answering alike on {value}",
+    }[name]
+
+
+def _percent(share: str) -> str:
+    try:
+        return f"{100 * float(share):g} %"
+    except ValueError:
+        return share
+
+
+def _chips(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Each filter of a request in words, with the fields of a form that asks without it."""
+    filters: list[tuple[str, Any]] = [("without", name) for name in request.get("without") or ()]
+    filters += [("must", name) for name in request.get("must") or ()]
+    filters += [("max_leaves", request["max_leaves"])] if request.get("max_leaves") else []
+    filters += [("recalls", item) for item in (request.get("recalls") or {}).items()]
+    filters += [(name, request[name]) for name in ("difference", "agree_rows") if request.get(name)]
+    return [{"words": filter_words(name, value), "fields": _fields(request, (name, value))} for name, value in filters]
+
+
+def _fields(request: Mapping[str, Any], left: tuple[str, Any]) -> list[tuple[str, str]]:
+    """Names and values of the form of a request, less one filter."""
+    name, value = left
+    groups = () if name == "difference" else ("difference", "groups", "rate", "favoured")
+    found = [
+        (n, str(request[n])) for n in ("slack", "max_leaves", "agree_rows", *groups) if request.get(n) and n != name
+    ]
+    found += [(n, c) for n in ("without", "must") for c in request.get(n) or () if (n, c) != left]
+    recalls = [
+        f"{c}: {share}"
+        for c, share in (request.get("recalls") or {}).items()
+        if (name, value) != ("recalls", (c, share))
+    ]
+    return found + ([("recalls", "; ".join(recalls))] if recalls else [])
+
+
+def _funnel(found: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """How many trees each filter leaves, in words."""
+    return [
+        (
+            f"… and {filter_words(line['filter'], line['value'])}" if line["filter"] else "all within the tolerance",
+            line["count"],
+        )
+        for line in found.get("filters") or ()
+    ]
+
+
+def listed_tree(bench: Workbench, number: int) -> Tree | None:
+    """A tree of the newest list of good trees, from 1; None where there is none."""
+    step, shown = good_step(bench), last_tree(bench, current(bench))
+    trees = (step.result.get("trees") or ()) if step is not None else ()
+    if shown is None or not 1 <= number <= len(trees):
+        return None
+    document = json.loads(shown.document) | {"nodes": trees[number - 1]["nodes"], "certificate": {}}
+    return from_json(document).tree
+
+
+def good_step(bench: Workbench) -> Step | None:
+    """The newest question about good trees."""
+    return bench.steps.filter(kind=StepKind.GOOD).last()
+
+
+def pair(found: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any] | None:
+    """Two listed trees to be shown side by side, the first two with different answers unless others are asked for."""
+    trees, differ = found.get("trees") or [], found.get("differ") or []
+    if len(differ) < 2:
+        return None
+    second = next((k for k, rows in enumerate(differ[0], start=1) if rows), 2)
+    a, b = (_number(query.get(name, ""), len(differ)) or k for name, k in (("a", 1), ("b", second)))
+    of = (found.get("rows") or {}).get("of")
+    return {
+        "choices": [
+            {"number": k, "objective": tree["objective"], "leaves": tree["leaves"]} for k, tree in enumerate(trees[: len(differ)], start=1)
+        ],
+        "sides": [("A", a, trees[a - 1]), ("B", b, trees[b - 1])],
+        "differ": differ[a - 1][b - 1],
+        "of": of,
+    }  # fmt: skip
+
+
+def _number(text: str, most: int) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 6 and 1 <= int(text) <= most else None
 
 
 def _lost(column: dict[str, Any]) -> tuple[float, float] | None:

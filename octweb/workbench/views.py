@@ -277,6 +277,7 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
 def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any], *, status: int = 200) -> HttpResponse:
     """The page, or only what changes while trees are counted; `more`: what was typed, and why it was refused."""
     context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()} | more
+    context["pair"] = explore.pair(context.get("found") or {}, request.GET)
     name = "workbench/_explorer.html" if request.headers.get("HX-Request") else "workbench/explorer.html"
     return render(request, name, context, status=status)
 

@@ -91,6 +91,19 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     for row in rows["listed"]:  # as a person counts the lines of the uploaded file
         assert CSV.splitlines()[row["row"] - 1].endswith(f",{row['actual']}")
     assert bench.steps.filter(kind=Kind.GOOD).last().request["must"] == ["width"]
+    assert "Count without: at most 4 leaves" in page
+    assert "Count without: asking width" in page
+    left = [line["count"] for line in bench.steps.filter(kind=Kind.GOOD).last().result["filters"]]
+    assert f'<td>… and at most 4 leaves</td><td class="num">{left[2]:,}</td>' in page
+    for name in ("tolerance", "questions", "good-trees/1", "good-trees/2"):
+        assert f"figures/{name}/" in page
+        assert web.get(f"/api/v1/workbenches/{bench.pk}/figures/{name}/").json()["data"]
+    assert web.get(f"/api/v1/workbenches/{bench.pk}/figures/good-trees/99/").status_code == 404
+    differ = bench.steps.filter(kind=Kind.GOOD).last().result["differ"]
+    several = " ".join(web.get(f"{address}?a=2&b=3").content.decode().split())
+    words = f"They answer {differ[1][2]} of" if differ[1][2] else "They give the same answer for every training row"
+    assert words in several
+    assert web.get(f"{address}?a=0&b=x").status_code == 200
     every = bench.steps.filter(kind=Kind.GOOD).last().result["count"]
     more = {
         "difference": "0.3",

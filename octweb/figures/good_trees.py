@@ -1,0 +1,143 @@
+"""All good trees in pictures: how their number grows with the tolerance, and what they ask first and then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainer.tree.picture.palette import axis, escape, fit, frame, text_width
+
+PERCENT = {"ticksuffix": "\u202f%"}
+ROWS = ("First question", "Then, on the yes side", "And, on the no side")
+OTHER, LEAF = "other columns", "an answer"
+SMALLEST = 0.012  # of the width; narrower parts are drawn together as other columns
+PLOT, TEXT = 600.0, 11.0  # pixels that labels are cut for, and their size
+
+
+def tolerance_figure(tolerance: Sequence[Sequence[float]], *, now: int | None = None) -> dict[str, Any]:
+    """Plotly JSON: how many trees are within each share of the least cost, as steps on a logarithmic axis; `now` marks that many trees."""
+    shares, numbers = [100 * share for share, _ in tolerance], [int(number) for _, number in tolerance]
+    data: list[dict[str, Any]] = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "trees",
+            "x": shares,
+            "y": numbers,
+            "line": {"color": "var(--run)", "width": 2, "shape": "hv"},
+            "hovertemplate": "within %{x:.2f}\u202f%: %{y:,} trees<extra></extra>",
+        }
+    ]
+    if shares:
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "now",
+                "x": [shares[-1]],
+                "y": [numbers[-1] if now is None else now],
+                "marker": {"color": "var(--card)", "size": 10, "line": {"color": "var(--run)", "width": 2}},
+                "cliponaxis": False,
+                "hoverinfo": "skip",
+            }
+        )
+    layout = frame(
+        height=220,
+        margin={"l": 56, "r": 20, "t": 12, "b": 44},
+        xaxis=axis("cost above the least, at most", rangemode="tozero", **PERCENT),
+        yaxis=axis("trees", type="log", dtick=1, exponentformat="none", tickformat=",d"),
+        hovermode="closest",
+    )
+    return {"data": data, "layout": layout}
+
+
+def questions_figure(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Plotly JSON: an icicle of the columns that trees ask first, and below each what they ask then on its sides; widths are trees.
+
+    A column has `column`, `trees`, and `yes` and `no`, the numbers of trees by the column on that side ("": none, an answer).
+    """
+    whole = sum(line["trees"] for line in columns)
+    parts: list[list[tuple[str, str, float, int]]] = [[], [], []]  # label, hover text, where it begins, trees
+    begin = 0
+    for name, number, own in _first(columns, whole):
+        parts[0].append((name, f"{name}: {number:,} trees ask it first", begin, number))
+        for row, side, words in ((1, "yes", "yes"), (2, "no", "no")):
+            at = begin
+            for below, trees in _second(own, side, number, whole):
+                parts[row].append((below, f"{name}, then on the {words} side {below}: {trees:,} trees", at, trees))
+                at += trees
+        begin += number
+    data = [_bars(row, own, whole) for row, own in enumerate(parts)]
+    layout = frame(
+        height=250,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        barmode="overlay",
+        bargap=0.36,
+        xaxis={"visible": False, "fixedrange": True, "range": [0, max(1, whole)]},
+        yaxis={"visible": False, "fixedrange": True, "range": [2.5, -0.75]},
+        annotations=[
+            {
+                "text": words, "x": 0, "y": row - 0.4, "xref": "paper", "yref": "y", "xanchor": "left", "yanchor": "bottom",
+                "showarrow": False, "font": {"size": 11, "color": "var(--ink-3)"},
+            }
+            for row, words in enumerate(ROWS)
+        ],
+        hovermode="closest",
+    )  # fmt: skip
+    return {"data": data, "layout": layout}
+
+
+def _first(columns: Sequence[Mapping[str, Any]], whole: int) -> list[tuple[str, int, list[Mapping[str, Any]]]]:
+    """(name, trees, its lines), the most frequent first; those that are too narrow together."""
+    wide = [line for line in columns if line["trees"] >= SMALLEST * whole]
+    narrow = [line for line in columns if line["trees"] < SMALLEST * whole]
+    found = [
+        (str(line["column"]), int(line["trees"]), [line]) for line in sorted(wide, key=lambda line: -line["trees"])
+    ]
+    return found + ([(OTHER, sum(int(line["trees"]) for line in narrow), narrow)] if narrow else [])
+
+
+def _second(lines: Sequence[Mapping[str, Any]], side: str, number: int, whole: int) -> list[tuple[str, int]]:
+    """(column, trees) of a side below some lines, the most frequent first, then what is too narrow, and answers last."""
+    total: dict[str, int] = {}
+    for line in lines:
+        for name, trees in line[side].items():
+            total[name] = total.get(name, 0) + trees
+    answers = total.pop("", 0)
+    wide = sorted((item for item in total.items() if item[1] >= SMALLEST * whole), key=lambda item: -item[1])
+    rest = number - answers - sum(trees for _, trees in wide)
+    return [*wide, *([(OTHER, rest)] if rest else []), *([(LEAF, answers)] if answers else [])]
+
+
+def _bars(row: int, parts: Sequence[tuple[str, str, float, int]], whole: int) -> dict[str, Any]:
+    widths = [PLOT * trees / max(1, whole) for _, _, _, trees in parts]
+    colours = {OTHER: "var(--line)", LEAF: "var(--grid)"}
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": ROWS[row],
+        "y": [row] * len(parts),
+        "x": [trees for _, _, _, trees in parts],
+        "base": [begin for _, _, begin, _ in parts],
+        "marker": {
+            "color": [colours.get(name, "var(--run-bg)") for name, _, _, _ in parts],
+            "line": {"color": "var(--card)", "width": 2},
+        },
+        "text": [_label(name, trees, width) for (name, _, _, trees), width in zip(parts, widths, strict=True)],
+        "textposition": "inside",
+        "insidetextanchor": "start",
+        "textangle": 0,
+        "constraintext": "none",
+        "textfont": {"color": "var(--ink)", "size": TEXT},
+        "hovertext": [escape(words) for _, words, _, _ in parts],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+
+
+def _label(name: str, trees: int, width: float) -> str:
+    """The name and the number of a part, as far as they fit."""
+    room = width - 8
+    if room < text_width("abcd…", TEXT):
+        return ""
+    both = f"{name}  {trees:,}"
+    return escape(both if text_width(both, TEXT) <= room else fit(name, room, TEXT))

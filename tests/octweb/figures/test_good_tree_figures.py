@@ -1,0 +1,48 @@
+"""Pictures of all good trees: widths add up, and names cannot smuggle anything in."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+from octweb.figures.good_trees import questions_figure, tolerance_figure
+from tests.seeds import seeds
+
+
+def random_columns(rng):
+    """First columns with what is asked below them, as a record has them."""
+    names = ["age", "a <b>bold</b> name", *(f"column {j}" for j in range(20))]
+    found = []
+    for name in rng.sample(names, rng.randint(1, len(names))):
+        yes, no = ({n: rng.choice([1, 3, 500]) for n in rng.sample(["", *names], 5)} for _ in range(2))
+        trees = sum(yes.values())
+        no = {**no, "": no.get("", 0) + max(0, trees - sum(no.values()))}
+        yes = {**yes, "": yes.get("", 0) + max(0, sum(no.values()) - trees)}
+        found.append({"column": name, "trees": sum(yes.values()), "yes": yes, "no": no})
+    return found
+
+
+@seeds(60)
+def test_each_row_of_the_icicle_is_as_wide_as_there_are_trees_and_parts_lie_below_their_own(seed):
+    columns = random_columns(random.Random(seed))
+    whole = sum(line["trees"] for line in columns)
+    figure = questions_figure(columns)
+    ends = None
+    for trace in figure["data"]:
+        spans = sorted((at, at + width) for at, width in zip(trace["base"], trace["x"], strict=True))
+        assert spans[0][0] == 0
+        assert spans[-1][1] == whole
+        assert all(one[1] == other[0] for one, other in itertools.pairwise(spans))
+        own = {end for _, end in spans}
+        assert ends is None or ends <= own  # every part of the first row ends where a part below it does
+        ends = ends or own
+        assert not any("<b>" in text for text in (*trace["text"], *trace["hovertext"]))
+
+
+def test_the_curve_has_a_step_for_each_tolerance_and_marks_the_last():
+    figure = tolerance_figure([[0.0, 2], [0.01, 5], [0.05, 40]])
+    assert figure["data"][0]["x"] == [0, 1, 5]
+    assert figure["data"][0]["y"] == [2, 5, 40]
+    assert (figure["data"][1]["x"], figure["data"][1]["y"]) == ([5], [40])
+    assert figure["layout"]["yaxis"]["type"] == "log"
+    assert tolerance_figure([])["data"][0]["x"] == []
