@@ -45,7 +45,7 @@ document.addEventListener("change", (event) => {
 });
 
 document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
+  const question = event.target.dataset.confirm?.replace(/\s+/g, " ");
   if (question && !window.confirm(question)) event.preventDefault();
 });
 

@@ -95,3 +95,24 @@ function cutters() {
 }
 document.addEventListener("htmx:afterSettle", cutters);
 cutters();
+
+// The picture of the draft is as large as its card, down to the size that can be read; on a phone the text stands in its place.
+const LEAST = 0.6;
+let textOpen = null; // as the reader left it
+function fitDraft() {
+  const draft = document.querySelector(".draft"), text = document.querySelector(".as-places");
+  if (text) text.open = textOpen ?? (text.open || !draft || getComputedStyle(draft).display === "none");
+  if (!draft || !draft.clientWidth) return;
+  const scale = Math.max(LEAST, Math.min(1, draft.clientWidth / draft.dataset.width));
+  const layer = draft.firstElementChild;
+  layer.style.transform = `scale(${scale})`;
+  layer.style.marginLeft = `${Math.max(0, (draft.clientWidth - scale * draft.dataset.width) / 2)}px`;
+  draft.style.height = `${scale * draft.dataset.height + 24}px`;
+}
+document.addEventListener("click", (event) => {
+  const summary = event.target.closest(".as-places > summary");
+  if (summary) textOpen = !summary.parentElement.open;
+});
+document.addEventListener("htmx:afterSettle", fitDraft);
+window.addEventListener("resize", fitDraft);
+fitDraft();

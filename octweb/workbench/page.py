@@ -101,13 +101,19 @@ def spread(step: Step | None, place: Place | None) -> dict[str, Any] | None:
     }
 
 
+def legend(place: Place | None) -> list[tuple[str, str]]:
+    """The colour of each class, and its name."""
+    classes = place.classes if place else ()
+    return [(swatch(k, len(classes)), name) for k, name in enumerate(classes)]
+
+
 def question_wish(place: str, split: Any, schema: Any) -> str:
     """The wish that pins a question, exactly as it stands."""
     return f"ask {place} {split.wish(schema)}"
 
 
 def _short(words: list[str]) -> str:
-    tail = words[2] if len(words) == 3 else ""
+    tail = words[2].replace("<=", "≤") if len(words) == 3 else ""
     return {
         "ask": f"asks {tail}",
         "forbid": f"no {tail} below",

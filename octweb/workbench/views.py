@@ -17,6 +17,7 @@ from octweb.core.problems import flatten
 from octweb.jobs.queue import worker_seen
 from octweb.registry.models import TreeModel
 from octweb.workbench import actions, alternatives, explore, page
+from octweb.workbench.canvas import canvas
 from octweb.workbench.models import Kind, StepState, Workbench
 from trainer.errors import ParameterError, TrainerError
 from trainer.workbench import EDITABLE
@@ -96,6 +97,8 @@ def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
         "shown": shown,
         "result": result,
         "tree": tree,
+        "canvas": None if shown is None or tree is None else canvas(shown, tree),
+        "legend": page.legend(tree),
         "place": place,
         "at": at,
         "classes": tree.classes if tree else (),

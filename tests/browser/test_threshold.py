@@ -9,6 +9,7 @@ import pytest
 from octweb.datasets import stored
 from octweb.workbench import actions
 from octweb.workbench.models import Workbench
+from tests.browser.accessible import violations
 from tests.browser.test_walk import page  # noqa: F401
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model, serve  # noqa: F401
@@ -60,7 +61,7 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, client, owner, 
     assert 0 < sum(bins) <= len(table)
     page.goto(address)
     # the search's own count of the rows that answer yes is the one that the browser had shown
-    card = page.locator("[data-place=y] .cnt").inner_text()
+    card = page.locator("[data-place=y] .cnt").text_content()
     assert re.search(rf"\b{shown.group(1)} rows", card)
     box = page.locator(".cut-picture").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
@@ -106,3 +107,29 @@ def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, li
         page.mouse.up()  # let go where it was: nothing is wished, and the refresh goes on
     page.wait_for_function("document.querySelector('.cut-handle').dataset.mark === undefined")
     assert not page.trouble
+
+
+def test_the_draft_is_a_picture_whose_cards_are_chosen(page, live_server, client, owner, model, serve):  # noqa: F811
+    bench, column = held_threshold(owner, model, serve)
+    signed_in(page, live_server, client, owner)
+    page.goto(f"{live_server.url}/workbenches/{bench.pk}/")
+    page.locator("#draft-figure .main-svg").first.wait_for()
+    card = page.locator(".draft-hit[data-place=root]")
+    assert card.get_attribute("aria-label").startswith(f"{column} ≤ 2.5, ")
+    assert card.inner_text() == f"1 asks {column} ≤ 2.5"
+    # the links lie over the cards of the figure
+    places = page.evaluate(
+        "JSON.parse(document.getElementById('draft-json').textContent).layout.meta.nodes.map(v => v.box)"
+    )
+    links = page.eval_on_selector_all(
+        ".draft-hit", "all => all.map(e => [e.offsetLeft, e.offsetTop, e.offsetWidth, e.offsetHeight])"
+    )
+    assert all(abs(a - b) <= 1 for one, two in zip(places, links, strict=True) for a, b in zip(one, two, strict=True))
+    page.locator(".draft-hit[data-place=n]").click()
+    page.wait_for_url(re.compile("at=n"))
+    assert page.locator(".draft-hit[aria-current]").get_attribute("data-place") == "n"
+    for width in (1440, 380):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        assert page.locator(".places").is_visible() == (width == 380)

@@ -1,0 +1,54 @@
+"""The draft as a picture: a Plotly figure of the tree, over it a link for each card, and on the cards the wishes of their places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from octweb.workbench.models import Step
+from octweb.workbench.page import Place, model_of
+from trainer.tree.picture.figure import tree_figure
+
+MOST_LEAVES = 40  # of a draft that is drawn; a larger one is shown as text
+ROOM = (860.0, 470.0)  # pixels that the picture may take before it is scaled
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card of the picture: where it lies in pixels, and the place in the tree that it stands for."""
+
+    place: Place
+    label: str
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+def canvas(step: Step, tree: Place) -> dict[str, Any] | None:
+    """The figure, its size and its cards, parents first; None for a tree with more leaves than can be read."""
+    model = model_of(step)
+    if model.tree.n_leaves > MOST_LEAVES:
+        return None
+    places = dict(_by_node(model.tree, tree))
+    chosen = next((node for node, place in places.items() if place.chosen), None)
+    figure = tree_figure(model.tree, closed=(), room=ROOM, chosen=chosen)
+    layout = figure["layout"]
+    cards = [Card(places[v["id"]], _label(places[v["id"]], v["label"]), *v["box"]) for v in layout["meta"]["nodes"]]
+    return {"figure": figure, "width": layout["width"], "height": layout["height"], "cards": cards}
+
+
+def _label(place: Place, label: str) -> str:
+    """What a screen reader says of a card."""
+    return f"{label}, wishes: {', '.join(place.tags)}" if place.tags else label
+
+
+def _by_node(tree: Any, top: Place) -> list[tuple[int, Place]]:
+    """Each node of the tree with its place."""
+    found, left = [], [(0, top)]
+    while left:
+        node, place = left.pop()
+        found.append((node, place))
+        if place.yes is not None and place.no is not None:
+            left += [(tree.nodes[node].left, place.yes), (tree.nodes[node].right, place.no)]
+    return found
