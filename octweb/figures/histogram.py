@@ -13,6 +13,8 @@ from trainer.tree.picture.names import named
 from trainer.tree.picture.palette import LEGEND, axis, class_styles, count_axis, escape, frame
 
 BINS = 32
+LARGEST = float(np.finfo(np.float64).max)
+THINNEST = 1000  # part of the width that a bar has at least
 FEW = 12  # up to so many different values each has a bar of its own
 
 
@@ -59,7 +61,7 @@ def histogram_figure(
     if lines:
         layout["xaxis"]["range"] = _span(at, widths, lines)
     if head and lines:
-        layout["annotations"] = [cut_head(head, sum(lines) / len(lines), layout["xaxis"]["range"])]
+        layout["annotations"] = [cut_head(head, sum(x / len(lines) for x in lines), layout["xaxis"]["range"])]
     return {"data": traces, "layout": layout}
 
 
@@ -78,7 +80,7 @@ def cut_line(x: float) -> dict[str, Any]:
 
 def cut_head(text: str, x: float, span: Sequence[float]) -> dict[str, Any]:
     """Words above a cut, kept inside the picture when the cut lies near an end."""
-    place = (x - span[0]) / (span[1] - span[0])
+    place = (x / 2 - span[0] / 2) / (span[1] / 2 - span[0] / 2)
     anchor = "left" if place < 0.3 else "right" if place > 0.7 else "center"
     return {
         "text": text,
@@ -99,7 +101,7 @@ def stacked_bars(
     if not len(values):
         return np.zeros(0), np.zeros(0), np.zeros((classes, 0), np.int64)
     distinct = np.unique(values)
-    if len(distinct) <= FEW:
+    if len(distinct) <= FEW and _far_apart(distinct):
         place, (starts, ends) = np.searchsorted(distinct, values), _own_bars(distinct, cuts)
     else:
         edges = _edges(float(distinct[0]), float(distinct[-1]), cuts)
@@ -109,13 +111,22 @@ def stacked_bars(
     np.add.at(counts, (codes, place), 1)
     used = np.flatnonzero(counts.any(axis=0))
     keep = slice(int(used[0]), int(used[-1]) + 1)
-    return ((starts + ends) / 2)[keep], (ends - starts)[keep], counts[:, keep]
+    return (starts / 2 + ends / 2)[keep], (ends - starts)[keep], counts[:, keep]
+
+
+def _far_apart(distinct: FloatArray) -> bool:
+    """Whether each value can have a bar of its own that is seen: doubles lie between any two, and no gap is tiny beside the range."""
+    gaps = np.diff(distinct / 2)
+    return bool((gaps > np.maximum(4 * np.spacing(np.abs(distinct[1:])), gaps.sum() / THINNEST)).all())
 
 
 def _own_bars(distinct: FloatArray, cuts: Sequence[float]) -> tuple[FloatArray, FloatArray]:
     """Starts and ends of one bar around each value; one that would reach over a cut ends there."""
-    gap = float(np.diff(distinct).min()) if len(distinct) > 1 else max(1.0, abs(float(distinct[0])) / 10)
-    starts, ends = distinct - 0.4 * gap, distinct + 0.4 * gap
+    half = (
+        0.8 * float(np.diff(distinct / 2).min()) if len(distinct) > 1 else 0.4 * max(1.0, abs(float(distinct[0])) / 10)
+    )
+    with np.errstate(over="ignore"):
+        starts, ends = np.maximum(distinct - half, -LARGEST), np.minimum(distinct + half, LARGEST)
     for cut in cuts:  # a value at the cut lies on its left side
         ends = np.where((distinct <= cut) & (ends > cut), cut, ends)
         starts = np.where((distinct > cut) & (starts < cut), cut, starts)
@@ -124,12 +135,20 @@ def _own_bars(distinct: FloatArray, cuts: Sequence[float]) -> tuple[FloatArray, 
 
 def _edges(low: float, high: float, cuts: Sequence[float]) -> FloatArray:
     """Edges of about BINS bars of nearly equal width from `low` to `high`; bars are closed on the right, and cuts are edges."""
-    step = (high - low) / BINS
-    if not np.isfinite(step) or step <= 0:
-        step = max(abs(high), 1.0)
-    stops = [low - step if low in cuts else low, *sorted({c for c in cuts if low <= c < high}), high]
-    parts = [np.linspace(a, b, max(1, round((b - a) / step)), endpoint=False) for a, b in pairwise(stops)]
-    return np.append(np.concatenate(parts), high)
+    step = high / BINS - low / BINS  # the difference of huge numbers may be no double
+    if step <= 0:
+        step = max(abs(high) / BINS, float(np.spacing(abs(high))))
+    first = max(-LARGEST, low - max(step, float(np.spacing(abs(low))))) if low in cuts else low
+    stops = [first, *sorted({c for c in cuts if low <= c < high}), high]
+    parts = [_stretch(a, b, max(1, round(b / step - a / step))) for a, b in pairwise(stops)]
+    return np.unique(np.append(np.concatenate(parts), high))  # between neighbours there is no further edge
+
+
+def _stretch(a: float, b: float, count: int) -> FloatArray:
+    """`count` edges from `a` on, in equal steps on the way to `b`."""
+    if np.isfinite(b - a):
+        return np.linspace(a, b, count, endpoint=False)
+    return 4 * np.linspace(a / 4, b / 4, count, endpoint=False)
 
 
 def _span(at: FloatArray, widths: FloatArray, cuts: Sequence[float]) -> list[float]:
@@ -138,5 +157,5 @@ def _span(at: FloatArray, widths: FloatArray, cuts: Sequence[float]) -> list[flo
     if len(at):
         ends += [float(at[0] - widths[0] / 2), float(at[-1] + widths[-1] / 2)]
     low, high = min(ends), max(ends)
-    air = 0.02 * (high - low) or 1.0
-    return [low - air, high + air]
+    air = 0.02 * high - 0.02 * low or 1.0
+    return [max(low - air, -LARGEST), min(high + air, LARGEST)]

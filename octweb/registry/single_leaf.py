@@ -49,4 +49,8 @@ def _not_worth_it(file: ModelFile) -> str:
         return "The search ended before it found a question that improves the objective."
     if str(certificate.get("leaf_penalty") or "0") != "0":
         return f"No question{within} improves the objective enough to pay for a second leaf (leaf_penalty)."
+    if certificate.get("coefficient_penalty"):
+        return f"No question{within} improves the objective enough to pay for its columns (coefficient_penalty)."
+    if certificate.get("goal") or settings.get("class_weight") == "balanced" or (file.rows or {}).get("weights"):
+        return f"No tree{within} that the settings allow has a better objective than a single leaf; rows do not all count alike in it."
     return f"No tree{within} that the settings allow gets more training rows right than a single leaf."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ import pytest
 from octweb.decide.pictures import rows_picture
 from octweb.figures.frontier import frontier_figure
 from octweb.figures.growth import growth_figure
-from octweb.figures.histogram import histogram_figure
+from octweb.figures.histogram import histogram_figure, stacked_bars
 from octweb.figures.plane import cut_segment, half_plane
 from octweb.figures.quality import threshold_figure
 from octweb.figures.split import split_figures
@@ -211,6 +212,33 @@ def test_no_bar_lies_on_both_sides_of_a_cut_and_counts_have_whole_ticks(seed):
     axis = figure["layout"]["yaxis"]
     assert isinstance(axis["dtick"], int)
     assert axis["dtick"] >= 1
+
+
+@seeds(60)
+def test_bars_of_odd_columns_are_finite_seen_and_not_cut(seed):
+    """Numbers near the largest double, from 1e-300 to 1e300, and of a few values far apart: a picture, and no error."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 60))
+    values = (
+        np.clip(rng.normal(size=n), -1, 1) * 1.7e308,
+        rng.choice([-1, 0, 1], n) * 10.0 ** rng.integers(-300, 300, n),
+        rng.choice([0, 1e-9, 5e7], n),
+        rng.normal(size=n) * 1e-310,
+    )[seed % 4]
+    distinct = np.unique(values)
+    cuts = [float(v) for v in rng.choice(distinct[:-1], min(2, len(distinct) - 1), replace=False)]
+    at, widths, counts = stacked_bars(values, rng.integers(0, 2, n), 2, cuts)
+    assert counts.sum() == n
+    assert np.isfinite(at).all()
+    assert (widths > 0).all()
+    tolerance = 1e-9 * widths
+    for cut in cuts:
+        assert not ((at - widths / 2 < cut - tolerance) & (at + widths / 2 > cut + tolerance)).any()
+    if len(distinct) > 1:
+        assert widths.max() / 2 > distinct[-1] / 3000 - distinct[0] / 3000
+    json.dumps(
+        histogram_figure(values, np.zeros(n, np.int32), ("a",), title="x", cuts=cuts, head="cut"), allow_nan=False
+    )
 
 
 def coded(special: tuple[float, ...], split: Split) -> list[str]:

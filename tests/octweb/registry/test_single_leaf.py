@@ -55,3 +55,23 @@ def test_a_search_that_was_ended_says_so_and_not_that_no_question_helps(method):
         model, parameters=model.parameters | {"depth": 2}, certificate=model.certificate | {"status": Status.TIME_LIMIT}
     )
     assert "ended before" in reason(cut_off)
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "weights", "words"),
+    [
+        ("exact", {}, None, "gets more training rows right"),
+        ("exact", {"class_weight": "balanced"}, None, "rows do not all count alike"),
+        ("exact", {}, np.array([1, 3] * 6), "rows do not all count alike"),
+        ("odt", {"negative_weight": "5"}, None, "rows do not all count alike"),
+    ],
+)
+def test_rows_right_are_not_claimed_where_something_else_is_maximised(method, asked, weights, words):
+    X = np.array([[0.0, 1.0]] * 12)
+    X[:2, 0] = 1.0  # a column without use: both of its values have both classes, in equal parts
+    codes = np.array([0, 1] * 6, np.int32)
+    labels = Labels(name="y", classes=("a", "b"), codes=codes)
+    request = TrainRequest(
+        table=numeric_table(X), labels=labels, method=method, parameters={"depth": 1} | asked, weights=weights
+    )
+    assert words in reason(train(request).model)
