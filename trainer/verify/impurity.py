@@ -13,6 +13,7 @@ import numpy as np
 
 from trainer.verify.findings import TOLERANCE, Finding, asked, exact, recounted, shown
 from trainer.verify.lines import sides, whole
+from trainer.verify.questions import features
 from trainer.verify.recount import Counts
 from trainer.verify.rows import Rows
 from trainer.verify.structure import METHODS
@@ -107,16 +108,7 @@ class _Sweep:
         self.work = 0  # what `pairs` has spent
         self.Y = np.zeros((len(rows), len(model["classes"])))
         self.Y[np.arange(len(rows)), rows.labels] = rows.weights
-        self.features: list[np.ndarray] = []
-        for column, values in zip(model["columns"], rows.columns, strict=True):
-            levels = np.unique(values)
-            if column["kind"] == "categorical":
-                self.features += [
-                    (values == level).astype(float) for level in levels[: len(levels) if len(levels) > 2 else 1]
-                ]
-            elif len(levels) > 1:
-                self.features.append(values)
-        self.features = [f for f in self.features if f.min() < f.max()]
+        self.features = [x for _, x in features(model, rows)]
 
     def single(self) -> float:
         """The least impurity of a threshold on one feature; infinite if none separates the rows."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.verify.questions import features
 from trainer.verify.rows import Rows
 
 LARGEST = 200
@@ -24,9 +25,9 @@ RANGE = 1 << 28  # products of differences are exact in int64
 def ceiling(model: dict[str, Any], rows: Rows, penalty: Fraction) -> Fraction:
     """An objective that no tree exceeds, from equal rows, the sizes of the classes, and errors counted again in planes."""
     n, classes = int(rows.weights.sum()), len(model["classes"])
-    sizes = sorted(_sizes(rows.labels, rows.weights, classes).tolist(), reverse=True)
+    sizes = sorted(np.bincount(rows.labels, rows.weights, classes).astype(int).tolist(), reverse=True)
     depth, asked = int(model["parameters"]["depth"]), model["parameters"].get("max_leaves")
-    counted = errors_in_planes(groups(model), _features(model, rows.columns), rows, classes)
+    counted = errors_in_planes(groups(model), [x for _, x in features(model, rows)], rows, classes)
     inside, errors = counted if counted is not None else ([], {})
     held = int(rows.weights[inside].sum())
     outer = _together(rows, np.setdiff1d(np.arange(len(rows)), inside), classes)
@@ -41,7 +42,7 @@ def ceiling(model: dict[str, Any], rows: Rows, penalty: Fraction) -> Fraction:
 
 def disputed(model: dict[str, Any], rows: Rows) -> bool:
     """True if a set named by the certificate has other errors than the certificate says, as far as they can be counted."""
-    counted = errors_in_planes(groups(model), _features(model, rows.columns), rows, len(model["classes"]))
+    counted = errors_in_planes(groups(model), [x for _, x in features(model, rows)], rows, len(model["classes"]))
     if counted is None:
         return False
     claimed = [list(group.get("errors", ())) for group in groups(model)]
@@ -54,13 +55,6 @@ def groups(model: dict[str, Any]) -> list[dict[str, Any]]:
     return [group for e in evidence if e.get("kind") == "planes" for group in e["groups"]]
 
 
-def _sizes(labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
-    """The weight of each class, int64."""
-    sizes = np.zeros(classes, np.int64)
-    np.add.at(sizes, labels, weights)
-    return sizes
-
-
 def _together(rows: Rows, chosen: np.ndarray, classes: int) -> int:
     """The weight of the chosen rows that can be right when equal rows go together."""
     tally: dict[tuple[float, ...], list[int]] = {}
@@ -70,23 +64,12 @@ def _together(rows: Rows, chosen: np.ndarray, classes: int) -> int:
     return sum(max(counts) for counts in tally.values())
 
 
-def _features(model: dict[str, Any], columns: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What hyperplanes weigh: numbers, and one column of 0 and 1 for each category."""
-    found: list[np.ndarray] = []
-    for column, values in zip(model["columns"], columns, strict=True):
-        if column["kind"] == "categorical":
-            found += [(values == level).astype(float) for level in np.unique(values)]
-        else:
-            found.append(values)
-    return found
-
-
 def errors_in_planes(
-    sets: Sequence[dict[str, Any]], features: Sequence[np.ndarray], data: Rows, classes: int
+    sets: Sequence[dict[str, Any]], weighed: Sequence[np.ndarray], data: Rows, classes: int
 ) -> tuple[list[int], dict[int, list[int]]] | None:
     """The rows of all sets, and for one to four leaves the least weight of errors of each; None if a set is not as it must be.
 
-    `features` are the numbers that hyperplanes weigh, a category being a column of 0 and 1.
+    `weighed` are the numbers that hyperplanes weigh, a category being a column of 0 and 1.
     """
     used: set[int] = set()
     errors: dict[int, list[int]] = {t: [] for t in range(1, 5)}
@@ -95,7 +78,7 @@ def errors_in_planes(
         if not rows or used & set(rows) or len(set(rows)) < len(rows) or not all(0 <= i < len(data) for i in rows):
             return None
         used |= set(rows)
-        points = coordinates(rows, features)
+        points = coordinates(rows, weighed)
         if points is None:
             return None
         place: dict[tuple[int, int], int] = {}
@@ -109,10 +92,10 @@ def errors_in_planes(
     return sorted(used), errors
 
 
-def coordinates(rows: list[int], features: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
+def coordinates(rows: list[int], weighed: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
     """Whole coordinates of the rows in a plane that holds them, or None if they span more or are too wide."""
     columns = []
-    for feature in features:
+    for feature in weighed:
         values = feature[rows].tolist()
         if len(set(values)) > 1:
             first = Fraction(repr(values[0]))

@@ -17,7 +17,7 @@ from trainer.verify.proof_frontier import cost_of, read_goals
 from trainer.verify.proof_labels import MOST, Tree, holds, labels, read_tree, trees
 from trainer.verify.proof_points import PlaneSpace
 from trainer.verify.proof_space import BadProof
-from trainer.verify.proof_steps import FORMAT, Proved
+from trainer.verify.proof_steps import FORMAT, Proved, whole
 
 VERSIONS = (3, 4)
 DIGITS = re.compile("[1-9][0-9]{0,3999}")  # of a weight too large for a number of JSON
@@ -128,7 +128,7 @@ def check_planes(lines: Iterator[tuple[int, dict[str, Any]]], space: PlaneSpace)
     _, header = next(lines, (0, {}))
     _accept(header, space)
     goals = read_goals(header, space.leaves)
-    goal = Fraction(0 if goals else _whole(header, "goal", 0), lcm(space.penalty.denominator, space.charge.denominator))
+    goal = Fraction(0 if goals else whole(header, "goal", 0), lcm(space.penalty.denominator, space.charge.denominator))
     check = _Check(space)
     for number, record in lines:
         try:
@@ -175,9 +175,9 @@ class _Check:
         elif block is None or reason not in ("side", "meet", "sum"):
             raise BadProof("it has no known reason, or stands at the wrong place")
         elif reason == "side":
-            block.part(_whole(record, "point", 0))
+            block.part(whole(record, "point", 0))
         elif reason == "meet":
-            block.cannot(_known(self.vectors, record.get("of")), _whole(record, "at", 1))
+            block.cannot(_known(self.vectors, record.get("of")), whole(record, "at", 1))
         else:
             block.adds(self._parts(record))
         if self.block is not None and not self.block.open:
@@ -213,13 +213,13 @@ class _Check:
         ):
             raise BadProof("'points' are not points")
         tree = read_tree(record.get("tree"), space.depth, space.counts.shape[1])
-        self.block, self.number = Block(space, Shown(tree, frozenset(every), _whole(record, "bound", 0))), number
+        self.block, self.number = Block(space, Shown(tree, frozenset(every), whole(record, "bound", 0))), number
 
     def _parts(self, record: dict[str, Any]) -> list[tuple[Shown, int]]:
         pairs = record.get("of")
         if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise BadProof("'of' is not a list of lines and places")
-        return [(_known(self.shown, line), _whole({"place": v}, "place", 1)) for line, v in pairs]
+        return [(_known(self.shown, line), whole({"place": v}, "place", 1)) for line, v in pairs]
 
     def finish(self, needed_of: Callable[[int], int]) -> None:
         """Raises BadProof unless trees with each number of leaves make so many errors."""
@@ -269,10 +269,3 @@ def _weight(value: object) -> int:
     if isinstance(value, str) and DIGITS.fullmatch(value):
         return int(value)
     return value if type(value) is int else 0
-
-
-def _whole(record: dict[str, Any], name: str, least: int) -> int:
-    value = record.get(name)
-    if type(value) is not int or value < least:
-        raise BadProof(f"'{name}' is not a whole number of at least {least}")
-    return value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -17,6 +17,7 @@ import numpy as np
 
 from trainer.verify.findings import asked, exact
 from trainer.verify.proof_space import NoProof, digest
+from trainer.verify.questions import features
 from trainer.verify.rows import Rows
 
 BESIDE = Fraction(1, 10**9)  # what reading numbers as decimals may move a row: a hundredth of what planes keep from it
@@ -84,15 +85,15 @@ def plane_space(model: dict[str, Any], rows: Rows) -> PlaneSpace:
     counts = np.zeros((len(places), len(model["classes"])), np.int64)
     np.add.at(counts, (np.array(point), rows.labels[kept]), rows.weights[kept])
     first = np.flatnonzero(kept)[np.unique(np.array(point), return_index=True)[1]]
-    features = list(_features(model, rows))
+    made = [values for _, values in features(model, rows)]
     if not distant:
-        _near_decimals(features)
+        _near_decimals(made)
     robust = distant and asked(model, "scaling") == "robust"
     certificate = model["certificate"]
     return PlaneSpace(
-        values=np.column_stack([values[first] for values in features]) if features else np.zeros((len(first), 0)),
+        values=np.column_stack([values[first] for values in made]) if made else np.zeros((len(first), 0)),
         exactly=Fraction if distant else _decimal,
-        near=[_unit(values, robust) * (DISTANCE - SLACK) if distant else Fraction(0) for values in features],
+        near=[_unit(values, robust) * (DISTANCE - SLACK) if distant else Fraction(0) for values in made],
         counts=counts,
         depth=depth,
         leaves=_most_leaves(model, counts, depth),
@@ -109,31 +110,16 @@ def _most_leaves(model: dict[str, Any], counts: np.ndarray, depth: int) -> int:
     return 1 if alone else min(1 << depth, len(counts), 1 << depth if most is None else int(most))
 
 
-def _features(model: dict[str, Any], rows: Rows) -> Iterator[np.ndarray]:
-    """What hyperplanes weigh: columns of numbers with more than one value, and one column of 0 and 1 for each category that occurs.
-
-    Two categories have one column.
-    """
-    for column, values in zip(model["columns"], rows.columns, strict=True):
-        levels = np.unique(values)
-        if len(levels) < 2:
-            continue
-        if column["kind"] != "categorical":
-            yield values
-        else:
-            yield from ((values == level).astype(float) for level in levels[int(len(levels) == 2) :])
-
-
 @lru_cache(1 << 16)
 def _decimal(value: float) -> Fraction:
     """The decimal that a number is written as."""
     return Fraction(repr(value))
 
 
-def _near_decimals(features: Sequence[np.ndarray]) -> None:
+def _near_decimals(columns: Sequence[np.ndarray]) -> None:
     """Raises NoProof if the decimals of a row may lie so far from its numbers that a hyperplane passes between them."""
     moved = Fraction(0)
-    for values in features:
+    for values in columns:
         span = Fraction(float(values.max())) - Fraction(float(values.min()))
         moved += HALF_A_UNIT * Fraction(max(float(np.abs(values).max()), NORMAL)) / span
     if moved > BESIDE:

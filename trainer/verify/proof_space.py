@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import asked, exact, items
-from trainer.verify.questions import cuts_of_bins, questions
+from trainer.verify.questions import cuts_of_bins, features, questions
 from trainer.verify.rates import Rates, rates_of
 from trainer.verify.rows import Rows
 from trainer.verify.wishes import Wish, answers, numbered, wishes_of, with_parted
@@ -209,7 +208,9 @@ def _answers(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
     if method == "odt":
         return _subsets(model, rows)
     if method in THRESHOLDS:
-        X, columns = _matrix(model["columns"], rows.columns)
+        made = list(features(model, rows))
+        X = np.array([x for _, x in made], np.float64).reshape(len(made), len(rows)).T
+        columns = [j for j, _ in made]
         return _cut(X, columns, rows) if model["certificate"].get("wishes") else (X, columns)
     if method not in QUESTIONS or asked(model, "binarise") is None:
         raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
@@ -252,13 +253,6 @@ def _apart(model: dict[str, Any], column_of: list[int]) -> np.ndarray | None:
     return apart if apart.any() else None
 
 
-def _levels(values: np.ndarray) -> list[np.ndarray]:
-    """One yes/no column per category; of two categories the second alone, of one none."""
-    present = np.unique(values)
-    kept = present[1:] if len(present) == 2 else present if len(present) > 2 else present[:0]
-    return [values == level for level in kept]
-
-
 def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
     """The subsets of categories without the first one that occurs, in the order of their bits, and the ends of bins.
 
@@ -269,7 +263,17 @@ def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
         raise NoProof("there are proof steps for topologies over all columns only, and without wishes")
     if asked(model, "negative_weight") not in (None, "1", 1):
         raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
-    first = 0 if wished else 1
+    made, column_of, left_out = subsets(model, rows)
+    if left_out:
+        raise NoProof(f"column '{left_out}' has more subsets than the {MOST_SUBSETS} that are checked")
+    if len(made) > MOST_SUBSETS:
+        raise NoProof(f"there are more subsets than the {MOST_SUBSETS} that are checked")
+    return np.array(made, bool).reshape(len(made), len(rows)).T, column_of
+
+
+def subsets(model: dict[str, Any], rows: Rows) -> tuple[list[np.ndarray], list[int], str]:
+    """The questions of `odt`, the column of each, and one that has too many, of which only single categories are asked; else nothing."""
+    first, left_out = 0 if model["certificate"].get("wishes") else 1, ""
     card, made, column_of = int(asked(model, "max_card") or 0), list[np.ndarray](), list[int]()
     for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
         levels = np.unique(values)
@@ -277,24 +281,12 @@ def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
         if column["kind"] != "categorical":
             made += [values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"]))]
         elif k > 10 and 1 << (k - first) > MOST_SUBSETS:
-            raise NoProof(f"column '{column['name']}' has more subsets than the {MOST_SUBSETS} that are checked")
+            left_out = left_out or column["name"]
+            made += [values == level for level in levels]
         else:
             for mask in range(1, (1 << (k - first)) - 1 + first):
                 some = [levels[i + first] for i in range(k - first) if mask >> i & 1]
                 if not card or min(len(some), k - len(some)) <= card:
                     made.append(np.isin(values, some))
         column_of += [j] * (len(made) - len(column_of))
-    if len(made) > MOST_SUBSETS:
-        raise NoProof(f"there are more subsets than the {MOST_SUBSETS} that are checked")
-    return np.array(made, bool).reshape(len(made), len(rows)).T, column_of
-
-
-def _matrix(columns: Sequence[dict], values: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
-    """Numbers as they are, categories as zero and one; columns of one value are left out."""
-    made: list[np.ndarray] = []
-    column_of: list[int] = []
-    for j, (column, own) in enumerate(zip(columns, values, strict=True)):
-        parts = _levels(own) if column["kind"] == "categorical" else [own] if len(np.unique(own)) > 1 else []
-        made += [part.astype(np.float64) for part in parts]
-        column_of += [j] * len(parts)
-    return np.array(made, np.float64).reshape(len(made), len(values[0]) if values else 0).T, column_of
+    return made, column_of, left_out

@@ -97,7 +97,7 @@ def check_proof(lines: Iterator[tuple[int, dict[str, Any]]], space: Space) -> Pr
     leaves = most if space.max_leaves is None else min(most, space.max_leaves)
     goals = read_goals(header, leaves)
     unit, leaf, scale = _prices(header, space, goals is not None)
-    goal = 0 if goals else _whole(header, "goal", 0)
+    goal = 0 if goals else whole(header, "goal", 0)
     engine: Engine = Sweep(space, unit, leaf) if space.kind == "thresholds" else Counting(space, unit, leaf)
     check = _Check(space, engine)
     for number, record in lines:
@@ -162,9 +162,9 @@ class _Check:
         engine, reason, path = self.engine, record.get("by"), record.get("path")
         if reason not in REASONS or not isinstance(path, list) or not all(type(q) is int and q >= 0 for q in path):
             raise BadProof("it has no path or no known reason")
-        height, bound = _whole(record, "height", 0), _whole(record, "bound", 0)
+        height, bound = whole(record, "height", 0), whole(record, "bound", 0)
         most = 1 << min(height, 62)
-        leaves = min(most, _whole(record, "leaves", 1)) if "leaves" in record else most
+        leaves = min(most, whole(record, "leaves", 1)) if "leaves" in record else most
         if bound >= MOST_COST or height > 1000:
             raise BadProof("its bound or height is too large")
         listed = _numbers(record, "columns")
@@ -228,7 +228,7 @@ class _Check:
         self.covers.setdefault(part.within, []).append((far, cover))
 
     def _case(self, record: dict[str, Any], path: list[int], columns: Columns, height: int, bound: int) -> None:
-        asked, column = tuple(sorted(set(_numbers(record, "with") or ()))), _whole(record, "column", 0)
+        asked, column = tuple(sorted(set(_numbers(record, "with") or ()))), whole(record, "column", 0)
         if path or self.space.max_columns is None:
             raise BadProof("only the trees of all rows are told apart by columns, and only if their number is limited")
         every = set(self.space.column_of.tolist())
@@ -254,18 +254,19 @@ def _similar(
     record: dict[str, Any], part: Part, height: int, leaves: int, engine: Engine, steps: dict[int, _Step], space: Space
 ) -> int:
     """The bound of an earlier step less what its further rows can cost."""
-    other = steps.get(_whole(record, "of", 1))
+    other = steps.get(whole(record, "of", 1))
     if other is None:
         raise BadProof("the step that it names does not come before it")
-    whole = other.follow()
-    if other.height < height or other.leaves < leaves or (part.allowed & ~whole.allowed).any():
+    base = other.follow()
+    if other.height < height or other.leaves < leaves or (part.allowed & ~base.allowed).any():
         raise BadProof("the step that it names covers fewer trees")
-    if space.min_leaf > 1 and (part.rows & ~whole.rows).any():
+    if space.min_leaf > 1 and (part.rows & ~base.rows).any():
         raise BadProof("the step that it names lacks rows, and leaves have a smallest size")
-    return other.bound - engine.unit * engine.weight_of(whole.rows & ~part.rows)
+    return other.bound - engine.unit * engine.weight_of(base.rows & ~part.rows)
 
 
-def _whole(record: dict[str, Any], name: str, least: int) -> int:
+def whole(record: dict[str, Any], name: str, least: int) -> int:
+    """A whole number of a line; raises BadProof for anything else."""
     value = record.get(name)
     if type(value) is not int or value < least:
         raise BadProof(f"'{name}' is not a whole number of at least {least}")
@@ -296,7 +297,7 @@ def _accept(header: dict[str, Any], space: Space) -> None:
 
 def _prices(header: dict[str, Any], space: Space, errors: bool) -> tuple[int, int, int]:
     """Unit, leaf and scale, where only `errors` count those of errors; raises BadProof if they are too large."""
-    scale = _whole(header, "scale", 1)
+    scale = whole(header, "scale", 1)
     if scale > 1 and scale <= 1 << space.depth:
         raise BadProof("the scale must exceed the number of leaves")
     penalty = Fraction(0) if errors else space.penalty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -55,6 +55,19 @@ def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: st
     )
     buckets = [(values > a) & (values <= b) for a, b in found]
     return buckets + [values == code for code in np.unique(values[codes])]
+
+
+def features(model: dict[str, Any], rows: Rows) -> Iterator[tuple[int, np.ndarray]]:
+    """The columns of numbers with more than one value, and one of 0 and 1 for each category that occurs, each with its column of the model.
+
+    Two categories have one, for the second of them.
+    """
+    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
+        levels = np.unique(values)
+        if column["kind"] != "categorical":
+            yield from [(j, values)] if len(levels) > 1 else []
+        elif len(levels) > 1:
+            yield from ((j, (values == level).astype(np.float64)) for level in levels[int(len(levels) == 2) :])
 
 
 def special_values(column: dict, values: np.ndarray) -> int:

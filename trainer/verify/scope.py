@@ -10,10 +10,9 @@ import numpy as np
 
 from trainer.verify.findings import Finding, asked, recounted
 from trainer.verify.proof_space import NoProof, Shape, depth_of, questions_of, topology_of
-from trainer.verify.questions import Questions, questions, special_values
+from trainer.verify.questions import Questions, cuts_of_bins, questions, special_values
 from trainer.verify.restrictions import words_of
 from trainer.verify.rows import Rows
-from trainer.verify.search import cuts_of_bins
 from trainer.verify.structure import METHODS
 
 LEAD = {

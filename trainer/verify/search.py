@@ -6,7 +6,6 @@ A tree that is found in a part of the space refutes a bound that lies below it; 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,9 +17,9 @@ from trainer.verify.findings import asked, exact
 from trainer.verify.optima import Optima
 from trainer.verify.proof_counting import Counting
 from trainer.verify.proof_rows import FAR
-from trainer.verify.proof_space import NoProof, Space, read_space, space_of
+from trainer.verify.proof_space import NoProof, Space, read_space, space_of, subsets
 from trainer.verify.proof_within import TooLarge, Within
-from trainer.verify.questions import cuts_of_bins, questions
+from trainer.verify.questions import questions
 from trainer.verify.recount import goal_value, penalty
 from trainer.verify.restrictions import not_searched
 from trainer.verify.rows import Rows
@@ -241,23 +240,9 @@ def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray,
     plain = asked(model, "negative_weight") in (None, "1", 1)
     if asked(model, "select") or not (plain or model["certificate"].get("goal")):
         return None
-    answers: list[np.ndarray] = []
-    places: list[int] = []
-    whole = not asked(model, "topology")
-    card, bins = int(asked(model, "max_card") or 0), int(model["parameters"]["bins"])
-    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
-        levels = np.unique(values)
-        if column["kind"] == "categorical":
-            every = len(column["categories"])
-            for size in range(1, len(levels)):
-                if math.comb(len(levels), size) > MOST:
-                    whole = False
-                elif not card or min(size, every - size) <= card:
-                    answers += [np.isin(values, some) for some in itertools.combinations(levels, size)]
-        else:
-            answers += [values > cut for cut in cuts_of_bins(values, bins)]
-        places += [j] * (len(answers) - len(places))
+    answers, places, left_out = subsets(model, rows)
     if len(answers) > 5 * MOST:
         return None
     X = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
-    return X, np.array(places, np.int64), depth if not asked(model, "topology") else 1, whole
+    whole = not asked(model, "topology")
+    return X, np.array(places, np.int64), depth if whole else 1, whole and not left_out
