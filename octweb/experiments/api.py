@@ -17,6 +17,7 @@ from octweb.experiments.board import Line, board, elapsed, held_out, honest_word
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
+from trainer.evaluate.intervals import wilson
 
 
 class TrialSerializer(serializers.Serializer):
@@ -111,7 +112,7 @@ class ExperimentSerializer(serializers.Serializer):
     reasons = serializers.ListField(child=serializers.CharField())
     estimate = serializers.DictField(
         allow_null=True,
-        help_text="correct, n and accuracy on rows that took no part in the choice; null while not known",
+        help_text="correct, n, accuracy and its 95 % interval on rows that took no part in the choice; null while not known",
     )
     estimate_words = serializers.CharField()
     skipped = serializers.ListField(child=serializers.DictField())
@@ -122,11 +123,13 @@ class ExperimentSerializer(serializers.Serializer):
 def as_json(experiment: Experiment) -> dict[str, Any]:
     """The members of `ExperimentSerializer`."""
     found = board(experiment)
-    estimate = None
+    estimate: dict[str, Any] | None = None
     if found.honest is not None:
         estimate = {"correct": found.honest.correct, "n": found.honest.n, "accuracy": found.honest.accuracy}
+        estimate["interval"] = found.honest.interval
     elif test := held_out(experiment):
         estimate = {name: test[name] for name in ("correct", "n", "accuracy")}
+        estimate["interval"] = wilson(int(test["correct"]), int(test["n"]))
     own = ("id", "name", "created", "folds", "seed", "test_share", "nested", "time_limit", "skipped")
     return {name: getattr(experiment, name) for name in own} | {
         "dataset": experiment.dataset_id,

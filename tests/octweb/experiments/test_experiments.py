@@ -256,7 +256,9 @@ def test_the_api_has_one_object(client_of, owner, stranger, dataset, finish):
     assert shown["recommended"] == str(first.pk)
     assert shown["estimate"] is None
     opened = api.post(f"/api/v1/experiments/{pk}/candidates/{first.pk}/open/").json()
+    interval = opened["estimate"].pop("interval")
     assert opened["estimate"] == {"correct": 24, "n": 30, "accuracy": 0.8}
+    assert interval[0] < 0.8 < interval[1]
     assert api.post(f"/api/v1/experiments/{pk}/candidates/{first.pk}/retrain/").status_code == 200
     assert TrainingRun.objects.count() == 1
     assert api.delete(f"/api/v1/experiments/{pk}/").status_code == 409
