@@ -121,7 +121,7 @@ def _bars(row: int, parts: Sequence[tuple[str, str, float, int]], whole: int) ->
         "base": [begin for _, _, begin, _ in parts],
         "marker": {
             "color": [colours.get(name, "var(--run-bg)") for name, _, _, _ in parts],
-            "line": {"color": "var(--card)", "width": 2},
+            "line": {"color": "var(--run)", "width": 0.75},
         },
         "text": [_label(name, trees, width) for (name, _, _, trees), width in zip(parts, widths, strict=True)],
         "textposition": "inside",
