@@ -33,7 +33,7 @@ class Counting(Table):
         place[order] = np.arange(len(rows))
         weight = np.bincount(place[where], space.weights, len(rows)).astype(np.int64)
         self.float = np.float32 if int(weight.sum()) < 1 << 24 else np.float64
-        self.X = space.X[first][order]
+        self.X = np.ascontiguousarray(space.X[first][order])
         _, group = np.unique(rows[order, : answers.shape[1]], axis=0, return_inverse=True)
         super().__init__((unit, leaf), space.labels[first][order], weight, space.classes, group.reshape(-1))
         self.compared = np.zeros((0, len(rows)), np.int64)  # for each group the weights of its rows
