@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 
+import numpy as np
 import pytest
 
 from tests.trainer.oracles.exact import best_cost, random_binary
+from trainer.families.exact import search
+from trainer.families.exact.search import Search
 from trainer.families.exact.solve import ExactOptions, solve_binary
 
 SWITCHES = (
@@ -56,3 +59,30 @@ def test_every_combination_of_bounds_and_caches_gives_the_same_optimum(part):
 def test_leaves_keep_their_smallest_size():
     for seed in range(150):
         check(seed, depth=1 + seed % 6, min_leaf=2 + seed % 4)
+
+
+@pytest.mark.parametrize("stop_at", [2, 3])
+def test_the_tree_of_an_incumbent_is_put_together_once_and_not_shown_after_the_end(stop_at, monkeypatch):
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 2, (300, 60)).astype(np.uint8), rng.integers(0, 2, 300).astype(np.int32)
+    monkeypatch.setattr(search, "TREE_SECONDS", 0.0)
+    drawn, split, better, over = [], Search.split, [], []
+
+    def watched(self, rows, path, height, feature):
+        drawn.extend([self.incumbent] * (path == ()))
+        return split(self, rows, path, height, feature)
+
+    def report(cost, bound, nodes):
+        better.append(cost)
+        over.extend([cost] * (len(set(better)) > stop_at))
+
+    monkeypatch.setattr(Search, "split", watched)
+    monkeypatch.setattr(Search, "slice_size", lambda self, m, words: 1)  # news after every question at the root
+    found = solve_binary(
+        X, y, n_classes=2, depth=3, report=report, stop=lambda: bool(over), options=ExactOptions(one_call=False),
+        improved=lambda shape: over and pytest.fail("a tree was shown after the end"),
+    )  # fmt: skip
+    assert over
+    assert not found.optimal
+    assert found.cost == min(better)
+    assert len(drawn) == len(set(drawn))

@@ -120,6 +120,7 @@ class Search:
         self.lock = threading.Lock()
         self.told = -math.inf  # when a tree was last passed on
         self.untold = False
+        self.drawn: tuple[tuple[int, int, int], Shape] | None = None  # an incumbent and its tree
         self.root_shapes: dict[int, Shape] = {}  # trees of one and two levels for all rows
         self.no_flag = np.zeros(1, np.int64)
         self.bounds = np.array([o.equivalent, o.class_count, o.support], np.uint8)
@@ -317,9 +318,21 @@ class Search:
         feature, now = self.incumbent[1], time.perf_counter()
         if self.improved is None or not self.untold or feature is None or now - self.told < TREE_SECONDS:
             return
+        if self.stopped():  # the tree is put together at the end anyway
+            return
         self.told, self.untold = now, False
+        self.improved(self.incumbent_shape())
+
+    def incumbent_shape(self) -> Shape:
+        """The tree of the incumbent, which has a question at its root; put together once, as thousands of questions take a second."""
+        cost, feature, height = self.incumbent
+        assert feature is not None
+        if (kept := self.drawn) is not None and kept[0] == (cost, feature, height):
+            return kept[1]
         rows = np.arange(len(self.instance.rows), dtype=np.int32)
-        self.improved(self.split(rows, (), self.incumbent[2], feature))
+        shape = self.split(rows, (), height, feature)
+        self.drawn = (cost, feature, height), shape
+        return shape
 
     def stopped(self) -> bool:
         """True once the search has to end."""

@@ -135,9 +135,9 @@ def _solve_from(search: Search, rows: np.ndarray, start: Shape, cost: int) -> tu
         return known, search.extract(rows, (), search.depth, known.lower)
     if known.exact or known.lower >= cost:
         return Known(cost, True), start
-    better, feature, height = search.incumbent
+    better, feature, _ = search.incumbent
     if feature is not None and better < cost:
-        return Known(search.root_lower, False), search.split(rows, (), height, feature)
+        return Known(search.root_lower, False), search.incumbent_shape()
     return Known(max(known.lower, search.root_lower), False), start
 
 
@@ -163,9 +163,9 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
             search.improved(shape)
         known = search.solve(rows, (), depth, int(INFINITE))
         if not known.exact:
-            cost, feature, height = search.incumbent
+            cost, feature, _ = search.incumbent
             if feature is not None and cost < two:
-                return Known(search.root_lower, False), search.split(rows, (), height, feature)
+                return Known(search.root_lower, False), search.incumbent_shape()
             return Known(search.root_lower, False), shape
     return known, search.extract(rows, (), depth, known.lower)
 
