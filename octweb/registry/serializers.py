@@ -27,7 +27,8 @@ class ModelSerializer(serializers.ModelSerializer):
 
     name = serializers.CharField(source="family.name", help_text="the name under which versions are served")
     served_since = serializers.DateTimeField(
-        help_text="since when programs reach it by name and number; null: it is not served"
+        allow_null=True,
+        help_text="since when programs reach it by name and number; null: it is not served",
     )
     owner = serializers.CharField(source="owner.username")
     dataset = serializers.SerializerMethodField()

@@ -41,9 +41,9 @@ def gone(process, seconds=60.0):
 
 
 def searching(folder, process):
-    """Waits until the training has written a line of progress."""
-    until = time.monotonic() + 120
-    while not (folder / "progress.jsonl").exists() and time.monotonic() < until:
+    """Waits until the training has a tree; before that there is none to keep."""
+    until, progress = time.monotonic() + 120, folder / "progress.jsonl"
+    while not (progress.exists() and '"incumbent": 0.' in progress.read_text()) and time.monotonic() < until:
         assert process.poll() is None, (folder / "stderr").read_text()
         time.sleep(0.02)
 
