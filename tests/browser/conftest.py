@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # one process for all pages, and drawing in the browser's own: an eighth of the processor time each
 LEAN = ("--renderer-process-limit=1", "--in-process-gpu")
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", *LEAN]

@@ -70,7 +70,7 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ),
 ]
 ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs, a recall, wishes
-CHANGES = 8  # of a proof, at most: the changed head and the missing end, and others at random
+CHANGES = 6  # of a proof, at most: the changed head and the missing end, and others at random
 WITHIN = 16  # the first one with steps within restrictions
 WISHES = {  # by the place in the list
     21: ["ask root x <= 0.3", "forbid y z", "leaf n", "avoid y x"],
