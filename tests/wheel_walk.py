@@ -65,6 +65,10 @@ class Walk:
         # as a newcomer has it: no setting of octweb, and a home of one's own
         self.environment = {k: v for k, v in os.environ.items() if not OURS.search(k)}
         self.environment |= {"HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder / "share")}
+        if ready:
+            self.environment["OCTWEB_WARM"] = (
+                "0"  # only the kernels of `exact` are in the wheel, and no other is called
+            )
         if warm and "NUMBA_CACHE_DIR" in os.environ:
             self.environment["NUMBA_CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]
 

@@ -18,6 +18,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.parts import MOST_STARTS, START_WINDOW, Part, end
+from octweb.environment import boolean
 from octweb.places import INSTALLED
 
 ADMIN = "admin"
@@ -79,22 +80,27 @@ class Command(BaseCommand):
             for i, command in enumerate(commands)
         ]
         # beside the others and not one of them: when it has ended, nothing is missing
-        warming = Part(
-            name="warming", command=["nice", "-n", "15", sys.executable, "-c", WARM],
-            environment=environment | {"OCTWEB_WARM": "1"},
-        )  # fmt: skip
-        for part in (*parts, warming):
-            part.start(quiet=part is warming)
+        warming = [
+            Part(
+                name="warming", command=["nice", "-n", "15", sys.executable, "-c", WARM],
+                environment=environment | {"OCTWEB_WARM": "1"},
+            )
+        ] if boolean("OCTWEB_WARM", True) else []  # fmt: skip
+        for part in parts:
+            part.start()
+        for part in warming:
+            part.start(quiet=True)
         self.stdout.write(f"octweb: http://{host}:{port}/   (Ctrl-C ends it)")
         self.stdout.flush()
         try:
             while not stop:
-                warming.process.poll()  # takes its status when it has ended, else it stays in the list of processes
+                for part in warming:
+                    part.process.poll()  # takes its status when it has ended, else it stays in the list of processes
                 for part in parts:
                     self._look_after(part)
                 time.sleep(0.3)
         finally:
-            end([part.process for part in (*parts, warming)])
+            end([part.process for part in (*parts, *warming)])
 
     def _look_after(self, part: Part) -> None:
         """Start a part again that ended by itself; raises CommandError for one that does so again and again."""
