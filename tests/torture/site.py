@@ -60,6 +60,7 @@ class Site:
             "OCTWEB_WORKER_LEASE_SECONDS": str(LEASE),
             "OCTWEB_RATE_USER": "1000000/min",
             "OCTWEB_MAX_QUEUED_RUNS": "100000",
+            "OCTWEB_WARM": "0",  # many starts, few of which predict
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(ROOT / "var" / "numba")),
             "DJANGO_SETTINGS_MODULE": "octweb.settings",
         }

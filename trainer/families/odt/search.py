@@ -203,7 +203,7 @@ class SubsetSearch:
         done = np.zeros(len(G.sizes), np.int64)
         while True:
             self._check()
-            lower = np.int32(max(2 * best.value - weight, -1))
+            lower = int(max(2 * best.value - weight, -1))
             value, group, mask, finished = signed.two_levels(
                 self._T, self._size, self._spans, lower, done, Budget(limit, self.flag)
             )

@@ -77,7 +77,7 @@ def _alone(
             check()
             known = np.full(len(groups.sizes), weight)
             budget = Budget(slice_, flag)
-            out[t], used = kernel.bounded(T[a], size[a], spans, np.int32(-1), weight, known, budget)
+            out[t], used = kernel.bounded(T[a], size[a], spans, -1, int(weight), known, budget)
             if used < 0 and flag[0]:
                 raise Stopped
             slice_ *= 4

@@ -73,7 +73,7 @@ def bounded(T, size, spans, lower, upper, known, budget):
     start, ordered = spans.start, spans.ordered
     G = len(ordered)
     own, zero = np.empty(G, np.int32), np.zeros(G, np.int32)
-    best = max(np.int32(lower), one_level(T, spans, own))
+    best = np.int64(max(lower, one_level(T, spans, own)))
     nodes = CALL
     undecided = room(start)
     for g in np.argsort(-known, kind="mergesort"):
@@ -134,7 +134,8 @@ def _grown(sides, side, t, part, need, deep, spans, budget):
         return one_level(table[to], spans, known[to]), 1
     weight[to] = weight[old] + part.weight
     known[to] = known[old] + part.value
-    return bounded(table[to], weight[to], spans, need, sides.value[side, old] + part.value, known[to], budget)
+    upper = np.int64(sides.value[side, old] + part.value)
+    return bounded(table[to], weight[to], spans, np.int64(need), upper, known[to], budget)
 
 
 @kernel
@@ -148,7 +149,7 @@ def nominal_three(T, size, cats, own, deep, spans, lower, budget):
     rest = np.zeros(m + 1, np.int32)
     for t in range(m - 1, -1, -1):
         rest[t] = rest[t + 1] + own[t]
-    best, mask, nodes, t = np.int32(lower), np.int64(-1), 0, 0
+    best, mask, nodes, t = np.int32(lower), np.int64(-1), 0, np.int64(0)  # a literal would be compiled for once more
     while t >= 0:
         if tried[t] == 0:
             part = Part(T[cats[t]], size[cats[t]], own[t])
@@ -220,7 +221,9 @@ def ordered_three(T, size, deep, flip, spans, lower, budget):
             elif side == 1 or deep:
                 known[:] = w - lost[part]
                 remaining = Budget(budget.nodes - nodes, budget.flag)
-                value[part], used = bounded(here, weight, spans, need, w - lost[part], known, remaining)
+                value[part], used = bounded(
+                    here, weight, spans, np.int64(need), np.int64(w - lost[part]), known, remaining
+                )
                 if used < 0:
                     return best, found, -1
                 nodes += used
