@@ -96,6 +96,12 @@ def label(name: str) -> str:
     return f'"{shown}"' if not shown or shown != shown.strip() else shown
 
 
+def in_list(name: str) -> str:
+    """A name among others with commas between them: quoted if it has a comma of its own."""
+    shown = label(name)
+    return f'"{shown}"' if "," in shown and not shown.startswith('"') else shown
+
+
 def unit(column: ColumnSchema) -> str:
     """The unit of a column as it follows a number; empty if it has none."""
     return f"{THIN}{column.unit}" if column.unit else ""

@@ -66,7 +66,7 @@ def test_numbers_in_many_forms(cells, plain):
 def test_other_columns_stay_as_they_are(cells):
     own, found = column(*cells)
     assert found == list(cells)
-    assert own is None or own.taken_for == "text"
+    assert own is None or own.taken_for == "text" or not own.special
     assert own is None or not own.special
 
 
@@ -235,3 +235,26 @@ def test_the_target_stays_as_it_stands_and_a_reading_survives_json(tmp_path):
         DataError, match="Line 2: column 'w' is read as numbers, decimal comma, the unit kg, but has '1\\.5 kg'"
     ):
         load(path, target="y", reading=kept)
+
+
+@pytest.mark.parametrize("cells", [("1.234", "2.500"), ("1.234", "850", "12.000"), ("-1.250", "3.400")])
+def test_points_that_could_separate_thousands_are_decimal_signs_with_a_note_and_a_switch(cells):
+    own, found = column(*cells)
+    assert found == list(cells)
+    assert "could also separate thousands" in own.reason
+    reading, _ = read("x\ty\n" + "".join(f"{c}\ta\n" for c in cells))
+    assert not reading.special
+    assert any("--kind 'x=number:,.'" in note for note in reading.notes)
+    assert column(*cells, kinds={"x": "number:,."})[1] == [c.replace(".", "") for c in cells]
+    for said in ({"kinds": {"x": "number:."}}, {"decimal": {"x": "."}}, {"thousands": {"x": ""}}):
+        settled, plain = column(*cells, **said)
+        assert plain == list(cells)
+        assert settled is None or "could also" not in settled.reason
+
+
+@pytest.mark.parametrize(
+    ("cells", "other"),
+    [(("1.234", "2.5"), ""), (("0.125", "2.500"), ""), (("1.234", "1500"), ""), (("1.234", "2.500"), "0.5 2"), (("12", "850"), "")],
+)  # fmt: skip
+def test_points_that_are_surely_decimal_signs_are_not_spoken_of(cells, other):
+    assert column(*cells, other=other) == (None, list(cells))

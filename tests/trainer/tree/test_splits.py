@@ -63,3 +63,10 @@ def test_other_splits_have_no_set_to_make_smaller():
 )
 def test_a_split_is_proved_where_it_meets_its_bound(impurity, bound, proved):
     assert Node(id=0, counts=(5, 5), label=0, impurity=impurity, impurity_bound=bound).split_proved is proved
+
+
+def test_a_category_with_a_comma_is_quoted_among_others():
+    schema = (ColumnSchema(name="town", kind=Kind.CATEGORICAL, categories=("Rome, Italy", "Oslo", "Bonn")),)
+    assert Subset(feature=0, codes=(0, 1)).text(schema) == 'town is one of "Rome, Italy", Oslo'
+    assert Subset(feature=0, codes=(0, 1)).text(schema, 1) == 'town is one of "Rome, Italy" + 1 more'
+    assert Subset(feature=0, codes=(0,)).text(schema) == "town is Rome, Italy"

@@ -47,7 +47,9 @@ def guess_columns(raw: RawTable, given: Given) -> dict[str, ColumnReading]:
     settled = [_as_elsewhere(own, draft, thousands, given) for own, draft in zip(settled, drafts, strict=True)]
     if known.found == {","}:
         settled = [_points_are_thousands(own, raw, known) for own in settled]
-    return {own.name: own for own in settled if own.taken_for != PLAIN or own.missing}
+    elif not known.found:
+        settled = _maybe_thousands(settled, raw, given)
+    return {own.name: own for own in settled if own.taken_for != PLAIN or own.missing or own.reason}
 
 
 def _draft(name: str, column: pa.Array, raw: RawTable, given: Given) -> Draft:
@@ -405,6 +407,38 @@ def _points_are_thousands(own: ColumnReading, raw: RawTable, known: _Decimals) -
     return ColumnReading(
         name=own.name, taken_for=NUMBER, number=form, reason=reason, choices=("number:,.", "number:.", TEXT)
     )
+
+
+def _maybe_thousands(settled: Sequence[ColumnReading], raw: RawTable, given: Given) -> list[ColumnReading]:
+    """Plain columns where every point stands before three digits, in a file where no point is surely a decimal sign, get a note."""
+    pointed = {
+        own.name for own in settled if own.taken_for == PLAIN and not own.missing and _has_points(raw.column(own.name))
+    }
+    if not all(_points_look_like_thousands(raw.column(name)) for name in pointed):
+        return list(settled)
+    reason = "points are taken for decimal signs, but every one stands before three digits: they could also separate thousands"
+    doubt = {
+        n
+        for n in pointed
+        if n not in given.kinds and given.sign("decimal", n) is None and given.sign("thousands", n) is None
+    }
+    return [
+        replace(own, reason=reason, choices=("number:,.", "number:.")) if own.name in doubt else own for own in settled
+    ]
+
+
+def _has_points(column: pa.Array) -> bool:
+    return pa.types.is_string(column.type) and bool(pc.any(pc.match_substring(column, ".")).as_py())
+
+
+def _points_look_like_thousands(column: pa.Array) -> bool:
+    """Whether a person may have written thousands: no cell speaks against it, a number of four digits without a point included."""
+    some = column.slice(0, SAMPLE)  # nearly every column of decimals shows it at once
+    return points_fit_thousands(some) and points_fit_thousands(column) and _is_plain(column) and not _long_whole(column)
+
+
+def _long_whole(column: pa.Array) -> bool:
+    return bool(pc.any(pc.match_substring_regex(column, r"^\s*[+-]?([0-9]{4}|0[0-9])")).as_py())
 
 
 def _number_reason(words: Words, draft: Draft, form: NumberForm) -> str:

@@ -64,6 +64,8 @@ class Reading:
                     f"Column '{own.name}' is read as {own.words}: {own.reason}"
                     + (f"; {_means_missing(said)}, as you said." if said else ".")
                 )
+            elif own.taken_for == PLAIN and own.reason and not own.given:
+                out.append(f"Column '{own.name}' is read as it stands: {own.reason}.{_say(own)}")
             elif own.taken_for == TEXT and not own.given:
                 out.append(f"Column '{own.name}' is kept as text: {own.reason}.{_say(own)}")
         return tuple(out)

@@ -13,7 +13,7 @@ from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind
 from trainer.tree.literals import missing_category, python_category, python_text, sql_category, sql_text
-from trainer.tree.numbers import category_text, label
+from trainer.tree.numbers import category_text, in_list, label
 from trainer.tree.splits.base import (
     AMONG,
     Condition,
@@ -82,7 +82,7 @@ class Subset(Split):
         return replace(self, feature=column(self.feature), codes=tuple(sorted(codes)))
 
     def text(self, schema: Schema, most: int | None = None) -> str:
-        names = [label(name) for name in self.names(schema)]
+        names = [in_list(name) if len(self.codes) > 1 else label(name) for name in self.names(schema)]
         column = label(schema[self.feature].name)
         if not names:
             return f"{column} is none of its categories"
