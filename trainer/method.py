@@ -224,7 +224,9 @@ class Method:
     splits: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     solve: Solve
-    space: Callable[[Problem, Settings], str] | None = None  # which questions a claim is about, for the scope
+    space: Callable[[Problem, Settings], str] | None = (
+        None  # which questions a claim is about, for the scope; "" if the search decides
+    )
     binary: bool = False
     two_classes: bool = False
     warm_start: bool = False
@@ -235,6 +237,10 @@ class Method:
     def parameter(self, name: str) -> Parameter | None:
         """The parameter called `name`, or None."""
         return next((p for p in self.parameters if p.name == name), None)
+
+    def unsearched(self, problem: Problem, settings: Settings) -> bool:
+        """Whether only a search could say which trees it looks at, so that nothing can be claimed without one."""
+        return self.space is not None and not self.space(problem, settings)
 
     def settings(self, raw: Mapping[str, Any]) -> Settings:
         """Checked values of all parameters, defaults filled in; raises ParameterError with a sentence for each bad one."""

@@ -30,7 +30,7 @@ def scope_of(method: Method, problem: Problem, settings: Settings, space: str = 
     """
     parts = [words for p in method.parameters if p.restricts is not None for words in p.restricts(settings)]
     own = space or (method.space(problem, settings) if method.space is not None else "")
-    if not own and not parts:  # one class, where nothing was searched
+    if not own and (not parts or method.unsearched(problem, settings)):  # nothing was searched
         own = "no question"
     parts += [f"the wish '{wish}'" for wish in wishes]
     first = 1 if parts and parts[0].startswith("depth") else 0

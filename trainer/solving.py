@@ -62,7 +62,7 @@ def solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor
             if monitor.stopped():
                 stopped = min(stopped, time.perf_counter())
                 if can_leave and monitor.phase == COMPILING and time.perf_counter() - stopped > PATIENCE:
-                    return _left_behind(method, thread, monitor)
+                    return _left_behind(method, thread, monitor, known=not method.unsearched(problem, settings))
             if ticks % 10 == 0:
                 monitor.check_memory()
             if ticks % 20 == 0:
@@ -110,14 +110,17 @@ def _leaf_is_allowed(method: Method, settings: Settings) -> bool:
     return not method.complete and not changed and leaf_fits(settings)
 
 
-def _left_behind(method: Method, thread: threading.Thread, monitor: Monitor) -> Solution:
-    """What is known, from a thread that compiles and is no longer listened to."""
+def _left_behind(method: Method, thread: threading.Thread, monitor: Monitor, *, known: bool) -> Solution:
+    """What is known, from a thread that compiles and is no longer listened to.
+
+    Where only the search could say which trees it looks at (`known` is false), nothing can be claimed of its tree and bound.
+    """
     monitor.ignored = thread
     end = "run was stopped" if monitor.reason is Status.CANCELLED else "limit was reached"
-    draft = monitor.draft
+    draft = monitor.draft if known else None
     return Solution(
         draft=DraftLeaf() if draft is None else draft,
-        bound=monitor.bound if method.guarantee is Guarantee.TREE else None,
+        bound=monitor.bound if method.guarantee is Guarantee.TREE and known else None,
         finished=False,
         nodes=monitor.nodes,
         note=LEFT.format(end=end, tree="a leaf" if draft is None else "the best found until then"),

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from trainer import solving
+from trainer import run, solving
 from trainer.certificate import Limits, Status
 from trainer.data.problem import Problem
+from trainer.data.reader import load
 from trainer.method import Solution
 from trainer.methods import METHODS, get
 from trainer.monitor import COMPILING, Monitor
@@ -20,6 +21,7 @@ from trainer.pose import pose
 from trainer.table import Labels, numeric_table
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Threshold
+from trainer.verify import verdict, verify
 
 STUMP = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(), right=DraftLeaf())
 
@@ -108,3 +110,22 @@ def test_what_routes_rows_is_there_before_the_search(monkeypatch):
     monkeypatch.setattr(tree, "apply", lambda self, X: (applied.append(len(X)), apply(self, X))[1])
     solving.prepare(problem("exact"))
     assert applied == [1]
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"max_card": 1}, {"topology": "imbalanced"}, {"topology": "auto"}, {"select": "cart", "max_card": 2}]
+)
+def test_a_tree_that_the_compiler_cut_short_says_among_which_trees_it_is(done, tmp_path, monkeypatch, asked):
+    """Without its search, odt knows its topology if it was given; otherwise it shows a leaf and claims no bound."""
+    method = replace(get("odt"), solve=compiling(done, STUMP))
+    monkeypatch.setattr(run, "get", lambda name: method)
+    data = tmp_path / "rows.csv"
+    data.write_text("x,y\n0,a\n0,a\n1,a\n1,b\n1,b\n")
+    table, labels, *_ = load(data, target="y")
+    request = run.TrainRequest(table=table, labels=labels, method="odt", parameters={"time_limit": 0.05, **asked})
+    found = run.train(request)
+    run.save(found.model, tmp_path / "model.json")
+    known = asked.get("topology") != "auto" and "select" not in asked
+    assert (found.certificate.bound, found.certificate.leaves) == ((0.9, 2) if known else (None, 1))
+    assert ("this topology" in found.certificate.scope) == known
+    assert verdict(verify(tmp_path / "model.json", data)) in ("proved", "recounted")

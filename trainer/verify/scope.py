@@ -106,6 +106,8 @@ def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
     if found is None:
         return head == "no question" and len(nodes) == 1
     size, deepest, columns, bins = map(int, found.groups()[:4])
+    if bins != model["parameters"]["bins"]:
+        return False
     own = 0
     for column, values in zip(model["columns"], rows.columns, strict=True):
         nominal = column["kind"] == "categorical"
@@ -119,7 +121,7 @@ def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
     chosen = asked(model, "select") == "cart"
     fits = (found[5] is not None) == chosen and (columns == own or (chosen and columns < own))
     held = held and (shape is None or _grows(nodes, 0, shape))
-    return held and fits and bins == model["parameters"]["bins"] and sum("split" in v for v in nodes) <= size
+    return held and fits and sum("split" in v for v in nodes) <= size
 
 
 def _grows(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:

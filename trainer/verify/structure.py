@@ -16,6 +16,7 @@ CUTS = "max_leaves everywhere several"
 CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing symmetry"
 COMMON = "seed depth time_limit memory_limit threads test_share folds"
 WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed"
+MOST = {"bins": 1000, "depth": 100}
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
 METHODS = {
     "cart": ("heuristic", "ts", GROWN),
@@ -49,6 +50,9 @@ def structure(model: dict[str, Any]) -> list[Finding]:
             raise TypeError(f"the parameter '{name}' is not a whole number")
     if (bins := (model.get("parameters") or {}).get("bins")) is not None and bins < 2:
         raise ValueError("fewer than two bins")  # not the bins of a file that names none
+    for name, most in MOST.items():  # no training allows more, and counting so far would take for ever
+        if ((model.get("parameters") or {}).get(name) or 0) > most:
+            raise ValueError(f"the parameter '{name}' is over {most}")
     trouble, deepest = tree_trouble(model, model["nodes"])
     limit = None if asked(model, "topology") else asked(model, "depth")  # a topology takes the place of the depth
     if not trouble and limit is not None and deepest > limit:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from tests.trainer.verify.files import OBLIQUE, TWO_CLASSES, findings, trained
+from trainer.errors import ModelFileError
 from trainer.methods import METHODS, get
 from trainer.verify import verdict
 
@@ -223,3 +224,18 @@ def test_impurities_are_counted_again(folder, tmp_path):
     document["nodes"][0]["impurity_bound"] -= 0.5
     refuted(document, data, tmp_path, "impurity")
     assert OBLIQUE
+
+
+@pytest.mark.parametrize(("method", "name"), [("exact", "bins"), ("odt", "bins"), ("exact", "depth")])
+def test_numbers_that_nobody_can_count_up_to(folder, tmp_path, method, name):
+    document, data = trained(folder, method, **FAST)
+    document["parameters"][name] = 10**20
+    with pytest.raises(ModelFileError, match=f"'{name}' is over"):
+        findings(document, data, tmp_path)
+
+
+def test_a_scope_of_more_bins_than_anybody_can_count(folder, tmp_path):
+    document, data = trained(folder, "odt", **FAST)
+    certificate = document["certificate"]
+    certificate["scope"] = certificate["scope"].replace("at most 10 bins", f"at most {10**20} bins")
+    refuted(document, data, tmp_path, "scope")

@@ -67,6 +67,13 @@ def _topology(settings: Settings) -> Shape | None:
     return parse(text) if text else complete(settings["depth"])
 
 
+def _space(problem: Problem, settings: Settings) -> str:
+    """The scope as far as it is known before the search: "" if the search chooses topology or columns."""
+    if settings["topology"].strip() == AUTO or settings["select"] != "none":
+        return ""
+    return scope(problem, _topology(settings), make_groups(problem, settings["bins"], settings["max_card"]), settings)
+
+
 def _check_topology(settings: Settings, names: Names) -> None:
     _topology(settings)
 
@@ -215,5 +222,6 @@ METHOD = Method(
         MIP_GAP,
         *COMMON,
     ),
+    space=_space,
     solve=solve,
 )  # fmt: skip
