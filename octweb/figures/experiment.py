@@ -11,6 +11,8 @@ from trainer.tree.picture.palette import axis, escape, frame, short
 
 ASIDE = 1.05  # candidates of the same size stand beside each other: so far apart, as a factor of leaves
 AIR = 0.14  # of the height of what is drawn, above and below it: the words of two candidates stand there
+# pixels: the plot on a phone, a bold letter, and the ring with its distance
+NARROWEST, LETTER, ROUND = 290, 7, 24
 
 
 def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -36,7 +38,9 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
         layout["yaxis"] |= {"range": [50, 100]}
         return {"data": [], "layout": layout}
     layout["shapes"], layout["annotations"] = _band(shown)
-    layout["annotations"] += _labels(shown)
+    leaders, words = _labels(shown)
+    layout["shapes"] += leaders
+    layout["annotations"] += words
     low, high = min(_low(p) for p in shown), max(_high(p) for p in shown)
     air = AIR * max(high - low, 1.0)
     layout["yaxis"] |= {"range": [low - air, high + air]}
@@ -124,27 +128,48 @@ def _band(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[d
     return [band], [words]
 
 
-def _labels(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The words of the highest above its bar, those of the recommended below its own: they never meet, since the recommended one is not above it."""
-    last = math.log10(max(p["x"] for p in shown) + 1)
-    found = []
+def _labels(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Leaders and words: those of the highest above all bars under its words, those of the recommended below all bars over its own."""
+    named = []
     for p in shown:
         if p["highest"]:
-            words = "<b>recommended</b>, the highest" if p["recommended"] else f"highest, {_leaves(p)}"
-            found.append(_words(p, words, last, above=True))
+            named.append((p, "<b>recommended</b>, the highest" if p["recommended"] else f"highest, {_leaves(p)}", True))
         elif p["recommended"]:
-            found.append(_words(p, f"<b>recommended, {_leaves(p)}</b>", last, above=False))
-    return found
+            named.append((p, f"<b>recommended, {_leaves(p)}</b>", False))
+    leaders, words = [], []
+    for p, text, above in named:
+        side, met = _room(shown, p, text)
+        end = max(map(_high, met)) if above else min(map(_low, met))
+        words.append(_words(p, text, side, end, above=above))
+        if end != (_high(p) if above else _low(p)):
+            leaders.append(_leader(p, end))
+    return leaders, words
 
 
-def _words(p: dict[str, Any], text: str, last: float, *, above: bool) -> dict[str, Any]:
-    """Words at the end of the bar of a candidate; at the ends of the axis they run inwards."""
-    at = math.log10(p["x"])  # Plotly wants the logarithm for the place of words
+def _room(shown: Sequence[dict[str, Any]], p: dict[str, Any], text: str) -> tuple[str, list[dict[str, Any]]]:
+    """The side on which the words of a candidate begin, inwards at the ends of the axis, and all candidates that they reach over on a phone."""
+    last = math.log10(max(q["x"] for q in shown) + 1)
+    at = math.log10(p["x"])
     side = "left" if at < 0.3 * last else "right" if at > 0.7 * last else "center"
+    pixel = (math.log10(max(2, *(q["leaves"] for q in shown), 4)) + 0.27) / NARROWEST
+    width = pixel * LETTER * len(text.replace("<b>", "").replace("</b>", ""))
+    left = at - {"left": 0.0, "center": 0.5, "right": 1.0}[side] * width - ROUND * pixel
+    return side, [q for q in shown if left <= math.log10(q["x"]) <= left + width + 2 * ROUND * pixel]
+
+
+def _words(p: dict[str, Any], text: str, side: str, end: float, *, above: bool) -> dict[str, Any]:
     return {
-        "text": text, "showarrow": False, "x": at, "y": _high(p) if above else _low(p), "xanchor": side,
+        "text": text, "showarrow": False, "x": math.log10(p["x"]), "y": end, "xanchor": side,  # Plotly wants the logarithm for words
         "yanchor": "bottom" if above else "top", "xshift": {"left": -12, "right": 12}.get(side, 0),
         "font": {"size": 12, "color": "var(--ink)"}, "bgcolor": "var(--card)", "borderpad": 1,
+    }  # fmt: skip
+
+
+def _leader(p: dict[str, Any], end: float) -> dict[str, Any]:
+    """A dotted line from a candidate to its words, where these had to step aside."""
+    return {
+        "type": "line", "x0": p["x"], "x1": p["x"], "y0": 100 * p["accuracy"], "y1": end, "layer": "below",
+        "line": {"color": "var(--ink-3)", "width": 1, "dash": "dot"},
     }  # fmt: skip
 
 

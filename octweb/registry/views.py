@@ -97,7 +97,7 @@ def model_frontier(request: HttpRequest) -> HttpResponse:
     _, _, picked = picked_of_dataset(request)
     points = [
         {
-            "name": f"{row['model'].title} {row['model'].version}",
+            "name": f"{row['model'].title} (version {row['model'].version})",
             "leaves": row["leaves"],
             "accuracy": row["unseen"],
             "sd": row["deviation"],

@@ -69,9 +69,16 @@ def places(owner, dataset):  # noqa: F811
             "serving:guide",
             "api-docs",
             "password_change",
+            "password_change_done",
+            "password_reset",
+            "password_reset_done",
+            "password_reset_complete",
+            "registry:bring",
         )
     ]
-    batch.enqueue(owner=owner, model=model, file=ContentFile(CSV.encode(), name="rows.csv"), source_name="rows.csv")
+    predicted = batch.enqueue(
+        owner=owner, model=model, file=ContentFile(CSV.encode(), name="rows.csv"), source_name="rows.csv"
+    )
     tokens.create_token(owner=owner, name="for the counters")
     messy = BytesIO(b"width,town,class\n1;,north,a\n2,,b\n3,south,a\n")
     staged = datasets.stage(owner=owner, file=messy, source_name="messy.csv")
@@ -87,6 +94,7 @@ def places(owner, dataset):  # noqa: F811
         reverse("datasets:edit", args=[dataset.pk]),
         reverse("datasets:preview", args=[staged.pk]),
         reverse("registry:review-page", args=[model.pk]),
+        reverse("batch:detail", args=[predicted.pk]),
         reverse("delete", args=["run", run.pk]),
     ]
 

@@ -174,7 +174,7 @@ def look_on_a_phone_and_in_the_dark(page, base, pages):
     page.wait_for_selector(".js-plotly-plot")
     picture(page, "model-dark")
     page.goto(f"{base}/models/compare/")
-    picture(page, "compare")
+    picture(page, "compare-all")
 
 
 def test_upload_train_look_approve_predict(page, live_server, worker, owner, stranger, staff, tmp_path, data_file):

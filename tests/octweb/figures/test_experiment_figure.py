@@ -1,0 +1,32 @@
+"""Words in the picture of an experiment: none covers a candidate."""
+
+from octweb.figures.experiment import experiment_figure
+
+
+def point(name, leaves, accuracy, **more):
+    base = {"name": name, "leaves": leaves, "accuracy": accuracy, "error": 0.004, "proved": False, "id": name}
+    return base | {"recommended": False, "highest": False} | more
+
+
+def words_of(figure, start):
+    return next(a for a in figure["layout"]["annotations"] if start in a["text"])
+
+
+def test_words_of_the_recommended_stand_below_a_candidate_that_they_reach_over():
+    shown = [
+        point("small", 4, 0.800, recommended=True),
+        point("in the way", 5, 0.795),
+        point("far below, far away", 200, 0.700),
+        point("best", 60, 0.803, highest=True),
+    ]
+    figure = experiment_figure(shown)
+    assert words_of(figure, "recommended")["y"] == 100 * (0.795 - 0.004)
+    assert words_of(figure, "<b>recommended")["yanchor"] == "top"
+    leader = [s for s in figure["layout"]["shapes"] if s["type"] == "line"]
+    assert [(s["x0"], s["y0"]) for s in leader] == [(4, 80.0)]
+
+
+def test_words_with_nothing_in_their_way_stand_at_their_own_bar():
+    figure = experiment_figure([point("small", 2, 0.8, recommended=True), point("best", 500, 0.803, highest=True)])
+    assert words_of(figure, "recommended")["y"] == 100 * (0.8 - 0.004)
+    assert all(s["type"] == "rect" for s in figure["layout"]["shapes"])
