@@ -34,7 +34,8 @@ from octweb.workbench.models import Kind, Step, StepState, Workbench
 REQUESTS = "requests.jsonl"
 MEMORY_SLACK = 1.25
 IDLE_SECONDS = 600.0  # a session without questions ends
-YIELD_SECONDS = 5.0  # it ends earlier where other jobs wait for this slot
+YIELD_SECONDS = 0.5  # and one with nothing to do at all, where another job has waited so long: a free worker would have taken it by then
+LOOK_SECONDS = 0.25  # between two looks at whether others wait
 BUSY_SECONDS = 30.0  # after a question the next one is looked for this often
 QUICK, SLOW = 0.02, 0.25
 MOST_TRIES = 3
@@ -105,6 +106,7 @@ class EditingSupervisor(Supervisor):
         self.handed: set[int] = set()
         self.told_to_stop: set[int] = set()
         self.idle = False
+        self.others_since: float | None = None  # since when another job was seen to wait for a worker
         self.folder = Path()  # of the child
 
     def load(self) -> Workbench:
@@ -203,8 +205,14 @@ class EditingSupervisor(Supervisor):
         Step.objects.filter(pk=step.pk).update(state=StepState.FAILED, error=words, finished=timezone.now())
 
     def _is_idle(self) -> bool:
-        quiet = time.monotonic() - self.busy_at
-        return quiet > IDLE_SECONDS or (quiet > YIELD_SECONDS and self._others_wait())
+        now = time.monotonic()
+        quiet = now - self.busy_at
+        if not self._others_wait():
+            self.others_since = None
+        elif self.others_since is None:
+            self.others_since = now
+        waited = 0.0 if self.others_since is None else now - self.others_since
+        return quiet > IDLE_SECONDS or (quiet > LOOK_SECONDS and waited > YIELD_SECONDS)
 
     def _others_wait(self) -> bool:
         return any(
@@ -226,7 +234,7 @@ class EditingSupervisor(Supervisor):
                     self._serve(child)
                 if child.news or now - ticked > TICK:
                     cancel, ticked = self._tick(child), now
-                if now - looked > 1 and not ended:
+                if now - looked > LOOK_SECONDS and not ended:
                     looked, self.idle = now, self._is_idle()
                 away = 0.0
             except (OperationalError, InterfaceError):

@@ -237,8 +237,9 @@ class Prefix:
         here = [i for i in spot.items if not i.place]
         asks = [Asked(i.column, i.number) for i in here if i.verb == "ask"]
         # with wishes on one side a question and its opposite are not the same
-        alike = alike or any(i.place for i in spot.items)
         avoided = {i.column for i in here if i.verb == "avoid"}
+        # and a question that is avoided must not stand for those that separate the rows like it
+        alike = alike or bool(avoided) or any(i.place for i in spot.items)
         found = [
             q
             for q in space.candidates(spot.rows, spot.banned, asks, alike=alike)

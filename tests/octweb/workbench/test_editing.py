@@ -241,11 +241,21 @@ def hard_bench(owner, media):
     return actions.open_for(owner=owner, dataset=found, parameters={"depth": 4, "leaf_penalty": 0.01})
 
 
-def test_the_session_ends_early_where_other_work_waits(model, owner, dataset_queue, monkeypatch):
-    monkeypatch.setattr(work, "YIELD_SECONDS", 0.2)
+def test_an_idle_session_gives_up_its_slot_at_once_where_other_work_waits_and_goes_on_when_asked(
+    model, owner, dataset_queue, serve, monkeypatch
+):
     bench = actions.open_for(owner=owner, model=model)
     supervisor = EditingSupervisor(job_id=str(bench.pk), worker="here", stopping=threading.Event())
-    assert supervisor.run() == RunStatus.SUCCEEDED  # and not after ten minutes
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "IDLE_SECONDS", 600.0)
+        assert supervisor.run() == RunStatus.SUCCEEDED
+    bench.refresh_from_db()
+    answered = Step.objects.get(workbench=bench).finished
+    assert (bench.finished - answered).total_seconds() < 2.5
+    edited = actions.edit(bench, add=["leaf y no"])
+    assert serve(bench) == RunStatus.SUCCEEDED
+    edited.refresh_from_db()
+    assert (edited.state, edited.result["wishes"][0]["wish"]) == (StepState.DONE, "leaf y no")
 
 
 @pytest.fixture

@@ -170,6 +170,21 @@ def test_depth_four_is_that_of_enumeration_too(count):
         check_levels(good.first_columns, near, bench.space.questions.columns)
 
 
+def test_a_count_is_the_same_with_what_was_searched_for_it_and_without():
+    rng = np.random.default_rng(4)
+    X, y = rng.integers(0, 2, (60, 7)).astype(float), rng.integers(0, 2, 60).astype(np.int32)
+    problem = Problem(
+        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 50)
+    )
+    at_once, later = Workbench(problem, depth=4), Workbench(problem, depth=4)
+    later.complete([])
+    before = later.space.nodes
+    counts = [bench.good_trees(slack="0.1").count for bench in (at_once, later)]
+    assert counts[0] == counts[1] > 0
+    assert at_once.space.nodes < later.space.nodes
+    assert before < later.space.nodes
+
+
 def test_numbers_beyond_64_bits_stay_exact():
     a = counting.Entry(3, np.array([1, 2]), np.array([1, 2]), np.array([1 << 40, 3]), (1 << 40) + 3, 9)
     bag = counting.Bag((1 << 62) - 1)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from tests.seeds import seeds
 from tests.trainer.oracles.workbench import cost, kept, places, random_table, shapes
+from trainer.data.problem import Problem
 from trainer.errors import ParameterError
 from trainer.families.exact.workbench.bench import Workbench
-from trainer.table import Column, ColumnSchema, Kind
+from trainer.table import Column, ColumnSchema, Kind, Labels, numeric_table
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 
 INFINITE = 10**9
@@ -258,3 +260,16 @@ def test_questions_are_in_the_decimals_of_the_trees_that_training_stores(seed):
         # a wish that is copied from a trained tree asks the question of the encoding
         assert questions.find(trained.nodes[0].split) == number
     assert len(questions.splits) == questions.encoded
+
+
+def test_a_question_that_is_avoided_does_not_take_one_like_it_along():
+    X = np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 1, 0]], float)
+    y = np.array([0, 1, 0, 1], np.int32)
+    problem = Problem(
+        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 50)
+    )
+    bench = Workbench(problem, depth=1)
+    for column in ("x0", "x1"):
+        found = bench.complete([f"avoid root {column}"])
+        assert (found.cost, found.bound) == (Fraction(4, 25), Fraction(4, 25))  # two leaves, no error
+        assert [wish.price for wish in found.prices] == [0]

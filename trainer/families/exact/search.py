@@ -21,7 +21,7 @@ from trainer.errors import DataError
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import whole as dp_whole
-from trainer.families.exact.kernels.bounds import Sides, count_bounds, node_bounds, share
+from trainer.families.exact.kernels.bounds import Sides, count_bounds, inherit, node_bounds, share
 from trainer.families.exact.kernels.sides import row_major
 from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, binomial_table, three
 from trainer.families.exact.kernels.two import best_two, own_values, price
@@ -100,6 +100,9 @@ class Search:
     stop: Callable[[], bool] = lambda: False
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     report: Callable[[int, int, int], None] = lambda cost, bound, nodes: None
+    room: Callable[[int], int] = lambda cost: (
+        cost
+    )  # up to which costs sides of the root are searched, where the best tree costs so much
     improved: Callable[[Shape], None] | None = None  # hears of better trees, at most one in TREE_SECONDS
 
     def __post_init__(self) -> None:
@@ -117,6 +120,9 @@ class Search:
         self.twos = 0
         self.incumbent: tuple[int, int | None, int] = (int(INFINITE), None, 0)  # cost, root feature, height
         self.root_lower = 0
+        self.root_sides: dict[
+            int, tuple[int, int]
+        ] = {}  # by feature, lower bounds of both sides of the splits of all rows
         self.lock = threading.Lock()
         self.told = -math.inf  # when a tree was last passed on
         self.untold = False
@@ -169,7 +175,8 @@ class Search:
         for f in range(m):
             if f % max(1, COUNTED * m // P.size) == 0 and self.stopped():
                 return None
-            dp_node.pair_row(node.columns, node.segment, f, P[:, f, :])
+            dp_node.pair_row(node.columns, node.segment, f, f + 1, P[:, f, :])
+        dp_node.mirror(node, P)
         return P
 
     def _frame(self, node: dp_node.Node, height: int, P: np.ndarray | None = None) -> _Frame:
@@ -272,6 +279,7 @@ class Search:
 
     def _three(self, frame: _Frame, path: tuple[int, ...], ub: int, stoppable: bool) -> Known:
         own = self._own_two(frame)
+        self._inherit(frame, own)
         best, choice = (own, SHALLOWER) if own < ub else (ub, None)
         if frame.leaf < best or (frame.leaf == best < ub):
             best, choice = frame.leaf, None
@@ -284,6 +292,11 @@ class Search:
         if best < ub:
             return Known(best, True, choice)
         return Known(max(ub, frame.bound()), False)
+
+    def _inherit(self, frame: _Frame, lower: int) -> None:
+        """A lower bound of a node at the height of its sides bounds these, too."""
+        if self.similar:
+            inherit(frame.node, lower, self.instance.unit, frame.lower)
 
     def _run_three(self, frame: _Frame, path: tuple[int, ...], state: np.ndarray, stoppable: bool) -> None:
         literals = np.array(path, np.int64)
@@ -348,6 +361,7 @@ class Search:
             below = self.solve(rows, path, height - 1, best, stoppable)
             if below.exact and below.lower < best:
                 best, choice = below.lower, SHALLOWER
+            self._inherit(frame, below.lower)
         if not path:
             self._root_news(frame, best, None, height)
         if not path and self.threads > 1:
@@ -361,6 +375,10 @@ class Search:
                     best, choice = found, int(frame.node.features[p])
                 if not path:
                     self._root_news(frame, best, choice, height)
+        if not path and height == self.depth:
+            self.root_sides = dict(
+                zip(frame.node.features.tolist(), zip(*frame.lower.tolist(), strict=True), strict=True)
+            )
         if stoppable and self.stopped():
             return Known(frame.bound(), False)
         if best < ub:
@@ -373,14 +391,15 @@ class Search:
     ) -> int:  # fmt: skip
         """The cost of the best tree with split p if it is below best(), else something that is not."""
         lower, exact = frame.lower, frame.exact
-        if lower[0, p] + lower[1, p] >= best():
+        most = best if path else lambda: self.room(best())
+        if lower[0, p] + lower[1, p] >= most():
             return int(INFINITE)
         feature = int(frame.node.features[p])
         parts = dp_node.split_rows(self.instance.rows, rows, feature)
         first = 0 if len(parts[0]) >= len(parts[1]) else 1
         for s in (first, 1 - first):
             if not exact[s, p]:
-                target = best() - int(lower[1 - s, p])
+                target = most() - int(lower[1 - s, p])
                 literal = 2 * feature + s
                 child = self.solve(parts[s], tuple(sorted((*path, literal))), height - 1, target, stoppable)
                 if child.exact or child.lower > lower[s, p]:
@@ -388,7 +407,7 @@ class Search:
                     exact[s, p] = child.exact
             if self.similar:
                 share(frame.node, frame.P, p, s, lower[s, p], self.instance.unit, lower)
-            if lower[0, p] + lower[1, p] >= best():
+            if lower[0, p] + lower[1, p] >= most():
                 return int(INFINITE)
         return int(lower[0, p] + lower[1, p]) if exact[0, p] and exact[1, p] else int(INFINITE)
 

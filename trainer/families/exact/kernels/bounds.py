@@ -95,3 +95,19 @@ def share(node, P, p, s, value, unit, lb):
         # rows of side (p, s) with x_q = 1: outside of side (q, 0); the others are outside of side (q, 1)
         lb[0, q] = max(lb[0, q], value - inside * unit)
         lb[1, q] = max(lb[1, q], value - (size_p - inside) * unit)
+
+
+@kernel
+def inherit(node, value, unit, lb):
+    """Similarity to the node itself: a tree for one side does for all its rows, wrong at most on those of the other side.
+
+    value: a lower bound of the node's cost at the height of the sides. Not with a smallest leaf above one row.
+    """
+    classes, m = node.ones.shape
+    for p in range(m):
+        ones, zeros = 0, 0
+        for k in range(classes):
+            ones += node.ones[k, p]
+            zeros += node.totals[k] - node.ones[k, p]
+        lb[0, p] = max(lb[0, p], value - ones * unit)
+        lb[1, p] = max(lb[1, p], value - zeros * unit)

@@ -15,6 +15,7 @@ import numpy as np
 
 from trainer.families.exact.kernels.bounds import share
 from trainer.families.exact.kernels.sides import both_sides
+from trainer.families.exact.kernels.three import look_up
 from trainer.families.exact.kernels.two import best_children, price, side_as_leaf
 from trainer.kernels.compiled import kernel
 
@@ -312,10 +313,10 @@ def options_two(node, P, height, min_leaf, layout, budget):
 
 
 @kernel
-def three_sums(node, P, Rn, costs, sides, budget, flag):
+def three_sums(node, P, Rn, costs, kept, sides, budget, flag):
     """Raise the lower bounds of both sides of each question to the least costs of height two where their sum may be ≤ budget.
 
-    costs: int64 (unit, leaf, min_leaf, use_similarity).
+    costs: int64 (unit, leaf, min_leaf, use_similarity, scale). kept: what the search knows by path, times `scale`; an empty table without.
     """
     unit, leaf, min_leaf, similar = costs[0], costs[1], costs[2], costs[3]
     lb, exact = sides
@@ -325,13 +326,15 @@ def three_sums(node, P, Rn, costs, sides, budget, flag):
             return
         if lb[0, p] + lb[1, p] > budget:
             continue
-        if not (exact[0, p] and exact[1, p]):
+        look_up(kept, node.features[p], p, costs[4], sides)
+        if not (exact[0, p] and exact[1, p]) and lb[0, p] + lb[1, p] <= budget:
             both_sides(node, P, Rn, p, min_leaf, e0, e1)
             lb[0, p], lb[1, p] = price(e0, unit, leaf, 4), price(e1, unit, leaf, 4)
             exact[0, p] = exact[1, p] = 1
         if similar:
             for s in range(2):
-                share(node, P, p, s, lb[s, p], unit, lb)
+                if exact[s, p]:
+                    share(node, P, p, s, lb[s, p], unit, lb)
 
 
 @kernel

@@ -17,6 +17,7 @@ from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 u64 = np.uint64
+MIRRORED = 256  # questions up to which both halves of the pair counts are kept, so that loops may run along whole rows
 
 
 class Data(NamedTuple):
@@ -209,17 +210,17 @@ def split_rows(R, rows, feature):
 
 
 @kernel
-def pair_row(columns, segment, f, out):
-    """out[k, q] = weight of class k with x_f = x_q = 1, for q > f."""
+def pair_row(columns, segment, f, first, out):
+    """out[k, q] = weight of class k with x_f = x_q = 1, for q ≥ first."""
     m = columns.shape[1]
-    n = m - f - 1
-    out[:, f + 1 : m] = i32(0)
+    n = m - first
+    out[:, first:m] = i32(0)
     for w in range(len(columns)):
         bits = columns[w, f]
         if bits == u64(0):
             continue
         shift = i32(segment[w, 1])
-        row, target = columns[w, f + 1 :], out[segment[w, 0], f + 1 : m]
+        row, target = columns[w, first:], out[segment[w, 0], first:m]
         if shift == i32(0):
             for q in range(n):
                 target[q] = i32(target[q] + i32(ctpop(bits & row[q])))
@@ -230,6 +231,26 @@ def pair_row(columns, segment, f, out):
 
 @kernel
 def pair_counts(node, P):
-    """Fill P[k, p, q] for p < q."""
-    for f in range(node.columns.shape[1]):
-        pair_row(node.columns, node.segment, f, P[:, f, :])
+    """Fill P[k, p, q] for p < q; the rest, too, where there are at most MIRRORED questions."""
+    classes, m = node.ones.shape
+    row = np.empty((classes, m), i32)
+    for f in range(m):
+        pair_row(node.columns, node.segment, f, f + 1, row)
+        for k in range(classes):
+            source, target = row[k, f + 1 :], P[k, f, f + 1 :]
+            for q in range(m - f - 1):
+                target[q] = source[q]
+    mirror(node, P)
+
+
+@kernel
+def mirror(node, P):
+    """P[k, q, p] = P[k, p, q], and the weight of class k with x_p = 1 at p = q, where there are at most MIRRORED questions."""
+    classes, m = node.ones.shape
+    if m > MIRRORED:
+        return
+    for k in range(classes):
+        for f in range(m):
+            P[k, f, f] = node.ones[k, f]
+            for q in range(f):
+                P[k, f, q] = P[k, q, f]

@@ -56,10 +56,10 @@ def options_place(given, height, layout, budget):
 
 
 @kernel
-def viable(given, height, costs, budget, flag):
+def viable(given, height, costs, kept, budget, flag):
     """Questions below which a tree may be within the budget, int64 (.,), and lower bounds of no and yes, int64 (2, .).
 
-    costs: int64 (unit, leaf, min_leaf, use_similarity). At height three the bounds are the least costs.
+    costs: int64 (unit, leaf, min_leaf, use_similarity, scale); kept: `Kept` of the search, for the path to the rows. At height three the bounds are the least costs.
     """
     node, P = place_of(given, 2 if height == 3 else 0)
     m = len(node.features)
@@ -67,6 +67,6 @@ def viable(given, height, costs, budget, flag):
     if m:
         count_bounds(node, costs[0], costs[1], height - 1, np.ones(3, np.uint8), sides)
     if m and height == 3:
-        three_sums(node, P, row_major(node), costs, sides, budget, flag)
+        three_sums(node, P, row_major(node), costs, kept, sides, budget, flag)
     near = np.flatnonzero(sides.lower[0] + sides.lower[1] <= budget)
     return node.features[near].astype(np.int64), sides.lower[:, near]

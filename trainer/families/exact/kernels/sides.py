@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainer.families.exact.kernels.node import pair_row
+from trainer.families.exact.kernels.node import MIRRORED, pair_row
 from trainer.families.exact.kernels.two import evaluate_many, evaluate_two, values
 from trainer.kernels.bits import ctpop, transpose
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 u64 = np.uint64
+FEW_WORDS = 10  # of the smaller side, up to which counting each pair twice is faster than writing the best of each question down
 
 
 @kernel
@@ -144,9 +145,24 @@ def both_sides(node, P, Rn, p, min_leaf, e0, e1):
         tl[k] = i32(node.totals[k] - ts[k])
     sl, sr = np.full(m, -1, i32), np.full(m, -1, i32)
     ll, lr = np.full(m, -1, i32), np.full(m, -1, i32)
+    if classes == 2 and min_leaf <= 1 and m <= MIRRORED and len(columns) <= FEW_WORDS:
+        _whole_rows((columns, segment), P, (small, ts, sl, sr), (large, tl, ll, lr))
+    else:
+        _half_rows((columns, segment), P, min_leaf, (small, ts, sl, sr), (large, tl, ll, lr))
+    values(small, ts, sl, sr, min_leaf, e1 if ones_small else e0)
+    values(large, tl, ll, lr, min_leaf, e0 if ones_small else e1)
+
+
+@kernel
+def _half_rows(compact, P, min_leaf, one, other):
+    """Correct rows of the best children in both sides, from each pair once; one, other: ones (K, m), totals (K,), left and right (m,)."""
+    columns, segment = compact
+    small, ts, sl, sr = one
+    large, tl, ll, lr = other
+    classes, m = small.shape
     row, buffer = np.zeros((classes, m), i32), np.empty((4, m), i32)
     for f in range(m):
-        pair_row(columns, segment, f, row)
+        pair_row(columns, segment, f, f + 1, row)
         if classes == 2 and min_leaf <= 1:
             evaluate_two(row, small, ts, f, sl, sr)
         else:
@@ -159,5 +175,39 @@ def both_sides(node, P, Rn, p, min_leaf, e0, e1):
             evaluate_two(row, large, tl, f, ll, lr)
         else:
             evaluate_many(row, large, tl, f, ll, lr, buffer, min_leaf)
-    values(small, ts, sl, sr, min_leaf, e1 if ones_small else e0)
-    values(large, tl, ll, lr, min_leaf, e0 if ones_small else e1)
+
+
+@kernel
+def _whole_rows(compact, P, one, other):
+    """As `_half_rows` for two classes, from each pair twice: a loop that writes nothing is so much faster that it pays for few words.
+
+    A question below itself is the leaf written with two leaves, which is never cheaper than the leaf.
+    """
+    columns, segment = compact
+    small, ts, sl, sr = one
+    large, tl, ll, lr = other
+    m = small.shape[1]
+    row, rest = np.zeros((2, m), i32), np.empty((2, m), i32)
+    for f in range(m):
+        pair_row(columns, segment, f, 0, row)
+        for k in range(2):
+            whole, part, left = P[k, f], row[k], rest[k]
+            for q in range(m):
+                left[q] = i32(whole[q] - part[q])
+        sl[f], sr[f] = _best_of_row(row[0], row[1], small, ts, f)
+        ll[f], lr[f] = _best_of_row(rest[0], rest[1], large, tl, f)
+
+
+@kernel
+def _best_of_row(c0, c1, a, t, f):
+    """Correct rows of the best child where x_f = 0 and where x_f = 1, from the pair counts of a whole row."""
+    x0, x1 = a[0, f], a[1, f]
+    y0, y1 = i32(t[0] - x0), i32(t[1] - x1)
+    b0, b1 = a[0], a[1]
+    best_l, best_r = i32(0), i32(0)
+    for q in range(len(c0)):
+        p0, p1 = c0[q], c1[q]
+        zero = i32(max(i32(b0[q] - p0), i32(b1[q] - p1)) + max(i32(y0 - b0[q] + p0), i32(y1 - b1[q] + p1)))
+        best_l = max(best_l, zero)
+        best_r = max(best_r, i32(max(p0, p1) + max(i32(x0 - p0), i32(x1 - p1))))
+    return best_l, best_r

@@ -48,6 +48,18 @@ def place(path, literal, binomials):
     return index
 
 
+@kernel
+def look_up(kept, feature, p, scale, sides):
+    """Take over what the cache knows of both sides of split p, which asks `feature`; a cost of `scale` there is 1 here."""
+    path, binomials, table = kept
+    if len(table) == 0:
+        return
+    for s in range(2):
+        held = table[place(path, 2 * feature + s, binomials)]
+        if held:
+            sides.lower[s, p], sides.exact[s, p] = (held - 1) // scale, 1
+
+
 # positions in the state of `three`
 BEST, CHOICE, NEXT, TWOS, STOPPED = 0, 1, 2, 3, 4
 

@@ -130,12 +130,18 @@ def best_children(node, P, min_leaf):
     """Correct rows of the best single split of the rows with x_f = 0 and of those with x_f = 1, int32 (m,) each; -1: none."""
     classes, m = node.ones.shape
     left, right = np.full(m, -1, i32), np.full(m, -1, i32)
-    buffer = np.empty((4, m), i32)
+    row, buffer = np.empty((classes, m), i32), np.empty((4, m), i32)
     for f in range(m):
+        for k in range(
+            classes
+        ):  # a slice of P in two dimensions has no known stride, and loops over it take single numbers
+            source, target = P[k, f, f + 1 :], row[k, f + 1 :]
+            for q in range(m - f - 1):
+                target[q] = source[q]
         if classes == 2 and min_leaf <= 1:
-            evaluate_two(P[:, f, :], node.ones, node.totals, f, left, right)
+            evaluate_two(row, node.ones, node.totals, f, left, right)
         else:
-            evaluate_many(P[:, f, :], node.ones, node.totals, f, left, right, buffer, min_leaf)
+            evaluate_many(row, node.ones, node.totals, f, left, right, buffer, min_leaf)
     return left, right
 
 
@@ -184,17 +190,12 @@ def best_two(node, P, unit, leaf, min_leaf, most):
     The first in search order among the cheapest; `most` leaves (2 for depth one, 4 for depth two). The values of all pairs are
     taken row by row, as in `own_values`: column by column a thousand questions take a second.
     """
-    classes, m = node.ones.shape
+    m = node.ones.shape[1]
     total = np.int64(node.totals.sum())
     best, root = (total - node.totals.max()) * unit + leaf, -1
     correct = np.full((2, m), -1, i32)
     if most > 2:
-        buffer = np.empty((4, m), i32)
-        for f in range(m):
-            if classes == 2 and min_leaf <= 1:
-                evaluate_two(P[:, f, :], node.ones, node.totals, f, correct[0], correct[1])
-            else:
-                evaluate_many(P[:, f, :], node.ones, node.totals, f, correct[0], correct[1], buffer, min_leaf)
+        correct[0], correct[1] = best_children(node, P, min_leaf)
     for f in range(m):
         cost = np.int64(0)
         for s in range(2):

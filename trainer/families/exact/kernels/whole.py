@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.bounds import Sides, count_bounds, node_bounds, share
+from trainer.families.exact.kernels.bounds import Sides, count_bounds, inherit, node_bounds, share
 from trainer.families.exact.kernels.node import Data, pair_counts, prepare, split_rows
 from trainer.families.exact.kernels.sides import row_major
 from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, place, three
@@ -94,6 +94,8 @@ def _three_of(given, node, P, as_leaf, kept, ub, flag, answer):
     e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
     own_values(node, P, min_leaf, e)
     own = price(e, unit, leaf, 4)
+    if given.costs[3]:
+        inherit(node, own, unit, sides.lower)
     best, root = ub, NO_SPLIT
     if own < ub:
         best, root = own, LESS_DEEP
@@ -168,6 +170,8 @@ def whole_four(given, rows, path, caches, ub, flag, answer):
         answer[NODES] += 1
         if sub[EXACT] and sub[COST] < best:
             best, root = sub[COST], LESS_DEEP
+        if given.costs[3]:
+            inherit(node, sub[COST], unit, lb)
     stopped = flag[0] != 0
     for p in range(m):
         if stopped:

@@ -74,14 +74,14 @@ class Workbench(Bench):
             raise ParameterError({"slack": "give either a share of the least cost or a number of rows."})
         filters = filters_of(self.problem, choice)
         self.space.begin(time_limit, stop)
-        least = self._least()
-        limit = limit_of(
-            least,
-            self.space.instance.Q,
-            slack=None if slack is None else amount(slack, "slack"),
-            slack_rows=None if slack_rows is None else amount(slack_rows, "slack_rows"),
-        )
-        return GoodTrees(self.space, least=least, limit=limit, filters=filters)
+        share = None if slack is None else amount(slack, "slack")
+        rows = None if slack_rows is None else amount(slack_rows, "slack_rows")
+
+        def limit(least: int) -> int:
+            return limit_of(least, self.space.instance.Q, slack=share, slack_rows=rows)
+
+        least = self._least(limit)
+        return GoodTrees(self.space, least=least, limit=limit(least), filters=filters)
 
     def best_trees(
         self, most: int, *, time_limit: float | None = None, stop: Callable[[], bool] | None = None
@@ -92,11 +92,21 @@ class Workbench(Bench):
         found = first_trees(self.space, least=self._least(), most=most, limit=None)
         return [(Fraction(cost, Q), tree) for cost, tree in found]
 
-    def _least(self) -> int:
-        """The least cost of all trees, in 1/Q rows. Raises ParameterError where limits bind the whole tree."""
+    def _least(self, limit: Callable[[int], int] | None = None) -> int:
+        """The least cost of all trees, in 1/Q rows. Raises ParameterError where limits bind the whole tree.
+
+        limit: up to which cost trees are counted afterwards, by the least cost: what lies below the root is searched once for both.
+        """
         if self.limits is not None:
             raise ParameterError({"limits": GOOD_TREES_WORDS})
-        known = self.space.solve(self.space.all_rows, (), self.space.depth, NONE_BANNED)
+        search, scale = self.space.search(NONE_BANNED, paths=True), self.space.instance.scale
+        before = search.room
+        if limit is not None:
+            search.room = lambda cost: (limit(cost // scale) + 1) * scale
+        try:
+            known = self.space.solve(self.space.all_rows, (), self.space.depth, NONE_BANNED)
+        finally:
+            search.room = before
         if not known.exact:
             raise Stopped
         return known.lower // self.space.instance.scale

@@ -17,6 +17,7 @@ from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import places
 from trainer.families.exact.kernels.asked import Asked
+from trainer.families.exact.kernels.three import Kept
 from trainer.families.exact.workbench.filters import Filters, Keys
 from trainer.families.exact.workbench.space import Space
 from trainer.kernels.members import members
@@ -67,7 +68,8 @@ class Counter:
         self.similar = space.min_leaf <= 1
         self.partial = 0  # trees that were accepted before the count was stopped
         self.memo: dict[tuple[int, bytes], Entry] = {}
-        self._costs = np.array([space.instance.Q, space.instance.P, space.min_leaf, self.similar], np.int64)
+        g = space.instance
+        self._costs = np.array([g.Q, g.P, space.min_leaf, self.similar, g.scale], np.int64)
         self._base = base
 
     def root(self, limit: int) -> Entry:
@@ -162,17 +164,26 @@ class Counter:
             lows = [(q, (int(yes.costs[0]), int(no.costs[0]))) for q, yes, no in known.parts]
             return [(q, low) for q, low in lows if sum(low) <= budget]
         given = (self.space.instance.data, rows, self.mask, self.space.min_leaf, self.reduce)
-        questions, lower = places.viable(given, height, self._costs, budget, self.space.flag)
+        questions, lower = places.viable(given, height, self._costs, self._kept(path, height), budget, self.space.flag)
         if self.space.stopped():
             raise Stopped
-        found = []
+        found, sides = [], self.space.root_sides if path == () else {}
         for question, no, yes in zip(questions.tolist(), *lower.tolist(), strict=True):
-            low = [no, yes]
+            low = [max(no, sides[question][0]), max(yes, sides[question][1])] if question in sides else [no, yes]
+            if sum(low) > budget:
+                continue
             if height > 3:
                 low = self._least(rows, path, height, question, low, budget)
             if low[0] + low[1] <= budget:
                 found.append((question, (low[1], low[0])))
         return found
+
+    def _kept(self, path: tuple[int, ...] | None, height: int) -> Kept:
+        """The search's table of depth-two subtrees, where it is about the same questions and reaches this place."""
+        search = self.space.search(NONE_BANNED, paths=True)
+        suited = not self.banned and height == 3 and path is not None and len(path) == search.depth - 3
+        literals = np.array(path if suited else (), np.int64)
+        return Kept(literals, search.binomials, search.table if suited else search.no_table)
 
     def _least(
         self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, question: int, low: list[int], budget: int
