@@ -149,7 +149,8 @@ def nominal_three(T, size, cats, own, deep, spans, lower, budget):
     rest = np.zeros(m + 1, np.int32)
     for t in range(m - 1, -1, -1):
         rest[t] = rest[t + 1] + own[t]
-    best, mask, nodes, t = np.int32(lower), np.int64(-1), 0, np.int64(0)  # a literal would be compiled for once more
+    best, mask, nodes = np.int32(lower), np.int64(-1), 0
+    t = len(cats) - m  # 0, but no literal, for which callees would be compiled once more
     while t >= 0:
         if tried[t] == 0:
             part = Part(T[cats[t]], size[cats[t]], own[t])
