@@ -119,10 +119,19 @@ def test_a_leaf_keeps_class_share_and_rows_at_every_size(leaves):
         assert any(f"{v.rows:,}" in text for text in near)
 
 
-def test_leaves_say_how_many_unseen_rows_are_right():
+@pytest.mark.parametrize(
+    ("right", "n", "said"),
+    [
+        (3, 4, "75.0\u202f% of 4"),
+        (6, 6, "100\u202f% of 6"),
+        (0, 3, "0\u202f% of 3"),
+        (4999, 5000, "99.9\u202f% of 5,000"),
+    ],
+)
+def test_leaves_say_how_many_unseen_rows_are_right(right, n, said):
     tree = tree_of(4, classes=2)
-    figure = tree_figure(tree, unseen={leaf.id: (3, 4) for leaf in tree.leaves})
-    assert _words(figure)["text"].count("unseen 75.0\u202f% of 4") == 4
+    figure = tree_figure(tree, unseen={leaf.id: (right, n) for leaf in tree.leaves})
+    assert _words(figure)["text"].count(f"unseen {said}") == 4
 
 
 def test_bars_add_up_to_the_rows_of_each_class():

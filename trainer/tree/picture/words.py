@@ -119,7 +119,7 @@ def _leaf_words(words: _Text, placed: Placed, box: Box, unseen: Unseen) -> None:
 def _below_leaf(placed: Placed, box: Box, unseen: Unseen) -> str:
     right, n = unseen.get(box.node.id, (0, 0))
     if n:
-        return f"unseen {100 * right / n:.1f}\u202f% of {n:,}"
+        return f"unseen {_percent(right, n)} of {n:,}"
     return _counts(placed, box)
 
 
@@ -133,8 +133,14 @@ def leaf_share(v: Node) -> str:
     """The share of the predicted class among the training rows; an empty leaf has none."""
     if not v.rows:
         return "no rows"
-    share = v.counts[v.label] / v.rows
-    return "100\u202f%" if share == 1 else f"{100 * share:.1f}\u202f%"
+    return _percent(v.counts[v.label], v.rows)
+
+
+def _percent(part: float, whole: float) -> str:
+    """A share in percent with one digit; 100 and 0 are written where all or none are meant, and nowhere else."""
+    if part in (0, whole):
+        return "0\u202f%" if part == 0 else "100\u202f%"
+    return f"{min(99.9, max(0.1, 100 * part / whole)):.1f}\u202f%"
 
 
 def rows_text(n: int) -> str:
