@@ -77,7 +77,9 @@ def switch_words(switch: str) -> str:
     """A switch such as `number:,.` as a person would write such a value: `numbers such as 1.234,5`."""
     kind, _, form = switch.partition(":")
     if kind == "number":
-        decimal, thousands = form[:1] or ".", form[1:2]
+        if not form:
+            return "numbers, signs detected"
+        decimal, thousands = form[:1], form[1:2]
         return f"numbers such as 1{thousands}234{decimal}5"
     if kind == "date":
         return f"dates such as {EXAMPLE_DATES.get(form, form)}" if form else "dates"

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.dtypes import FloatArray
+from trainer.errors import SolverError
 from trainer.explain.least import COLUMNS, TOTAL
 from trainer.explain.permission import FREE, Permission
-from trainer.explain.program import SECONDS, cheapest
+from trainer.explain.program import SECONDS, Answer, cheapest
 from trainer.explain.region import (
     Region,
     Span,
@@ -161,16 +162,20 @@ class Flipper:
             if left <= 0:
                 settled = False
                 break
-            answer = cheapest(
-                self.tree, region, row, self.statistics, self.permissions, self.full, min(left, SECONDS),
-                below=best if by_sum else None,
-            )  # fmt: skip
+            answer = self._cheapest(row, region, min(left, SECONDS), best if by_sum else None)
             if answer.row is not None:
                 flips.append(self._flip(row, answer.row, region.leaf, answer.proved))
             settled = settled and answer.proved  # what is not settled here might beat what other leaves have
         if not settled:
             flips = [Flip(**{**vars(f), "proved": False}) for f in flips]
         return flips, settled
+
+    def _cheapest(self, row: FloatArray, region: Region, seconds: float, below: float | None) -> Answer:
+        """What the program of a leaf finds; numbers that the solver does not take settle nothing."""
+        try:
+            return cheapest(self.tree, region, row, self.statistics, self.permissions, self.full, seconds, below=below)
+        except SolverError:
+            return Answer(row=None, proved=False)
 
     def _plain(self, row: FloatArray, region: Region, forced: Sequence[int]) -> list[Flip]:
         """The cheapest row of a leaf if each question on its path is about one column."""

@@ -1,6 +1,7 @@
 """The cheapest row of a leaf with weighted sums where several columns change: a small mixed-integer program.
 
-Legend: y[j,p] = 1: column j moves into its piece p; v[j,p] its new value there, in steps where the column has few of them;
+Legend: y[j,p] = 1: column j moves into its piece p; v[j,p] how far, counted from the row's own value, in steps where the column has few
+of them (from 0 a column of values near 1e9 with steps of 1e-6 would need numbers that no solver takes);
 w[j,c] = 1: column j moves to category c; t[j] ≥ |change of j|. First the number of changed columns is minimised, then Σ t/scale; or
 Σ t/scale alone, with a sum `below` that is known already as its limit.
 
@@ -37,6 +38,7 @@ MARGINS = (
     2e-4,
 )  # distance from a boundary, as a share of what the sum can be: above the solver's tolerance
 MOST_REFUSED = 30  # rows exactly on a plane that the kernel sends to its other side, cut off one by one
+ROUNDED = 1e-9  # a sum is scaled by this share of its largest term at least, so that margins are above the rounding of doubles
 CLOSE = 1e-4  # how near to the bound of the relaxation a row counts as cheapest, as a share of it
 NOTHING = (
     1e-6  # a change of a column without steps that is smaller than this share of its unit is the solver's rounding
@@ -116,7 +118,7 @@ class _Program:
         self.moved: list[Expression] = []  # 1 where a column changes
         self.costs: list[Expression] = []
         self.change: dict[int, Expression] = {}  # of a numeric column
-        self.values: dict[int, list[tuple[Variables, Variables, float, int | None]]] = {}
+        self.values: dict[int, list[tuple[Variables, Variables, float, float, int | None]]] = {}
         self.codes: dict[int, Variables] = {}
         self.stepped = True  # whether every number moves on steps, so that rows can be refused one by one
         self.reach: dict[int, float] = {}
@@ -173,7 +175,7 @@ class _Program:
             return False
         other = Expression()
         for pieces in self.values.values():
-            for y, v, _, _ in pieces:
+            for y, v, *_ in pieces:
                 at = round(float(values[y.columns[0]]))
                 other = other + (1 - y[""] if at else y[""])
                 if at:
@@ -233,15 +235,17 @@ class _Program:
             stepped = decimals is not None and steps <= MOST_STEPS
             self.stepped = self.stepped and stepped
             size = 10.0 ** -(decimals or 0) if stepped else unit
-            first, last = (round(low / size), round(high / size)) if stepped else (low / size, high / size)
+            base = round(own, decimals) if stepped and decimals is not None else own
+            first, last = (low - base) / size, (high - base) / size
+            first, last = (round(first), round(last)) if stepped else (first, last)
             kind = self.model.whole if stepped else self.model.continuous
             v = kind(f"v{j}.{p}", lower=min(0.0, first), upper=max(0.0, last))
             here, flag = v[""], y[""]
             self.model.add(here - flag * first >= 0)
             self.model.add(here - flag * last <= 0)
-            self.change[j] = self.change[j] + here * size - flag * own
+            self.change[j] = self.change[j] + here * size + flag * (base - own)
             moved = moved + flag
-            self.values[j].append((y, v, size, decimals))
+            self.values[j].append((y, v, size, base, decimals))
             self.reach[j] = max(self.reach[j], abs(low - own), abs(high - own))
         self.model.add(row(moved, lower=0.0 if stays else 1.0, upper=1.0))
         self.moved.append(moved)
@@ -263,12 +267,13 @@ class _Program:
         return (low, high) if low <= high else None
 
     def _sum(self, terms: Sequence[tuple[int, int, float]], threshold: float, left: bool) -> None:
-        """Σ a·x at most the threshold less a margin, or at least the threshold and a margin, scaled to what the sum can be."""
-        fixed, size, change = [-threshold], abs(threshold), Expression()
+        """Σ a·x at most the threshold less a margin, or at least the threshold and a margin, scaled to how far the sum can move."""
+        fixed, change = [-threshold], Expression()
+        largest, size = abs(threshold), 0.0
         for j, level, a in terms:
             now = float(self.own[j]) if level < 0 else float(self.own[j] == level)
             fixed.append(a * now)
-            size = max(size, abs(a * now))
+            largest = max(largest, abs(a * now))
             if level < 0 and j in self.change:
                 change = change + self.change[j] * a
                 size = max(size, abs(a) * self.reach[j])
@@ -277,7 +282,7 @@ class _Program:
                 flag = total(w.values()) * -1.0 if now else w[level] if level in w.axes[0] else Expression()
                 change = change + flag * a
                 size = max(size, abs(a))
-        size = size or 1.0
+        size = max(size, abs(math.fsum(fixed)), ROUNDED * largest) or 1.0
         constant = math.fsum(fixed) / size
         found = change / size
         if not found.terms:
@@ -297,9 +302,9 @@ class _Program:
         """The row of a solution, values on the steps of their columns."""
         changed = np.array(self.own)
         for j, pieces in self.values.items():
-            for y, v, size, decimals in pieces:
+            for y, v, size, base, decimals in pieces:
                 if values[y.columns[0]] > 0.5:
-                    value = float(values[v.columns[0]]) * size
+                    value = base + float(values[v.columns[0]]) * size
                     changed[j] = self._settled(j, value if decimals is None else round(value, decimals))
         for j, w in self.codes.items():
             for code, column in zip(w.axes[0], w.columns, strict=True):

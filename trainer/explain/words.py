@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.tree.numbers import label, number_text
+from trainer.tree.numbers import in_list, label, number_text
 
 
 def words_of(record: Mapping[str, Any]) -> list[str]:
@@ -22,9 +22,21 @@ def step_text(step: Mapping[str, Any]) -> str:
     """A step of the path: "age is 31 (<= 40; 9 away)"."""
     name = "the weighted sum of " + ", ".join(step["terms"]) if step.get("terms") else label(step["column"])
     away = "" if step["distance"] is None else f"; {number_text(step['distance'])} away"
-    limit = step["threshold"]
-    shown = ", ".join(value_text(v) for v in limit) if isinstance(limit, list) else value_text(limit)
-    return f"{name} is {value_text(step['value'])} ({step['op']} {shown}{away})"
+    return f"{name} is {value_text(step['value'])} ({_limit_text(step)}{away})"
+
+
+def _limit_text(step: Mapping[str, Any]) -> str:
+    """What a value was compared with: "<= 40", "not between 18 and 40", "in red, blue"; a range without an end is one comparison."""
+    op, limit = step["op"], step["threshold"]
+    if not isinstance(limit, list):
+        return f"{op} {value_text(limit)}"
+    if op in ("in", "not in"):
+        return f"{op} {', '.join(in_list(str(category)) for category in limit)}"
+    low, high = limit
+    if low is not None and high is not None:
+        return f"{op} {value_text(low)} and {value_text(high)}"
+    above = (low is not None) == (op == "between")
+    return f"{'>' if above else '<='} {value_text(high if low is None else low)}"
 
 
 def flip_text(flip: Mapping[str, Any]) -> str:

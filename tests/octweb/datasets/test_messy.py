@@ -99,7 +99,8 @@ def test_a_column_that_is_chosen_to_be_categories_stays_text_and_versions_are_re
 @pytest.mark.parametrize(
     ("switch", "words"),
     [
-        ("number", "numbers such as 1234.5"),
+        ("number", "numbers, signs detected"),
+        ("number:.", "numbers such as 1234.5"),
         ("number:,.", "numbers such as 1.234,5"),
         ("number:.,", "numbers such as 1,234.5"),
         ("date:mm/dd/yyyy", "dates such as 12/31/2024"),
@@ -109,3 +110,14 @@ def test_a_column_that_is_chosen_to_be_categories_stays_text_and_versions_are_re
 )
 def test_a_switch_is_worded_by_an_example(switch, words):
     assert switch_words(switch) == words
+
+
+def test_no_two_switches_of_a_column_have_the_same_words(client, owner):
+    client.force_login(owner)
+    content = "x\ty\n" + "".join(f"1.{234 + i}\t{'ab'[i % 2]}\n" for i in range(12))
+    url = client.post(reverse("datasets:new"), {"file": upload(content.encode(), "t.csv")}).url
+    shown = client.get(url).context
+    (record,) = [own for own in (*shown["taken_told"], *shown["taken_plain"]) if own["name"] == "x"]
+    words = [words for _, words in record["switches"]]
+    assert {"number", "number:."} <= {switch for switch, _ in record["switches"]}
+    assert len(set(words)) == len(words)

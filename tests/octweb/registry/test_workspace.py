@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
+from django.template.loader import render_to_string
 
 from octweb.datasets import actions as datasets
 from octweb.registry import actions
@@ -283,6 +284,12 @@ def test_the_cost_of_every_threshold_is_that_of_the_tree_with_it(table, owner):
             below = scene.rows.matrix[at]
             assert count == int((other.predict(below) != scene.rows.codes[at]).sum())
         assert own == v.split.threshold
+
+
+@pytest.mark.parametrize(("fewest", "words"), [(0, "0 rows wrong"), (1, "1 row wrong"), (1200, "1,200 rows wrong")])
+def test_one_row_is_called_a_row(fewest, words):
+    shown = {"thresholds": {"fewest": fewest, "at": "2.5"}, "thresholds_url": "/figure"}
+    assert words in render_to_string("registry/inspector/_thresholds.html", {"inspector": shown})
 
 
 @pytest.mark.parametrize("column", ["first", "second", "town"])

@@ -125,3 +125,20 @@ def test_words_that_a_spreadsheet_would_run_get_an_apostrophe(tmp_path):
     predict_file(MODEL, data(tmp_path), stream, more=more, for_spreadsheets=True)
     rows = list(csv.DictReader(io.StringIO(stream.getvalue())))
     assert {row["path"] for row in rows} == {"'=1+1"}
+
+
+@pytest.mark.parametrize(
+    ("op", "threshold", "words"),
+    [
+        ("<=", 40.5, "age is 31 (<= 40.5)"),
+        ("between", [18.5, 40.5], "age is 31 (between 18.5 and 40.5)"),
+        ("not between", [-8.5, -7.5], "age is 31 (not between −8.5 and −7.5)"),
+        ("between", [None, 40.5], "age is 31 (<= 40.5)"),
+        ("not between", [None, 18.5], "age is 31 (> 18.5)"),
+        ("between", [18.5, None], "age is 31 (> 18.5)"),
+        ("not between", [40.5, None], "age is 31 (<= 40.5)"),
+        ("in", ["31", "rot, hell"], 'age is 31 (in 31, "rot, hell")'),
+    ],
+)
+def test_a_step_says_what_the_value_was_compared_with(op, threshold, words):
+    assert step_text({"column": "age", "value": 31, "op": op, "threshold": threshold, "distance": None}) == words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from trainer.explain.flip import Flipper
 from trainer.explain.permission import Permission
 from trainer.explain.statistics import statistics
 from trainer.table import ColumnSchema, Kind
-from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
+from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Linear
 
 LEVELS = ("red", "green", "blue")
@@ -149,3 +150,36 @@ def test_numbers_that_move_together_also_to_rows_exactly_on_a_threshold():
             ), seed
     assert several > 3
     assert proved == several, "rows exactly on a plane are cut off one by one"
+
+
+def fine_tree(*, span: float) -> tuple[Tree, np.ndarray]:
+    """x near 1e9 in steps of 1e-6, and z in steps of 0.5: class b needs both to grow, x + `span`·z > 1e9 + 3e-6."""
+    schema = tuple(ColumnSchema(name=name, kind=Kind.NUMERIC) for name in "xz")
+    x, z = np.meshgrid([1e9 + k * 1e-6 for k in range(4)], [0.0, 0.5, 1.0, 1.5])
+    matrix = np.column_stack([x.ravel(), z.ravel()])
+    split = Linear(features=(0, 1), levels=(-1, -1), coefficients=(1.0, span), threshold=1e9 + 3.5e-6)
+    draft = DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    labels = (matrix[:, 0] + span * matrix[:, 1] > split.threshold).astype(int)
+    return grow(draft, matrix, labels, schema=schema, classes=("a", "b")), matrix
+
+
+def test_a_column_far_from_zero_with_fine_steps_is_counted_from_the_rows_own_value():
+    tree, matrix = fine_tree(span=1e-6)
+    known, up = statistics(tree.schema, matrix), Permission(down=False)
+    flipper = Flipper(tree, known, (up, up), least="total")
+    x, z = np.meshgrid([round(1e9 + k * 1e-6, 6) for k in range(7)], [k / 10 for k in range(31)])
+    others = np.column_stack([x.ravel(), z.ravel()])
+    others = others[tree.predict(others) == 1]
+    for row in matrix[tree.predict(matrix) == 0][:3]:
+        found = flipper.find(row)
+        above = others[(others >= row).all(axis=1)]
+        cheapest = min(sum(abs(o - r) / s.scale for o, r, s in zip(other, row, known, strict=True)) for other in above)
+        assert found.flip is not None, row
+        assert found.flip.distance == pytest.approx(cheapest, abs=1e-6)
+
+
+def test_numbers_that_the_solver_does_not_take_settle_nothing():
+    tree, matrix = fine_tree(span=1e-6)
+    tiny = tuple(replace(own, scale=1e-30) for own in statistics(tree.schema, matrix))
+    found = Flipper(tree, tiny, least="total").find(np.array([1e9, 0.123456789123]))
+    assert found.flip is None or not found.flip.proved
