@@ -188,6 +188,9 @@ def compare(page, base, *urls):
     page.set_viewport_size({"width": 380, "height": 800})
     assert overflow(page) <= 0
     assert page.evaluate("(t => t.scrollWidth - t.parentElement.clientWidth)(document.querySelector('.aligned'))") <= 0
+    assert page.evaluate(
+        "[...document.querySelectorAll('.aligned .badge')].every((b) => b.scrollHeight <= b.clientHeight)"
+    )
     picture(page, "compare-380")
 
 
