@@ -192,6 +192,10 @@ def compare(page, base, *urls):
         "[...document.querySelectorAll('.aligned .badge')].every((b) => b.scrollHeight <= b.clientHeight)"
     )
     picture(page, "compare-380")
+    page.goto(f"{base}/runs/")
+    for box in (badge.bounding_box() for badge in page.locator("main td .badge").all()):
+        assert box["x"] + box["width"] <= 364  # seen without a scroll
+    picture(page, "runs-380")
 
 
 def test_upload_train_look_approve_predict(page, live_server, worker, owner, stranger, staff, tmp_path, data_file):
