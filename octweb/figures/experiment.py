@@ -169,7 +169,7 @@ def _leader(p: dict[str, Any], end: float) -> dict[str, Any]:
     """A dotted line from a candidate to its words, where these had to step aside."""
     return {
         "type": "line", "x0": p["x"], "x1": p["x"], "y0": 100 * p["accuracy"], "y1": end, "layer": "below",
-        "line": {"color": "var(--ink-3)", "width": 1, "dash": "dot"},
+        "line": {"color": "var(--ink-2)", "width": 1.5, "dash": "dot"},
     }  # fmt: skip
 
 

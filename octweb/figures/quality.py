@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from trainer.tree.picture.palette import axis, class_styles, escape, frame, whole_ticks
+from trainer.tree.picture.names import short_names
+from trainer.tree.picture.palette import axis, class_styles, escape, frame, short, whole_ticks
 
 HEIGHT = 300
 MAX_CUTS = 400
+TITLE = 40  # letters that fit beside or below a picture 300 px wide
 PERCENT = {"ticksuffix": "\u202f%"}
 
 
@@ -78,12 +80,12 @@ def _leaf_points(points: Sequence[dict[str, Any]], style: Any, most: int) -> dic
 def roc_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]) -> dict[str, Any]:
     """Plotly JSON of the ROC curve: a dot for each cut-off; `own` are the positives found and the others taken by the tree."""
     x, y = 100 * curve.fall_out, 100 * curve.recall
-    hover = _cut_words(curve, positive, negative)
+    hover, (one, other) = _cut_words(curve, positive, negative), short_names([positive, negative])
     layout = frame(
         height=HEIGHT,
         margin={"l": 52, "r": 12, "t": 12, "b": 44},
-        xaxis=axis(f"share of {negative} predicted {positive}", range=[-2, 102], **PERCENT),
-        yaxis=axis(f"share of {positive} found", range=[-2, 104], **PERCENT),
+        xaxis=_share_axis(f"share of {other}", f"predicted {one}", range=[-2, 102]),
+        yaxis=_share_axis(f"share of {one}", "found", range=[-2, 104]),
         hovermode="closest",
     )
     tp, fp = own
@@ -95,12 +97,13 @@ def recall_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, i
     """Plotly JSON of precision against recall; the dashed line is the share of the class among all rows."""
     x, y = 100 * curve.recall[1:], 100 * curve.precision[1:]
     hover = _cut_words(curve, positive, negative)[1:]
+    one, _ = short_names([positive, negative])
     share = 100 * curve.positives / max(1, curve.positives + curve.negatives)
     layout = frame(
         height=HEIGHT,
         margin={"l": 52, "r": 12, "t": 12, "b": 44},
-        xaxis=axis(f"share of {positive} found", range=[-2, 102], **PERCENT),
-        yaxis=axis(f"right among those predicted {positive}", range=[-2, 104], **PERCENT),
+        xaxis=_share_axis(f"share of {one}", "found", range=[-2, 102]),
+        yaxis=_share_axis("right among those", f"predicted {one}", range=[-2, 104]),
         hovermode="closest",
     )
     data = [_line([0, 100], [share, share], "always"), _curve(x, y, hover, "precision")]
@@ -147,6 +150,14 @@ def _here(x: float, y: float, words: str) -> dict[str, Any]:
     }
 
 
+def _share_axis(first: str, second: str, **more: Any) -> dict[str, Any]:
+    """An axis in percent whose title takes two lines where one would be cut off."""
+    found = axis(**more, **PERCENT)
+    between = " " if len(first) + len(second) < TITLE else "<br>"
+    found["title"]["text"] = escape(first) + between + escape(second)
+    return found
+
+
 def _line(x: list[float], y: list[float], name: str) -> dict[str, Any]:
     line = {"color": "var(--line-strong)", "width": 1.2, "dash": "dash"}
     return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": line, "hoverinfo": "skip"}
@@ -162,7 +173,7 @@ def threshold_figure(cuts: Any, wrong: Any, own: float, name: str) -> dict[str, 
     layout = frame(
         height=150,
         margin={"l": 48, "r": 12, "t": 8, "b": 40},
-        xaxis=axis(name, showgrid=False),
+        xaxis=axis(short(name, TITLE), showgrid=False),
         yaxis=axis("rows wrong", **whole_ticks(int(np.ptp(wrong)))),
         hovermode="closest",
         shapes=[

@@ -13,14 +13,17 @@ from django.core.exceptions import PermissionDenied
 from django.forms import Script
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.defaultfilters import date
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
 from rest_framework.exceptions import APIException
 
 from octweb.core.faults import Damaged
 from octweb.core.problems import flatten
+from octweb.core.templatetags.octweb import percent
 from octweb.registry import actions
 from octweb.registry.claims import claims
 from octweb.registry.data import check_again
@@ -77,7 +80,7 @@ class TreeModelAdmin(ReadOnly):
     """Models to review."""
 
     list_display = (
-        "title", "family", "version", "owner", "claim", "state", "served_since", "unseen_accuracy", "train_accuracy", "leaves", "created",
+        "title", "named", "owner", "claim", "state", "served_since", "unseen", "training", "leaves", "trained",
     )  # fmt: skip
     list_filter = ("state", "method", "status", "guarantee")
     search_fields = ("title", "family__name", "owner__username")
@@ -125,6 +128,22 @@ class TreeModelAdmin(ReadOnly):
 
     def get_queryset(self, request: HttpRequest):
         return super().get_queryset(request).select_related("family", "owner", "dataset")
+
+    @admin.display(description="name", ordering="family__name")
+    def named(self, model: TreeModel) -> str:
+        return f"{model.family.name} (version\u00a0{model.version})"
+
+    @admin.display(description="unseen rows", ordering="unseen_accuracy")
+    def unseen(self, model: TreeModel) -> str:
+        return percent(model.unseen_accuracy)
+
+    @admin.display(description="training rows", ordering="train_accuracy")
+    def training(self, model: TreeModel) -> str:
+        return percent(model.train_accuracy)
+
+    @admin.display(ordering="created")
+    def trained(self, model: TreeModel) -> str:
+        return date(localtime(model.created), "j M Y")
 
     @admin.display(description="what is claimed")
     def claim(self, model: TreeModel) -> str:

@@ -77,7 +77,7 @@ def disagreements(first: TreeModel, second: TreeModel) -> Iterator[str]:
     """The rows on which two trees answer differently, as CSV: line, row, kind, classes, who is right, and every column."""
     shared, file = _shared(first, second), model_file(first)
     names = [c.name for c in file.tree.schema]
-    titles = [f"{m.family.name} {m.version}" for m in (first, second)]
+    titles = [f"{m.family.name} (version {m.version})" for m in (first, second)]
     yield text_line(["line", "row", "rows", "actual", *titles, "right", *names])
     if shared is None:
         return

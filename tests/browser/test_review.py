@@ -51,6 +51,15 @@ def small(owner, dataset=None, title="Small"):  # noqa: F811
     return registry.register(owner=owner, document=trained("cart", depth=2), dataset=dataset, title=title)
 
 
+def test_the_list_of_the_administration_fits_with_long_names(as_user, live_server, owner, second):
+    for title in ("Small", "A wide survey of the households in all western regions, second round"):
+        small(owner, title=title)
+    page = as_user("bert")
+    page.goto(f"{live_server.url}{reverse('admin:registry_treemodel_changelist')}")
+    assert page.evaluate("(r => r.scrollWidth - r.clientWidth)(document.querySelector('.results'))") <= 0
+    assert page.inner_text(".field-training >> nth=0").endswith("\u202f%")
+
+
 def until(page, expression):
     """Waits for an expression; Playwright's own waiting evaluates it again inside the page, which its policy may forbid."""
     for _ in range(2400):

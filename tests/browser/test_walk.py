@@ -177,6 +177,27 @@ def look_on_a_phone_and_in_the_dark(page, base, pages):
     picture(page, "compare-all")
 
 
+def compare(page, base, *urls):
+    """The trees of some models side by side, in light colours, on a wide screen and on a phone."""
+    page.emulate_media(color_scheme="light")
+    ticks = "&".join(f"models={re.search('/models/([0-9a-f-]+)/', url).group(1)}" for url in urls)
+    page.goto(f"{base}/models/compare/?{ticks}")
+    assert page.locator("h2", has_text="(version 1) and ").count() == 1
+    assert "McNemar" in page.inner_text("main") or "neither has seen" in page.inner_text("main")
+    picture(page, "compare")
+    page.set_viewport_size({"width": 380, "height": 800})
+    assert overflow(page) <= 0
+    assert page.evaluate("(t => t.scrollWidth - t.parentElement.clientWidth)(document.querySelector('.aligned'))") <= 0
+    assert page.evaluate(
+        "[...document.querySelectorAll('.aligned .badge')].every((b) => b.scrollHeight <= b.clientHeight)"
+    )
+    picture(page, "compare-380")
+    page.goto(f"{base}/runs/")
+    for box in (badge.bounding_box() for badge in page.locator("main td .badge").all()):
+        assert box["x"] + box["width"] <= 364  # seen without a scroll
+    picture(page, "runs-380")
+
+
 def test_upload_train_look_approve_predict(page, live_server, worker, owner, stranger, staff, tmp_path, data_file):
     base = live_server.url
     sign_in(page, base, "olga")
@@ -185,7 +206,7 @@ def test_upload_train_look_approve_predict(page, live_server, worker, owner, str
     bad.write_text("a,b,class\n1,2,x\n1,2,3,y\n")
     dataset_url = upload(page, base, bad, data_file)
 
-    train(page, base, dataset_url, "cart", depth=3)
+    first_url = train(page, base, dataset_url, "cart", depth=3)
     model_url = train(page, base, dataset_url, SECOND, depth=2)
     assert page.locator("text=Heuristic").count() or page.locator("text=Proved optimal").count()
     page.wait_for_selector(".js-plotly-plot")
@@ -213,6 +234,7 @@ def test_upload_train_look_approve_predict(page, live_server, worker, owner, str
     sign_in(page, base, "ada")
     pages = {"datasets": f"{base}/datasets/", "dataset": dataset_url, "models": f"{base}/models/", "model": model_url}
     look_on_a_phone_and_in_the_dark(page, base, pages)
+    compare(page, base, first_url, model_url)
     assert page.trouble == []
 
 

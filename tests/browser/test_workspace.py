@@ -343,6 +343,11 @@ def test_on_a_phone_the_inspector_stands_below_the_chosen_line(opened, wide):
     page.wait_for_selector(f'.outline [data-node="{chosen}"] > #inspector')
     assert not page.is_visible("#view")
     picture(page, "workspace-380")
+    page.goto(page.base + "?mode=proof")
+    assert page.locator("#splits .q > span").count() == 63
+    assert page.evaluate(
+        "[...document.querySelectorAll('#splits .q > span')].every((s) => s.scrollWidth <= s.clientWidth)"
+    )
 
 
 @pytest.mark.parametrize("width", [380, 1440, 1600])

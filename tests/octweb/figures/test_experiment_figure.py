@@ -24,6 +24,11 @@ def test_words_of_the_recommended_stand_below_a_candidate_that_they_reach_over()
     assert words_of(figure, "<b>recommended")["yanchor"] == "top"
     leader = [s for s in figure["layout"]["shapes"] if s["type"] == "line"]
     assert [(s["x0"], s["y0"]) for s in leader] == [(4, 80.0)]
+    assert leader[0]["line"] == {
+        "color": "var(--ink-2)",
+        "width": 1.5,
+        "dash": "dot",
+    }  # as faint as the grid it was missed
 
 
 def test_words_with_nothing_in_their_way_stand_at_their_own_bar():
