@@ -326,6 +326,16 @@ def test_a_stopped_search_keeps_a_valid_bound():
     assert bench.complete(["forbid y c 1"], prices=False).optimal
 
 
+@pytest.mark.parametrize("patience", range(14))
+def test_a_search_that_is_stopped_anywhere_answers_and_its_bench_stays_right(patience):
+    bench, left = SubsetWorkbench(larger(0, classes=2, rows=20), depth=2), iter(range(patience))
+    found = bench.complete(["forbid y c 2"], stop=lambda: next(left, None) is None)
+    least = bench.complete(["forbid y c 2"])
+    assert least.optimal
+    assert found.bound <= least.cost
+    assert not found.found or found.cost >= least.cost
+
+
 def test_the_optimum_without_wishes_is_that_of_training():
     for seed, classes in ((0, 2), (1, 3)):
         problem = larger(seed, classes=classes)

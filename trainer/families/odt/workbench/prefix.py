@@ -67,9 +67,16 @@ class SubsetPrefix(Prefix):
 
     def grown(self, spot: Spot, cost: int) -> TreeShape:
         rooms = self._rooms(spot)
-        ends = [self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, cost + 1, room) for room in rooms]
-        room = next(room for room, end in zip(rooms, ends, strict=True) if end.exact and end.lower == cost)
+        room = rooms[0] if len(rooms) == 1 else self._room_of(spot, rooms, cost)
         return self.subsets.tree(spot.rows, spot.path, spot.height, spot.banned, cost, room)
+
+    def _room_of(self, spot: Spot, rooms: Sequence[Shape | None], cost: int) -> Shape | None:
+        """The first topology whose best tree has the known least cost of all."""
+        for room in rooms:
+            found = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, cost + 1, room)
+            if found.exact and found.lower == cost:
+                return room
+        raise ValueError(f"no tree costs {cost}")
 
     @staticmethod
     def _rooms(spot: Spot) -> Sequence[Shape | None]:
