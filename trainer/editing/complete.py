@@ -125,11 +125,8 @@ class Completer:
 
     def _tree(self, spot: Spot, found: Found) -> LabelledShape:
         """The tree, even if time is over: all of its parts are known."""
-        end, asked, flag = self.space.end, self.space.asked, int(self.space.flag[0])
-        self.space.begin(None, None)
-        tree = self.prefix.tree(spot, found)
-        self.space.end, self.space.asked, self.space.flag[0] = end, asked, flag
-        return tree
+        with self.space.unhurried():
+            return self.prefix.tree(spot, found)
 
     def _priced(self, done: Completion, wishes: Sequence[Wish], stay: Items, found: Found) -> Completion:
         prices = [WishPrice(wish=w, price=self._price(done, wishes, stay, w, found.upper)) for w in wishes]

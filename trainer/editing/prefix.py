@@ -164,7 +164,9 @@ class Prefix:
         """Whether the best tree without the wishes keeps them anyway."""
         if not common.exact:
             return False
-        return keeps(self.grown(spot, common.lower), spot.items, self.space.questions, spot.banned)
+        with self.space.unhurried():
+            tree = self.grown(spot, common.lower)
+        return keeps(tree, spot.items, self.space.questions, spot.banned)
 
     def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
         """The minimum over the questions that may stand here, cheapest bounds first."""

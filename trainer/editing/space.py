@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -125,6 +126,16 @@ class Space(ABC):
         if not self.flag[0] and (time.perf_counter() >= self.end or (self.asked is not None and self.asked())):
             self.flag[0] = 1
         return bool(self.flag[0])
+
+    @contextmanager
+    def unhurried(self) -> Iterator[None]:
+        """Nothing is stopped meanwhile: for what is read off from known subproblems."""
+        end, asked, flag = self.end, self.asked, int(self.flag[0])
+        self.end, self.asked, self.flag[0] = math.inf, None, 0
+        try:
+            yield
+        finally:
+            self.end, self.asked, self.flag[0] = end, asked, flag
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 

@@ -147,3 +147,20 @@ def test_shallow_trees(depth):
     found = bench.complete(["ask root c 0"])
     assert found.found == (depth > 0)
     assert bench.complete([]).optimal
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("wish", ["ask root c 0 in a", "ask root c 0 in b"])
+def test_a_category_that_all_used_rows_share_is_not_taken_for_another_question(turn, wish):
+    columns = [
+        Column(schema=ColumnSchema(name="c 0", kind=Kind.CATEGORICAL, categories=("a", "b")), values=np.eye(4)[3]),
+        Column(schema=ColumnSchema(name="c 1", kind=Kind.NUMERIC), values=np.arange(4.0)),
+    ][::turn]
+    problem = Problem(
+        table=Table(columns=tuple(columns), row_numbers=np.arange(1, 5)),
+        labels=Labels(name="class", classes=("no", "yes"), codes=np.array([0, 1, 0, 1], np.int32)),
+        weights=np.array([1, 1, 1, 0]),  # the one row with the category b does not count
+    )
+    found = NumericWorkbench(problem, depth=1).complete([wish])
+    assert [w.text for w in found.conflict] == [wish]
+    assert f"'c 0 is {wish[-1]}' does not part the 3 rows" in found.reason

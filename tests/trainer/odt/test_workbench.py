@@ -14,7 +14,7 @@ from trainer.data.problem import Problem
 from trainer.editing.prefix import Prefix
 from trainer.editing.wishes import held, keeps
 from trainer.errors import DataError, ParameterError
-from trainer.families.odt.topology import parse
+from trainer.families.odt.topology import parse, within
 from trainer.families.odt.workbench import space as spaces
 from trainer.families.odt.workbench.bench import SubsetWorkbench, subset_bench
 from trainer.methods import get
@@ -228,6 +228,43 @@ def test_wishes_within_an_uneven_topology_are_those_of_enumeration(seed):
     check_price_list(bench, found, texts, wishes, brute, rng)
 
 
+def all_shapes(height):
+    """The tree of one leaf and the topologies of all others, as `laid_out` takes trees."""
+    below = all_shapes(height - 1) if height else []
+    return [None, *(("a question", yes, no) for yes in below for no in below)]
+
+
+@pytest.mark.parametrize("topology", [*UNEVEN, "[[..][.[[..][..]]]]", "[[.[..]][.[[..][.[..]]]]]"])
+def test_a_largest_depth_leaves_the_trees_of_a_topology_that_keep_it(topology):
+    shape = parse(topology)
+    for height in range(4):
+        largest = within(shape, height)
+        assert all(one.depth <= height for one in largest)
+        for tree in all_shapes(height):
+            assert laid_out(tree, shape) == (tree is None or any(laid_out(tree, one) for one in largest))
+
+
+def test_a_largest_depth_keeps_what_an_idle_question_makes_room_for():
+    columns = [(np.array([1, 1, 0, 1, 2]), ("a", "b", "c d")), (np.array([1, 0, 0, 1, 1]), ())]
+    labels = Labels(name="class", classes=("k", "l", "m"), codes=np.array([2, 2, 1, 2, 0], np.int32))
+    bench = SubsetWorkbench(Problem(table=table(columns), labels=labels), shape=parse("[.[[..][..]]]"))
+    found = bench.complete(["depth root 2", "ask root c 0 in b", "ask y c 1", "ask n c 0"])
+    assert found.optimal
+    assert found.cost == 0
+
+
+def test_rows_are_named_where_an_idle_question_makes_room_for_all_places():
+    columns = [(np.array([1, 1, 0, 0, 2]), ("a", "b", "c d")), (np.array([1, 0, 0, 1, 1]), ())]
+    labels = Labels(name="class", classes=("k", "l"), codes=np.array([0, 1, 1, 0, 0], np.int32))
+    wishes = ["ask root c 0 in b", "ask ny c 1", "ask nn c 1"]
+    for topology, words in (
+        ("[[..][.[[..][..]]]]", "3 rows arrive"),
+        ("[[..][.[..]]]", "no room for questions at all"),
+    ):
+        found = SubsetWorkbench(Problem(table=table(columns), labels=labels), shape=parse(topology)).complete(wishes)
+        assert words in found.reason
+
+
 def test_an_uneven_topology_has_the_optimum_of_training_and_says_where_it_has_no_room():
     for seed, topology in ((0, "depth-2.5"), (1, "imbalanced"), (2, "[.[[..][..]]]")):
         problem = larger(seed, classes=2)
@@ -287,6 +324,16 @@ def test_a_stopped_search_keeps_a_valid_bound():
     bench = SubsetWorkbench(problem, depth=3)
     assert not any(line.proved for line in bench.price_list("root", tree=0, stop=lambda: True))
     assert bench.complete(["forbid y c 1"], prices=False).optimal
+
+
+@pytest.mark.parametrize("patience", range(14))
+def test_a_search_that_is_stopped_anywhere_answers_and_its_bench_stays_right(patience):
+    bench, left = SubsetWorkbench(larger(0, classes=2, rows=20), depth=2), iter(range(patience))
+    found = bench.complete(["forbid y c 2"], stop=lambda: next(left, None) is None)
+    least = bench.complete(["forbid y c 2"])
+    assert least.optimal
+    assert found.bound <= least.cost
+    assert not found.found or found.cost >= least.cost
 
 
 def test_the_optimum_without_wishes_is_that_of_training():

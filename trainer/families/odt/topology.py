@@ -6,6 +6,7 @@ depth 2 is `[[..][..]]` and the imbalanced topology `[[..][[..][[..][..]]]]`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -77,22 +78,47 @@ def fits(one: Shape | None, other: Shape | None) -> bool:
     return straight or (fits(one.left, other.right) and fits(one.right, other.left))
 
 
-def cut(shape: Shape | None, height: int) -> Shape | None:
-    """The part of a topology within a height."""
+@cache
+def grows(one: Shape | None, other: Shape | None) -> bool:
+    """Whether a topology lies within the other where its questions may part no rows, and then leave their place to what is below them."""
+    if one is None or other is None:
+        return one is None
+    straight = grows(one.left, other.left) and grows(one.right, other.right)
+    turned = straight or (grows(one.left, other.right) and grows(one.right, other.left))
+    return turned or grows(one, other.left) or grows(one, other.right)
+
+
+@cache
+def within(shape: Shape | None, height: int) -> tuple[Shape, ...]:
+    """The largest topologies of the trees of a topology with at most `height` questions on a path; one that parts no rows does not count."""
     if shape is None or height <= 0:
-        return None
-    return canonical(Shape(cut(shape.left, height - 1), cut(shape.right, height - 1)))
+        return ()
+    if shape.depth <= height:
+        return (shape,)
+    found: tuple[Shape, ...] = ()
+    for child in (shape.left, shape.right):  # the question here parts no rows
+        found = _largest((*found, *within(child, height)), grows)
+    if complete(height) in found:
+        return found
+    left, right = (within(child, height - 1) or (None,) for child in (shape.left, shape.right))
+    made = [canonical(Shape(a, b)) for a in left for b in right]
+    return _largest((*found, *(one for one in made if one is not None)), grows)
+
+
+def _largest(shapes: Sequence[Shape], lies: Callable[[Shape, Shape], bool]) -> tuple[Shape, ...]:
+    """The topologies that do not lie within another one."""
+    found: list[Shape] = []
+    for shape in shapes:
+        if not any(lies(shape, one) for one in found):
+            found = [one for one in found if not lies(one, shape)] + [shape]
+    return tuple(found)
 
 
 @cache
 def layouts(shape: Shape) -> tuple[Shape, ...]:
     """The largest topologies of trees that part some rows by every question: one that parts none leaves the place to what is below it."""
     below = [other for child in (shape.left, shape.right) if child is not None for other in layouts(child)]
-    found = [shape]
-    for other in below:
-        if not any(fits(other, one) for one in found):
-            found = [one for one in found if not fits(one, other)] + [other]
-    return tuple(found)
+    return _largest([shape, *below], fits)
 
 
 @cache

@@ -60,8 +60,8 @@ class ThresholdQuestions(Questions):
         """The number of the question; another one is held. A threshold written otherwise parts the rows as one of the encoding."""
         cut = split.cut
         for f, feature in enumerate(self.features):
-            if feature.column != split.used[0]:
-                continue
+            if feature.column != split.used[0] or len(self.levels[f]) < 2:
+                continue  # what is the same in all used rows has no question
             if cut is not None and feature.test is Test.VALUE:
                 rank = int(np.searchsorted(self.levels[f], cut[1], side="right")) - 1
                 if 0 <= rank < len(self.levels[f]) - 1 and self.split_of(int(self.starts[f]) + rank) == split:

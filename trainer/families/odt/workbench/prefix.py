@@ -14,7 +14,7 @@ import numpy as np
 from trainer.editing.prefix import NO_ROOMS, OPEN, Found, Prefix, Room, Spot
 from trainer.editing.space import FAR, Asked
 from trainer.editing.wishes import Items, below
-from trainer.families.odt.topology import Shape, complete, cut, fits, layouts, rooms_below
+from trainer.families.odt.topology import Shape, complete, grows, rooms_below, within
 from trainer.families.odt.workbench.space import Kept, SubsetSpace
 from trainer.tree.shapes import Shape as TreeShape
 
@@ -46,9 +46,10 @@ class SubsetPrefix(Prefix):
     def fitted(self, height: int, room: Room | None) -> tuple[int, Room | None]:
         if not isinstance(room, Shape):
             return 0 if room == NOTHING else height, None
-        left = cut(room, height)
-        height = 0 if left is None else left.depth
-        return height, None if left == complete(height) else left
+        parts = within(room, height)
+        height = max((part.depth for part in parts), default=0)
+        left = parts[0] if len(parts) == 1 else room
+        return height, None if not parts or left == complete(height) else left
 
     def ways(self, spot: Spot) -> Sequence[tuple[Room | None, Room | None]]:
         """A side without room for a question has the room NOTHING."""
@@ -57,18 +58,33 @@ class SubsetPrefix(Prefix):
         return [(a or NOTHING, b or NOTHING) for a, b in rooms_below(spot.room)]
 
     def solved(self, spot: Spot, ub: int) -> Kept:
-        room = spot.room if isinstance(spot.room, Shape) else None
-        return self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, ub, room)
+        least = Kept(FAR, True)
+        for room in self._rooms(spot):
+            found = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, min(ub, least.lower), room)
+            if found.lower < least.lower or (found.lower == least.lower and not least.exact):
+                least = found
+        return least
 
     def grown(self, spot: Spot, cost: int) -> TreeShape:
-        room = spot.room if isinstance(spot.room, Shape) else None
+        rooms = self._rooms(spot)
+        room = rooms[0] if len(rooms) == 1 else self._room_of(spot, rooms, cost)
         return self.subsets.tree(spot.rows, spot.path, spot.height, spot.banned, cost, room)
 
+    def _room_of(self, spot: Spot, rooms: Sequence[Shape | None], cost: int) -> Shape | None:
+        """The first topology whose best tree has the known least cost of all."""
+        for room in rooms:
+            found = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, cost + 1, room)
+            if found.exact and found.lower == cost:
+                return room
+        raise ValueError(f"no tree costs {cost}")
+
+    @staticmethod
+    def _rooms(spot: Spot) -> Sequence[Shape | None]:
+        """The largest topologies of a place within its height; None is that of all trees of the height."""
+        return within(spot.room, spot.height) or (None,) if isinstance(spot.room, Shape) else (None,)
+
     def holds(self, places: set[str]) -> bool:
-        asked = _branches(places)
-        return asked is None or (
-            self.subsets.shape is not None and any(fits(asked, one) for one in layouts(self.subsets.shape))
-        )
+        return grows(_branches(places), self.subsets.shape)
 
     # -- questions -----------------------------------------------------------------------------------------------------
 
