@@ -16,6 +16,7 @@ from trainer.verify import claims, recount, wishes
 from trainer.verify.fewest import fewest
 from trainer.verify.findings import Finding, damage
 from trainer.verify.impurity import splits
+from trainer.verify.members import questions_asked
 from trainer.verify.proof import proof_findings
 from trainer.verify.restrictions import restrictions
 from trainer.verify.rows import Data, load
@@ -76,6 +77,7 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     found += [
         *wishes.kept(model),
         scope(model, rows),
+        *questions_asked(model, rows),
         claims.prices(model, counts[0]),
         claims.status(model),
         *claims.gap(model["certificate"]),

@@ -11,7 +11,7 @@ import numpy as np
 from trainer.verify import search
 from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted, shown
 from trainer.verify.planes import ceiling, disputed, groups
-from trainer.verify.recount import class_counts, penalty, route, terms, value_of
+from trainer.verify.recount import class_counts, node_counts, penalty, route, terms, value_of
 from trainer.verify.rows import Rows
 from trainer.verify.structure import METHODS, tree_trouble
 
@@ -243,6 +243,8 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
             )
             own = (sum("split" not in v for v in p["tree"]), value_of(model, p["tree"], counts)[0]) if counts else ()
             size = p.get("coefficients", terms(model, p["tree"])) == terms(model, p["tree"]) if counts else True
+            if counts and node_counts(p["tree"], counts).verdict == "refuted":
+                trouble = "the counts of its nodes"
             trouble = trouble or ("" if own == (p["leaves"], p["correct"]) and size else f"{own} leaves and rows right")
         if trouble:
             return [recounted(kind, False, f"The point with {p['leaves']} leaves does not hold ({trouble}).")]

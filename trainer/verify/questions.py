@@ -26,18 +26,27 @@ class Questions:
 
 def questions(model: dict[str, Any], rows: Rows, scheme: str | None = None, bins: int | None = None) -> Questions:
     """The encoding that the parameters ask for, or the one of `scheme` and `bins`; a row of weight w counts w times in quantiles."""
-    parameters = model.get("parameters") or {}
-    scheme = scheme or parameters.get("binarise", "quantile-thresholds")
-    if scheme not in SCHEMES:
-        raise ValueError(f"there is no encoding {str(scheme)[:40]!r}")
     answers: list[np.ndarray] = []
     places: list[int] = []
-    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
-        found = _of_column(column, values, rows.plain, scheme, int(bins or parameters.get("bins") or 5))
+    for j in range(len(model["columns"])):
+        found = of_column(model, rows, j, scheme, bins)
         answers += found
         places += [j] * len(found)
     matrix = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
     return Questions(matrix, np.array(places, np.int64))
+
+
+def of_column(
+    model: dict[str, Any], rows: Rows, j: int, scheme: str | None = None, bins: int | None = None
+) -> list[np.ndarray]:
+    """The answers to the questions about one column, as `questions` makes them."""
+    parameters = model.get("parameters") or {}
+    scheme = scheme or parameters.get("binarise", "quantile-thresholds")
+    if scheme not in SCHEMES:
+        raise ValueError(f"there is no encoding {str(scheme)[:40]!r}")
+    return _of_column(
+        model["columns"][j], rows.columns[j], rows.plain, scheme, int(bins or parameters.get("bins") or 5)
+    )
 
 
 def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> list[np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,15 +20,20 @@ Counts = list[list[int]]  # of each node the weight of each class
 def route(nodes: Sequence[dict], columns: Sequence[dict], rows: Rows) -> np.ndarray:
     """The leaf of each row, int64 (n,)."""
     at = np.zeros(len(rows), np.int64)
+    for i, own, left in parted(nodes, columns, rows):
+        at[own] = np.where(left, nodes[i]["left"], nodes[i]["right"])
+    return at
+
+
+def parted(nodes: Sequence[dict], columns: Sequence[dict], rows: Rows) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Each question: its node, the numbers of the rows that come to it, and for each of them whether it goes to the left."""
     here = {0: np.arange(len(rows))}
     for i, node in enumerate(nodes):
         own = here.pop(i)
-        if "split" not in node:
-            at[own] = i
-            continue
-        left = _goes_left(node["split"], columns, rows.columns, own)
-        here[node["left"]], here[node["right"]] = own[left], own[~left]
-    return at
+        if "split" in node:
+            left = _goes_left(node["split"], columns, rows.columns, own)
+            here[node["left"]], here[node["right"]] = own[left], own[~left]
+            yield i, own, left
 
 
 def _goes_left(split: dict, columns: Sequence[dict], values: Sequence[np.ndarray], own: np.ndarray) -> np.ndarray:

@@ -78,7 +78,7 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
         head = said.removeprefix(LEAD["tree"] + " ")
         if limits := _limits(model):
             head = head.removesuffix(", " + ", ".join(limits))
-        return [[head if _topology(model, rows, head) else "another topology"]]
+        return [[head if _topology(model, rows, head) else f"another topology than {head}"]]
     if method == "oct-h" or (method == "s-oct" and asked(model, "big_m") is not None):
         return [[FAR_ROBUST if asked(model, "scaling") == "robust" else FAR]]
     if method in ("cut-h", "cutw-h", "s-oct"):

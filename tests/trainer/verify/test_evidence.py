@@ -47,6 +47,10 @@ def test_trees_of_a_frontier_are_run_again(folder, tmp_path):
     assert verdict(findings(document, data, tmp_path)) == "recounted"
     point = next(p for p in part(document, "leaf-frontier")["points"] if p.get("tree"))
     leaf = next(v for v in reversed(point["tree"]) if "class" in v)
+    leaf["counts"][0] += 1
+    lines = {f.claim: f.verdict for f in findings(document, data, tmp_path)}
+    assert lines["leaf-frontier"] == "refuted"
+    leaf["counts"][0] -= 1
     leaf["class"] = next(name for name in document["classes"] if name != leaf["class"])
     lines = {f.claim: f.verdict for f in findings(document, data, tmp_path)}
     assert lines["leaf-frontier"] == "refuted"

@@ -239,3 +239,27 @@ def test_a_scope_of_more_bins_than_anybody_can_count(folder, tmp_path):
     certificate = document["certificate"]
     certificate["scope"] = certificate["scope"].replace("at most 10 bins", f"at most {10**20} bins")
     refuted(document, data, tmp_path, "scope")
+
+
+@pytest.mark.parametrize("method", ["exact", "flowoct", "binoct", "odt"])
+def test_a_tree_of_questions_that_are_not_of_its_space(folder, tmp_path, method):
+    """Fewer bins, said in the scope, too: the tree is better than all of that space, and its bound holds, but it lies outside."""
+    document, data = trained(folder, method, bins=10, **FAST)
+    assert "questions" in {f.claim for f in findings(document, data, tmp_path) if f.verdict == "recounted"}
+    document["parameters"]["bins"] = 3
+    words = next(f.detail for f in refuted(document, data, tmp_path, "scope") if f.claim == "scope")
+    told = words.partition("The parameters ask for: ")[2].partition(". The file says")[0]
+    if method == "odt":
+        told = document["certificate"]["scope"].replace("at most 10 bins", "at most 3 bins")
+    document["certificate"]["scope"] = told
+    found = refuted(document, data, tmp_path, "questions")
+    assert [f.claim for f in found if f.verdict == "refuted"] == ["questions"]
+
+
+def test_a_scope_in_the_words_of_the_checker_for_one_that_it_cannot_read(folder, tmp_path):
+    document, data = trained(folder, "odt", **FAST)
+    document["certificate"]["scope"] = "all trees with another topology"
+    found = refuted(document, data, tmp_path, "scope")
+    told = next(f.detail for f in found if f.claim == "scope").partition("ask for: ")[2].partition(". The file says")[0]
+    document["certificate"]["scope"] = told
+    refuted(document, data, tmp_path, "scope")

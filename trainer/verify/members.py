@@ -1,0 +1,54 @@
+"""Whether the questions of a tree are questions of the space that its claim is about: a tree of other questions lies outside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.verify.findings import Finding, recounted
+from trainer.verify.proof_space import MOST_SUBSETS
+from trainer.verify.questions import cuts_of_bins, of_column
+from trainer.verify.recount import parted
+from trainer.verify.restrictions import Model
+from trainer.verify.rows import Rows
+from trainer.verify.wishes import answers, numbered, wishes_of
+
+OVER_CUTS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
+
+
+def questions_asked(model: Model, rows: Rows) -> list[Finding]:
+    """One line, for methods that ask listed questions: each question of the tree parts its rows as one of these does."""
+    if model["method"] not in OVER_CUTS | {"exact-numeric", "odt"}:
+        return []
+    place = {c["name"]: j for j, c in enumerate(model["columns"])}
+    known: dict[int, list[np.ndarray] | None] = {}
+    for v, own, left in parted(model["nodes"], model["columns"], rows):
+        j = place[model["nodes"][v]["split"]["feature"]]
+        listed = known[j] if j in known else known.setdefault(j, _listed(model, rows, j))
+        counted = rows.plain[own] > 0
+        if listed is not None and not any(_same(q[own][counted], left[counted]) for q in listed):
+            words = f"The question of node {v} is none of those that the parameters ask for."
+            return [recounted("questions", False, words)]
+    return [recounted("questions", True, "Each one parts its rows as a question of the scope does.")]
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two questions part these rows alike; either side may be the left one."""
+    return bool((one == other).all() or (one != other).all())
+
+
+def _listed(model: Model, rows: Rows, j: int) -> list[np.ndarray] | None:
+    """The answers to the questions about a column, bool (n,) each; None if every question of its kind is one."""
+    column, values, method = model["columns"][j], rows.columns[j], model["method"]
+    levels = np.unique(values)
+    if method in OVER_CUTS:
+        found = of_column(model, rows, j)
+    elif column["kind"] != "categorical":
+        if method == "exact-numeric":
+            return None
+        found = [values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"]))]
+    elif method == "odt" and not (len(levels) > 10 and 1 << (len(levels) - 1) > MOST_SUBSETS):
+        return None
+    else:
+        found = [values == level for level in levels]
+    _, named = numbered(wishes_of(model), 0) if model["certificate"].get("wishes") else ((), [])
+    return found + [answers(w, model, rows) for w in named if w.column == j]
