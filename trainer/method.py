@@ -224,9 +224,8 @@ class Method:
     splits: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     solve: Solve
-    space: Callable[[Problem, Settings], str] | None = (
-        None  # which questions a claim is about, for the scope; "" if the search decides
-    )
+    # which questions a claim is about, for the scope; "" if the search decides
+    space: Callable[[Problem, Settings], str] | None = None
     binary: bool = False
     two_classes: bool = False
     warm_start: bool = False

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
 import numpy as np
 
 from trainer.verify.findings import Finding, recounted
-from trainer.verify.proof_space import MOST_SUBSETS
 from trainer.verify.questions import cuts_of_bins, of_column
 from trainer.verify.recount import parted
 from trainer.verify.restrictions import Model
@@ -20,10 +22,8 @@ def questions_asked(model: Model, rows: Rows) -> list[Finding]:
     if model["method"] not in OVER_CUTS | {"exact-numeric", "odt"}:
         return []
     place = {c["name"]: j for j, c in enumerate(model["columns"])}
-    known: dict[int, list[np.ndarray] | None] = {}
     for v, own, left in parted(model["nodes"], model["columns"], rows):
-        j = place[model["nodes"][v]["split"]["feature"]]
-        listed = known[j] if j in known else known.setdefault(j, _listed(model, rows, j))
+        listed = _listed(model, rows, place[model["nodes"][v]["split"]["feature"]])
         counted = rows.plain[own] > 0
         if listed is not None and not any(_same(q[own][counted], left[counted]) for q in listed):
             words = f"The question of node {v} is none of those that the parameters ask for."
@@ -36,19 +36,16 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
     return bool((one == other).all() or (one != other).all())
 
 
-def _listed(model: Model, rows: Rows, j: int) -> list[np.ndarray] | None:
-    """The answers to the questions about a column, bool (n,) each; None if every question of its kind is one."""
-    column, values, method = model["columns"][j], rows.columns[j], model["method"]
-    levels = np.unique(values)
+def _listed(model: Model, rows: Rows, j: int) -> Iterator[np.ndarray] | None:
+    """The answers to the questions about a column, bool (n,) each, one after the other; None if every question of its kind is one."""
+    values, method, nominal = rows.columns[j], model["method"], model["columns"][j]["kind"] == "categorical"
     if method in OVER_CUTS:
-        found = of_column(model, rows, j)
-    elif column["kind"] != "categorical":
-        if method == "exact-numeric":
-            return None
-        found = [values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"]))]
-    elif method == "odt" and not (len(levels) > 10 and 1 << (len(levels) - 1) > MOST_SUBSETS):
+        found: Iterable[np.ndarray] = of_column(model, rows, j)
+    elif nominal == (method == "odt"):  # `odt` asks for any subset of the categories, `exact-numeric` for any threshold
         return None
+    elif nominal:
+        found = (values == level for level in np.unique(values))
     else:
-        found = [values == level for level in levels]
+        found = (values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"])))
     _, named = numbered(wishes_of(model), 0) if model["certificate"].get("wishes") else ((), [])
-    return found + [answers(w, model, rows) for w in named if w.column == j]
+    return chain(found, (answers(w, model, rows) for w in named if w.column == j))

@@ -29,7 +29,7 @@ def questions(model: dict[str, Any], rows: Rows, scheme: str | None = None, bins
     answers: list[np.ndarray] = []
     places: list[int] = []
     for j in range(len(model["columns"])):
-        found = of_column(model, rows, j, scheme, bins)
+        found = list(of_column(model, rows, j, scheme, bins))
         answers += found
         places += [j] * len(found)
     matrix = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
@@ -38,8 +38,8 @@ def questions(model: dict[str, Any], rows: Rows, scheme: str | None = None, bins
 
 def of_column(
     model: dict[str, Any], rows: Rows, j: int, scheme: str | None = None, bins: int | None = None
-) -> list[np.ndarray]:
-    """The answers to the questions about one column, as `questions` makes them."""
+) -> Iterator[np.ndarray]:
+    """The answers to the questions about one column, bool (n,) each, as `questions` takes them; each is made when it is asked for."""
     parameters = model.get("parameters") or {}
     scheme = scheme or parameters.get("binarise", "quantile-thresholds")
     if scheme not in SCHEMES:
@@ -49,21 +49,23 @@ def of_column(
     )
 
 
-def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> list[np.ndarray]:
+def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> Iterator[np.ndarray]:
     present = np.unique(values)
     if len(present) < 2:
-        return []
+        return
     if column["kind"] == "categorical":
-        return [values == level for level in (present[1:] if len(present) == 2 else present)]
+        yield from (values == level for level in (present[1:] if len(present) == 2 else present))
+        return
     if set(present.tolist()) <= {0.0, 1.0}:
-        return [values == 1]
+        yield values == 1
+        return
     codes = np.isin(values, column.get("special") or [])
     ordinary, own = values[~codes], weights[~codes]
     found = (
         [] if codes.any() and (len(np.unique(ordinary)) < 2 or not own.any()) else _cuts(ordinary, own, scheme, bins)
     )
-    buckets = [(values > a) & (values <= b) for a, b in found]
-    return buckets + [values == code for code in np.unique(values[codes])]
+    yield from ((values > a) & (values <= b) for a, b in found)
+    yield from (values == code for code in np.unique(values[codes]))
 
 
 def features(model: dict[str, Any], rows: Rows) -> Iterator[tuple[int, np.ndarray]]:

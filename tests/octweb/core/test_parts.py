@@ -12,7 +12,7 @@ import psutil
 import pytest
 from django.core.management.base import CommandError
 
-from octweb.core.management.commands.serve import Command
+from octweb.core.management.commands.serve import Command, _warming
 from octweb.core.parts import MOST_STARTS, START_WINDOW, Part, end
 from tests.conftest import ROOT
 
@@ -66,3 +66,13 @@ def test_parts_end_when_their_parent_is_killed():
     while child.is_running() and child.status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
         time.sleep(0.05)
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize(("said", "parts"), [(None, 1), ("1", 1), ("0", 0)])
+def test_kernels_are_compiled_beside_the_others_unless_the_setting_says_no(monkeypatch, said, parts):
+    monkeypatch.delenv("OCTWEB_WARM", raising=False)
+    if said is not None:
+        monkeypatch.setenv("OCTWEB_WARM", said)
+    found = _warming({"OCTWEB_WARM": "0"})
+    assert len(found) == parts
+    assert all(part.environment["OCTWEB_WARM"] == "1" for part in found)

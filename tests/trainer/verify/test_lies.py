@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from tests.trainer.verify.files import OBLIQUE, TWO_CLASSES, findings, trained
+from trainer.data.reader import load
 from trainer.errors import ModelFileError
 from trainer.methods import METHODS, get
+from trainer.run import TrainRequest, train
 from trainer.verify import verdict
 
 ALL = [m.id for m in METHODS]
@@ -263,3 +266,17 @@ def test_a_scope_in_the_words_of_the_checker_for_one_that_it_cannot_read(folder,
     told = next(f.detail for f in found if f.claim == "scope").partition("ask for: ")[2].partition(". The file says")[0]
     document["certificate"]["scope"] = told
     refuted(document, data, tmp_path, "scope")
+
+
+@pytest.mark.parametrize("method", ["exact", "exact-numeric", "odt"])
+def test_questions_about_a_column_of_many_categories_are_of_the_space(tmp_path, method):
+    """Twelve of them have more subsets than a search again would try, and `odt` asks for any."""
+    draw = np.random.default_rng(3)
+    places = draw.integers(12, size=90)
+    data = tmp_path / "rows.csv"
+    data.write_text("\n".join(["place,class", *(f"p{k},{'yn'[k % 2]}" for k in places)]) + "\n")
+    table, labels, *_ = load(data, target="class")
+    made = train(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2} | FAST)).model
+    found = findings(json.loads(json.dumps(made.to_json())), data, tmp_path)
+    assert "questions" in {f.claim for f in found}
+    assert verdict(found) in ("proved", "recounted"), [f for f in found if f.verdict == "refuted"]

@@ -100,9 +100,8 @@ class Search:
     stop: Callable[[], bool] = lambda: False
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     report: Callable[[int, int, int], None] = lambda cost, bound, nodes: None
-    room: Callable[[int], int] = lambda cost: (
-        cost
-    )  # up to which costs sides of the root are searched, where the best tree costs so much
+    # up to which costs sides of the root are searched, by the cost of the best tree: further than it where trees are counted afterwards
+    room: Callable[[int], int] = lambda cost: cost
     improved: Callable[[Shape], None] | None = None  # hears of better trees, at most one in TREE_SECONDS
 
     def __post_init__(self) -> None:
@@ -120,9 +119,8 @@ class Search:
         self.twos = 0
         self.incumbent: tuple[int, int | None, int] = (int(INFINITE), None, 0)  # cost, root feature, height
         self.root_lower = 0
-        self.root_sides: dict[
-            int, tuple[int, int]
-        ] = {}  # by feature, lower bounds of both sides of the splits of all rows
+        # by feature, lower bounds of both sides of the splits of all rows
+        self.root_sides: dict[int, tuple[int, int]] = {}
         self.lock = threading.Lock()
         self.told = -math.inf  # when a tree was last passed on
         self.untold = False

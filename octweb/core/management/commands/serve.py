@@ -79,15 +79,9 @@ class Command(BaseCommand):
             Part(name="web server" if i == 0 else f"worker {i}", command=command, environment=environment)
             for i, command in enumerate(commands)
         ]
-        # beside the others and not one of them: when it has ended, nothing is missing
-        warming = [
-            Part(
-                name="warming", command=["nice", "-n", "15", sys.executable, "-c", WARM],
-                environment=environment | {"OCTWEB_WARM": "1"},
-            )
-        ] if boolean("OCTWEB_WARM", True) else []  # fmt: skip
         for part in parts:
             part.start()
+        warming = _warming(environment)
         for part in warming:
             part.start(quiet=True)
         self.stdout.write(f"octweb: http://{host}:{port}/   (Ctrl-C ends it)")
@@ -114,6 +108,14 @@ class Command(BaseCommand):
             )
         self.stderr.write(f"The {part.name} ended by itself (status {status}); it is started again.")
         part.start()
+
+
+def _warming(environment: dict[str, str]) -> list[Part]:
+    """What compiles kernels beside the others, unless OCTWEB_WARM says no: when it has ended, nothing is missing."""
+    if not boolean("OCTWEB_WARM", True):
+        return []
+    command = ["nice", "-n", "15", sys.executable, "-c", WARM]
+    return [Part(name="warming", command=command, environment=environment | {"OCTWEB_WARM": "1"})]
 
 
 def _collect_static() -> None:

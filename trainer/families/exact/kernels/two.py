@@ -132,9 +132,8 @@ def best_children(node, P, min_leaf):
     left, right = np.full(m, -1, i32), np.full(m, -1, i32)
     row, buffer = np.empty((classes, m), i32), np.empty((4, m), i32)
     for f in range(m):
-        for k in range(
-            classes
-        ):  # a slice of P in two dimensions has no known stride, and loops over it take single numbers
+        # a slice of P in two dimensions has no known stride, and loops over it take single numbers
+        for k in range(classes):
             source, target = P[k, f, f + 1 :], row[k, f + 1 :]
             for q in range(m - f - 1):
                 target[q] = source[q]
