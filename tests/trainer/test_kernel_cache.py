@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 from trainer.kernels import compiled
+from trainer.kernels.compiled import kernel
 from trainer.monitor import COMPILING, Monitor
 
 SHOW = """
@@ -130,6 +132,23 @@ def test_another_place_with_the_same_sources_finds_the_code(package, tmp_path):
 
     assert run(package) == ["0", "1"]
     assert run(moved) == ["1", "0"]
+
+
+@kernel
+def _side(x, side):
+    return x[side]
+
+
+@kernel
+def _both(x):
+    return _side(x, 0) + 10 * _side(x, 1)
+
+
+def test_a_kernel_is_compiled_once_for_all_constants():
+    assert _both(np.array([2, 3])) == 32
+    assert len(_side.signatures) <= 1  # none where the code of `_both` was kept
+    assert _both.py_func(np.array([2, 3])) == 32
+    assert {signature[1] for signature in _side.signatures} == {numba.int64}
 
 
 def test_compiling_is_told_once_and_the_phase_comes_back():
