@@ -67,7 +67,7 @@ def test_every_check_passes_with_the_defaults(method_id):
 def test_every_check_passes_with_the_defaults_of_a_method_with_a_solver(method_id, monkeypatch):
     """The parameters are the defaults; their 600 s are cut short from outside, since 200 fits would take a day."""
     with monkeypatch.context() as short:
-        short.setattr(estimators, "limits_of", lambda settings: Limits(time=0.1))
+        short.setattr(estimators, "limits_of", lambda settings: Limits(time=0.03))
         found = check_estimator(make_classifier(method_id), on_fail=None, on_skip=None)
     # fits that end by the clock are not alike: those that are compared end after rounds of local search, a few cases and one node of the solver
     again = {r["check_name"] for r in found if r["status"] == "failed"}
