@@ -23,6 +23,9 @@ echo "== packages for the tests, the clients and the documentation"
 "$MAKE" --silent -j3 "$VENV"/{.test,clients/.ready,docs/.ready}
 warm exact
 warm odt oc1 cut-h
+# asserts are rewritten once, and not by each test process, which says what is wrong if this fails
+{ "$BIN/python" -m pytest --collect-only -q >/dev/null || true; } &
+warming+=($!)
 
 echo "== lint, types, import contracts"
 "$BIN/ruff" check .
@@ -39,7 +42,7 @@ bash tests/find_chromium.sh
 for one in "${warming[@]}"; do wait "$one"; done
 
 echo "== tests (SQLite)"
-"$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-5}" "$@"
+"$BIN/python" -m pytest -n 4 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-5}" "$@"
 
 echo "== tests of the application (PostgreSQL), and several hosts (PostgreSQL, a bucket, network namespaces where they are permitted)"
 # hosts mostly wait for leases that end

@@ -90,4 +90,4 @@ def walk(owner, media, examples: int) -> None:
 
 def test_generated_requests(owner, media, settings):
     settings.MAX_QUEUED_RUNS = 10_000  # each operation has objects of its own
-    walk(owner, media, 14)
+    walk(owner, media, 9)
