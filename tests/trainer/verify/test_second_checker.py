@@ -191,7 +191,8 @@ def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
         {}, {"certificate": {"bound": None}}, {"certificate": {"bound": "high"}}, {"certificate": {"bound": [1]}},
         {"certificate": {"leaf_penalty": "-1/100"}, "parameters": {"leaf_penalty": -0.01}}, {"parameters": {"depth": None}},
         {"parameters": {"depth": 1.5}}, {"parameters": {"max_leaves": "a"}}, {"parameters": {"min_leaf": -1.5}},
-        {"parameters": {"max_columns": 0.5}}, {"parameters": {"bins": -5}}, {"parameters": {"bins": 0}}, {"parameters": {"class_weight": "non"}},
+        {"parameters": {"max_columns": 0.5}}, {"parameters": {"bins": -5}}, {"parameters": {"bins": 0}},
+        {"parameters": {"bins": 10**20}}, {"parameters": {"depth": 101}}, {"parameters": {"depth": 10**9}}, {"parameters": {"class_weight": "non"}},
         {"parameters": {"recall": "Yes: 0.1"}}, {"parameters": {"monotone": "x sideways"}}, {"certificate": {"bound": True}},
     ]  # fmt: skip
     texts, own = [], []
