@@ -73,7 +73,9 @@ def test_the_page_in_its_modes(client, register, dataset, owner, method, paramet
         assert f'href="?mode={mode}" aria-current="page"' in text
     assert get(client, owner, model, "?mode=nonsense").status_code == 200
     if model.leaves == 1:
-        assert "The tree is a single leaf and asks nothing" in get(client, owner, model).content.decode()
+        text = get(client, owner, model).content.decode()
+        assert "The tree is a single leaf and asks nothing" in text
+        assert "The setting depth is 0" in text  # without a click
 
 
 def test_a_large_difference_gets_one_sentence(client, register, dataset, owner, cart_document):

@@ -118,3 +118,10 @@ def test_the_cost_is_said_before_the_search(tmp_path):
     assert 0 < expected["low"] < expected["high"]
     assert expected["megabytes"] > 0
     assert "note: 40 rows × 7 questions, about " in err.getvalue()
+
+
+def test_a_tree_without_a_question_says_why(tmp_path):
+    data, out = tmp_path / "rows.csv", StringIO()
+    data.write_text("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(40)))
+    call_command("train", str(data), target="y", method="cart", set=["min_leaf=30"], stdout=out, stderr=StringIO())
+    assert "The setting min_leaf asks for 30 rows in every leaf" in out.getvalue()

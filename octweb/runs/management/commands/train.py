@@ -110,6 +110,8 @@ class Command(TrainingCommand):
             f"{c.status}: {c.correct} of {c.n} rows correct, {c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}, objective {c.objective:.6g}, {proof}, "
             f"{c.seconds:.3g} s"
         )
+        if result.summary["single_leaf"]:
+            self.stdout.write(result.summary["single_leaf"])
         written = result.summary["proof"]
         if written is not None:
             self.stdout.write(
