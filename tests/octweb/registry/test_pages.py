@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from django.core.files.base import ContentFile
 
+from octweb.core.templatetags.octweb import seconds
 from octweb.datasets import reader
 from octweb.datasets.models import Dataset
 from octweb.registry import actions, data
@@ -76,6 +77,15 @@ def test_the_page_in_its_modes(client, register, dataset, owner, method, paramet
         text = get(client, owner, model).content.decode()
         assert "The tree is a single leaf and asks nothing" in text
         assert "The setting depth is 0" in text  # without a click
+
+
+def test_one_clock_has_one_name(client, register, dataset, owner, cart_document):
+    models = [register(document=cart_document, dataset=dataset) for _ in range(2)]
+    time = seconds(cart_document["certificate"]["seconds"])
+    claim = get(client, owner, models[0], "?mode=proof").content.decode()
+    assert f"<dt>Time of the search</dt><dd>{time}" in claim
+    side_by_side = client.get("/models/compare/?" + "&".join(f"models={m.pk}" for m in models)).content.decode()
+    assert f'<th scope="row">Time of the search</th><td>{time}</td>' in side_by_side
 
 
 def test_a_large_difference_gets_one_sentence(client, register, dataset, owner, cart_document):

@@ -208,11 +208,14 @@ def test_without_held_out_rows_no_training_number_stands_in_their_place(table, o
     client.force_login(owner)
     page = client.get(f"/models/{model.pk}/?mode=performance").content.decode()
     assert "Accuracy on unseen rows was not evaluated" in page
+    assert "over the folds" not in page  # nobody ran any
     crossed = scene_of(trained_on(table, owner, share=0.0, folds=3), owner)
     assert performance.chosen_part(crossed) == "folds"
     assert performance.mistakes(crossed, "folds")["n"] == 400
     low, high = performance.unseen_interval(crossed)
     assert low < crossed.file.metrics["cross_validation"]["accuracy"] < high
+    page = client.get(f"/models/{crossed.model.pk}/?mode=performance").content.decode()
+    assert "Student's over the folds" in page
 
 
 PLACES = [
