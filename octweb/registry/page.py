@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import leaf_answer
 from trainer.certificate import Evidence, Status
+from trainer.data.reading import Reading
 from trainer.errors import TrainerError
 from trainer.table import Kind
 from trainer.tree.describe import headline, path_in_words, rules_text
@@ -18,6 +20,7 @@ from trainer.tree.nodes import Node, Tree, tree_from_json
 
 WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
 LISTED_CATEGORIES = 200
+THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?(e[+-]?\d+)?", re.I)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,22 +205,30 @@ def asked_columns(tree: Tree) -> list[int]:
     return list(dict.fromkeys(f for v in tree.branches if v.split is not None for f in v.split.used))
 
 
-def typed(model: TreeModel, query: dict[str, str]) -> dict[str, Any]:
-    """The values of the form as a record; what is not a number stays text, and predicting says what is wrong."""
-    tree = model_file(model).tree
+def typed(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
+    """The values of the form as a record; what is not a number stays text, and predicting says what is wrong.
+
+    Numbers are read as pages write them, and with a comma as the file of the training wrote its own, if that was different.
+    """
+    file = model_file(model)
+    forms = Reading.from_json(file.reading).columns
     record: dict[str, Any] = {}
-    for j in tree.used_columns:
-        column = tree.schema[j]
+    for j in file.tree.used_columns:
+        column = file.tree.schema[j]
         text = query.get(f"try-{j}", "").strip()
         if text == "":
             continue
-        record[column.name] = text if column.kind is Kind.CATEGORICAL else _number(text)
+        own = forms.get(column.name)
+        as_in_file = column.kind is Kind.CATEGORICAL or ("," in text and own is not None and own.number is not None)
+        record[column.name] = text if as_in_file else _number(text)
     return record
 
 
 def _number(text: str) -> float | int | str:
+    """A number with or without thousands commas; 3,5 is none: it may be meant as 3.5."""
+    word = text.replace("−", "-")
     try:
-        value = float(text.replace(",", "").replace("−", "-"))
+        value = float(word.replace(",", "") if THOUSANDS.fullmatch(word) else word)
     except ValueError:
         return text
     return int(value) if value.is_integer() and abs(value) < 1e15 else value

@@ -14,7 +14,7 @@ from django.core.files.base import ContentFile
 from octweb.core.templatetags.octweb import seconds
 from octweb.datasets import reader
 from octweb.datasets.models import Dataset
-from octweb.registry import actions, data
+from octweb.registry import actions, data, page
 from octweb.registry.data import check_again
 from octweb.registry.models import State, TreeModel
 from tests.octweb.small_models import small_table, trained
@@ -175,6 +175,25 @@ def test_try_it(client, register, owner):
     answer = client.post(f"/models/{model.pk}/", {**form, "try-0": "wide"})
     assert answer.status_code == 422
     assert "column &#x27;width&#x27; needs a number" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "plain", "with_comma"),
+    [
+        ("7.5", 7.5, 7.5),
+        ("−7.5", -7.5, -7.5),
+        ("7,5", "7,5", "7,5"),  # not 75: the reading of the file makes 7.5 of it, or it is refused
+        ("1,234.5", 1234.5, "1,234.5"),
+        ("1,234", 1234, "1,234"),
+        ("12,34", "12,34", "12,34"),
+    ],
+)
+def test_a_decimal_comma_is_no_thousands_comma(register, cart_document, text, plain, with_comma):
+    reading = {"columns": {"width": {"taken_for": "number", "decimal": ",", "thousands": "."}}}
+    for document, expected in ((cart_document, plain), (cart_document | {"reading": reading}, with_comma)):
+        model = register(document=document)
+        names = [c.name for c in page.model_file(model).tree.schema]
+        assert page.typed(model, {f"try-{names.index('width')}": text})["width"] == expected
 
 
 def test_no_address_carries_typed_values(client, register, owner):
