@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from dataclasses import replace
 
 import plotly.graph_objects as go
@@ -235,6 +236,15 @@ def test_numbers_of_questions_stand_in_one_piece_on_cards(text, closed):
         for number in numbers:
             assert any(number in line.split() for line in box.lines), box.lines
         assert all(text_width(line, FONT) <= box.inner for line in box.lines)
+
+
+@pytest.mark.parametrize("width", range(60, 300, 7))
+def test_a_line_that_is_cut_ends_before_a_number(width):
+    text = "1.25 × income − 0.000123456 × age + 98,765.4321 × score ≤ −3.6999999999999984"
+    last = wrap(text, width, 12, 2)[-1]
+    for number in re.findall(r"\d[\d.,]*\d", last):
+        assert last.endswith("…")
+        assert number in re.findall(r"\d[\d.,]*\d", text), last
 
 
 def read_or_none(word):

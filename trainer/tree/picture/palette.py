@@ -15,6 +15,7 @@ SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "x", "pentagon"
 NAME_LENGTH = 22
 FONT = 'Inter, ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 NUMBER = re.compile(rf"(≤ )?{MINUS}?\d[\d,]*(\.\d+)?(E[+-]\d+)?")  # as a question writes it
+CUT_NUMBER = re.compile(rf"(^| )(≤ )?{MINUS}?\d[\d.,E+-]*$")  # it would be read as another number
 NARROW, WIDE = "fijlrtI.,:;'|!()[] ·-", "mwMW%@×≤∞…"
 
 
@@ -132,7 +133,8 @@ def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
     done += [line.rstrip()] if line.strip() else []
     if len(done) <= lines:
         return done or [""]
-    return [*done[: lines - 1], fit(done[lines - 1] + "……", width, size).rstrip("…") + "…"]
+    last = fit(done[lines - 1] + "……", width, size).rstrip("…")
+    return [*done[: lines - 1], CUT_NUMBER.sub("", last) + "…"]
 
 
 def number_width(text: str, size: float) -> float:
