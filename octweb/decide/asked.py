@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from django.http import QueryDict
 
+from octweb.core.typed import plain_number
 from octweb.registry import page
 from octweb.registry.data import example_row
 from octweb.registry.parsed import model_file
@@ -142,7 +143,7 @@ def _cost(scene: Scene, form: QueryDict) -> tuple[dict[str, float], str]:
     for j in scene.tree.used_columns:
         if text := form.get(f"cost-{j}", "").strip():
             try:
-                found[scene.tree.schema[j].name] = float(text.replace("−", "-"))
+                found[scene.tree.schema[j].name] = float(plain_number(text))
             except ValueError:
                 return {}, f"The cost of {label(scene.tree.schema[j].name)}, '{text[:40]}', is not a number."
     try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from octweb.core.typed import plain_number
 from octweb.registry.data import Rows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
@@ -20,7 +20,6 @@ from trainer.tree.nodes import Node, Tree, tree_from_json
 
 WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
 LISTED_CATEGORIES = 200
-THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?(e[+-]?\d+)?", re.I)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,9 +225,8 @@ def typed(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
 
 def _number(text: str) -> float | int | str:
     """A number with or without thousands commas; 3,5 is none: it may be meant as 3.5."""
-    word = text.replace("−", "-")
     try:
-        value = float(word.replace(",", "") if THOUSANDS.fullmatch(word) else word)
+        value = float(plain_number(text))
     except ValueError:
         return text
     return int(value) if value.is_integer() and abs(value) < 1e15 else value

@@ -174,6 +174,8 @@ def test_equal_costs_are_the_share_of_wrong_rows(table, owner):
 
 def test_many_classes_have_one_cost_each():
     names = tuple(f"k{i}" for i in range(6))
+    for text, cost in (("1,000", 1000), ("2,5", 2.5)):
+        assert costs.costs_of(("a", "b"), {"cost-0-1": text}).table[0, 1] == cost
     found = costs.costs_of(names, {"cost-2": "4"})
     assert found.table[2].tolist() == [4, 4, 0, 4, 4, 4]
     assert found.table.trace() == 0
