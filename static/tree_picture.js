@@ -27,7 +27,8 @@ const TreePicture = (() => {
     return { at, leaves: next, depth };
   }
 
-  const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+  // a number that was cut would be another number: it is left out
+  const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1).replace(/(^| )([≤<>] )?−?\d[\d.,E+-]*$/, "")}…` : text);
   const look = (k) => `c${(k % 8) + 1}`;
 
   // draw `tree` into `host`; `way` are the nodes of the row that is shown

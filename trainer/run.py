@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from trainer import single_leaf
 from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, Progress, Status, relative_gap
 from trainer.data.folds import check_evaluation, holdout, rows_record, stratified_folds
 from trainer.data.problem import Problem
@@ -369,6 +370,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
         "classes": list(problem.labels.classes),
         "depth": certificate.depth,
         "leaves": certificate.leaves,
+        "single_leaf": single_leaf.reason(model) or None,
         "seconds": certificate.seconds,
         "nodes": certificate.nodes,
         "solver": certificate.solver,

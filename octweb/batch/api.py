@@ -54,6 +54,25 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
         child=serializers.IntegerField(),
         help_text="rows of each predicted class",
     )
+    known = serializers.IntegerField(
+        source="summary.known",
+        default=None,
+        allow_null=True,
+        help_text="rows with a prediction whose class the file has",
+    )
+    correct = serializers.IntegerField(
+        source="summary.correct",
+        default=None,
+        allow_null=True,
+        help_text="rows of `known` whose prediction is their class",
+    )
+    trained = serializers.IntegerField(
+        source="summary.trained",
+        default=None,
+        allow_null=True,
+        help_text="rows of `known` that equal rows of the training in their class and in all columns that the tree asks, so that being right "
+        "on them says little; null if the model file cannot tell",
+    )
     notes = serializers.ListField(source="summary.notes", default=list, child=serializers.CharField())
     problems = serializers.ListField(
         source="summary.problems",
@@ -70,7 +89,7 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
         fields = [
             "id", "model", "name", "version", "source_name", "source_bytes", "format", "keep_columns", "explain", "change", "cost", "least",
             "status", "queue_position", "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
-            "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
+            "known", "correct", "trained", "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
         ]  # fmt: skip
         read_only_fields = fields
 

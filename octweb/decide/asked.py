@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from django.http import QueryDict
 
+from octweb.core.typed import plain_number
 from octweb.registry import page
 from octweb.registry.data import example_row
+from octweb.registry.parsed import model_file
 from octweb.registry.workspace.scene import Scene
+from trainer.data.reading.values import plain_values
 from trainer.data.rows import parse_rows
 from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError, TrainerError
@@ -99,7 +102,7 @@ def _stored(scene: Scene, place: int, wishes: dict[str, Any]) -> Asked:
 def _typed(scene: Scene, values: dict[str, Any], wishes: dict[str, Any], title: str) -> Asked:
     tree = scene.tree
     try:
-        parsed = parse_rows(tree.schema, tree.used_columns, [values])
+        parsed = parse_rows(tree.schema, tree.used_columns, plain_values(model_file(scene.model).reading, [values]))
     except TrainerError as error:
         words = str(error).removeprefix("rows[0]: ")
         return Asked(title=title, row=None, values=values, trouble=words, **wishes)
@@ -140,7 +143,7 @@ def _cost(scene: Scene, form: QueryDict) -> tuple[dict[str, float], str]:
     for j in scene.tree.used_columns:
         if text := form.get(f"cost-{j}", "").strip():
             try:
-                found[scene.tree.schema[j].name] = float(text.replace("−", "-"))
+                found[scene.tree.schema[j].name] = float(plain_number(text))
             except ValueError:
                 return {}, f"The cost of {label(scene.tree.schema[j].name)}, '{text[:40]}', is not a number."
     try:

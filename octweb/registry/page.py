@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from octweb.core.typed import plain_number
 from octweb.registry.data import Rows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import leaf_answer
 from trainer.certificate import Evidence, Status
+from trainer.data.reading import Reading
 from trainer.errors import TrainerError
 from trainer.table import Kind
 from trainer.tree.describe import headline, path_in_words, rules_text
@@ -202,22 +204,29 @@ def asked_columns(tree: Tree) -> list[int]:
     return list(dict.fromkeys(f for v in tree.branches if v.split is not None for f in v.split.used))
 
 
-def typed(model: TreeModel, query: dict[str, str]) -> dict[str, Any]:
-    """The values of the form as a record; what is not a number stays text, and predicting says what is wrong."""
-    tree = model_file(model).tree
+def typed(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
+    """The values of the form as a record; what is not a number stays text, and predicting says what is wrong.
+
+    Numbers are read as pages write them, and with a comma as the file of the training wrote its own, if that was different.
+    """
+    file = model_file(model)
+    forms = Reading.from_json(file.reading).columns
     record: dict[str, Any] = {}
-    for j in tree.used_columns:
-        column = tree.schema[j]
+    for j in file.tree.used_columns:
+        column = file.tree.schema[j]
         text = query.get(f"try-{j}", "").strip()
         if text == "":
             continue
-        record[column.name] = text if column.kind is Kind.CATEGORICAL else _number(text)
+        own = forms.get(column.name)
+        as_in_file = column.kind is Kind.CATEGORICAL or ("," in text and own is not None and own.number is not None)
+        record[column.name] = text if as_in_file else _number(text)
     return record
 
 
 def _number(text: str) -> float | int | str:
+    """A number with or without thousands commas; 3,5 is none: it may be meant as 3.5."""
     try:
-        value = float(text.replace(",", "").replace("−", "-"))
+        value = float(plain_number(text))
     except ValueError:
         return text
     return int(value) if value.is_integer() and abs(value) < 1e15 else value

@@ -241,6 +241,14 @@ def range_words(low: float, high: float, limit: float | None, *, proof: bool) ->
     return words
 
 
+def trainings_words(folds: int, limit: float | None) -> str:
+    """How many trees are trained where there are folds, and how long each of them may take; empty where there is one tree."""
+    if not folds:
+        return ""
+    each = f" of up to {seconds(limit)} each" if limit is not None else ""
+    return f"{folds + 1} trainings{each}: one on all rows, and one for each fold"
+
+
 def _low(low: float, high: float) -> str:
     """The lower end, without its unit where both have the same."""
     words = seconds(_round(max(low, 0.1)))

@@ -18,7 +18,7 @@ from octweb.jobs import queue
 from octweb.registry.reach import latest_reach
 from octweb.runs import actions, advice
 from octweb.runs.advice import Answers
-from octweb.runs.estimate import estimate
+from octweb.runs.estimate import estimate, trainings_words
 from octweb.runs.forms import RunForm, carried, kept
 from octweb.runs.words import class_words, in_words
 from trainer.errors import DataError, ParameterError
@@ -224,13 +224,16 @@ def said(user: Any, dataset: Dataset, method: Method, form: RunForm) -> dict[str
     columns = len(advice.feature_columns(dataset)) - len(
         [c for c in str(values.get("forbidden") or "").split(";") if c]
     )
+    folds = int(values.get("folds") or 0) if evaluation == "folds" else 0
+    limit = values.get("time_limit")
     headline, sentences = in_words(method, values, columns=columns, questions=expected.questions)
     return {
         "expected": expected,
         "headline": headline,
         "sentences": sentences,
         "unseen_rows": dataset.rows - expected.rows,
-        "unseen_folds": values.get("folds") if evaluation == "folds" else 0,
+        "unseen_folds": folds,
+        "trainings": trainings_words(folds, None if limit is None else float(limit)),
         "constraint_count": sum(
             1 for f in form.constraint_fields() if values.get(f.name[2:]) not in (None, "", "none", 0.05)
         ),

@@ -21,8 +21,12 @@ class RunSerializer(serializers.ModelSerializer):
     model = serializers.UUIDField(source="model_id", allow_null=True)
     warm_start = serializers.UUIDField(source="warm_start_id", allow_null=True)
     parameters = serializers.DictField()
-    progress = serializers.DictField()
-    summary = serializers.DictField()
+    progress = serializers.DictField(
+        help_text="the newest line; `t`: seconds since the search began, the folds after it included"
+    )
+    summary = serializers.DictField(
+        help_text="the JSON of `train`; `seconds`: the time of the search, as all pages show it"
+    )
     owner = serializers.CharField(source="owner.username")
     queue_position = serializers.SerializerMethodField()
 

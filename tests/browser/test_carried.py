@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from django.conf import settings
 
 from octweb.registry.carried import Subject, to_html
 from tests.browser.accessible import violations
@@ -126,6 +127,23 @@ def test_every_row_gets_the_answer_of_the_kernel(large, opened):
         assert len(wanted) in (TRAINING, RANDOM)
     assert len(set(wanted)) > 25
     assert None in wanted
+
+
+def test_the_small_picture_cuts_no_number(browser):
+    page = browser.new_page()
+    page.set_content("<div></div>")
+    page.add_script_tag(path=str(settings.BASE_DIR / "static" / "tree_picture.js"))
+    shown = page.evaluate(
+        """(names) => names.map((name) => {
+          const question = `${name} ≤ 1,234,567.25`;
+          TreePicture.draw(document.querySelector("div"), { classes: ["a"], nodes: [{ t: {}, y: 1, n: 2, q: question, r: 9 }, { l: 0, r: 4 }, { l: 0, r: 5 }] });
+          return document.querySelector("text").textContent;
+        })""",
+        ["n" * length for length in range(10, 45)],
+    )
+    assert sum(text.endswith("…") for text in shown) > 10
+    assert all("1,234,567.25" in text or not any(c.isdigit() for c in text) for text in shown), shown
+    page.close()
 
 
 def test_values_flips_and_a_dropped_file(large, opened, tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from django.conf import settings
 
 from octweb.datasets import actions as datasets
 from octweb.registry import actions as registry
@@ -407,3 +408,16 @@ def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which)
     assert sum(sizes.values()) <= MOST_BYTES, sorted((s, u) for u, s in sizes.items())[-6:]
     drawn = [url for url in sizes if "/figures/tree/" in url]
     assert len(drawn) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("1,234", "7 rows wrong"), ("1.234", "5 rows wrong"), ("1,25", "5 rows wrong")]
+)
+def test_a_threshold_is_read_as_pages_write_numbers(browser, text, said):
+    page = browser.new_page()
+    page.set_content('<input id="threshold-try"><output id="threshold-says"></output><div id="threshold-figure"></div>')
+    page.evaluate("document.getElementById('threshold-figure').data = [{ x: [1, 1000], y: [5, 7] }]")
+    page.add_script_tag(path=str(settings.BASE_DIR / "static" / "workspace.js"))
+    page.fill("#threshold-try", text)
+    assert page.inner_text("#threshold-says").endswith(said)
+    page.close()

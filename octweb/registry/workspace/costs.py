@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from octweb.core.typed import plain_number
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import Scene
 from trainer.evaluate.intervals import of_mean
@@ -61,7 +62,7 @@ def _what(classes: tuple[str, ...], a: int, at: list[int], n: int) -> str:
 def _number(text: str) -> float | None:
     """Not negative, a decimal comma allowed; None for anything else."""
     try:
-        value = float(text.replace(",", "."))
+        value = float(plain_number(text).replace(",", "."))
     except ValueError:
         return None
     return value if 0 <= value <= MOST else None

@@ -9,6 +9,7 @@ import numpy as np
 
 from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.registry.workspace.scene import Scene
+from trainer import single_leaf
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.evaluate.intervals import wilson
 from trainer.table import Kind
@@ -26,7 +27,7 @@ MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single colu
 
 
 def node_facts(scene: Scene) -> dict[str, Any]:
-    """Number, place, rule or answer, rows, class bar of the chosen node."""
+    """Number, place, rule or answer, rows, class bar of the chosen node; of a tree of one leaf also why it asks nothing."""
     v, tree = scene.node, scene.tree
     return {
         "id": v.id,
@@ -35,6 +36,7 @@ def node_facts(scene: Scene) -> dict[str, Any]:
         "rows": v.rows,
         "all": tree.nodes[0].rows,
         "title": headline(tree, v),
+        "reason": single_leaf.reason(scene.file),
         "exact": split_text(v.split, tree.schema) if v.split is not None else "",
         "bar": class_bar(tree, v),
         "parent": tree.parents[v.id],

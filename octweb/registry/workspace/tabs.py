@@ -8,7 +8,6 @@ from django.urls import reverse
 from django.utils.module_loading import import_string
 
 from octweb.figures.split import split_figures
-from octweb.registry import single_leaf
 from octweb.registry.claims import claims
 from octweb.registry.workspace import node, rowsets
 from octweb.registry.workspace.scene import Scene
@@ -54,7 +53,6 @@ def _answer(scene: Scene) -> dict[str, Any]:
     return {
         "answer": node.answer_facts(scene),
         "path": node.path_rules(scene, scene.node.id),
-        "leaf_reason": single_leaf.reason(scene.file),
     }
 
 

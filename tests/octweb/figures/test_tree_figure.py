@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from dataclasses import replace
 
 import plotly.graph_objects as go
@@ -11,11 +12,13 @@ import pytest
 
 from octweb.figures.tree_map import tree_map
 from tests.octweb.figures.specimens import tree_of
+from trainer.tree.numbers import read_number
 from trainer.tree.picture.figure import tree_figure
-from trainer.tree.picture.layout import leaves_below
+from trainer.tree.picture.layout import FONT, leaves_below, place
 from trainer.tree.picture.outline import counts_text
 from trainer.tree.picture.palette import escape, text_width, wrap
 from trainer.tree.picture.words import leaf_share
+from trainer.tree.splits import Interval, Linear, Threshold
 
 
 def _valid(figure):
@@ -211,6 +214,44 @@ def test_a_threshold_is_not_alone_on_a_line():
     assert wrap("the_number_of_cars ≤ 0", 12 * 13, 12, 3)[-1].endswith("≤ 0")
     for width in range(30, 200, 5):
         assert wrap("a_column_with_a_long_name ≤ 0", width, 12, 9)[-1] != "0"
+
+
+NUMBERS = ("0.00000000000000000011", "−3.6999999999999984", "655,604,658,758,059.2", "6.445452249693526E+24")
+
+
+@pytest.mark.parametrize("closed", [(), (0,)])
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_of_questions_stand_in_one_piece_on_cards(text, closed):
+    value = read_number(text)
+    tree = tree_of(3, classes=2, seed=3)
+    for split in (
+        Threshold(feature=0, threshold=value),
+        Interval(feature=0, low=value, high=abs(2 * value)),
+        Linear(features=(0, 1), coefficients=(value, -1.5 * value), threshold=value / 3, levels=(-1, -1)),
+    ):
+        shown = replace(tree, nodes=(replace(tree.nodes[0], split=split), *tree.nodes[1:]))
+        box = place(shown, closed=closed).boxes[0]
+        numbers = [word for word in split.text(shown.schema).split() if read_or_none(word) is not None]
+        assert text.removeprefix("−") in " ".join(numbers)
+        for number in numbers:
+            assert any(number in line.split() for line in box.lines), box.lines
+        assert all(text_width(line, FONT) <= box.inner for line in box.lines)
+
+
+@pytest.mark.parametrize("width", range(60, 300, 7))
+def test_a_line_that_is_cut_ends_before_a_number(width):
+    text = "1.25 × income − 0.000123456 × age + 98,765.4321 × score ≤ −3.6999999999999984"
+    last = wrap(text, width, 12, 2)[-1]
+    for number in re.findall(r"\d[\d.,]*\d", last):
+        assert last.endswith("…")
+        assert number in re.findall(r"\d[\d.,]*\d", text), last
+
+
+def read_or_none(word):
+    try:
+        return read_number(word)
+    except ValueError:
+        return None
 
 
 @pytest.mark.parametrize("text", ["x", "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o_p_q_r_s", "W" * 300, "one two " * 40, ""])

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from django.core.files.base import ContentFile
 
+from octweb.core.templatetags.octweb import seconds
 from octweb.datasets import reader
 from octweb.datasets.models import Dataset
-from octweb.registry import actions, data
+from octweb.registry import actions, data, page
 from octweb.registry.data import check_again
 from octweb.registry.models import State, TreeModel
 from tests.octweb.small_models import small_table, trained
@@ -73,7 +74,18 @@ def test_the_page_in_its_modes(client, register, dataset, owner, method, paramet
         assert f'href="?mode={mode}" aria-current="page"' in text
     assert get(client, owner, model, "?mode=nonsense").status_code == 200
     if model.leaves == 1:
-        assert "The tree is a single leaf and asks nothing" in get(client, owner, model).content.decode()
+        text = get(client, owner, model).content.decode()
+        assert "The tree is a single leaf and asks nothing" in text
+        assert "The setting depth is 0" in text  # without a click
+
+
+def test_one_clock_has_one_name(client, register, dataset, owner, cart_document):
+    models = [register(document=cart_document, dataset=dataset) for _ in range(2)]
+    time = seconds(cart_document["certificate"]["seconds"])
+    claim = get(client, owner, models[0], "?mode=proof").content.decode()
+    assert f"<dt>Time of the search</dt><dd>{time}" in claim
+    side_by_side = client.get("/models/compare/?" + "&".join(f"models={m.pk}" for m in models)).content.decode()
+    assert f'<th scope="row">Time of the search</th><td>{time}</td>' in side_by_side
 
 
 def test_a_large_difference_gets_one_sentence(client, register, dataset, owner, cart_document):
@@ -163,6 +175,25 @@ def test_try_it(client, register, owner):
     answer = client.post(f"/models/{model.pk}/", {**form, "try-0": "wide"})
     assert answer.status_code == 422
     assert "column &#x27;width&#x27; needs a number" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "plain", "with_comma"),
+    [
+        ("7.5", 7.5, 7.5),
+        ("−7.5", -7.5, -7.5),
+        ("7,5", "7,5", "7,5"),  # not 75: the reading of the file makes 7.5 of it, or it is refused
+        ("1,234.5", 1234.5, "1,234.5"),
+        ("1,234", 1234, "1,234"),
+        ("12,34", "12,34", "12,34"),
+    ],
+)
+def test_a_decimal_comma_is_no_thousands_comma(register, cart_document, text, plain, with_comma):
+    reading = {"columns": {"width": {"taken_for": "number", "decimal": ",", "thousands": "."}}}
+    for document, expected in ((cart_document, plain), (cart_document | {"reading": reading}, with_comma)):
+        model = register(document=document)
+        names = [c.name for c in page.model_file(model).tree.schema]
+        assert page.typed(model, {f"try-{names.index('width')}": text})["width"] == expected
 
 
 def test_no_address_carries_typed_values(client, register, owner):

@@ -174,6 +174,8 @@ def test_equal_costs_are_the_share_of_wrong_rows(table, owner):
 
 def test_many_classes_have_one_cost_each():
     names = tuple(f"k{i}" for i in range(6))
+    for text, cost in (("1,000", 1000), ("2,5", 2.5)):
+        assert costs.costs_of(("a", "b"), {"cost-0-1": text}).table[0, 1] == cost
     found = costs.costs_of(names, {"cost-2": "4"})
     assert found.table[2].tolist() == [4, 4, 0, 4, 4, 4]
     assert found.table.trace() == 0
@@ -208,11 +210,14 @@ def test_without_held_out_rows_no_training_number_stands_in_their_place(table, o
     client.force_login(owner)
     page = client.get(f"/models/{model.pk}/?mode=performance").content.decode()
     assert "Accuracy on unseen rows was not evaluated" in page
+    assert "over the folds" not in page  # nobody ran any
     crossed = scene_of(trained_on(table, owner, share=0.0, folds=3), owner)
     assert performance.chosen_part(crossed) == "folds"
     assert performance.mistakes(crossed, "folds")["n"] == 400
     low, high = performance.unseen_interval(crossed)
     assert low < crossed.file.metrics["cross_validation"]["accuracy"] < high
+    page = client.get(f"/models/{crossed.model.pk}/?mode=performance").content.decode()
+    assert "Student's over the folds" in page
 
 
 PLACES = [

@@ -261,6 +261,13 @@ def test_what_can_be_reached_becomes_settings(owner, dataset, parameters, summar
     assert (found and found.parameters) == (changed and parameters | changed)
 
 
+def test_folds_say_how_many_trainings_they_are(browser, state):
+    data = state.data | {"evaluation": "folds", "folds": 2, "p_time_limit": "10"}
+    words = browser.post(reverse("runs:advice"), data).content.decode()
+    assert "3 trainings of up to 10:00\u202fmin each" in words
+    assert "trainings of up to" not in browser.post(reverse("runs:advice"), state.data).content.decode()
+
+
 def test_one_switch_keeps_rows_with_empty_cells(browser, owner, media):
     text = "a,b,n,class\n" + "".join(
         f"{'y' if i % 3 else ''},{i % 2},{'' if i == 5 else i},{'pq'[i % 2]}\n" for i in range(40)

@@ -112,9 +112,28 @@ def test_the_cost_is_said_before_the_search(tmp_path):
     data = tmp_path / "rows.csv"
     data.write_text("a,b,y\n" + "".join(f"{i},{i * i % 7},{i % 2}\n" for i in range(40)))
     out, err = StringIO(), StringIO()
-    call_command("train", str(data), target="y", method="exact", depth=2, json=True, stdout=out, stderr=err)
+    call_command(
+        "train",
+        str(data),
+        target="y",
+        method="exact",
+        depth=2,
+        json=True,
+        folds=2,
+        time_limit=10,
+        stdout=out,
+        stderr=err,
+    )
     expected = json.loads(out.getvalue().splitlines()[-1])["expected"]
     assert (expected["rows"], expected["questions"]) == (40, 7)
     assert 0 < expected["low"] < expected["high"]
     assert expected["megabytes"] > 0
     assert "note: 40 rows × 7 questions, about " in err.getvalue()
+    assert "3 trainings of up to 10\u202fs each: one on all rows, and one for each fold" in err.getvalue()
+
+
+def test_a_tree_without_a_question_says_why(tmp_path):
+    data, out = tmp_path / "rows.csv", StringIO()
+    data.write_text("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(40)))
+    call_command("train", str(data), target="y", method="cart", set=["min_leaf=30"], stdout=out, stderr=StringIO())
+    assert "The setting min_leaf asks for 30 rows in every leaf" in out.getvalue()

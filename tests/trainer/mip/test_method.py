@@ -400,3 +400,16 @@ def test_binoct_says_that_its_trees_are_complete_where_too_few_leaves_are_allowe
         train(TrainRequest(table=numeric_table(X), labels=labels, method="binoct", parameters=asked))
     assert caught.value.best == 4
     assert "No tree" not in str(caught.value)
+
+
+def test_binoct_says_that_a_complete_tree_asks_something_where_no_column_is_allowed():
+    X = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    labels = Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 1, 0], np.int32))
+    asked = {"depth": 2, "max_columns": 0}
+    with pytest.raises(InfeasibleError, match="asks about at least one column") as caught:
+        train(TrainRequest(table=numeric_table(X), labels=labels, method="binoct", parameters=asked))
+    assert caught.value.best == 1
+    request = TrainRequest(
+        table=numeric_table(X), labels=labels, method="binoct", parameters=asked | {"max_columns": 1}
+    )
+    assert train(request).certificate.status is Status.OPTIMAL  # as the message promises

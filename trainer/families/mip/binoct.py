@@ -53,8 +53,9 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     def make(instance: Instance, halted: Halted, side: Sequence[SideConstraint]) -> BinOCT:
         _leaves_fit(instance, side)
         # no question parts any rows: a complete tree is a leaf, though it asks one all the same
-        if not len(instance.F):
+        if not len(instance.F) or len(side) == 1:
             _columns_fit(instance, side)
+        if not len(instance.F):
             instance = replace(instance, depth=0)
         if settings["thresholds"] == "bits":
             return BitsBinOCT(instance, numeric_ladders(problem, instance), halted=halted)

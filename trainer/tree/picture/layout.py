@@ -5,12 +5,13 @@ Coordinates are pixels from the top left corner; y grows downwards. A closed bra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.picture.names import short_names
-from trainer.tree.picture.palette import text_width, wrap
+from trainer.tree.picture.palette import number_width, text_width, wrap
 from trainer.tree.splits import Split
 
 MARGIN, GAP, LEVEL_GAP, LEVEL_ROOM = 16, 10, 58, 132
@@ -20,6 +21,7 @@ FONT, SMALL = 12.5, 11.0
 FULL_TO = 6  # cards without children up to which leaves have room for their unseen rows
 SWATCH, BAR, STRIP = 10, 6, 12  # the square of a class, class bars, strips of leaves
 SHOWN_CATEGORIES = 3
+LINES, NUMBER_LINES = 3, 12  # lines of a question at most: names may be cut, and numbers never
 CARD_NAME, CLASS_NAME = 20, 13  # letters of the name of a column and of a class in a card
 READABLE = 0.8  # a picture may be shrunk to this share of its size before levels are closed
 STRETCH = 1.35
@@ -92,6 +94,7 @@ class _Plan:
     stacked: bool
     level: dict[int, int] = field(default_factory=dict)
     lines: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)  # how wide the longest number of a question makes its card
     notes: Notes = field(default_factory=dict)
 
     def ends(self, v: Node) -> bool:
@@ -100,7 +103,7 @@ class _Plan:
     def width(self, v: Node) -> int:
         if v.is_leaf:
             return LEAF if self.full else COMPACT
-        return CLOSED if v.id in self.closed else CARD
+        return max(CLOSED if v.id in self.closed else CARD, self.numbers[v.id])
 
     def height(self, v: Node) -> float:
         lines = (2 if self.stacked else 1) if v.is_leaf else len(self.lines[v.id]) + len(self.notes.get(v.id, ()))
@@ -197,8 +200,10 @@ def _plan(tree: Tree, brief: Tree, closed: frozenset[int]) -> _Plan:
     for i in plan.level:
         split = brief.nodes[i].split
         if split is not None:
-            words = wrap(rule(brief, split), plan.width(tree.nodes[i]) - 2 * PAD, FONT, 3)
-            plan.lines[i] = tuple(words)
+            words = rule(brief, split)
+            plan.numbers[i] = math.ceil(number_width(words, FONT)) + 2 * PAD
+            most = LINES if split.among else NUMBER_LINES
+            plan.lines[i] = tuple(wrap(words, plan.width(tree.nodes[i]) - 2 * PAD, FONT, most))
     return plan
 
 

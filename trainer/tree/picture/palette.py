@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from trainer.tree.numbers import MINUS, THIN
 
 COLOURS = 8
 MAX_CLASSES = 20  # beyond, the last of them is "Other"
 SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "x", "pentagon", "star")
 NAME_LENGTH = 22
 FONT = 'Inter, ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+NUMBER = re.compile(rf"(≤ )?{MINUS}?\d[\d,]*(\.\d+)?(E[+-]\d+)?")  # as a question writes it
+CUT_NUMBER = re.compile(rf"(^| )(≤ )?{MINUS}?\d[\d.,E+-]*$")  # it would be read as another number
 NARROW, WIDE = "fijlrtI.,:;'|!()[] ·-", "mwMW%@×≤∞…"
 
 
@@ -113,12 +118,10 @@ def fit(text: str, width: float, size: float) -> str:
 
 
 def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
-    """`text` in at most `lines` lines of `width` pixels, broken at spaces and underscores; the last ends in … where cut."""
-    # a threshold stays with its sign: alone on a line it says nothing
-    pieces = text.replace("_", "_\0").replace(" ", " \0").replace("≤ \0", "≤ ").split("\0")
+    """`text` in at most `lines` lines of `width` pixels, broken at spaces, underscores and units; the last ends in … where cut."""
     done: list[str] = []
     line = ""
-    for piece in pieces:
+    for piece in _pieces(text):
         if line and text_width((line + piece).rstrip(), size) > width:
             done.append(line.rstrip())
             line = ""
@@ -130,7 +133,20 @@ def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
     done += [line.rstrip()] if line.strip() else []
     if len(done) <= lines:
         return done or [""]
-    return [*done[: lines - 1], fit(done[lines - 1] + "……", width, size).rstrip("…") + "…"]
+    last = fit(done[lines - 1] + "……", width, size).rstrip("…")
+    return [*done[: lines - 1], CUT_NUMBER.sub("", last) + "…"]
+
+
+def number_width(text: str, size: float) -> float:
+    """The width of a line that takes the longest number of `text` in one piece; 0 without a number."""
+    return max((text_width(p.rstrip(), size) for p in _pieces(text) if NUMBER.fullmatch(p.strip())), default=0.0)
+
+
+def _pieces(text: str) -> list[str]:
+    """Where a line may end. A threshold stays with its sign: alone on a line it says nothing."""
+    for end in ("_", " ", THIN):
+        text = text.replace(end, f"{end}\0")
+    return text.replace("≤ \0", "≤ ").split("\0")
 
 
 def frame(**layout: Any) -> dict[str, Any]:

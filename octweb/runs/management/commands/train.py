@@ -11,7 +11,7 @@ from typing import Any
 from octweb.core.badges import splits_words
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
-from octweb.runs.estimate import before_training
+from octweb.runs.estimate import before_training, trainings_words
 from trainer.errors import DataError
 from trainer.methods import METHODS, get
 from trainer.proving import ProofLimits
@@ -69,10 +69,13 @@ class Command(TrainingCommand):
             proof=Path(options["proof"]) if options["proof"] else None,
             proof_limits=ProofLimits(seconds=options["proof_seconds"], size=int(options["proof_size"] * 1_000_000)),
         )
-        self.expected = before_training(method, method.settings(raw), table, len(labels.classes))
+        settings = method.settings(raw)
+        self.expected = before_training(method, settings, table, len(labels.classes))
+        trainings = trainings_words(options["folds"], settings.get("time_limit"))
         self.stderr.write(
             f"note: {self.expected.rows:,} rows × {self.expected.questions:,} {'questions' if method.binary else 'columns'}, about "
-            f"{self.expected.megabytes:,} MB; expected time: {self.expected.words}"
+            f"{self.expected.megabytes:,} MB; expected time: "
+            + (f"in each training {self.expected.words}; {trainings}" if trainings else self.expected.words)
         )
         result = self._train(request, options["progress"])
         if options["output"]:
@@ -110,6 +113,8 @@ class Command(TrainingCommand):
             f"{c.status}: {c.correct} of {c.n} rows correct, {c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}, objective {c.objective:.6g}, {proof}, "
             f"{c.seconds:.3g} s"
         )
+        if result.summary["single_leaf"]:
+            self.stdout.write(result.summary["single_leaf"])
         written = result.summary["proof"]
         if written is not None:
             self.stdout.write(

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from octweb.registry.single_leaf import reason
 from trainer.certificate import Status
+from trainer.methods import METHODS
 from trainer.run import TrainRequest, train
+from trainer.single_leaf import reason
 from trainer.table import Labels, numeric_table
 
 
@@ -25,7 +26,13 @@ from trainer.table import Labels, numeric_table
         ("cart", {"min_node": 30}, "min_node"),
         ("exact", {"depth": 0}, "depth is 0"),
         ("exact", {"max_leaves": 1}, "max_leaves is 1"),
-        ("exact", {"leaf_penalty": 0.6}, "pay for a second leaf"),
+        ("exact", {"leaf_penalty": 0.6}, "pay for a second leaf (leaf_penalty 0.6)"),
+        ("exact", {"max_columns": 0}, "max_columns is 0"),
+        ("exact", {"forbidden": "x0"}, "forbidden names every column"),
+        ("exact", {"leaf_penalty": 0.6, "min_leaf": 4}, "settings (min_leaf: at least 4 rows in a leaf)"),
+        ("exact", {"leaf_penalty": 0.6, "recall": "b: 0.0"}, "recall: "),
+        ("cart", {"min_gain": 1.0}, "min_gain: each question lowering the impurity by at least 1.0 of the rows"),
+        ("cart", {"pruning": "1"}, "pruning removed it (pruning 1)"),
         ("exact", {}, ""),
     ],
 )
@@ -36,6 +43,14 @@ def test_the_setting_that_forbids_a_question_is_named(method, asked, words):
     found = reason(train(request).model)
     assert words in found
     assert bool(found) is bool(words)
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m.parameter("min_leaf")], ids=lambda m: m.id)
+def test_every_method_with_the_setting_names_it(method):
+    table = numeric_table(np.arange(20.0).reshape(-1, 1))
+    labels = Labels(name="y", classes=("a", "b"), codes=np.array([0] * 10 + [1] * 10, np.int32))
+    request = TrainRequest(table=table, labels=labels, method=method.id, parameters={"min_leaf": 15, "time_limit": 1.0})
+    assert train(request).summary["single_leaf"].startswith("The setting min_leaf asks for 15 rows")
 
 
 def test_one_class_leaves_nothing_to_ask():
