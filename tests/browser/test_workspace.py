@@ -144,6 +144,11 @@ def cards(page):
 
 
 VIEWS = ((380, "light"), (380, "dark"), (1440, "light"), (1600, "dark"))
+BETWEEN = (420, 600, 740, 800, 1024, 1200)
+CUT = """['.appbar', '.strip', '.modes', '.foot'].filter((s) => { const e = document.querySelector(s);
+    return e && getComputedStyle(e).overflowX !== 'auto' && e.scrollWidth > e.clientWidth; })"""
+MORE_BADGES = """(() => { const title = document.querySelector('.strip .title');
+    while (title.children.length < 4) title.append(title.firstElementChild.cloneNode(true)); })()"""
 
 
 def test_every_mode_is_accessible_and_fits(opened, small):
@@ -158,7 +163,16 @@ def test_every_mode_is_accessible_and_fits(opened, small):
             found += [f"{mode} {width} {theme}: {line}" for line in violations(page)]
             over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             found += [f"{mode} {width}: {over} px too wide"] * (over > 0)
+        for width in BETWEEN:
+            page.set_viewport_size({"width": width, "height": 900})
+            found += [f"{mode} {width}: {part} is cut" for part in page.evaluate(CUT)]
+            found += [f"{mode} {width}"] * (page.evaluate("document.documentElement.scrollWidth - innerWidth") > 0)
     assert found == []
+    page.evaluate(MORE_BADGES)
+    for width in (*BETWEEN, 1440, 1600):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.locator(".strip .crumb").bounding_box()["width"] > 90, width
+        assert page.evaluate(CUT) == [], width
     for width in (1440, 1600):
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(page.base)
