@@ -80,8 +80,16 @@ def test_a_long_path_prints_on_one_page(opened, deep):  # noqa: F811
     page = opened(model, f"decision/?row={row}")
     page.wait_for_selector(".tree-picture svg")
     assert page.locator(".stepc").count() == 8
+    drawn = page.locator(".tree-picture text").all_text_contents()
+    assert [k for k in range(8) if not any(f"_{k:02d}" in text or f"…{k:02d}" in text for text in drawn)] == []
+    assert all(f"region_{k:02d}" in page.inner_text("#change table") for k in (0, 1, 5, 7))
     page.set_viewport_size({"width": 380, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    form = "(f => f.scrollWidth - f.clientWidth)(document.querySelector('#ask .scroll'))"
+    assert page.evaluate(form) <= 0, "names, values and permissions stand below each other on a phone"
+    assert page.evaluate(
+        "[...document.querySelectorAll('#ask .valued label')].every((e) => e.scrollWidth <= e.clientWidth)"
+    )
     page.set_viewport_size({"width": 1440, "height": 900})
     pdf = page.pdf(prefer_css_page_size=True)
     if folder := os.environ.get("OCTWEB_PICTURES"):
