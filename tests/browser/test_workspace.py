@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.serving.coding import packed
 from tests.browser.accessible import violations
+from tests.browser.pictures import picture
 from trainer.run import TrainRequest, train
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
@@ -129,12 +129,6 @@ def opened(browser, live_server):
     assert trouble == []
 
 
-def picture(page, name):
-    if folder := os.environ.get("OCTWEB_PICTURES"):
-        page.wait_for_timeout(800)
-        page.screenshot(path=str(Path(folder) / f"{name}.png"))
-
-
 def cards(page):
     """The boxes of the cards on the screen."""
     page.wait_for_selector("#hits .hit")
@@ -194,7 +188,7 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
         assert bottom <= view["y"] + view["height"] + 1
     assert page.is_visible("#minimap .main-svg")
     assert page.locator("#map-frame").bounding_box()["width"] > 50
-    picture(page, f"workspace-{which}")
+    picture(page, f"workspace-{which}", whole=False)
     closed = page.locator('.hit[aria-expanded="false"]')
     before, hidden = page.locator(".hit").count(), closed.count()
     assert hidden > 3
@@ -294,19 +288,21 @@ def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
     assert "leaf" in page.inner_text("#cell-rows .ways li >> nth=0")
     page.wait_for_selector("#calibration .main-svg")
     page.wait_for_selector("#roc .main-svg")
-    picture(page, "workspace-performance")
+    picture(page, "workspace-performance", whole=False)
     page.select_option("#group", "noise")
     page.wait_for_selector("#groups >> text=The tree does not ask about this column")
     paid = "document.querySelector('#costs-answer tbody tr').innerText"
     before = page.evaluate(paid)
     page.fill('#costs input[name="cost-0-1"]', "9")
     page.wait_for_function(f"t => {paid} !== t", arg=before)
+    picture(page, "costs", part="#costs")
     assert violations(page) == []
     ends = page.locator("#cell-rows .ways li").count()
     page.click("#cell-rows >> text=in the tree")
     page.wait_for_selector("#hits .hit")
     assert len(page.get_attribute("#canvas", "data-leaf").split(",")) == ends
     assert page.is_visible("text=The paths of these rows are marked.")
+    picture(page, "cell-paths", whole=False)
 
 
 def test_a_typed_row_is_predicted_in_place(opened, small):
@@ -356,7 +352,7 @@ def test_on_a_phone_the_inspector_stands_below_the_chosen_line(opened, wide):
     chosen = page.locator(".outline a.rule").nth(2).get_attribute("data-choose")
     page.wait_for_selector(f'.outline [data-node="{chosen}"] > #inspector')
     assert not page.is_visible("#view")
-    picture(page, "workspace-380")
+    picture(page, "workspace-380", whole=False)
     page.goto(page.base + "?mode=proof")
     assert page.locator("#splits .q > span").count() == 63
     assert page.evaluate(
