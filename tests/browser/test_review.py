@@ -230,9 +230,9 @@ def test_who_looks_away_is_told_when_a_run_ends(as_user, live_server, owner, dat
         if away:
             page.evaluate("look_away()")
         TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.FAILED, error="The file is gone.")
-        until(page, "document.title.startsWith('✓')")
-        assert page.title() == f"✓ Ended: {run.name} · octweb"
-        assert page.evaluate("told") == ([["octweb", "A long one has ended."]] if away else [])
+        until(page, "document.title.startsWith('Failed')")
+        assert page.title() == f"Failed: {run.name} · octweb"
+        assert page.evaluate("told") == ([["octweb", "A long one: failed."]] if away else [])
 
 
 @pytest.fixture
