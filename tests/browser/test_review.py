@@ -262,6 +262,8 @@ def test_a_leaderboard_takes_results_without_moving_the_reader(as_user, live_ser
     page.evaluate(f"{table}.scrollLeft = 120")
     done(experiment.candidates.first())
     page.wait_for_selector("text=done ·")
+    score = page.locator("#leaderboard tbody tr").first.locator("td").nth(3).bounding_box()
+    assert score["x"] + score["width"] + 120 <= 364  # seen beside the name without a scroll
     assert page.evaluate(FOCUSED) == "Leaves"
     assert page.evaluate(f"{table}.scrollLeft") == 120
     page.wait_for_selector("#experiment-chart .point")
