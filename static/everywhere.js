@@ -109,8 +109,9 @@
     if (!live || !running || live.dataset.finished !== "1") return;
     running = false;
     const name = live.dataset.name || document.title;
-    document.title = `✓ Ended: ${document.title}`;
-    if (document.hidden && "Notification" in window && Notification.permission === "granted") new Notification("octweb", { body: `${name} has ended.`, icon: document.querySelector("link[rel=icon]")?.href });
+    const ended = live.querySelector(".head .badge")?.textContent.trim() || "Ended"; // in the words of the page
+    document.title = `${ended}: ${document.title}`;
+    if (document.hidden && "Notification" in window && Notification.permission === "granted") new Notification("octweb", { body: `${name}: ${ended.toLowerCase()}.`, icon: document.querySelector("link[rel=icon]")?.href });
   });
   // the button says what this browser has answered, also on a later visit
   function answered(button, answer) {

@@ -27,8 +27,12 @@ const TreePicture = (() => {
     return { at, leaves: next, depth };
   }
 
+  // of a name without its beginning further words go first, but for a number: that tells it from the others;
   // a number that was cut would be another number: it is left out
-  const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1).replace(/(^| )([≤<>] )?−?\d[\d.,E+-]*$/, "")}…` : text);
+  function short(text, most) {
+    while (text.length > most && /^…[^_ \d]+[_ ]./.test(text)) text = text.replace(/^…[^_ \d]+[_ ]/, "…");
+    return text.length > most ? `${text.slice(0, most - 1).replace(/(^| )([≤<>] )?−?\d[\d.,E+-]*$/, "")}…` : text;
+  }
   const look = (k) => `c${(k % 8) + 1}`;
 
   // draw `tree` into `host`; `way` are the nodes of the row that is shown
@@ -57,7 +61,7 @@ const TreePicture = (() => {
         // to the right, as far as the next node of the level; the whole question is the title of the dot
         const beside = at.reduce((least, p, w) => (p.level === at[v].level && p.x > at[v].x ? Math.min(least, x(w)) : least), width + SIDE);
         const room = Math.floor((beside - x(v) - 20) / 6.6);
-        if (room >= 6) texts.push(element("text", { x: x(v) + 8, y: y(v) - 3 }, short(node.q, Math.min(40, room))));
+        if (room >= 6) texts.push(element("text", { x: x(v) + 8, y: y(v) - 3 }, short(node.b ?? node.q, Math.min(40, room))));
         marks[marks.length - 1].append(element("title", {}, `${node.q}?`));
       }
     });

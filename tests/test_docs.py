@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from docs.modules import made
+from docs.pictures import FOLDER, WALKS, shown
+from tests.browser.pictures import MOST_BYTES
 from tests.conftest import ROOT
 from trainer.methods import METHODS
 from trainer.reference import model_path, page_with_table, page_with_tree, picture
@@ -146,3 +148,12 @@ def test_no_path_of_a_machine_and_no_unfinished_mark():
 @pytest.mark.parametrize("path", made(), ids=lambda path: path.name)
 def test_the_graph_of_modules_is_todays(path):
     assert path.read_text(encoding="utf-8") == made()[path], "stale; run `python -m docs.modules`"
+
+
+def test_every_picture_of_a_page_is_shown_small_and_made_by_a_walk():
+    names = shown()
+    assert sorted(path.stem for path in FOLDER.glob("*.webp")) == sorted(names)
+    assert all((FOLDER / f"{name}.webp").stat().st_size <= MOST_BYTES for name in names)
+    walks = "".join((ROOT / "tests" / "browser" / name).read_text(encoding="utf-8") for name in WALKS)
+    made_by = [re.sub(r"\{[^}]*\}", "[a-z0-9-]+", text) for text in re.findall(r'picture\([^"]*f?"([^"]+)"', walks)]
+    assert [name for name in names if not any(re.fullmatch(pattern, name) for pattern in made_by)] == []

@@ -22,7 +22,15 @@ import pyarrow as pa
 from trainer.data.file_bytes import ReadLimits
 from trainer.data.parquet_file import ParquetPieces, is_parquet
 from trainer.data.raw import RawTable
-from trainer.data.reader import ModelRows, check_columns, read_for_model, rows_for_model, several
+from trainer.data.reader import (
+    ModelRows,
+    check_columns,
+    empty_words,
+    read_for_model,
+    rows_for_model,
+    several,
+    unknown_words,
+)
 from trainer.data.reading import Reading, around_notes
 from trainer.dtypes import CodeArray
 from trainer.errors import DataError, listed
@@ -225,7 +233,7 @@ class _Total:
             if self.last.absent_columns:
                 notes.append(f"Columns that the tree does not use are missing: {listed(self.last.absent_columns)}.")
         for name, count in self.unknown.items():
-            notes.append(f"Column '{name}': {count} cells have a category that the model does not know; they go right.")
+            notes.append(unknown_words(name, count))
         if self.trained:
             notes.append(
                 f"{self.trained} of the {self.known} rows with a known class equal rows of the training in all columns that the "
@@ -237,9 +245,7 @@ class _Total:
                 f"{self.known} rows with a known class: right answers on them say little about new rows."
             )
         if gone := self.rows - self.predicted:
-            notes.append(
-                f"{gone} of {self.rows} rows have an empty cell in a column that the tree needs, so they get no prediction."
-            )
+            notes.append(empty_words(gone, self.rows))
         return Predicted(
             rows=self.rows,
             predicted=self.predicted,

@@ -22,7 +22,7 @@ from trainer.tree.picture.palette import swatch
 from trainer.tree.splits import Split
 
 FEW_TERMS = 3  # columns of a sum whose question is written out
-HEADING = 14  # letters of a column above rows that are alike; the tooltip has the whole name
+HEADING = 14  # letters of a column above rows that are alike and in the list of changes; the tooltip has the whole name
 LISTED_NAMES = 12
 
 
@@ -49,16 +49,18 @@ def context(scene: Scene, asked: Asked) -> dict[str, Any]:
         return head | {"trouble": found["no_flip"]}
     columns = {c.name: c for c in tree.schema}
     code = tree.classes.index(found["label"])
+    steps = [_step(scene, asked, n, step) for n, step in enumerate(found["path"], start=1)]
     return head | {
         "decision": found,
         "look": swatch(code, len(tree.classes)),
         "legend": [{"label": c, "look": swatch(k, len(tree.classes))} for k, c in enumerate(tree.classes)][:8],
-        "steps": [_step(scene, asked, n, step) for n, step in enumerate(found["path"], start=1)],
+        "steps": steps,
+        "pictured": any(step["picture"] for step in steps),
         "certainty": found["certainty"],
         "shares": share_picture(found["certainty"]["training"], found["certainty"]["unseen"])
         if found["certainty"]["training"]
         else None,
-        "flips": [flip_view(f, columns, asked.change) for f in flips_of(found)],
+        "flips": _with_short_names([flip_view(f, columns, asked.change) for f in flips_of(found)]),
         "similar": _similar(found["similar"], tree.classes),
         "units": units(scene, asked, found),
         "gaps": gaps_view(found["gaps"]),
@@ -141,6 +143,13 @@ def flip_view(
         "proved": flip["proved"],
         "columns": flip["columns"],
     }
+
+
+def _with_short_names(flips: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The changes with names for a table, which has no room for long ones."""
+    names = list(dict.fromkeys(c["name"] for f in flips for c in f["changes"]))
+    short = dict(zip(names, short_names(names, HEADING), strict=True))
+    return [f | {"changes": [c | {"short": short[c["name"]]} for c in f["changes"]]} for f in flips]
 
 
 def by_words(a: Any, b: Any, column: ColumnSchema) -> str:

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from octweb.datasets.models import Dataset
 from octweb.experiments.actions import FOLDS, LONGEST_FIT
+from octweb.experiments.models import fits_of
 from octweb.experiments.plan import HELD_OUT, evaluation
 from octweb.runs import advice
 from octweb.runs.constraint_fields import MinutesField
@@ -53,7 +54,7 @@ class ExperimentForm(forms.Form):
 
     def wanted(self) -> dict[str, Any]:
         """Kinds and time as far as they can be read, for the plan that is shown."""
-        initial = {"kinds": self.fields["kinds"].initial, "time_limit": LONGEST_FIT}
+        initial = {"kinds": self.fields["kinds"].initial, "time_limit": LONGEST_FIT, "folds": FOLDS, "check": "auto"}
         if not self.is_bound:
             return initial
         self.is_valid()
@@ -69,6 +70,12 @@ class ExperimentForm(forms.Form):
         }[values["check"]]
         named = {name: values[name] for name in ("name", "kinds", "time_limit", "folds")}
         return named | how
+
+    def fits(self) -> int:
+        """Trees that each candidate will grow, as far as the choices can be read."""
+        wanted = self.wanted()
+        nested = evaluation(self.dataset)[1] if wanted["check"] == "auto" else wanted["check"] == "nested"
+        return fits_of(wanted["folds"], nested)
 
     def check_words(self) -> str:
         """What `auto` means on these data."""

@@ -31,8 +31,11 @@ class Experiment(Deletable):
     @property
     def fits(self) -> int:
         """Trees that each candidate grows: one per fold, one per pair of folds where nested, and one on all rows that train."""
-        pairs = self.folds * (self.folds - 1) // 2 if self.nested else 0
-        return self.folds + pairs + 1
+        return fits_of(self.folds, self.nested)
+
+
+def fits_of(folds: int, nested: bool) -> int:
+    return folds + (folds * (folds - 1) // 2 if nested else 0) + 1
 
 
 class Candidate(Job):

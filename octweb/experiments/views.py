@@ -69,6 +69,8 @@ def experiment_new(request: HttpRequest) -> HttpResponse:
         "dataset": dataset,
         "datasets": datasets[:200],
         "planned": plan(dataset, kinds=wanted["kinds"], time_limit=wanted["time_limit"]),
+        "fits": form.fits(),
+        "longest": form.fits() * wanted["time_limit"],
         "check": form.check_words(),
         "workers_seen": worker_seen(),
     }

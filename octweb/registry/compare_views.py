@@ -38,7 +38,7 @@ def model_compare(request: HttpRequest) -> HttpResponse:
     context = {
         "datasets": datasets,
         "dataset": dataset,
-        "frontier_url": url,
+        "frontier_url": url if any(m.unseen_accuracy is not None for m in models) else "",
         "ticked": {m.pk for m in ticked},
         **compared(models),
     }

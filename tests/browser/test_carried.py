@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from django.conf import settings
 
 from octweb.registry.carried import Subject, to_html
 from tests.browser.accessible import violations
+from tests.browser.pictures import picture
 from trainer.data.csv_file import read_csv
 from trainer.data.reader import rows_for_model
 from trainer.explain.flip import Flipper
@@ -190,6 +190,5 @@ def test_it_can_be_read_by_everyone(opened):
         page.emulate_media(color_scheme="dark" if dark else "light")
         assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
-        if folder := os.environ.get("OCTWEB_PICTURES"):
-            page.screenshot(path=str(Path(folder) / f"carried-{width}.png"), full_page=True)
+        picture(page, f"carried-{width}")
     assert json.loads(page.evaluate("JSON.stringify(octweb.tree.classes)"))[1] == "yes </script>"

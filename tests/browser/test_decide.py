@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from octweb.registry import actions as registry
 from octweb.registry.data import rows_of
 from octweb.registry.parsed import model_file
 from tests.browser.accessible import violations
+from tests.browser.pictures import folder, picture
 from tests.browser.test_workspace import LONG, PASSWORD, opened, small, stored  # noqa: F401  (fixtures)
 from tests.octweb.decide.conftest import table_model  # noqa: F401  (a fixture)
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
@@ -21,11 +20,6 @@ from trainer.tree.splits import Threshold
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 DEEP = "A deep survey of the households in all western regions, second round"  # and so is the name it is served under
-
-
-def picture(page, name):
-    if folder := os.environ.get("OCTWEB_PICTURES"):
-        page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (380, True)])
@@ -44,8 +38,8 @@ def test_the_decision_page_is_accessible_fits_and_prints_on_one_page(opened, sma
     assert row not in page.url.partition("?")[2]
     pdf = page.pdf(prefer_css_page_size=True)
     assert pdf.count(b"/Type /Page\n") == 1
-    if folder := os.environ.get("OCTWEB_PICTURES"):
-        (Path(folder) / f"decision-{width}.pdf").write_bytes(pdf)
+    if where := folder():
+        (where / f"decision-{width}.pdf").write_bytes(pdf)
     with page.expect_download() as download:
         page.click('[data-decide="json"]')
     assert download.value.suggested_filename.endswith("-decision.json")
@@ -80,12 +74,20 @@ def test_a_long_path_prints_on_one_page(opened, deep):  # noqa: F811
     page = opened(model, f"decision/?row={row}")
     page.wait_for_selector(".tree-picture svg")
     assert page.locator(".stepc").count() == 8
+    drawn = page.locator(".tree-picture text").all_text_contents()
+    assert [k for k in range(8) if not any(f"_{k:02d}" in text or f"…{k:02d}" in text for text in drawn)] == []
+    assert all(f"region_{k:02d}" in page.inner_text("#change table") for k in (0, 1, 5, 7))
     page.set_viewport_size({"width": 380, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    form = "(f => f.scrollWidth - f.clientWidth)(document.querySelector('#ask .scroll'))"
+    assert page.evaluate(form) <= 0, "names, values and permissions stand below each other on a phone"
+    assert page.evaluate(
+        "[...document.querySelectorAll('#ask .valued label')].every((e) => e.scrollWidth <= e.clientWidth)"
+    )
     page.set_viewport_size({"width": 1440, "height": 900})
     pdf = page.pdf(prefer_css_page_size=True)
-    if folder := os.environ.get("OCTWEB_PICTURES"):
-        (Path(folder) / "decision-deep.pdf").write_bytes(pdf)
+    if where := folder():
+        (where / "decision-deep.pdf").write_bytes(pdf)
     assert pdf.count(b"/Type /Page\n") == 1
 
 

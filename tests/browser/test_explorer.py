@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from octweb.workbench import actions
 from tests.browser.accessible import violations
+from tests.browser.pictures import picture
 from tests.browser.test_walk import overflow, page, sign_in  # noqa: F401 (page is a fixture)
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model, serve  # noqa: F401
@@ -30,7 +28,7 @@ def explorer(owner, model, live_server):  # noqa: F811
 
 
 def looked_at(page, name):  # noqa: F811
-    """What axe finds at each width and theme; a picture of each if OCTWEB_PICTURES names a folder."""
+    """What axe finds at each width and theme; a picture of each."""
     found = []
     for width, theme in LOOKS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -38,10 +36,7 @@ def looked_at(page, name):  # noqa: F811
         found += [f"{width} {theme} {name}: {line}" for line in violations(page)]
         if overflow(page) > 0:
             found.append(f"{width} {name} is {overflow(page)} pixels too wide")
-        if os.environ.get("OCTWEB_PICTURES"):
-            page.screenshot(
-                path=str(Path(os.environ["OCTWEB_PICTURES"]) / f"{name}-{width}-{theme}.png"), full_page=True
-            )
+        picture(page, f"{name}-{width}-{theme}")
     return found
 
 

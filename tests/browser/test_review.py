@@ -230,9 +230,9 @@ def test_who_looks_away_is_told_when_a_run_ends(as_user, live_server, owner, dat
         if away:
             page.evaluate("look_away()")
         TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.FAILED, error="The file is gone.")
-        until(page, "document.title.startsWith('✓')")
-        assert page.title() == f"✓ Ended: {run.name} · octweb"
-        assert page.evaluate("told") == ([["octweb", "A long one has ended."]] if away else [])
+        until(page, "document.title.startsWith('Failed')")
+        assert page.title() == f"Failed: {run.name} · octweb"
+        assert page.evaluate("told") == ([["octweb", "A long one: failed."]] if away else [])
 
 
 @pytest.fixture
@@ -262,6 +262,8 @@ def test_a_leaderboard_takes_results_without_moving_the_reader(as_user, live_ser
     page.evaluate(f"{table}.scrollLeft = 120")
     done(experiment.candidates.first())
     page.wait_for_selector("text=done ·")
+    score = page.locator("#leaderboard tbody tr").first.locator("td").nth(3).bounding_box()
+    assert score["x"] + score["width"] + 120 <= 364  # seen beside the name without a scroll
     assert page.evaluate(FOCUSED) == "Leaves"
     assert page.evaluate(f"{table}.scrollLeft") == 120
     page.wait_for_selector("#experiment-chart .point")

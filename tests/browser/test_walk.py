@@ -1,6 +1,6 @@
 """The main job as a person does it, in a real Chromium with a real worker: upload, train, watch, look, approve, predict.
 
-Set OCTWEB_PICTURES to a folder to keep a screenshot of every page.
+It leaves a picture of every page where one is wanted (`python -m docs.pictures`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 
+from tests.browser.pictures import picture
 from tests.conftest import ROOT
 from tests.octweb.runs.test_worker import wait_for
 from trainer.methods import METHODS
@@ -53,14 +53,6 @@ def page(browser, live_server):
     page.set_default_timeout(120_000)
     yield page
     context.close()
-
-
-def picture(page, name):
-    folder = os.environ.get("OCTWEB_PICTURES")
-    if not folder:
-        return
-    page.wait_for_timeout(1200)
-    page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
 
 
 def sign_in(page, base, name):

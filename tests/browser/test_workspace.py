@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.serving.coding import packed
 from tests.browser.accessible import violations
+from tests.browser.pictures import picture
 from trainer.run import TrainRequest, train
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
@@ -130,12 +130,6 @@ def opened(browser, live_server):
     assert trouble == []
 
 
-def picture(page, name):
-    if folder := os.environ.get("OCTWEB_PICTURES"):
-        page.wait_for_timeout(800)
-        page.screenshot(path=str(Path(folder) / f"{name}.png"))
-
-
 def cards(page):
     """The boxes of the cards on the screen."""
     page.wait_for_selector("#hits .hit")
@@ -145,6 +139,11 @@ def cards(page):
 
 
 VIEWS = ((380, "light"), (380, "dark"), (1440, "light"), (1600, "dark"))
+BETWEEN = (420, 600, 740, 800, 1024, 1200)
+CUT = """['.appbar', '.strip', '.modes', '.foot'].filter((s) => { const e = document.querySelector(s);
+    return e && getComputedStyle(e).overflowX !== 'auto' && e.scrollWidth > e.clientWidth; })"""
+MORE_BADGES = """(() => { const title = document.querySelector('.strip .title');
+    while (title.children.length < 4) title.append(title.firstElementChild.cloneNode(true)); })()"""
 
 
 def test_every_mode_is_accessible_and_fits(opened, small):
@@ -159,7 +158,16 @@ def test_every_mode_is_accessible_and_fits(opened, small):
             found += [f"{mode} {width} {theme}: {line}" for line in violations(page)]
             over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             found += [f"{mode} {width}: {over} px too wide"] * (over > 0)
+        for width in BETWEEN:
+            page.set_viewport_size({"width": width, "height": 900})
+            found += [f"{mode} {width}: {part} is cut" for part in page.evaluate(CUT)]
+            found += [f"{mode} {width}"] * (page.evaluate("document.documentElement.scrollWidth - innerWidth") > 0)
     assert found == []
+    page.evaluate(MORE_BADGES)
+    for width in (*BETWEEN, 1440, 1600):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.locator(".strip .crumb").bounding_box()["width"] > 90, width
+        assert page.evaluate(CUT) == [], width
     for width in (1440, 1600):
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(page.base)
@@ -181,7 +189,7 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
         assert bottom <= view["y"] + view["height"] + 1
     assert page.is_visible("#minimap .main-svg")
     assert page.locator("#map-frame").bounding_box()["width"] > 50
-    picture(page, f"workspace-{which}")
+    picture(page, f"workspace-{which}", whole=False)
     closed = page.locator('.hit[aria-expanded="false"]')
     before, hidden = page.locator(".hit").count(), closed.count()
     assert hidden > 3
@@ -281,19 +289,21 @@ def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
     assert "leaf" in page.inner_text("#cell-rows .ways li >> nth=0")
     page.wait_for_selector("#calibration .main-svg")
     page.wait_for_selector("#roc .main-svg")
-    picture(page, "workspace-performance")
+    picture(page, "workspace-performance", whole=False)
     page.select_option("#group", "noise")
     page.wait_for_selector("#groups >> text=The tree does not ask about this column")
     paid = "document.querySelector('#costs-answer tbody tr').innerText"
     before = page.evaluate(paid)
     page.fill('#costs input[name="cost-0-1"]', "9")
     page.wait_for_function(f"t => {paid} !== t", arg=before)
+    picture(page, "costs", part="#costs")
     assert violations(page) == []
     ends = page.locator("#cell-rows .ways li").count()
     page.click("#cell-rows >> text=in the tree")
     page.wait_for_selector("#hits .hit")
     assert len(page.get_attribute("#canvas", "data-leaf").split(",")) == ends
     assert page.is_visible("text=The paths of these rows are marked.")
+    picture(page, "cell-paths", whole=False)
 
 
 def test_a_typed_row_is_predicted_in_place(opened, small):
@@ -343,7 +353,7 @@ def test_on_a_phone_the_inspector_stands_below_the_chosen_line(opened, wide):
     chosen = page.locator(".outline a.rule").nth(2).get_attribute("data-choose")
     page.wait_for_selector(f'.outline [data-node="{chosen}"] > #inspector')
     assert not page.is_visible("#view")
-    picture(page, "workspace-380")
+    picture(page, "workspace-380", whole=False)
     page.goto(page.base + "?mode=proof")
     assert page.locator("#splits .q > span").count() == 63
     assert page.evaluate(

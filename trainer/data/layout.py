@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from trainer.data.csv_scan import DELIMITERS, SAMPLE_BYTES, Scan, scan
+from trainer.data.csv_scan import DELIMITERS, SAMPLE_BYTES, Scan, scan, sniff
 from trainer.errors import DataError
 
 MOST_TITLES, MOST_FOOTERS = 30, 30
 FEWEST_ROWS = 2
+NEARLY_ALL = 0.9
 LOOKED_AT = 5  # records that show whether columns without a name are empty
 SEP = re.compile(rb'"?sep=(.|\t)"?[ \t]*(\n|$)', re.IGNORECASE)
 TOTALS = re.compile(
@@ -101,7 +102,21 @@ def find(body: bytes, delimiter: str | None) -> Layout | None:
         found = _with(body, one)
         if found is not None and (best is None or found[:2] > best[:2]):
             best = found
+    if delimiter is None and best is not None and (plain := _plain(body, best[1], best[2])) is not None:
+        best = _with(body, plain)
     return None if best is None else best[2]
+
+
+def _plain(body: bytes, width: int, best: Layout) -> str | None:
+    """Another delimiter that cuts nearly all lines, from the first one on, into more values than `best` does: then what looks
+    like a title is the header, as in "a;b;c" above "1,5;2,5;x"."""
+    guess = sniff(body)
+    more = body.split(b"\n", 1)[0].count(guess.delimiter.encode()) + 1 > width
+    return (
+        guess.delimiter
+        if best.top and guess.delimiter != best.delimiter and guess.sure >= NEARLY_ALL and more
+        else None
+    )
 
 
 def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray, quoted: bool) -> int:

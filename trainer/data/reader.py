@@ -57,13 +57,22 @@ class ModelRows:
         if self.absent_columns:
             out.append(f"Columns that the tree does not use are missing: {', '.join(self.absent_columns)}.")
         for name, count in self.unknown.items():
-            out.append(f"Column '{name}': {count} cells have a category that the model does not know; they go right.")
+            out.append(unknown_words(name, count))
         if not self.usable.all():
-            gone = int((~self.usable).sum())
-            out.append(
-                f"{gone} of {len(self.usable)} rows have an empty cell in a column that the tree needs, so they get no prediction."
-            )
+            out.append(empty_words(int((~self.usable).sum()), len(self.usable)))
         return tuple(out)
+
+
+def unknown_words(column: str, cells: int) -> str:
+    """What happens to `cells` with a category that is not in the schema."""
+    have = "1 cell has" if cells == 1 else f"{cells:,} cells have"
+    return f"Column '{column}': {have} a category that the model does not know; every question about it is answered with no."
+
+
+def empty_words(gone: int, rows: int) -> str:
+    """What happens to `gone` of `rows` rows."""
+    have, get = ("row has", "it gets") if gone == 1 else ("rows have", "they get")
+    return f"{gone:,} of {rows:,} {have} an empty cell in a column that the tree needs, so {get} no prediction."
 
 
 def load(

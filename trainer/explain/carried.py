@@ -14,6 +14,7 @@ from trainer.explain.statistics import ColumnStatistics
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import label, unit
+from trainer.tree.picture.layout import brief_tree, rule
 from trainer.tree.splits.base import AMONG, SUM, Split
 
 OTHER = "another one"  # stands for all categories that a tree without training figures does not name
@@ -34,11 +35,13 @@ def carried(
     cannot tell them apart. `unseen` are, for each node, the held-out rows that it answers rightly, and all that reach it.
     """
     place, codes = {j: at for at, j in enumerate(tree.used_columns)}, _codes(tree, permissions, rows)
+    brief = brief_tree(tree)
     return {
         "classes": list(tree.classes),
         "columns": [_column(tree.schema[j], statistics[j], codes.get(j, {}), rows) for j in tree.used_columns],
         "nodes": [
-            _node(tree, v, place, codes, rows) | ({"u": list(unseen[v.id])} if unseen is not None and v.is_leaf else {})
+            _node(tree, brief, v, place, codes, rows)
+            | ({"u": list(unseen[v.id])} if unseen is not None and v.is_leaf else {})
             for v in tree.nodes
         ],
     }
@@ -92,12 +95,13 @@ def _column(column: ColumnSchema, known: ColumnStatistics, codes: Mapping[int, i
     return record
 
 
-def _node(tree: Tree, v: Node, place: dict[int, int], codes: Places, rows: bool) -> dict[str, Any]:
+def _node(tree: Tree, brief: Tree, v: Node, place: dict[int, int], codes: Places, rows: bool) -> dict[str, Any]:
     record: dict[str, Any] = {"r": v.rows} if rows else {}
     if v.split is None:
         return record | {"l": v.label} | ({"c": list(v.counts)} if rows else {})
     text, test = v.split.text(tree.schema, 8), _test(tree, v.split, place, codes)
-    return record | {"q": text, "t": test, "y": v.left, "n": v.right}
+    short = rule(brief, v.split)  # what a small picture has room for
+    return record | {"q": text, "t": test, "y": v.left, "n": v.right} | ({"b": short} if len(short) < len(text) else {})
 
 
 def _test(tree: Tree, split: Split, place: dict[int, int], codes: Places) -> dict[str, Any]:

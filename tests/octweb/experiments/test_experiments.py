@@ -227,6 +227,7 @@ def test_start_from_the_page_and_the_plan_that_it_shows(browser, dataset):
     data = {"dataset": dataset.pk, "kinds": ["two"], "time_limit": "0.5", "folds": 3, "check": "nested", "name": ""}
     shown = browser.post(url, data | {"show": "1"}, headers={"HX-Request": "true"})
     assert {t.method for t in shown.context["planned"].trials} == {"bivariate"}
+    assert "trained 7 times to check it, which takes at most 3:30\u202fmin" in shown.content.decode()
     assert Experiment.objects.count() == 0
     assert browser.post(url, data).status_code == 302
     experiment = Experiment.objects.get()

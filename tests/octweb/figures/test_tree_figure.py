@@ -303,3 +303,36 @@ def test_bands_that_run_nearly_level_are_wider_there_and_stay_apart(leaves):
     if leaves == 64:
         widest = max(o[len(o) * 3 // 4][0] - o[len(o) // 4][0] for o in bands)
         assert widest > 2 * 104
+
+
+def _lopsided(leaves, larger):
+    """A tree that keeps nearly all rows on one side, `larger` times as many as the specimen has."""
+    tree = tree_of(leaves, classes=2, seed=leaves)
+    rows = {v.id: v.rows for v in tree.nodes}
+    most = max(rows, key=lambda i: rows[i] if tree.nodes[i].is_leaf else -1)
+    extra, at = {most}, most
+    while (at := tree.parents[at]) >= 0:
+        extra.add(at)
+    more = 20 * rows[0]
+    nodes = [
+        replace(v, counts=tuple(larger * (c + more * (v.id in extra and k == 0)) for k, c in enumerate(v.counts)))
+        for v in tree.nodes
+    ]
+    return replace(tree, nodes=tuple(nodes))
+
+
+@pytest.mark.parametrize("leaves", [2, 3, 4, 6, 9, 16])
+@pytest.mark.parametrize("larger", [1, 10_000])
+@pytest.mark.parametrize("room", [None, (340.0, 500.0), (1000.0, 700.0)])
+def test_words_beside_bands_stay_in_the_picture_and_apart(leaves, larger, room):
+    figure = tree_figure(_lopsided(leaves, larger), closed=(), room=room)
+    words, found = _words(figure), []
+    for x, y, text, place in zip(words["x"], words["y"], words["text"], words["textposition"], strict=True):
+        if text.startswith(("yes · ", "no · ")):
+            wide = text_width(text, 11)
+            found.append((y, x - wide, x) if place.endswith("left") else (y, x, x + wide))
+    assert found
+    for y, left, right in found:
+        assert left >= 0
+        assert right <= figure["layout"]["width"]
+        assert all(b <= left or right <= a for at, a, b in found if at == y and (a, b) != (left, right))

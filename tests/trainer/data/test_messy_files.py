@@ -100,3 +100,15 @@ def test_a_line_with_one_value_too_few_is_named_whatever_stands_in_the_cells(tmp
     path.write_text("\n".join("\t".join(row) for row in rows) + "\n")
     with pytest.raises(DataError, match="Line 16 has 2 values; the header has 3"):
         load(path, target="class")
+
+
+def test_a_broken_line_is_named_by_the_delimiter_that_the_header_has(tmp_path):
+    """Two decimal commas in every row do not make a header with semicolons the title of a table with commas."""
+    head = "customer;income;debt ratio;age;outcome"
+    lines = [f"C{i};{2000 + i},50 €;{i % 40},5 %;{20 + i};{'ab'[i % 2]}" for i in range(60)]
+    lines[30] = "C99;12,5 €;3"
+    path = tmp_path / "bank.csv"
+    path.write_text("\n".join([head, *lines, "Total;1,5 €;;;", "Printed on 3 March;;;;"]) + "\n")
+    with pytest.raises(DataError, match="Line 32 has 3 values; the header has 5") as refused:
+        load(path, target="outcome")
+    assert "comma" not in str(refused.value)

@@ -123,7 +123,7 @@ def test_gaps_and_unknown_categories_stay_in_their_place(write, tmp_path, source
     assert [r["row"] for r in rows if not r["label"]] == ["41"]
     assert set(rows[40].values()) == {"41", ""}
     assert found.predicted == found.rows - 1
-    assert any("'colour': 1 cells" in note for note in found.notes)
+    assert any("'colour': 1 cell has" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

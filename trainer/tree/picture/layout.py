@@ -26,9 +26,11 @@ CARD_NAME, CLASS_NAME = 20, 13  # letters of the name of a column and of a class
 READABLE = 0.8  # a picture may be shrunk to this share of its size before levels are closed
 STRETCH = 1.35
 BAND = 104  # the width of a band that carries all rows
+AWAY = 6  # from a band to its words
 
 Room = tuple[float, float]
 Point = tuple[float, float]
+Span = tuple[float, float]  # to the left and to the right of a centre
 Notes = Mapping[int, Sequence[str]]
 
 
@@ -123,9 +125,10 @@ def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None,
     if plan.full:
         plan.notes = {i: words for i, words in (notes or {}).items() if i in plan.lines and i not in plan.closed}
     open_nodes = [tree.nodes[i] for i in plan.level]
-    x = _across(plan, open_nodes)
-    low = min(x[v.id] - plan.width(v) / 2 for v in open_nodes)
-    high = max(x[v.id] + plan.width(v) / 2 for v in open_nodes)
+    spans = _spans(plan, open_nodes)
+    x = _across(plan, open_nodes, spans)
+    low = min(x[v.id] + spans[v.id][0] for v in open_nodes)
+    high = max(x[v.id] + spans[v.id][1] for v in open_nodes)
     width, stretch = high - low + 2 * MARGIN, 1.0
     if room and len(open_nodes) > 1 and width < room[0]:
         stretch = min(STRETCH, (room[0] - 2 * MARGIN) / (high - low))
@@ -221,17 +224,34 @@ def _down(plan: _Plan, nodes: Sequence[Node], room: float) -> tuple[list[float],
     return tops, top - gap + MARGIN
 
 
-def _across(plan: _Plan, nodes: Sequence[Node]) -> dict[int, float]:
+def _spans(plan: _Plan, nodes: Sequence[Node]) -> dict[int, Span]:
+    """How far each card reaches from its centre, with the words beside the band above it."""
+    halves = {v.id: plan.width(v) / 2 for v in nodes}
+    spans = {i: (-half, half) for i, half in halves.items()}
+    whole = plan.tree.nodes[0].rows
+    for parent in nodes:
+        if plan.ends(parent):
+            continue
+        for answer, child in (("yes", parent.left), ("no", parent.right)):
+            half, rows = halves[child], plan.tree.nodes[child].rows
+            if not beside(2 * half):
+                continue
+            reach = max(half, band(rows, whole) / 2 + AWAY + text_width(band_text(answer, rows), SMALL))
+            spans[child] = (-reach, half) if answer == "yes" else (-half, reach)
+    return spans
+
+
+def _across(plan: _Plan, nodes: Sequence[Node], spans: Mapping[int, Span]) -> dict[int, float]:
     """The centre of each open node: no two boxes of a level touch, parents stand in the middle above their children."""
     offset: dict[int, float] = {}
-    contour: dict[int, list[tuple[float, float]]] = {}  # leftmost and rightmost of each level below
+    contour: dict[int, list[Span]] = {}  # leftmost and rightmost of each level below
     for v in reversed(nodes):
-        own = (-plan.width(v) / 2, plan.width(v) / 2)
+        own = spans[v.id]
         if plan.ends(v):
             contour[v.id] = [own]
             continue
         left, right = contour.pop(v.left), contour.pop(v.right)
-        half = offset[v.id] = _apart(plan, left, right) / 2
+        half = offset[v.id] = _apart(left, right) / 2
         below = []
         for depth in range(max(len(left), len(right))):
             low = left[depth][0] - half if depth < len(left) else right[depth][0] + half
@@ -245,8 +265,8 @@ def _across(plan: _Plan, nodes: Sequence[Node]) -> dict[int, float]:
     return x
 
 
-def _apart(plan: _Plan, left: list[tuple[float, float]], right: list[tuple[float, float]]) -> float:
-    """How far the centres of two neighbours must be from each other; full cards leave room for the words of their bands."""
+def _apart(left: list[Span], right: list[Span]) -> float:
+    """How far the centres of two neighbours must be from each other."""
     return max(a[1] - b[0] + GAP for a, b in zip(left, right, strict=False))
 
 
@@ -255,9 +275,14 @@ def band(rows: int, whole: int) -> float:
     return BAND * rows / max(1, whole)
 
 
-def beside(box: Box) -> bool:
-    """Whether words stand beside the band above a card; narrow cards show their rows inside."""
-    return box.width >= LEAF
+def band_text(answer: str, rows: int) -> str:
+    """The words beside a band: the answer that it stands for and its rows."""
+    return f"{answer} · {rows:,}"
+
+
+def beside(width: float) -> bool:
+    """Whether words stand beside the band above a card of this width; narrow cards show their rows inside."""
+    return width >= LEAF
 
 
 def leaves_below(tree: Tree, node: int) -> list[Node]:

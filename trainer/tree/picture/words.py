@@ -7,6 +7,7 @@ from typing import Any
 
 from trainer.tree.nodes import Node
 from trainer.tree.picture.layout import (
+    AWAY,
     BAR,
     FONT,
     LINE,
@@ -17,6 +18,7 @@ from trainer.tree.picture.layout import (
     Box,
     Placed,
     band,
+    band_text,
     bar_top,
     beside,
     leaves_below,
@@ -74,11 +76,11 @@ def words_trace(placed: Placed, lit: set[int], unseen: Unseen) -> dict[str, Any]
             _branch_words(words, placed, box)
         for answer, child in placed.children(box):
             on = box.node.id in lit and child.node.id in lit
-            text = f"{answer} · {child.node.rows:,}"
-            if not beside(child):
+            text = band_text(answer, child.node.rows)
+            if not beside(child.width):
                 continue
             side = -1 if answer == "yes" else 1
-            x = child.x + side * (band(child.node.rows, whole) / 2 + 6)
+            x = child.x + side * (band(child.node.rows, whole) / 2 + AWAY)
             at, colour = ("left" if side < 0 else "right"), ("var(--ink)" if on else "var(--ink-2)")
             words.add(f"<b>{text}</b>" if on else text, x, child.top - 9, at=at, colour=colour)
     return words.trace()

@@ -1,0 +1,47 @@
+"""Pictures of pages for the documentation: kept where OCTWEB_PICTURES names a folder, as `python -m docs.pictures` does."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 150_000
+QUALITIES = (85, 70, 55, 40, 25)
+
+
+def folder() -> Path | None:
+    name = os.environ.get("OCTWEB_PICTURES")
+    return Path(name) if name else None
+
+
+def picture(page: Any, name: str, *, whole: bool = True, part: str = "", wait: int = 800) -> None:
+    """The page (`whole`: all of it, else what the window shows; or one `part`) as WebP, as good as 150 kB allow."""
+    if (where := folder()) is None:
+        return
+    page.wait_for_timeout(wait)  # figures are drawn by then
+    if part:
+        page.locator(
+            part
+        ).scroll_into_view_if_needed()  # a pane that scrolls by itself does not draw what is out of sight
+    session = page.context.new_cdp_session(page)
+    clip = page.evaluate(CLIP, [part, whole]) | {"scale": 1}
+    for quality in QUALITIES:
+        wish = {"format": "webp", "quality": quality, "captureBeyondViewport": whole and not part, "clip": clip}
+        content = base64.b64decode(session.send("Page.captureScreenshot", wish)["data"])
+        if len(content) <= MOST_BYTES:
+            break
+    session.detach()
+    where.mkdir(parents=True, exist_ok=True)
+    (where / f"{name}.webp").write_bytes(content)
+
+
+CLIP = """([part, whole]) => {
+  if (part) {
+    const box = document.querySelector(part).getBoundingClientRect();
+    return {x: box.left + scrollX, y: box.top + scrollY, width: box.width, height: box.height};
+  }
+  const root = document.documentElement;
+  return {x: 0, y: whole ? 0 : scrollY, width: root.clientWidth, height: whole ? Math.max(innerHeight, root.scrollHeight) : innerHeight};
+}"""
