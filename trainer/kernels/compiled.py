@@ -100,7 +100,9 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(FOLDER), _LOCATOR  # type: ignore[attr-defined]
         try:
-            compiled = _for_values(njit(nogil=True, no_cfunc_wrapper=True, **options)(function))
+            # numba takes the option, but its types do not name it
+            left_out: dict[str, Any] = {"no_cfunc_wrapper": True}
+            compiled = _for_values(njit(nogil=True, **left_out, **options)(function))
             # where no folder can be written, each process compiles for itself
             with suppress(RuntimeError):
                 ready(compiled, Path(_kept_in(os.path.dirname(function.__code__.co_filename))).name)

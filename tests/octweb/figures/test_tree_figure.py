@@ -327,10 +327,10 @@ def _lopsided(leaves, larger):
 def test_words_beside_bands_stay_in_the_picture_and_apart(leaves, larger, room):
     figure = tree_figure(_lopsided(leaves, larger), closed=(), room=room)
     words, found = _words(figure), []
-    for x, y, text, place in zip(words["x"], words["y"], words["text"], words["textposition"], strict=True):
+    for x, y, text, side in zip(words["x"], words["y"], words["text"], words["textposition"], strict=True):
         if text.startswith(("yes · ", "no · ")):
             wide = text_width(text, 11)
-            found.append((y, x - wide, x) if place.endswith("left") else (y, x, x + wide))
+            found.append((y, x - wide, x) if side.endswith("left") else (y, x, x + wide))
     assert found
     for y, left, right in found:
         assert left >= 0
