@@ -10,11 +10,13 @@ from octweb.registry.data import Rows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import leaf_answer
+from octweb.registry.typed_numbers import typed_number
 from trainer.certificate import Evidence, Status
 from trainer.errors import TrainerError
 from trainer.table import Kind
 from trainer.tree.describe import headline, path_in_words, rules_text
 from trainer.tree.nodes import Node, Tree, tree_from_json
+from trainer.tree.numbers import unit
 
 WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
 LISTED_CATEGORIES = 200
@@ -204,23 +206,19 @@ def asked_columns(tree: Tree) -> list[int]:
 
 def typed(model: TreeModel, query: dict[str, str]) -> dict[str, Any]:
     """The values of the form as a record; what is not a number stays text, and predicting says what is wrong."""
-    tree = model_file(model).tree
+    file = model_file(model)
+    tree, read = file.tree, (file.reading or {}).get("columns", {})
     record: dict[str, Any] = {}
     for j in tree.used_columns:
         column = tree.schema[j]
         text = query.get(f"try-{j}", "").strip()
         if text == "":
             continue
-        record[column.name] = text if column.kind is Kind.CATEGORICAL else _number(text)
+        comma = read.get(column.name, {}).get("decimal") == ","
+        record[column.name] = (
+            text if column.kind is Kind.CATEGORICAL else typed_number(text, unit=unit(column), decimal_comma=comma)
+        )
     return record
-
-
-def _number(text: str) -> float | int | str:
-    try:
-        value = float(text.replace(",", "").replace("−", "-"))
-    except ValueError:
-        return text
-    return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
 def walk(model: TreeModel, row: Any, *, title: str, actual: str | None = None, values: Any = None) -> Walk:
