@@ -257,6 +257,14 @@ def test_compare_says_what_the_numbers_say(client, register, dataset, owner, str
     assert "Nothing to compare yet" in client.get("/models/compare/?dataset=x").content.decode()
 
 
+def test_trees_without_unseen_rows_are_compared_without_an_empty_chart(client, register, dataset, owner):
+    register(document=trained("cart"), dataset=dataset, title="Not tried")
+    client.force_login(owner)
+    assert "Accuracy and size" not in client.get("/models/compare/").content.decode()
+    register(document=trained("cart", folds=3), dataset=dataset, title="Tried")
+    assert "Accuracy and size" in client.get("/models/compare/").content.decode()
+
+
 def test_downloads_of_the_page(client, model, owner, stranger):
     client.force_login(owner)
     assert client.get(f"/models/{model.pk}/download/rules/").status_code == 200
