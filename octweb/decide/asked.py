@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from django.http import QueryDict
 
-from octweb.core.typed import plain_number
 from octweb.registry import page
 from octweb.registry.data import example_row
-from octweb.registry.parsed import model_file
+from octweb.registry.typed_numbers import typed_number
 from octweb.registry.workspace.scene import Scene
-from trainer.data.reading.values import plain_values
 from trainer.data.rows import parse_rows
 from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError, TrainerError
@@ -102,7 +100,7 @@ def _stored(scene: Scene, place: int, wishes: dict[str, Any]) -> Asked:
 def _typed(scene: Scene, values: dict[str, Any], wishes: dict[str, Any], title: str) -> Asked:
     tree = scene.tree
     try:
-        parsed = parse_rows(tree.schema, tree.used_columns, plain_values(model_file(scene.model).reading, [values]))
+        parsed = parse_rows(tree.schema, tree.used_columns, [values])
     except TrainerError as error:
         words = str(error).removeprefix("rows[0]: ")
         return Asked(title=title, row=None, values=values, trouble=words, **wishes)
@@ -142,10 +140,10 @@ def _cost(scene: Scene, form: QueryDict) -> tuple[dict[str, float], str]:
     found: dict[str, Any] = {}
     for j in scene.tree.used_columns:
         if text := form.get(f"cost-{j}", "").strip():
-            try:
-                found[scene.tree.schema[j].name] = float(plain_number(text))
-            except ValueError:
+            price = typed_number(text)
+            if isinstance(price, str):
                 return {}, f"The cost of {label(scene.tree.schema[j].name)}, '{text[:40]}', is not a number."
+            found[scene.tree.schema[j].name] = float(price)
     try:
         priced(scene.tree.schema, statistics_of_tree(scene.tree), found)
     except ParameterError as error:

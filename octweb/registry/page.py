@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from octweb.core.typed import plain_number
 from octweb.registry.data import Rows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import leaf_answer
+from octweb.registry.typed_numbers import typed_number
 from trainer.certificate import Evidence, Status
 from trainer.data.reading import Reading
 from trainer.errors import TrainerError
 from trainer.table import Kind
 from trainer.tree.describe import headline, path_in_words, rules_text
 from trainer.tree.nodes import Node, Tree, tree_from_json
+from trainer.tree.numbers import unit
 
 WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
 LISTED_CATEGORIES = 200
@@ -205,10 +206,7 @@ def asked_columns(tree: Tree) -> list[int]:
 
 
 def typed(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
-    """The values of the form as a record; what is not a number stays text, and predicting says what is wrong.
-
-    Numbers are read as pages write them, and with a comma as the file of the training wrote its own, if that was different.
-    """
+    """The values of the form as a record; what is not a number stays text, and predicting says what is wrong."""
     file = model_file(model)
     forms = Reading.from_json(file.reading).columns
     record: dict[str, Any] = {}
@@ -218,18 +216,11 @@ def typed(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
         if text == "":
             continue
         own = forms.get(column.name)
-        as_in_file = column.kind is Kind.CATEGORICAL or ("," in text and own is not None and own.number is not None)
-        record[column.name] = text if as_in_file else _number(text)
+        comma = own is not None and own.number is not None and own.number.decimal == ","
+        record[column.name] = (
+            text if column.kind is Kind.CATEGORICAL else typed_number(text, unit=unit(column), decimal_comma=comma)
+        )
     return record
-
-
-def _number(text: str) -> float | int | str:
-    """A number with or without thousands commas; 3,5 is none: it may be meant as 3.5."""
-    try:
-        value = float(plain_number(text))
-    except ValueError:
-        return text
-    return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
 def walk(model: TreeModel, row: Any, *, title: str, actual: str | None = None, values: Any = None) -> Walk:

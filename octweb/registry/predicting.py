@@ -57,10 +57,14 @@ def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:
 
 
 def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
-    """Predict records of column → value; raises RowError naming row and column."""
-    file = model_file(model)
-    tree = file.tree
-    parsed = parse_rows(tree.schema, tree.used_columns, plain_values(file.reading, rows))
+    """Predict records of column → value, texts in the form of the file; raises RowError naming row and column."""
+    return predict_plain(model, plain_values(model_file(model).reading, rows))
+
+
+def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
+    """Predict records in which a text is not a number, whatever the file wrote; raises RowError naming row and column."""
+    tree = model_file(model).tree
+    parsed = parse_rows(tree.schema, tree.used_columns, rows)
     notes = [str(note) for note in parsed.notes[:MAX_NOTES]]
     if len(parsed.notes) > MAX_NOTES:
         notes.append(f"and {len(parsed.notes) - MAX_NOTES:,} more unknown categories.")

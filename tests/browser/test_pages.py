@@ -99,6 +99,9 @@ def places(owner, dataset):  # noqa: F811
     ]
 
 
+# buttons that act and states that must be seen without a scroll to the side, also where their table scrolls
+BESIDE = """[...document.querySelectorAll('main .samples .btn, main td:nth-child(2) > .badge-wrap')].filter((e) =>
+  e.checkVisibility() && e.getBoundingClientRect().right > innerWidth).map((e) => e.textContent.trim())"""
 APART = """[...document.querySelectorAll('header form.inline label')].filter((label) => {
   const middle = (element) => { const box = element.getBoundingClientRect(); return (box.top + box.bottom) / 2; };
   const field = document.getElementById(label.htmlFor);
@@ -121,6 +124,7 @@ def test_every_page_is_accessible_at_three_widths(page, live_server, places):  #
             found += [
                 f"{width} {place}: '{words}' stands on another line than its field" for words in page.evaluate(APART)
             ]
+            found += [f"{width} {place}: '{words}' is out of sight" for words in page.evaluate(BESIDE)]
     assert found == []
     assert page.trouble == []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.core.typed import plain_number
+from octweb.registry.typed_numbers import typed_number
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import Scene
 from trainer.evaluate.intervals import of_mean
@@ -61,11 +61,8 @@ def _what(classes: tuple[str, ...], a: int, at: list[int], n: int) -> str:
 
 def _number(text: str) -> float | None:
     """Not negative, a decimal comma allowed; None for anything else."""
-    try:
-        value = float(plain_number(text).replace(",", "."))
-    except ValueError:
-        return None
-    return value if 0 <= value <= MOST else None
+    value = typed_number(text)
+    return None if isinstance(value, str) or not 0 <= value <= MOST else float(value)
 
 
 def costs(scene: Scene, part: str) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from octweb.registry import marks, page, units
-from octweb.registry.predicting import Predictions, predict_rows
+from octweb.registry.predicting import Predictions, predict_plain
 from octweb.registry.workspace.scene import Scene
 from trainer.errors import TrainerError
 from trainer.explain.flip import Flipper
@@ -31,7 +31,7 @@ def try_it(scene: Scene, example: dict[str, Any]) -> dict[str, Any]:
     record = page.typed(scene.model, dict(scene.typed))
     fields = page.fields(scene.model, record)
     try:
-        found = predict_rows(scene.model, [record])
+        found = predict_plain(scene.model, [record])
     except TrainerError as error:
         words = str(error).removeprefix("rows[0]: ")
         return {"fields": fields, "try_walk": None, "try_trouble": words, "notes": []}

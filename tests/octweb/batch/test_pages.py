@@ -31,7 +31,8 @@ def test_from_the_model_to_the_answers(client, model, media, owner, work):
     text = client.get(f"{answer.url}result/").getvalue().decode()
     assert text.startswith("row,label,probability a")
     assert len(text.splitlines()) == 121
-    assert "rows.csv" in client.get("/predictions/").content.decode()
+    listed = client.get("/predictions/").content.decode()
+    assert listed.index("rows.csv") < listed.index("Finished") < listed.index(f'href="/models/{model.pk}/')
     assert client.post(f"{answer.url}delete/").url == "/predictions/"
     assert not BatchPrediction.objects.exists()
 

@@ -182,10 +182,11 @@ def test_try_it(client, register, owner):
     [
         ("7.5", 7.5, 7.5),
         ("−7.5", -7.5, -7.5),
-        ("7,5", "7,5", "7,5"),  # not 75: the reading of the file makes 7.5 of it, or it is refused
-        ("1,234.5", 1234.5, "1,234.5"),
-        ("1,234", 1234, "1,234"),
-        ("12,34", "12,34", "12,34"),
+        ("7,5", 7.5, 7.5),  # not 75
+        ("1,234.5", 1234.5, 1234.5),
+        ("1,234", 1234, "1,234"),  # of a file with decimal commas it has two meanings, and is refused
+        ("12,34", 12.34, 12.34),
+        ("1,2,3", "1,2,3", "1,2,3"),
     ],
 )
 def test_a_decimal_comma_is_no_thousands_comma(register, cart_document, text, plain, with_comma):
@@ -194,6 +195,20 @@ def test_a_decimal_comma_is_no_thousands_comma(register, cart_document, text, pl
         model = register(document=document)
         names = [c.name for c in page.model_file(model).tree.schema]
         assert page.typed(model, {f"try-{names.index('width')}": text})["width"] == expected
+
+
+def test_a_comma_with_two_meanings_is_refused_by_both_pages(client, register, cart_document, owner):
+    """The page writes 2610 as 2,610, and the file wrote 2.61 so."""
+    reading = {"columns": {"width": {"taken_for": "number", "decimal": ",", "thousands": "."}}}
+    model = register(document=cart_document | {"reading": reading})
+    client.force_login(owner)
+    form = {"typed": "1", "try-0": "2,610", "try-1": "0.2", "try-2": "1", "try-3": "green"}
+    for address in (f"/models/{model.pk}/?mode=use", f"/models/{model.pk}/decision/"):
+        answer = client.post(address, form).content.decode()
+        assert "column &#x27;width&#x27; needs a number" in answer
+        assert "So it is " not in answer
+        fine = client.post(address, form | {"try-0": "2,61"}).content.decode()
+        assert "needs a number" not in fine
 
 
 def test_no_address_carries_typed_values(client, register, owner):
@@ -286,6 +301,14 @@ def test_compare_says_what_the_numbers_say(client, register, dataset, owner, str
     assert client.get(f"/models/compare/?dataset={dataset.pk}").status_code == 200
     client.force_login(stranger)
     assert "Nothing to compare yet" in client.get("/models/compare/?dataset=x").content.decode()
+
+
+def test_trees_without_unseen_rows_are_compared_without_an_empty_chart(client, register, dataset, owner):
+    register(document=trained("cart"), dataset=dataset, title="Not tried")
+    client.force_login(owner)
+    assert "Accuracy and size" not in client.get("/models/compare/").content.decode()
+    register(document=trained("cart", folds=3), dataset=dataset, title="Tried")
+    assert "Accuracy and size" in client.get("/models/compare/").content.decode()
 
 
 def test_downloads_of_the_page(client, model, owner, stranger):
