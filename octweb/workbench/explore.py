@@ -22,6 +22,7 @@ from trainer.workbench import line_ranges
 LISTED = 24
 DEFAULT_SLACK = "0.01"
 MOST_LINE = 10**12 - 1
+ROUNDING = 1e-9  # rows between two objectives that are the same
 # in the order of the form
 FIELDS = (
     "slack", "max_leaves", "must", "without", "recalls", "agree_rows", "groups", "difference", "favoured", "rate",
@@ -288,7 +289,10 @@ def _disputed(found: dict[str, Any]) -> dict[str, Any] | None:
 
 def _more(tree: dict[str, Any], found: dict[str, Any]) -> float | None:
     """By how many rows a tree is worse than the best, where the number of rows is known."""
-    return None if not found.get("rows") else max(0.0, (found["optimum"] - tree["objective"]) * found["rows"]["of"])
+    if not found.get("rows"):
+        return None
+    more = (found["optimum"] - tree["objective"]) * found["rows"]["of"]
+    return more if more > ROUNDING else 0.0
 
 
 def _within(found: dict[str, Any]) -> float | None:

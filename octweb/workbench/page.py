@@ -54,10 +54,12 @@ def model_of(step: Step) -> ModelFile:
 
 
 def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
-    """The tree of a step with the wishes at their places."""
+    """The tree of a step with those of the wishes that it was made for at their places, numbered as they are listed now."""
     tree = model_of(step).tree
     tags: dict[str, list[str]] = {}
     for number, wish in enumerate(wishes, start=1):
+        if wish not in step.wishes:  # a draft keeps none that came after it
+            continue
         words = wish.split(None, 2)
         tags.setdefault("" if words[1] == "root" else words[1], []).append(f"{number} {_short(words)}")
 

@@ -90,6 +90,7 @@ def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
     tree = None if shown is None else page.drawn(shown, step.wishes if step else [], at)
     place = page.find(tree, at)
     result = shown.result if shown else {}
+    wishes = page.wish_lines(step, result.get("n", 0))
     prices = page.price_lines(bench, shown, at)
     return {
         "bench": bench,
@@ -103,7 +104,8 @@ def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
         "at": at,
         "classes": tree.classes if tree else (),
         "wrong": result["n"] - result["correct"] if result else None,
-        "wishes": page.wish_lines(step, result.get("n", 0)),
+        "wishes": wishes,
+        "contradicting": " and ".join(str(w["number"]) for w in wishes if w["conflict"]),
         "price": page.price_of(result),
         "history": page.history(bench),
         "prices": prices,

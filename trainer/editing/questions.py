@@ -15,6 +15,7 @@ from trainer.data.encoding import EncodedFeature, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import BIT, BitArray, FloatArray
 from trainer.errors import ParameterError
+from trainer.table import Kind
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.shapes import LabelledShape
@@ -106,12 +107,15 @@ def in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]:
 
     @cache
     def values(feature: int) -> FloatArray:
-        return np.unique(problem.matrix[:, feature])
+        column = problem.table.columns[feature]
+        if column.kind is Kind.BINARY:  # two values at most, found without sorting
+            return np.unique([column.values.min(), column.values.max()])
+        return np.unique(column.values)
 
     found = []
     for split in splits:
         short, _ = split.shortened(values, problem.matrix)
-        same = np.array_equal(goes_left(short, problem.matrix), goes_left(split, problem.matrix))
+        same = short == split or np.array_equal(goes_left(short, problem.matrix), goes_left(split, problem.matrix))
         found.append(short if same else split)
     return found
 

@@ -52,7 +52,9 @@ def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve)
     assert actions.current_wishes(Workbench.objects.get()) == ["forbid root colour"]
     web.post(f"{address}move/", {"to": "undo"})
     assert actions.current_wishes(Workbench.objects.get()) == ["leaf y no", "forbid root colour"]
-    assert "unseen rows are right" in web.post(f"{address}unseen/", follow=True).content.decode()
+    looked = web.post(f"{address}unseen/", follow=True).content.decode()
+    assert "unseen rows are right" in looked
+    assert "1 look<" in looked
     saved = web.post(f"{address}save/", follow=True)
     assert saved.status_code == 200
     assert "version 2" in saved.content.decode()
@@ -66,8 +68,11 @@ def test_a_contradiction_names_the_wishes_and_offers_ways_out(web, model, owner,
     bench = actions.open_for(owner=owner, model=model)
     actions.edit(bench, wishes=["leaf root", "ask n width"])
     serve(bench)
-    page = web.get(f"/workbenches/{bench.pk}/").content.decode()
+    answer = web.get(f"/workbenches/{bench.pk}/")
+    page = answer.content.decode()
     assert "No tree keeps all 2 wishes" in page
+    assert "can be kept: <b>1 and 2</b>." in page
+    assert answer.context["tree"].tags == []  # the draft keeps neither
     assert page.count("Take back ") >= 2
     assert "last good draft" in page
 
@@ -99,7 +104,11 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
         assert f"figures/{name}/" in page
         assert web.get(f"/api/v1/workbenches/{bench.pk}/figures/{name}/").json()["data"]
     assert web.get(f"/api/v1/workbenches/{bench.pk}/figures/good-trees/99/").status_code == 404
-    differ = bench.steps.filter(kind=Kind.GOOD).last().result["differ"]
+    step = bench.steps.filter(kind=Kind.GOOD).last()
+    differ, first = step.result["differ"], step.result["trees"][0]
+    first["objective"] = step.result["optimum"] - 0.04 / rows["of"]  # a leaf with a small penalty more is not optimal
+    step.save()
+    assert "under +0.1 rows" in web.get(address).content.decode()
     several = " ".join(web.get(f"{address}?a=2&b=3").content.decode().split())
     words = f"They answer {differ[1][2]} of" if differ[1][2] else "They give the same answer for every training row"
     assert words in several

@@ -11,6 +11,7 @@ import pytest
 
 from tests.trainer.oracles.good_trees import Every, instance, leaves
 from tests.trainer.oracles.workbench import random_table
+from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.editing.space import Stopped
@@ -183,6 +184,27 @@ def test_a_count_is_the_same_with_what_was_searched_for_it_and_without():
     assert counts[0] == counts[1] > 0
     assert at_once.space.nodes < later.space.nodes
     assert before < later.space.nodes
+
+
+def test_rows_that_stand_several_times_count_as_rows_of_that_weight():
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 3, (12, 3)).astype(float), rng.integers(0, 3, 12).astype(np.int32)
+        times = rng.integers(0, 7, 12)
+        repeated = rng.permutation(np.repeat(np.arange(12), times))
+
+        def counted(rows, weights=None, X=X, y=y):
+            labels = Labels(name="y", classes=("a", "b", "c"), codes=y[rows])
+            problem = Problem(
+                table=numeric_table(X[rows]), labels=labels, leaf_penalty=Fraction(1, 50), weights=weights,
+                scheme=Scheme.ALL_THRESHOLDS,
+            )  # fmt: skip
+            good = Workbench(problem, depth=2).good_trees(slack="0.3")
+            of_row = [rows[row] for row, _ in good.disputed()]
+            return good.levels, good.answers(), good.asked[1].tolist(), set(of_row)
+
+        some = np.flatnonzero(times)
+        assert counted(repeated) == counted(some, times[some].astype(np.int64)), seed
 
 
 def test_numbers_beyond_64_bits_stay_exact():

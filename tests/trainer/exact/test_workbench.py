@@ -144,6 +144,25 @@ def _without_labels(tree):
     return (tree[0], _without_labels(tree[1]), _without_labels(tree[2])) if isinstance(tree, tuple) else None
 
 
+def prices_of_enumeration(brute, wishes, tree, rng):
+    """A place of the tree, and the price of each question that could stand there."""
+    place = str(rng.choice([p for p, _ in places(tree)]))
+    path = _ancestors(tree, place)
+    others = [w for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
+    spoken = [_plain(w) for w in others]
+    spoken += [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
+    # what other branches cost does not matter to the difference
+    trees = [t for t in brute.trees if kept(t, spoken, brute.columns)]
+    least = min(brute.cost(t, spoken) for t in trees)
+    want = {}
+    for t in trees:
+        part_there = dict(places(t)).get(place)
+        if part_there is not None:
+            q = part_there[0]
+            want[q] = min(want.get(q, INFINITE), brute.cost(t, spoken) - least)
+    return place, want
+
+
 @pytest.mark.parametrize("part", range(3))
 def test_price_lists_are_those_of_enumeration(part, count):
     lists = 0
@@ -152,21 +171,7 @@ def test_price_lists_are_those_of_enumeration(part, count):
         found = bench.complete(texts)
         if not found.found:
             continue
-        tree = _without_labels(found.tree)
-        place = str(rng.choice([p for p, _ in places(tree)]))
-        path = _ancestors(tree, place)
-        others = [w for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
-        spoken = [_plain(w) for w in others]
-        spoken += [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
-        # what other branches cost does not matter to the difference
-        trees = [t for t in brute.trees if kept(t, spoken, brute.columns)]
-        least = min(brute.cost(t, spoken) for t in trees)
-        want = {}
-        for t in trees:
-            part_there = dict(places(t)).get(place)
-            if part_there is not None:
-                q = part_there[0]
-                want[q] = min(want.get(q, INFINITE), brute.cost(t, spoken) - least)
+        place, want = prices_of_enumeration(brute, wishes, _without_labels(found.tree), rng)
         got = list(bench.price_list(place or "root", texts, tree=found.tree))
         assert all(p.proved for p in got)
         assert {p.question: p.price for p in got} == want, (seed, texts, place)
@@ -174,6 +179,27 @@ def test_price_lists_are_those_of_enumeration(part, count):
             assert p.tree[0] == p.question
         lists += len(got) > 0
     assert lists > 0 or count < 100
+
+
+def test_a_price_list_that_is_stopped_at_any_moment_keeps_to_valid_bounds(count):
+    bounds = 0
+    for seed in range(1, min(count, 150), 2):
+        problem, bench, texts, wishes, brute, rng = instance(seed)
+        found = bench.complete(texts)
+        if not found.found:
+            continue
+        place, want = prices_of_enumeration(brute, wishes, _without_labels(found.tree), rng)
+        for patience in (0, 1, 2, 3, 5, 8, 13, 21):
+            asked = itertools.count()
+            fresh = Workbench(problem, depth=bench.depth, min_leaf=bench.space.min_leaf)
+            stop = lambda asked=asked, patience=patience: next(asked) >= patience  # noqa: E731
+            got = list(fresh.price_list(place or "root", texts, tree=found.tree, stop=stop))
+            assert {p.question for p in got} >= set(want), (seed, patience)
+            for p in got:
+                price = want.get(p.question, INFINITE)
+                assert p.price == price if p.proved else 0 <= p.price <= price, (seed, patience, p)
+                bounds += not p.proved
+    assert bounds > 0
 
 
 def _ancestors(tree, place):

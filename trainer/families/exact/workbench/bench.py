@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Unpack
 
 from trainer.data.problem import Problem
@@ -77,7 +78,8 @@ class Workbench(Bench):
         share = None if slack is None else amount(slack, "slack")
         rows = None if slack_rows is None else amount(slack_rows, "slack_rows")
 
-        def limit(least: int) -> int:
+        @cache
+        def limit(least: int) -> int:  # asked twice for each question at the root
             return limit_of(least, self.space.instance.Q, slack=share, slack_rows=rows)
 
         least = self._least(limit)

@@ -38,12 +38,13 @@ def instance_of(problem: Problem, bits: BitArray, depth: int) -> tuple[ExactInst
     """The instance over `bits` (rows, questions), and for each of its rows one row of the table with the same values."""
     first, same = same_rows(problem.matrix)
     digits = max(1, int(len(first) - 1).bit_length())
-    marks = ((same[:, None] >> np.arange(digits)) & 1).astype(BIT)
+    rows, weights = _merged(problem, first, same)
+    marks = ((same[rows, None] >> np.arange(digits)) & 1).astype(BIT)
     marked = build(
-        np.column_stack((bits, marks)),
-        problem.y,
+        np.column_stack((bits[rows], marks)),
+        problem.y[rows],
         n_classes=problem.n_classes,
-        weights=problem.weights,
+        weights=weights,
         leaf_cost=problem.kappa,
         depth=depth,
     )
@@ -54,6 +55,16 @@ def instance_of(problem: Problem, bits: BitArray, depth: int) -> tuple[ExactInst
     weights = np.int64(1) << marked.shifts.astype(np.int64)
     equal = _unavoidable(packed, marked.classes, weights, marked.n_classes)
     return replace(marked, rows=np.ascontiguousarray(packed), equal=equal, features=bits.shape[1]), origin
+
+
+def _merged(problem: Problem, first: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the table with their weights: one for each group and class where that saves half of them, else all."""
+    if 2 * len(first) > len(same) or problem.row_weights.min() < 0:
+        return np.arange(len(same)), problem.row_weights
+    codes = same * problem.n_classes + problem.y
+    held, row = np.unique(codes, return_index=True)
+    weights = np.bincount(codes, problem.row_weights)[held].astype(np.int64)
+    return row, weights
 
 
 def rows_with_values(problem: Problem, origin: np.ndarray) -> np.ndarray:
