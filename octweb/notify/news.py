@@ -28,11 +28,11 @@ def on_end(sender: Any, job_id: str, **_: Any) -> None:
     if sender is TrainingRun:
         run = TrainingRun.objects.select_related("owner").filter(pk=job_id).first()
         if run is not None and run.started and run.finished and run.finished - run.started >= LONG:
-            tell(run.owner, _message("run", run.pk, str(run), run.status))
+            tell(run.owner, _message("run", run.pk, str(run), run.status, STATES[run.badge].words.lower()))
     elif sender is Candidate:
         experiment = Experiment.objects.select_related("owner").filter(candidates=job_id).first()
         if experiment is not None and not experiment.candidates.exclude(status__in=FINISHED).exists():
-            tell(experiment.owner, _message("experiment", experiment.pk, experiment.name, "ended"))
+            tell(experiment.owner, _message("experiment", experiment.pk, experiment.name, "ended", "ended"))
 
 
 def tell(user: Any, message: dict[str, str]) -> None:
@@ -59,8 +59,7 @@ def deliver(wish: Wish, message: dict[str, str]) -> bool:
 
 
 def _mail(user: Any, message: dict[str, str]) -> None:
-    state = STATES.get(message["status"])
-    words = state.words.lower() if state else message["status"]  # as the pages call it
+    words = message["words"]
     body = f"{message['name']}: {words}.\n" + (f"\n{message['url']}\n" if "url" in message else "")
     try:
         subject = " ".join(f"octweb: {message['name']} {words}".split())
@@ -69,9 +68,9 @@ def _mail(user: Any, message: dict[str, str]) -> None:
         log.warning("a mail to user %s was not sent: %s", user.pk, error)
 
 
-def _message(kind: str, pk: Any, name: str, status: str) -> dict[str, str]:
-    """What is sent, with the address of the page where the server knows its own."""
-    message = {"event": f"{kind}.ended", "id": str(pk), "name": name, "status": status}
+def _message(kind: str, pk: Any, name: str, status: str, words: str) -> dict[str, str]:
+    """What is sent: the status as in the API, in words as on the pages, and the address of the page where the server knows its own."""
+    message = {"event": f"{kind}.ended", "id": str(pk), "name": name, "status": status, "words": words}
     if settings.ADDRESS:
         message["url"] = settings.ADDRESS + reverse(f"{kind}s:detail", args=[pk])
     return message

@@ -50,7 +50,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
 
 
 def _test(request: HttpRequest, wish: Wish) -> None:
-    arrived = deliver(wish, {"event": "test", "id": "", "name": "A test", "status": "sent"})
+    arrived = deliver(wish, {"event": "test", "id": "", "name": "A test", "status": "sent", "words": "sent"})
     wish.refresh_from_db()
     if arrived:
         messages.success(request, "The test arrived.")

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from octweb.jobs.models import RunStatus
 from octweb.runs.models import TrainingRun
+from octweb.runs.options import INFEASIBLE
 
 MOST = 5000  # rows that are sorted; older ones are found by searching
 SORTS = {
@@ -66,8 +67,13 @@ def entries(user: Any, *, words: str = "", status: str = "", sort: str = "newest
 
 def _runs(user: Any, words: str, status: str) -> QuerySet:
     runs = TrainingRun.objects.visible_to(user).select_related("dataset", "owner").defer("log", "dataset__profile")
-    if status in RunStatus.values:
+    unreachable = Q(status=RunStatus.FAILED, summary__status=INFEASIBLE)
+    if status == "unreachable":
+        runs = runs.filter(unreachable)
+    elif status in RunStatus.values:
         runs = runs.filter(status=status)
+        if status == RunStatus.FAILED:
+            runs = runs.exclude(pk__in=TrainingRun.objects.filter(unreachable).values("pk"))
     for word in words.split():
         runs = runs.filter(Q(name__icontains=word) | Q(dataset__name__icontains=word) | Q(method__icontains=word))
     return runs[:MOST]

@@ -46,7 +46,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
     context = {
         "page": Paginator(found, 30).get_page(request.GET.get("page")),
         "status": status,
-        "statuses": [(value, STATES[value].words) for value in RunStatus.values],
+        "statuses": [(value, STATES[value].words) for value in (*RunStatus.values, "unreachable")],
         "sort": sort,
         "sorts": listing.SORTS,
         "words": words,

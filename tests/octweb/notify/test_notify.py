@@ -73,7 +73,16 @@ def test_a_message_is_signed_and_says_what_ended(hook, owner, ended_run):
         "id": str(ended_run.pk),
         "name": "Night run",
         "status": "succeeded",
+        "words": "finished",
     }
+
+
+def test_a_proof_that_no_tree_keeps_the_constraints_is_not_told_as_a_failure(hook, owner, ended_run):
+    url, received = hook
+    Wish.objects.create(user=owner, webhook=url)
+    TrainingRun.objects.update(status=RunStatus.FAILED, summary={"status": "infeasible"})
+    on_end(sender=TrainingRun, job_id=str(ended_run.pk))
+    assert [json.loads(body)["words"] for _, _, body in received] == ["not reachable"]
 
 
 def test_short_runs_and_users_without_a_wish_hear_nothing(hook, owner, ended_run):

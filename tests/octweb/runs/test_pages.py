@@ -253,13 +253,19 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
     )
     run.summary = {"status": INFEASIBLE, "best": 0.05}
     run.save()
-    assert "Not reachable" in browser.get(reverse("runs:list")).content.decode()
+    for address in (reverse("runs:list"), reverse("datasets:detail", args=[dataset.pk])):
+        listed = browser.get(address).content.decode()
+        assert "Not reachable</button>" in listed
+        assert "Failed</button>" not in listed
+    for status, there in (("unreachable", True), ("failed", False), ("queued", False)):
+        listed = browser.get(reverse("runs:list"), {"status": status}).content.decode()
+        assert ("Not reachable</button>" in listed) == there
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     assert "Not reachable" in text
     assert "The run failed." not in text
     run.error, run.summary = "out of memory; set a lower memory limit or a smaller depth", {}
     run.save()
-    assert "Not reachable" not in browser.get(reverse("runs:list")).content.decode()
+    assert "Not reachable</button>" not in browser.get(reverse("runs:list")).content.decode()
 
 
 def test_a_look_without_news_reads_no_record_and_a_run_without_records_asks_for_none(browser, run):

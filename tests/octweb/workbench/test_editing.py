@@ -126,7 +126,9 @@ def test_a_step_whose_child_is_killed_is_answered_by_the_next_child(model, owner
 
     def hand(child, record):
         real(child, record)
-        if len(killed) < 2 and child.process.pid not in killed:  # it may get two questions, the second one after its end
+        if (
+            len(killed) < 2 and child.process.pid not in killed
+        ):  # it may get two questions, the second one after its end
             killed.append(child.process.pid)
             os.killpg(child.process.pid, signal.SIGKILL)
 
