@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -12,6 +13,7 @@ from octweb.datasets.models import Dataset
 from trainer.errors import DataError
 
 POINTS = 0.01  # shares of classes, and of empty cells, that differ by less are not worth a line
+AS_BEFORE = "as in the version before"
 PART = 0.05  # a median that moved by less than this part of the range before
 
 
@@ -32,7 +34,7 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str) ->
         source_name=source_name,
         name=_name(dataset),
         choice=choice_of(dataset.columns, dataset.target),
-        reading=Reading(kept=dataset.reading),
+        reading=Reading(kept=_repeated(dataset.reading)),
     )
     old, new = ([c["name"] for c in d.columns] for d in (dataset, made))
     if set(old) != set(new):
@@ -44,6 +46,14 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str) ->
     made.version = dataset.version + 1
     made.save(update_fields=["previous", "version"])
     return made
+
+
+def _repeated(reading: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The reading without the counts of the file that it was found in."""
+    if not reading:
+        return None if reading is None else {}
+    columns = reading.get("columns") or {}
+    return {**reading, "columns": {name: {**own, "reason": AS_BEFORE} for name, own in columns.items()}}
 
 
 def changes(dataset: Dataset) -> list[Change]:

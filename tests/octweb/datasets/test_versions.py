@@ -45,6 +45,18 @@ def test_differences_are_said(first):
     assert found["colour"] == ("2 categories", "3 categories")
 
 
+def test_a_reading_that_is_repeated_gives_no_counts_of_the_file_before(owner, media):
+    text = "size;class\n" + "".join(f"{i % 10},5 kg;{'pq'[i % 3 == 0]}\n" for i in range(60))
+    made = actions.create(
+        owner=owner, file=io.BytesIO(text.encode()), source_name="a.csv", name="Boxes", target="class"
+    )
+    assert any("all 60 values" in note for note in made.profile["notes"])
+    after = version(made, "".join(text.splitlines(True)[:41]))
+    assert after.rows == 40
+    assert any("'size' is read as" in note and "as in the version before" in note for note in after.profile["notes"])
+    assert not any("60" in note for note in after.profile["notes"])
+
+
 def test_columns_may_stand_in_another_order(first):
     lines = [line.split(",") for line in FIRST.splitlines()]
     made = version(first, "\n".join(",".join([c, a, b]) for a, b, c in lines) + "\n")
