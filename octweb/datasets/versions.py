@@ -48,12 +48,11 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str) ->
     return made
 
 
-def _repeated(reading: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _repeated(reading: Mapping[str, Any]) -> dict[str, Any]:
     """The reading without the counts of the file that it was found in."""
     if not reading:
-        return None if reading is None else {}
-    columns = reading.get("columns") or {}
-    return {**reading, "columns": {name: {**own, "reason": AS_BEFORE} for name, own in columns.items()}}
+        return {}
+    return {**reading, "columns": {name: {**own, "reason": AS_BEFORE} for name, own in reading["columns"].items()}}
 
 
 def changes(dataset: Dataset) -> list[Change]:

@@ -35,6 +35,7 @@ class Experiment(Deletable):
 
 
 def fits_of(folds: int, nested: bool) -> int:
+    """Trees that a candidate grows: one on all rows, one without each fold, and, nested, one without each pair of folds."""
     return folds + (folds * (folds - 1) // 2 if nested else 0) + 1
 
 

@@ -63,14 +63,14 @@ def experiment_new(request: HttpRequest) -> HttpResponse:
             form.add_error(None, str(error))
         except (Conflict, Unprocessable) as error:
             form.add_error(None, str(error.detail))
-    wanted = form.wanted()
+    wanted, fits = form.wanted(), form.fits()
     context = {
         "form": form,
         "dataset": dataset,
         "datasets": datasets[:200],
         "planned": plan(dataset, kinds=wanted["kinds"], time_limit=wanted["time_limit"]),
-        "fits": form.fits(),
-        "longest": form.fits() * wanted["time_limit"],
+        "fits": fits,
+        "longest": fits * wanted["time_limit"],
         "check": form.check_words(),
         "workers_seen": worker_seen(),
     }

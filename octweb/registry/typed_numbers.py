@@ -6,29 +6,20 @@ What can be read in two ways stays text, so that predicting refuses it instead o
 from __future__ import annotations
 
 import math
-import re
 
-POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2,}|[+-]?[1-9]\d{0,2}(\.\d{3})+,\d*")
-COMMAS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-COMMA = re.compile(r"[+-]?\d*,\d+")
-SPACES = re.compile(r"(?<=\d)[\s'](?=\d{3}(?!\d))")  # between thousands
+from trainer.data.reading.numbers import NumberForm
+
+PAGES = NumberForm(decimal=".", thousands=",")  # as pages write numbers
+COMMA = NumberForm(decimal=",")
+FORMS = (PAGES, *(NumberForm(decimal=d, thousands=t) for d in (",", ".") for t in (".", " ", "'") if d != t))
 
 
 def typed_number(text: str, *, unit: str = "", decimal_comma: bool = False) -> float | int | str:
     """The number that `text` says, or `text` itself; `decimal_comma` says that the file of the training had such numbers."""
-    plain = SPACES.sub("", text.replace("−", "-").strip().removesuffix(unit.strip()).strip())
-    if COMMAS.fullmatch(plain):
-        if decimal_comma and COMMA.fullmatch(plain):
-            return text  # "2,610": more than two thousand on the pages, less than three in the file
-        plain = plain.replace(",", "")
-    elif POINTS.fullmatch(plain):
-        plain = plain.replace(".", "").replace(",", ".")
-    elif COMMA.fullmatch(plain):
-        plain = plain.replace(",", ".")
-    try:
-        value = float(plain)
-    except ValueError:
-        return text
-    if "_" in plain or not math.isfinite(value):  # programs read these, people do not type them
+    word = text.strip().removesuffix(unit.strip()).strip()
+    if decimal_comma and PAGES.plain(word) != COMMA.plain(word) and None not in (PAGES.plain(word), COMMA.plain(word)):
+        return text  # "2,610": more than two thousand on the pages, less than three in the file
+    plain = next((found for form in FORMS if (found := form.plain(word)) is not None), None)
+    if plain is None or not math.isfinite(value := float(plain)):
         return text
     return int(value) if value.is_integer() and abs(value) < 1e15 else value

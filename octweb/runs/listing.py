@@ -12,7 +12,6 @@ from django.urls import reverse
 
 from octweb.jobs.models import RunStatus
 from octweb.runs.models import TrainingRun
-from octweb.runs.options import INFEASIBLE
 
 MOST = 5000  # rows that are sorted; older ones are found by searching
 SORTS = {
@@ -67,7 +66,7 @@ def entries(user: Any, *, words: str = "", status: str = "", sort: str = "newest
 
 def _runs(user: Any, words: str, status: str) -> QuerySet:
     runs = TrainingRun.objects.visible_to(user).select_related("dataset", "owner").defer("log", "dataset__profile")
-    unreachable = Q(status=RunStatus.FAILED, summary__status=INFEASIBLE)
+    unreachable = TrainingRun.UNREACHABLE
     if status == "unreachable":
         runs = runs.filter(unreachable)
     elif status in RunStatus.values:

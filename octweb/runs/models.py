@@ -43,6 +43,9 @@ class TrainingRun(Job, Deletable):
             )
         ]
 
+    # `unreachable`, asked of the database
+    UNREACHABLE = models.Q(status=RunStatus.FAILED, summary__status=INFEASIBLE)
+
     @property
     def unreachable(self) -> bool:
         """Whether the run ended with the proof that no tree keeps its constraints: an answer rather than a fault."""

@@ -22,9 +22,8 @@ def picture(page: Any, name: str, *, whole: bool = True, part: str = "", wait: i
         return
     page.wait_for_timeout(wait)  # figures are drawn by then
     if part:
-        page.locator(
-            part
-        ).scroll_into_view_if_needed()  # a pane that scrolls by itself does not draw what is out of sight
+        # a pane that scrolls by itself does not draw what is out of sight
+        page.locator(part).scroll_into_view_if_needed()
     session = page.context.new_cdp_session(page)
     clip = page.evaluate(CLIP, [part, whole]) | {"scale": 1}
     for quality in QUALITIES:

@@ -111,12 +111,10 @@ def _plain(body: bytes, width: int, best: Layout) -> str | None:
     """Another delimiter that cuts nearly all lines, from the first one on, into more values than `best` does: then what looks
     like a title is the header, as in "a;b;c" above "1,5;2,5;x"."""
     guess = sniff(body)
-    more = body.split(b"\n", 1)[0].count(guess.delimiter.encode()) + 1 > width
-    return (
-        guess.delimiter
-        if best.top and guess.delimiter != best.delimiter and guess.sure >= NEARLY_ALL and more
-        else None
-    )
+    if not best.top or guess.delimiter == best.delimiter or guess.sure < NEARLY_ALL:
+        return None
+    values = body.split(b"\n", 1)[0].count(guess.delimiter.encode()) + 1
+    return guess.delimiter if values > width else None
 
 
 def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray, quoted: bool) -> int:
